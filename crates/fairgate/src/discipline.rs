@@ -1,0 +1,343 @@
+//! The contract between disciplines and whoever drives them (ALTQ, section 2).
+//!
+//! Two traits. [`Algorithm`] is what the author of a discipline writes: where a packet goes, which one is next.
+//! [`Discipline`] is what drivers and parents see: the same with statistics, conservation and a peek that keeps its
+//! word. [`Node`] turns the first into the second, so that the books are kept once, and the same way, for all.
+
+use std::any::Any;
+
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::stats::{Count, Statistics};
+use crate::time::Time;
+
+/// What became of a packet that was handed in. The numbers in parentheses are Linux's return values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Verdict {
+    /// It is queued (`NET_XMIT_SUCCESS`, 0). Packets of other flows may have been dropped for it.
+    Queued,
+    /// It was dropped (`NET_XMIT_DROP`, 1), or another one in its place of which the sender should know.
+    Dropped,
+    /// It is queued or not, but its flow lost a packet and should slow down (`NET_XMIT_CN`, 2).
+    Congested,
+    /// It belongs to no class and was dropped (`__NET_XMIT_BYPASS`, 0x20000).
+    Unclassified,
+}
+
+/// A child of a classful discipline.
+pub struct Class<'a> {
+    /// The class's number within its parent.
+    pub minor: u16,
+    /// The discipline that holds its packets.
+    pub discipline: &'a dyn Discipline,
+}
+
+/// A number that a discipline shows of its inner state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// A count, a length, a state.
+    Integer(i64),
+    /// A point in time or a duration, ns.
+    Nanos(u64),
+    /// True or false.
+    Flag(bool),
+    /// Nothing there yet.
+    Unset,
+}
+
+/// A queueing discipline as its author writes it. See `queues/fifo.rs` for the template.
+///
+/// Every packet handed to `enqueue` must come back exactly once: from `dequeue`, through
+/// [`Pool::give_back`](crate::pool::Pool::give_back), or into the queue given to `drain`.
+/// `now` never goes backwards. Nothing is allocated in `enqueue`, `dequeue` and `watchdog`.
+pub trait Algorithm: Send + 'static {
+    /// The name that users configure it by.
+    const NAME: &'static str;
+
+    /// Its parameters.
+    type Config: Clone + std::fmt::Debug + Send + 'static;
+
+    /// Takes one packet in. It may drop any packet it holds, this one included.
+    fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict;
+
+    /// Chooses the next packet. A work-conserving discipline returns `None` only if it is empty.
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
+
+    /// Moves all packets to `into`, in the order of their flows, and starts from an empty state.
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
+
+    /// After `dequeue` gave nothing though packets are queued: when to ask again.
+    fn watchdog(&self) -> Option<Time> {
+        None
+    }
+
+    /// The parameters in force.
+    fn config(&self) -> Self::Config;
+
+    /// Changes parameters in place. On an error nothing has changed. Packets over a lowered limit are given back with
+    /// [`DropReason::Reconfigured`](crate::packet::DropReason::Reconfigured).
+    fn reconfigure(&mut self, config: Self::Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError>;
+
+    /// Shows the classes, in the order of their numbers.
+    fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
+
+    /// The discipline of class `minor`.
+    fn class_mut(&mut self, _minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        None
+    }
+
+    /// Called after the discipline of class `minor` was replaced and has taken over the backlog of the old one: the
+    /// place to bring lists of active classes up to date.
+    fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {}
+
+    /// Shows inner state under the field's usual names.
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
+}
+
+/// A queueing discipline as drivers and parents see it.
+pub trait Discipline: Send {
+    /// The name that users configure it by.
+    fn name(&self) -> &'static str;
+
+    /// Hands one packet in. Afterwards the driver empties [`Pool::take_returned`](crate::pool::Pool::take_returned).
+    fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict;
+
+    /// Takes the next packet out, if one may be sent now. Afterwards the driver empties
+    /// [`Pool::take_returned`](crate::pool::Pool::take_returned).
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
+
+    /// Shows the packet that the next `dequeue`, now or later, will return. It stays in the backlog.
+    fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
+
+    /// Gives all packets back with [`DropReason::Flushed`](crate::packet::DropReason::Flushed).
+    fn flush(&mut self, pool: &mut Pool);
+
+    /// Moves all packets to `into`, flows in order: to be handed to a discipline that takes this one's place.
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
+
+    /// After `dequeue` gave nothing though [`backlog`](Discipline::backlog) isn't empty: when to ask again. `None` for
+    /// a discipline that holds nothing back.
+    fn watchdog(&self) -> Option<Time>;
+
+    /// Changes parameters in place; `config` is the discipline's own `Config`. On an error nothing has changed.
+    fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError>;
+
+    /// Puts `child` in the place of class `minor`'s discipline and moves the packets over. What the new one refuses
+    /// comes back through the pool.
+    fn replace_class(
+        &mut self,
+        minor: u16,
+        child: Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError>;
+
+    /// The books.
+    fn statistics(&self) -> &Statistics;
+
+    /// What is queued.
+    fn backlog(&self) -> Count {
+        self.statistics().backlog()
+    }
+
+    /// Shows the classes, in the order of their numbers.
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>));
+
+    /// The discipline of class `minor`, to reconfigure or flush it. Packets are handed in and taken out at the root
+    /// only: doing so here would leave the parents' books behind.
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>>;
+
+    /// Shows inner state under the field's usual names.
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value));
+
+    /// The parameters in force: the discipline's own `Config`.
+    fn config(&self) -> Box<dyn Any>;
+}
+
+/// An [`Algorithm`] with its books: the one implementation of [`Discipline`].
+#[derive(Debug)]
+pub struct Node<A> {
+    algorithm: A,
+    statistics: Statistics,
+    /// Chosen by a peek, still in the backlog.
+    peeked: Option<PacketId>,
+}
+
+/// The pool's running totals before a call, to see afterwards what the call gave back or marked.
+struct Before {
+    returned: u64,
+    marked: u64,
+}
+
+impl Before {
+    #[inline]
+    fn call(pool: &Pool) -> Before {
+        Before {
+            returned: pool.returned_total(),
+            marked: pool.marked_total(),
+        }
+    }
+}
+
+impl<A: Algorithm> Node<A> {
+    /// Puts an algorithm under books.
+    pub fn new(algorithm: A) -> Node<A> {
+        Node {
+            algorithm,
+            statistics: Statistics::default(),
+            peeked: None,
+        }
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
+    /// Enters what left during a call other than by being dequeued.
+    #[inline]
+    fn settle(&mut self, before: &Before, pool: &Pool) {
+        if pool.returned_total() != before.returned {
+            self.settle_returned(pool.returned_total() - before.returned, pool);
+        }
+        self.statistics.marked += pool.marked_total() - before.marked;
+    }
+
+    #[cold]
+    fn settle_returned(&mut self, count: u64, pool: &Pool) {
+        for (length, reason) in pool.newest_returned(count) {
+            if reason == DropReason::Flushed {
+                self.statistics.flushed.add(length);
+            } else {
+                self.statistics.dropped.add(length);
+                self.statistics.dropped_by_reason[reason as usize] += 1;
+            }
+        }
+    }
+}
+
+impl<A: Algorithm> Discipline for Node<A> {
+    fn name(&self) -> &'static str {
+        A::NAME
+    }
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let packet = &mut pool[id];
+        packet.enqueued_at = now;
+        self.statistics.enqueued.add(packet.length);
+        let before = Before::call(pool);
+        let verdict = self.algorithm.enqueue(id, now, pool);
+        self.settle(&before, pool);
+        verdict
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let before = Before::call(pool);
+        let chosen = match self.peeked.take() {
+            Some(peeked) => Some(peeked),
+            None => self.algorithm.dequeue(now, pool),
+        };
+        self.settle(&before, pool);
+        match chosen {
+            Some(id) => self.statistics.dequeued.add(pool[id].length),
+            None => self.statistics.overlimits += u64::from(self.statistics.backlog().packets > 0),
+        }
+        chosen
+    }
+
+    #[inline]
+    fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        if self.peeked.is_none() {
+            let before = Before::call(pool);
+            self.peeked = self.algorithm.dequeue(now, pool);
+            self.settle(&before, pool);
+        }
+        self.peeked
+    }
+
+    fn flush(&mut self, pool: &mut Pool) {
+        let mut all = PacketQueue::new();
+        self.drain(pool, &mut all);
+        while let Some(id) = all.pop_front(pool) {
+            pool.give_back(id, DropReason::Flushed);
+        }
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        let mut own = PacketQueue::new();
+        if let Some(peeked) = self.peeked.take() {
+            own.push_back(peeked, pool);
+        }
+        self.algorithm.drain(pool, &mut own);
+        self.statistics.flushed.packets += u64::from(own.len());
+        self.statistics.flushed.bytes += own.bytes();
+        own.append_to(into, pool);
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        self.algorithm.watchdog()
+    }
+
+    fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        let config = config
+            .downcast_ref::<A::Config>()
+            .ok_or(ConfigError::WrongDiscipline { discipline: A::NAME })?
+            .clone();
+        let before = Before::call(pool);
+        let result = self.algorithm.reconfigure(config, now, pool);
+        self.settle(&before, pool);
+        result
+    }
+
+    fn replace_class(
+        &mut self,
+        minor: u16,
+        mut child: Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        let before = Before::call(pool);
+        let Some(place) = self.algorithm.class_mut(minor) else {
+            return Err(ConfigError::NoSuchClass {
+                discipline: A::NAME,
+                class: format!("{minor:x}"),
+            });
+        };
+        let mut moving = PacketQueue::new();
+        place.drain(pool, &mut moving);
+        while let Some(id) = moving.pop_front(pool) {
+            // Sojourn time goes on: the packet has waited since it came to the old discipline.
+            let enqueued_at = pool[id].enqueued_at;
+            let _ = child.enqueue(id, now, pool);
+            pool[id].enqueued_at = enqueued_at;
+        }
+        *place = child;
+        self.algorithm.class_replaced(minor, now, pool);
+        self.settle(&before, pool);
+        Ok(())
+    }
+
+    fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        self.algorithm.visit_classes(visit);
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        self.algorithm.class_mut(minor)
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        self.algorithm.visit_variables(visit);
+    }
+
+    fn config(&self) -> Box<dyn Any> {
+        Box::new(self.algorithm.config())
+    }
+}

@@ -1,0 +1,55 @@
+//! The header fields that tell flows apart.
+
+use std::net::IpAddr;
+
+/// Addresses, ports and protocol of a packet, and what else filters match on. 44 bytes.
+///
+/// IPv4 addresses are kept in the last four bytes, as IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`). Fields that a
+/// packet does not have are 0: a later IPv4 fragment has no ports, ARP has no addresses here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct FlowKey {
+    /// Source address.
+    pub source: [u8; 16],
+    /// Destination address.
+    pub destination: [u8; 16],
+    /// Source port of TCP, UDP, UDP-Lite, SCTP and DCCP; ICMP's identifier.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+    /// EtherType of the innermost payload: 0x0800 for IPv4, 0x86dd for IPv6.
+    pub ethertype: u16,
+    /// VLAN identifier of the outermost tag, 0 without one.
+    pub vlan: u16,
+    /// IP protocol number of the transport header.
+    pub protocol: u8,
+    /// The traffic class byte: DSCP and ECN.
+    pub traffic_class: u8,
+    /// Free, so that the structure has no padding.
+    pub reserved: [u8; 2],
+}
+
+impl FlowKey {
+    /// A key of two addresses of one family, ports and protocol.
+    pub fn of(
+        source: IpAddr,
+        destination: IpAddr,
+        protocol: u8,
+        source_port: u16,
+        destination_port: u16,
+    ) -> FlowKey {
+        let octets = |address: IpAddr| match address {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+            IpAddr::V6(v6) => v6.octets(),
+        };
+        FlowKey {
+            source: octets(source),
+            destination: octets(destination),
+            source_port,
+            destination_port,
+            ethertype: if source.is_ipv4() { 0x0800 } else { 0x86dd },
+            protocol,
+            ..FlowKey::default()
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Packet scheduling and queue management as a library: packets, disciplines, classification.
+//!
+//! No I/O, no clock, no threads, no configuration files: time and randomness are arguments, packets are descriptors in
+//! a [`Pool`], and the same code runs in the simulator, on live traffic, in other people's programs and from Python.
+//!
+//! The path of a packet: the driver puts a [`Packet`] with a cookie of its own into the pool, hands its [`PacketId`]
+//! to the root [`Discipline`], which classifies it down the tree; later the driver asks the root for the next packet,
+//! sends it by its cookie and releases the slot. What was dropped comes back through [`Pool::take_returned`], with a
+//! [`DropReason`], after the very call that dropped it.
+//!
+//! A folder for each family, a file for each discipline: [`queues`].
+
+#![forbid(unsafe_code)]
+
+pub mod classify;
+pub mod discipline;
+mod error;
+pub mod flow;
+mod packet;
+mod pool;
+pub mod queues;
+mod rate;
+mod stats;
+mod time;
+
+pub use discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+pub use error::ConfigError;
+pub use flow::{FlowHash, FlowHasher, FlowKey};
+pub use packet::{ClassId, DropReason, Ecn, Packet, SlotState};
+pub use pool::{PacketId, PacketQueue, Pool, PoolFull};
+pub use rate::{Rate, RateMeter};
+pub use stats::{Count, Statistics};
+pub use time::Time;

@@ -1,0 +1,399 @@
+//! The pool that packets sit in, and the queue that links them there.
+//!
+//! ```text
+//!   slots    [ Packet ][ Packet ][ Packet ] ...   64 bytes each, reused last-in first-out while still warm
+//!   headers  [ FlowKey ][ FlowKey ] ...           cold: only filters look
+//!   returned  head -> ... -> tail                 dropped or flushed, waiting for the driver
+//! ```
+//!
+//! Everything is allocated at construction. A queue is an intrusive list of slot numbers: pushing and popping write
+//! two words. A discipline that drops a packet *returns* it; the driver takes returned packets out after the call and
+//! releases them, so that no packet can be lost between a discipline and its driver.
+
+use std::ops::{Index, IndexMut};
+
+use thiserror::Error;
+
+use crate::flow::FlowKey;
+use crate::packet::{DropReason, Ecn, Packet};
+use crate::stats::Count;
+
+/// The number of a packet's slot in its [`Pool`]. Valid from insertion to release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PacketId(u32);
+
+impl PacketId {
+    /// The slot's number, for a driver that keeps arrays beside the pool.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Every slot of the pool holds a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("all {capacity} packet slots are in use; give the pool more, or the queues lower limits")]
+pub struct PoolFull {
+    /// How many slots there are.
+    pub capacity: u32,
+}
+
+/// A fixed number of packet slots.
+///
+/// ```
+/// use fairgate::{Packet, Pool};
+/// let mut pool = Pool::with_capacity(2);
+/// let id = pool.insert(Packet::of_length(1514)).unwrap();
+/// assert_eq!(pool[id].length, 1514);
+/// assert_eq!(pool.release(id).length, 1514);
+/// assert!(pool.is_empty());
+/// ```
+#[derive(Debug)]
+pub struct Pool {
+    slots: Vec<Packet>,
+    headers: Vec<FlowKey>,
+    /// Free slots, linked by `slot.next`.
+    free_head: u32,
+    in_use: u32,
+    returned: PacketQueue,
+    /// Returned since construction; never goes back, so that a node sees by one comparison that something was.
+    returned_total: u64,
+    marked_total: u64,
+}
+
+impl Pool {
+    /// A pool of `capacity` slots, all memory allocated now. At most 2^31 slots.
+    pub fn with_capacity(capacity: u32) -> Pool {
+        assert!(capacity < 1 << 31, "a pool has at most 2^31 slots");
+        let mut slots = vec![Packet::of_length(0); capacity as usize];
+        for (index, slot) in slots.iter_mut().enumerate() {
+            slot.slot.next = index as u32 + 1;
+        }
+        Pool {
+            headers: vec![FlowKey::default(); capacity as usize],
+            slots,
+            free_head: 0,
+            in_use: 0,
+            returned: PacketQueue::new(),
+            returned_total: 0,
+            marked_total: 0,
+        }
+    }
+
+    /// Puts a packet into a slot. Without headers, filters see a packet that no address matches.
+    #[inline]
+    pub fn insert(&mut self, packet: Packet) -> Result<PacketId, PoolFull> {
+        let index = self.free_head;
+        let Some(slot) = self.slots.get_mut(index as usize) else {
+            return Err(PoolFull {
+                capacity: self.capacity(),
+            });
+        };
+        self.free_head = slot.slot.next;
+        self.in_use += 1;
+        *slot = packet;
+        slot.slot.has_headers = false;
+        slot.slot.live = true;
+        Ok(PacketId(index))
+    }
+
+    /// Puts a packet into a slot, with the header fields that filters match on.
+    #[inline]
+    pub fn insert_with_headers(&mut self, packet: Packet, headers: FlowKey) -> Result<PacketId, PoolFull> {
+        let id = self.insert(packet)?;
+        self.headers[id.index()] = headers;
+        self[id].slot.has_headers = true;
+        Ok(id)
+    }
+
+    /// Ends the packet's stay: after it was dequeued and sent, or returned and counted.
+    #[inline]
+    pub fn release(&mut self, id: PacketId) -> Packet {
+        let packet = self.slots[id.index()];
+        debug_assert!(packet.slot.live, "slot {} is released twice", id.0);
+        let slot = &mut self.slots[id.index()].slot;
+        slot.live = false;
+        slot.next = self.free_head;
+        self.free_head = id.0;
+        self.in_use -= 1;
+        packet
+    }
+
+    /// A discipline gives a packet back undelivered.
+    #[cold]
+    pub fn give_back(&mut self, id: PacketId, reason: DropReason) {
+        self[id].slot.reason = reason;
+        let mut returned = self.returned;
+        returned.push_back(id, self);
+        self.returned = returned;
+        self.returned_total += 1;
+    }
+
+    /// The driver takes the next packet that a discipline gave back, oldest first. The caller releases it.
+    #[inline]
+    pub fn take_returned(&mut self) -> Option<(PacketId, DropReason)> {
+        if self.returned.is_empty() {
+            return None;
+        }
+        let mut returned = self.returned;
+        let id = returned.pop_front(self)?;
+        self.returned = returned;
+        Some((id, self[id].slot.reason))
+    }
+
+    /// Marks an ECN-capable packet (RFC 3168). False, and nothing done, if the packet isn't capable.
+    #[inline]
+    pub fn mark_congestion(&mut self, id: PacketId) -> bool {
+        let packet = &mut self[id];
+        if !packet.ecn.is_capable() {
+            return false;
+        }
+        packet.ecn = Ecn::Ce;
+        self.marked_total += 1;
+        true
+    }
+
+    /// How many packets there is room for in all.
+    pub fn capacity(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// How many packets are in the pool.
+    pub fn len(&self) -> u32 {
+        self.in_use
+    }
+
+    /// Whether no packet is in the pool.
+    pub fn is_empty(&self) -> bool {
+        self.in_use == 0
+    }
+
+    /// The header fields that came with the packet, if any did.
+    #[inline]
+    pub fn headers(&self, id: PacketId) -> Option<&FlowKey> {
+        self[id].slot.has_headers.then(|| &self.headers[id.index()])
+    }
+
+    /// Packets given back since construction.
+    #[inline]
+    pub(crate) fn returned_total(&self) -> u64 {
+        self.returned_total
+    }
+
+    /// Packets marked since construction.
+    #[inline]
+    pub(crate) fn marked_total(&self) -> u64 {
+        self.marked_total
+    }
+
+    /// The packets given back last, newest first.
+    pub(crate) fn newest_returned(&self, count: u64) -> impl Iterator<Item = (u32, DropReason)> {
+        debug_assert!(
+            count <= u64::from(self.returned.packets),
+            "returned packets are taken between calls, not within"
+        );
+        let mut index = self.returned.tail;
+        (0..count).map(move |_| {
+            let packet = &self.slots[index as usize];
+            index = packet.slot.previous;
+            (packet.length, packet.slot.reason)
+        })
+    }
+}
+
+impl Index<PacketId> for Pool {
+    type Output = Packet;
+    #[inline]
+    fn index(&self, id: PacketId) -> &Packet {
+        &self.slots[id.index()]
+    }
+}
+
+impl IndexMut<PacketId> for Pool {
+    #[inline]
+    fn index_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.slots[id.index()]
+    }
+}
+
+/// A queue of packets in a pool: 24 bytes, nothing allocated. The same pool must be passed to every call.
+///
+/// Links are written when packets join and only read after, so that taking the head touches no other packet's line:
+/// the head's `previous` and the tail's `next` hold leftovers and are never followed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PacketQueue {
+    bytes: u64,
+    packets: u32,
+    head: u32,
+    tail: u32,
+}
+
+impl PacketQueue {
+    /// An empty queue.
+    pub const fn new() -> PacketQueue {
+        PacketQueue {
+            bytes: 0,
+            packets: 0,
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    /// Appends a packet.
+    #[inline]
+    pub fn push_back(&mut self, id: PacketId, pool: &mut Pool) {
+        let packet = &mut pool[id];
+        packet.slot.previous = self.tail;
+        self.bytes += u64::from(packet.length);
+        if self.packets == 0 {
+            self.head = id.0;
+        } else {
+            pool.slots[self.tail as usize].slot.next = id.0;
+        }
+        self.tail = id.0;
+        self.packets += 1;
+    }
+
+    /// Takes the oldest packet.
+    #[inline]
+    pub fn pop_front(&mut self, pool: &Pool) -> Option<PacketId> {
+        if self.packets == 0 {
+            return None;
+        }
+        let id = PacketId(self.head);
+        let packet = &pool[id];
+        self.head = packet.slot.next;
+        self.bytes -= u64::from(packet.length);
+        self.packets -= 1;
+        Some(id)
+    }
+
+    /// Takes the newest packet.
+    #[inline]
+    pub fn pop_back(&mut self, pool: &Pool) -> Option<PacketId> {
+        if self.packets == 0 {
+            return None;
+        }
+        let id = PacketId(self.tail);
+        let packet = &pool[id];
+        self.tail = packet.slot.previous;
+        self.bytes -= u64::from(packet.length);
+        self.packets -= 1;
+        Some(id)
+    }
+
+    /// The oldest packet.
+    #[inline]
+    pub fn front(&self) -> Option<PacketId> {
+        (self.packets > 0).then_some(PacketId(self.head))
+    }
+
+    /// The newest packet.
+    #[inline]
+    pub fn back(&self) -> Option<PacketId> {
+        (self.packets > 0).then_some(PacketId(self.tail))
+    }
+
+    /// Moves everything to the end of `into`, in order. Constant time.
+    pub fn append_to(&mut self, into: &mut PacketQueue, pool: &mut Pool) {
+        if self.packets == 0 {
+            return;
+        }
+        if into.packets == 0 {
+            *into = *self;
+        } else {
+            pool.slots[into.tail as usize].slot.next = self.head;
+            pool.slots[self.head as usize].slot.previous = into.tail;
+            into.tail = self.tail;
+            into.packets += self.packets;
+            into.bytes += self.bytes;
+        }
+        *self = PacketQueue::new();
+    }
+
+    /// Packets queued.
+    #[inline]
+    pub const fn len(&self) -> u32 {
+        self.packets
+    }
+
+    /// Bytes queued.
+    #[inline]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether nothing is queued.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+
+    /// Packets and bytes queued.
+    pub const fn count(&self) -> Count {
+        Count {
+            packets: self.packets as u64,
+            bytes: self.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn a_full_pool_says_so_and_takes_again_after_a_release() {
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert(Packet::of_length(1)).unwrap();
+        assert_eq!(pool.insert(Packet::of_length(2)), Err(PoolFull { capacity: 1 }));
+        pool.release(id);
+        assert!(pool.insert(Packet::of_length(2)).is_ok());
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "released twice")]
+    fn a_double_release_is_caught() {
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert(Packet::of_length(1)).unwrap();
+        pool.release(id);
+        pool.release(id);
+    }
+
+    proptest! {
+        /// Two queues against the standard library's, operation by operation, `append_to` included.
+        #[test]
+        fn a_queue_behaves_like_a_deque(operations in prop::collection::vec((0u8..5, 0usize..2), 0..200)) {
+            let mut pool = Pool::with_capacity(200);
+            let mut queues = [PacketQueue::new(), PacketQueue::new()];
+            let mut models: [VecDeque<PacketId>; 2] = Default::default();
+            for (step, (operation, which)) in operations.into_iter().enumerate() {
+                match operation {
+                    0 | 1 => {
+                        let id = pool.insert(Packet::of_length(step as u32 + 1)).unwrap();
+                        queues[which].push_back(id, &mut pool);
+                        models[which].push_back(id);
+                    }
+                    2 => prop_assert_eq!(queues[which].pop_front(&pool), models[which].pop_front()),
+                    3 => prop_assert_eq!(queues[which].pop_back(&pool), models[which].pop_back()),
+                    _ => {
+                        let mut from = queues[which];
+                        from.append_to(&mut queues[1 - which], &mut pool);
+                        queues[which] = from;
+                        let moved = std::mem::take(&mut models[which]);
+                        models[1 - which].extend(moved);
+                    }
+                }
+                for (queue, model) in queues.iter().zip(&models) {
+                    prop_assert_eq!(queue.len() as usize, model.len());
+                    prop_assert_eq!(queue.bytes(), model.iter().map(|&id| u64::from(pool[id].length)).sum::<u64>());
+                    prop_assert_eq!(queue.front(), model.front().copied());
+                    prop_assert_eq!(queue.back(), model.back().copied());
+                }
+            }
+        }
+    }
+}

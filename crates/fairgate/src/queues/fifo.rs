@@ -1,0 +1,223 @@
+//! First in, first out, with a limit of packets, bytes or both. ALTQ's FIFOQ; Linux's `pfifo`, `bfifo` and
+//! `pfifo_head_drop`.
+//!
+//! The simplest discipline there is, and the template for new ones: parameters, state, [`Algorithm`], tests.
+//!
+//! Over the limit the arriving packet is dropped, or with [`DropFrom::Head`] the oldest ones until the new one fits.
+//! A packet fits while `packets < limit` and `bytes + length <= limit`, as in Linux. Deviation: Linux has head drop
+//! for packet limits only; here a packet longer than the whole byte limit is itself dropped, and empties nothing.
+
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::time::Time;
+
+/// Which packet pays when the queue is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DropFrom {
+    /// The arriving one.
+    #[default]
+    Tail,
+    /// The oldest.
+    Head,
+}
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued.
+    pub limit_packets: Option<u32>,
+    /// Most bytes queued.
+    pub limit_bytes: Option<u64>,
+    /// Which packet pays when the queue is full.
+    pub drop_from: DropFrom,
+}
+
+/// 1000 packets, Linux's default queue of an Ethernet device.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit_packets: Some(1000),
+            limit_bytes: None,
+            drop_from: DropFrom::Tail,
+        }
+    }
+}
+
+/// The discipline. Make one with [`Fifo::node`].
+#[derive(Debug)]
+pub struct Fifo {
+    queue: PacketQueue,
+    limit_packets: u32,
+    limit_bytes: u64,
+    config: Config,
+}
+
+impl Fifo {
+    /// A queue, ready to use.
+    ///
+    /// ```
+    /// use fairgate::queues::fifo::{Config, Fifo};
+    /// use fairgate::{Discipline, Packet, Pool, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut fifo = Fifo::node(Config::default())?;
+    /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
+    /// let _ = fifo.enqueue(id, Time::ZERO, &mut pool);
+    /// assert_eq!(fifo.dequeue(Time::from_millis(1), &mut pool), Some(id));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    pub fn node(config: Config) -> Result<Node<Fifo>, ConfigError> {
+        let mut fifo = Fifo {
+            queue: PacketQueue::new(),
+            limit_packets: 0,
+            limit_bytes: 0,
+            config: config.clone(),
+        };
+        fifo.apply(config)?;
+        Ok(Node::new(fifo))
+    }
+
+    fn apply(&mut self, config: Config) -> Result<(), ConfigError> {
+        if config.limit_packets == Some(0) || config.limit_bytes == Some(0) {
+            return Err(ConfigError::out_of_range(
+                "limit",
+                0,
+                "at least 1",
+                "leave it out for no limit",
+            ));
+        }
+        self.limit_packets = config.limit_packets.unwrap_or(u32::MAX);
+        self.limit_bytes = config.limit_bytes.unwrap_or(u64::MAX);
+        self.config = config;
+        Ok(())
+    }
+
+    #[inline]
+    fn fits(&self, length: u32) -> bool {
+        self.queue.len() < self.limit_packets && self.queue.bytes() + u64::from(length) <= self.limit_bytes
+    }
+}
+
+impl Algorithm for Fifo {
+    const NAME: &'static str = "fifo";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        let length = pool[id].length;
+        if self.fits(length) {
+            self.queue.push_back(id, pool);
+            return Verdict::Queued;
+        }
+        if self.config.drop_from == DropFrom::Tail || u64::from(length) > self.limit_bytes {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        while !self.fits(length) {
+            let oldest = self
+                .queue
+                .pop_front(pool)
+                .expect("an empty queue has room: its limit is at least one packet");
+            pool.give_back(oldest, DropReason::HeadDrop);
+        }
+        self.queue.push_back(id, pool);
+        Verdict::Congested
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.queue.pop_front(pool)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.queue.append_to(into, pool);
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        self.apply(config)?;
+        while self.queue.len() > self.limit_packets || self.queue.bytes() > self.limit_bytes {
+            let newest = self
+                .queue
+                .pop_back(pool)
+                .expect("a queue over its limit isn't empty");
+            pool.give_back(newest, DropReason::Reconfigured);
+        }
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit(
+            "limit_packets",
+            self.config
+                .limit_packets
+                .map_or(Value::Unset, |limit| Value::Integer(limit.into())),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Discipline;
+    use crate::packet::Packet;
+
+    fn offer(fifo: &mut Node<Fifo>, pool: &mut Pool, length: u32) -> (PacketId, Verdict) {
+        let id = pool.insert(Packet::of_length(length)).unwrap();
+        let verdict = fifo.enqueue(id, Time::ZERO, pool);
+        (id, verdict)
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_refused() {
+        let error = Fifo::node(Config {
+            limit_packets: Some(0),
+            ..Config::default()
+        })
+        .unwrap_err();
+        assert_eq!(error.parameter(), Some("limit"));
+    }
+
+    #[test]
+    fn head_drop_makes_room_and_tells_why() {
+        let mut pool = Pool::with_capacity(8);
+        let config = Config {
+            limit_packets: None,
+            limit_bytes: Some(1000),
+            drop_from: DropFrom::Head,
+        };
+        let mut fifo = Fifo::node(config).unwrap();
+        let (first, _) = offer(&mut fifo, &mut pool, 400);
+        let (second, _) = offer(&mut fifo, &mut pool, 400);
+        let (third, verdict) = offer(&mut fifo, &mut pool, 700);
+        assert_eq!(verdict, Verdict::Congested);
+        assert_eq!(pool.take_returned(), Some((first, DropReason::HeadDrop)));
+        assert_eq!(pool.take_returned(), Some((second, DropReason::HeadDrop)));
+        let (giant, verdict) = offer(&mut fifo, &mut pool, 1001);
+        assert_eq!(verdict, Verdict::Dropped);
+        assert_eq!(pool.take_returned(), Some((giant, DropReason::QueueLimit)));
+        assert_eq!(fifo.dequeue(Time::ZERO, &mut pool), Some(third));
+        assert_eq!(fifo.statistics().dropped_for(DropReason::HeadDrop), 2);
+    }
+
+    #[test]
+    fn a_lowered_limit_gives_back_the_newest() {
+        let mut pool = Pool::with_capacity(8);
+        let mut fifo = Fifo::node(Config::default()).unwrap();
+        let (first, _) = offer(&mut fifo, &mut pool, 100);
+        let (second, _) = offer(&mut fifo, &mut pool, 100);
+        let lower = Config {
+            limit_packets: Some(1),
+            ..Config::default()
+        };
+        fifo.reconfigure(&lower, Time::ZERO, &mut pool).unwrap();
+        assert_eq!(pool.take_returned(), Some((second, DropReason::Reconfigured)));
+        assert_eq!(fifo.backlog().packets, 1);
+        assert_eq!(fifo.dequeue(Time::ZERO, &mut pool), Some(first));
+    }
+}

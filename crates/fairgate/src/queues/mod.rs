@@ -1,0 +1,3 @@
+//! Queues without flows.
+
+pub mod fifo;

@@ -1,0 +1,131 @@
+//! Rates, and the time that bytes take at a rate, without a division on the packet path.
+
+use std::fmt;
+
+use crate::error::ConfigError;
+
+/// A rate above zero, in bits per second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// A rate of `bits` per second. A rate of 0 is an error: nothing would ever be sent.
+    pub fn from_bits_per_second(bits: u64) -> Result<Rate, ConfigError> {
+        if bits == 0 {
+            return Err(ConfigError::out_of_range(
+                "rate",
+                "0 bit/s",
+                "above 0",
+                "leave the shaper out, or give the rate of the line",
+            ));
+        }
+        Ok(Rate(bits))
+    }
+
+    /// `mbit` million bits per second.
+    ///
+    /// # Panics
+    /// If `mbit` is 0: for constants in programs and tests, not for users' input.
+    pub const fn mbit(mbit: u64) -> Rate {
+        assert!(mbit > 0, "a rate is above 0");
+        Rate(mbit * 1_000_000)
+    }
+
+    /// Bits per second.
+    pub const fn bits_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// Nanoseconds that `bytes` take at this rate, rounded up: exact, with a division.
+    pub fn transmission_nanos(self, bytes: u64) -> u64 {
+        (u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(self.0)) as u64
+    }
+
+    /// The divisionless form for the packet path.
+    pub fn meter(self) -> RateMeter {
+        RateMeter::new(self)
+    }
+}
+
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// In the largest unit that leaves a whole number, as tc writes it: `20Mbit`.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = [
+            (1_000_000_000, "Gbit"),
+            (1_000_000, "Mbit"),
+            (1_000, "Kbit"),
+            (1, "bit"),
+        ]
+        .into_iter()
+        .find(|(unit, _)| self.0.is_multiple_of(*unit))
+        .expect("every number is a multiple of 1");
+        write!(f, "{}{name}", self.0 / unit)
+    }
+}
+
+/// Bytes to nanoseconds by multiply and shift, as Linux's `psched_ratecfg` does it, so that a shaper here releases
+/// a packet in the same nanosecond as the kernel's.
+///
+/// `nanos(len) = len * mult >> shift` with the largest 32-bit `mult` for the rate; relative error below 2^-31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateMeter {
+    mult: u64,
+    shift: u32,
+}
+
+impl RateMeter {
+    /// Normalises the factor for `rate`. Rates are counted in whole bytes per second, as the kernel does.
+    pub fn new(rate: Rate) -> RateMeter {
+        let bytes_per_second = (rate.bits_per_second() / 8).max(1);
+        let mut factor: u64 = 1_000_000_000;
+        let mut mult = factor / bytes_per_second;
+        let mut shift = 0;
+        while mult & (1 << 31) == 0 && factor & (1 << 63) == 0 {
+            factor <<= 1;
+            shift += 1;
+            mult = factor / bytes_per_second;
+        }
+        RateMeter { mult, shift }
+    }
+
+    /// Nanoseconds that `bytes` take, rounded down. `bytes` up to 2^32 cannot overflow.
+    #[inline]
+    pub fn nanos(self, bytes: u64) -> u64 {
+        (bytes * self.mult) >> self.shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn zero_is_refused() {
+        assert!(Rate::from_bits_per_second(0).is_err());
+    }
+
+    #[test]
+    fn display_uses_the_largest_whole_unit() {
+        assert_eq!(Rate::mbit(20).to_string(), "20Mbit");
+        assert_eq!(Rate(1_500_000).to_string(), "1500Kbit");
+        assert_eq!(Rate(1_001).to_string(), "1001bit");
+    }
+
+    proptest! {
+        /// The meter against exact arithmetic: never late by more than its rounding.
+        #[test]
+        fn meter_is_exact_to_its_last_digit(bytes in 1u64..65_536, bytes_per_second in 1u64..12_500_000_000) {
+            let exact = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
+            let metered = u128::from(Rate(bytes_per_second * 8).meter().nanos(bytes));
+            prop_assert!(metered <= exact);
+            prop_assert!(exact - metered <= 1 + (exact >> 30), "exact {exact}, metered {metered}");
+        }
+    }
+}
