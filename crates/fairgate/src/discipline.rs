@@ -50,7 +50,7 @@ pub enum Value {
 /// A queueing discipline as its author writes it. See `queues/fifo.rs` for the template.
 ///
 /// Every packet handed to `enqueue` must come back exactly once: from `dequeue`, through
-/// [`Pool::give_back`](crate::pool::Pool::give_back), or into the queue given to `drain`.
+/// [`Pool::give_back`], or into the queue given to `drain`.
 /// `now` never goes backwards. Nothing is allocated in `enqueue`, `dequeue` and `watchdog`.
 pub trait Algorithm: Send + 'static {
     /// The name that users configure it by.
@@ -77,7 +77,7 @@ pub trait Algorithm: Send + 'static {
     fn config(&self) -> Self::Config;
 
     /// Changes parameters in place. On an error nothing has changed. Packets over a lowered limit are given back with
-    /// [`DropReason::Reconfigured`](crate::packet::DropReason::Reconfigured).
+    /// [`DropReason::Reconfigured`].
     fn reconfigure(&mut self, config: Self::Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError>;
 
     /// Shows the classes, in the order of their numbers.
@@ -101,17 +101,17 @@ pub trait Discipline: Send {
     /// The name that users configure it by.
     fn name(&self) -> &'static str;
 
-    /// Hands one packet in. Afterwards the driver empties [`Pool::take_returned`](crate::pool::Pool::take_returned).
+    /// Hands one packet in. Afterwards the driver empties [`Pool::take_returned`].
     fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict;
 
     /// Takes the next packet out, if one may be sent now. Afterwards the driver empties
-    /// [`Pool::take_returned`](crate::pool::Pool::take_returned).
+    /// [`Pool::take_returned`].
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
     /// Shows the packet that the next `dequeue`, now or later, will return. It stays in the backlog.
     fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
-    /// Gives all packets back with [`DropReason::Flushed`](crate::packet::DropReason::Flushed).
+    /// Gives all packets back with [`DropReason::Flushed`].
     fn flush(&mut self, pool: &mut Pool);
 
     /// Moves all packets to `into`, flows in order: to be handed to a discipline that takes this one's place.

@@ -8,10 +8,11 @@
 //! sends it by its cookie and releases the slot. What was dropped comes back through [`Pool::take_returned`], with a
 //! [`DropReason`], after the very call that dropped it.
 //!
-//! A folder for each family, a file for each discipline: [`queues`].
+//! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`].
 
 #![forbid(unsafe_code)]
 
+pub mod aqm;
 pub mod classify;
 pub mod discipline;
 mod error;
@@ -20,6 +21,7 @@ mod packet;
 mod pool;
 pub mod queues;
 mod rate;
+pub mod rounds;
 mod stats;
 mod time;
 

@@ -1,0 +1,1 @@
+//! Reads packet captures (pcap, pcapng) as streams of packet descriptors.

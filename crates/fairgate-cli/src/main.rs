@@ -1,0 +1,3 @@
+//! The program `fairgate`.
+
+fn main() {}

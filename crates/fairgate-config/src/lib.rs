@@ -1,0 +1,1 @@
+//! Describes a tree of disciplines in TOML, checks it, and builds it.

@@ -1,0 +1,1 @@
+//! Runs a tree of disciplines on live traffic between two Linux interfaces.

@@ -1,0 +1,1 @@
+//! Turns results into tables, plots and one self-contained HTML page.

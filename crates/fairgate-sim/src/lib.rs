@@ -1,0 +1,3 @@
+//! A discrete-event network simulator that runs the same disciplines as the live data plane.
+
+pub mod tcp;

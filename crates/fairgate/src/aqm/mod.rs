@@ -1,0 +1,1 @@
+//! Active queue management over one queue.

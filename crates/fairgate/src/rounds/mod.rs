@@ -1,0 +1,1 @@
+//! Fair queueing by rounds.
