@@ -1,0 +1,66 @@
+//! Parameters of a connection, with Linux's defaults and names.
+
+use serde::Deserialize;
+
+/// How the congestion window moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CongestionControl {
+    /// NewReno, RFC 5681 and RFC 6582.
+    Reno,
+    /// CUBIC, RFC 9438, with HyStart. Linux's default.
+    #[default]
+    Cubic,
+}
+
+impl CongestionControl {
+    /// The name in configuration and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CongestionControl::Reno => "reno",
+            CongestionControl::Cubic => "cubic",
+        }
+    }
+}
+
+/// Parameters of both ends. The two ends of a connection are given the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How the congestion window moves.
+    pub congestion_control: CongestionControl,
+    /// Whether slow start ends on a growing delay or a long train of acknowledgements (HyStart; CUBIC only).
+    pub hystart: bool,
+    /// Whether the connection asks for ECN and answers marks (`tcp_ecn` = 1).
+    pub ecn: bool,
+    /// Payload of a full segment, bytes: the MTU less 40 of headers less 12 of timestamps.
+    pub mss: u32,
+    /// Initial congestion window, segments (RFC 6928).
+    pub initial_window: u32,
+    /// Whether the window shrinks again after an idle time (`tcp_slow_start_after_idle`).
+    pub slow_start_after_idle: bool,
+    /// Receive buffer at the start, bytes (`tcp_rmem`, second value). Half of it is offered as window.
+    pub receive_buffer: u32,
+    /// Where the receive buffer's automatic growth ends, bytes (`tcp_rmem`, third value).
+    pub receive_buffer_max: u32,
+    /// Where the send buffer's automatic growth ends, bytes (`tcp_wmem`, third value).
+    pub send_buffer_max: u32,
+    /// Frequency of the kernel's timer tick, 1/s: the grain of all timers and of CUBIC's clock. A divisor of 10^9.
+    pub hz: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            congestion_control: CongestionControl::default(),
+            hystart: true,
+            ecn: false,
+            mss: 1448,
+            initial_window: 10,
+            slow_start_after_idle: true,
+            receive_buffer: 131_072,
+            receive_buffer_max: 6_291_456,
+            send_buffer_max: 4_194_304,
+            hz: 250,
+        }
+    }
+}
