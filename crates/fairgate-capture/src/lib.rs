@@ -1,1 +1,33 @@
-//! Reads packet captures (pcap, pcapng) as streams of packet descriptors.
+//! Reads packet captures (pcap, pcapng, either one gzipped) as streams of packets, and writes them.
+//!
+//! ```no_run
+//! let mut capture = fairgate_capture::Capture::open("home.pcap".as_ref())?;
+//! while let Some(record) = capture.next_record()? {
+//!     println!("{} {} bytes", record.time, record.length);
+//! }
+//! println!("{} packets", capture.counts().packets);
+//! # Ok::<(), fairgate_capture::CaptureError>(())
+//! ```
+//!
+//! The path of a record: a `Window` slides over the file, `pcap` or `pcapng` finds in it where the next packet's bytes
+//! lie and checks what its header says, [`Capture`] puts its time in order, counts it and lends it out as a
+//! [`Record`], and [`LinkType::network`] finds the IP packet in it. Memory is bounded by the longest record allowed,
+//! however long the file.
+//!
+//! What a capture can have wrong is either an error with the byte where it is ([`CaptureError`]) or defined and counted
+//! ([`Counts`]); nothing is silently skipped. Non-goals: reassembly, and link types that an access line doesn't have.
+
+#![forbid(unsafe_code)]
+
+mod capture;
+mod error;
+mod link;
+mod pcap;
+mod pcapng;
+mod stream;
+mod write;
+
+pub use capture::{Capture, Counts, Record};
+pub use error::CaptureError;
+pub use link::{LinkType, Network};
+pub use write::CaptureWriter;

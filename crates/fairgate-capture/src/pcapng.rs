@@ -1,0 +1,277 @@
+//! The block format: sections, each with a byte order and interfaces of its own.
+//!
+//! Source: draft-ietf-opsawg-pcapng. Read are section headers, interface descriptions (`if_tsresol`, `if_tsoffset`),
+//! enhanced, simple and the obsolete packet blocks; every other block is skipped by its length and counted.
+//!
+//! ```text
+//!   any block    type 4 | length 4 | body | length 4            length is a multiple of 4 and counts all of it
+//!   section      0a0d0d0a | length | byte order 1a2b3c4d | version 2+2 | section length 8 | options
+//!   interface    1 | length | link type 2 | reserved 2 | snap length 4 | options
+//!   packet       2 | length | interface 2 | drops 2 | time 8 | captured 4 | length on the wire 4 | data | options
+//!   simple       3 | length | length on the wire 4 | data
+//!   enhanced     6 | length | interface 4 | time 8 | captured 4 | length on the wire 4 | data | options
+//! ```
+
+use crate::error::CaptureError;
+use crate::link::LinkType;
+use crate::stream::{ByteOrder, Extent, Stream};
+
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const PACKET: u32 = 2;
+const SIMPLE: u32 = 3;
+const ENHANCED: u32 = 6;
+
+/// Where an enhanced packet's data starts; the obsolete packet block has the same layout behind its interface.
+const PACKET_DATA: usize = 28;
+const SIMPLE_DATA: usize = 12;
+
+/// More interfaces than this in one section are garbage: memory stays bounded.
+const MOST_INTERFACES: usize = 65_536;
+
+/// An interface of the current section.
+struct Interface {
+    link: LinkType,
+    /// Most bytes captured of a packet, 0 for no limit.
+    snap_length: u32,
+    clock: Clock,
+}
+
+/// How an interface's ticks become nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    ticks_a_second: u128,
+    offset_seconds: i64,
+}
+
+impl Clock {
+    /// Nanoseconds since 1970, rounded down; `None` before 1970 or after 2554.
+    fn nanos(self, ticks: u64) -> Option<u64> {
+        let since_offset = match self.ticks_a_second {
+            1_000_000 => u128::from(ticks) * 1_000,
+            1_000_000_000 => u128::from(ticks),
+            other => u128::from(ticks) * 1_000_000_000 / other,
+        };
+        let nanos = i128::try_from(since_offset).ok()? + i128::from(self.offset_seconds) * 1_000_000_000;
+        u64::try_from(nanos).ok()
+    }
+}
+
+/// Where reading stands.
+pub(crate) struct Pcapng {
+    interfaces: Vec<Interface>,
+    /// Interfaces described in the whole file.
+    pub(crate) interfaces_total: u64,
+    /// Blocks skipped: neither packet, interface nor section.
+    pub(crate) skipped_blocks: u64,
+}
+
+impl Pcapng {
+    /// Starts at a section header, if `stream` starts with one.
+    pub(crate) fn start(stream: &mut Stream) -> Option<Pcapng> {
+        (stream.data()[..4] == SECTION.to_be_bytes()).then_some(Pcapng {
+            interfaces: Vec::new(),
+            interfaces_total: 0,
+            skipped_blocks: 0,
+        })
+    }
+
+    /// Finds the next packet, on the way taking in what other blocks say.
+    pub(crate) fn next(&mut self, stream: &mut Stream) -> Result<Option<Extent>, CaptureError> {
+        while !stream.at_end()? {
+            stream.need(12, "a block's header")?;
+            if stream.data()[..4] == SECTION.to_be_bytes() {
+                stream.byte_order = match stream.data()[8..12] {
+                    [0x4d, 0x3c, 0x2b, 0x1a] => ByteOrder::Little,
+                    [0x1a, 0x2b, 0x3c, 0x4d] => ByteOrder::Big,
+                    _ => return Err(stream.damaged("a section header has no valid byte-order mark".into())),
+                };
+            }
+            let block = Block::read(stream)?;
+            match block.kind {
+                SECTION => self.section(stream, block.length)?,
+                INTERFACE => self.interface(stream, block.length)?,
+                ENHANCED | PACKET => return self.packet(stream, &block).map(Some),
+                SIMPLE => return self.simple(stream, &block).map(Some),
+                _ => self.skipped_blocks += 1,
+            }
+            stream.consume(block.length);
+        }
+        Ok(None)
+    }
+
+    fn section(&mut self, stream: &Stream, length: usize) -> Result<(), CaptureError> {
+        if length < 28 {
+            return Err(stream.damaged(format!(
+                "a section header has {length} bytes, at least 28 are needed"
+            )));
+        }
+        let major = stream.byte_order.u16(stream.data(), 12);
+        if major != 1 {
+            return Err(stream.damaged(format!("a section has format version {major}, known is 1")));
+        }
+        self.interfaces.clear();
+        Ok(())
+    }
+
+    fn interface(&mut self, stream: &Stream, length: usize) -> Result<(), CaptureError> {
+        if length < 20 {
+            return Err(stream.damaged(format!(
+                "an interface block has {length} bytes, at least 20 are needed"
+            )));
+        }
+        if self.interfaces.len() == MOST_INTERFACES {
+            return Err(stream.damaged(format!(
+                "a section describes more than {MOST_INTERFACES} interfaces"
+            )));
+        }
+        let data = &stream.data()[..length - 4];
+        self.interfaces.push(Interface {
+            link: LinkType(u32::from(stream.byte_order.u16(data, 8))),
+            snap_length: stream.u32(12),
+            clock: clock(stream, &data[16..])?,
+        });
+        self.interfaces_total += 1;
+        Ok(())
+    }
+
+    fn packet(&self, stream: &Stream, block: &Block) -> Result<Extent, CaptureError> {
+        if block.length < PACKET_DATA + 4 {
+            return Err(stream.damaged(format!(
+                "a packet block has {} bytes, 32 are needed",
+                block.length
+            )));
+        }
+        let index = match block.kind {
+            PACKET => u32::from(stream.byte_order.u16(stream.data(), 8)),
+            _ => stream.u32(8),
+        };
+        let interface = self.described(stream, index)?;
+        let captured = stream.u32(20) as usize;
+        if captured > block.length - PACKET_DATA - 4 {
+            return Err(stream.damaged(format!(
+                "a packet block of {} bytes claims to hold {captured} bytes of a packet",
+                block.length
+            )));
+        }
+        let ticks = u64::from(stream.u32(12)) << 32 | u64::from(stream.u32(16));
+        let nanos = interface.clock.nanos(ticks);
+        if nanos.is_none() {
+            return Err(stream.damaged("a packet's time lies before 1970 or after 2554".into()));
+        }
+        Ok(Extent {
+            nanos,
+            link: interface.link,
+            length: stream.length_on_wire(stream.u32(24))?,
+            data: PACKET_DATA..PACKET_DATA + captured,
+            record: block.length,
+        })
+    }
+
+    /// A simple packet has no time, belongs to interface 0, and was cut to that interface's snap length.
+    fn simple(&self, stream: &Stream, block: &Block) -> Result<Extent, CaptureError> {
+        if block.length < SIMPLE_DATA + 4 {
+            return Err(stream.damaged(format!(
+                "a simple packet block has {} bytes, 16 are needed",
+                block.length
+            )));
+        }
+        let interface = self.described(stream, 0)?;
+        let length = stream.length_on_wire(stream.u32(8))?;
+        let snap_length = match interface.snap_length {
+            0 => u32::MAX,
+            limit => limit,
+        };
+        let captured = (length.min(snap_length) as usize).min(block.length - SIMPLE_DATA - 4);
+        Ok(Extent {
+            nanos: None,
+            link: interface.link,
+            length,
+            data: SIMPLE_DATA..SIMPLE_DATA + captured,
+            record: block.length,
+        })
+    }
+
+    fn described(&self, stream: &Stream, index: u32) -> Result<&Interface, CaptureError> {
+        let interface = self.interfaces.get(index as usize).ok_or_else(|| {
+            stream.damaged(format!(
+                "a packet comes from interface {index}, but the section describes {} before it",
+                self.interfaces.len()
+            ))
+        })?;
+        if !interface.link.is_supported() {
+            return Err(stream.unsupported(interface.link));
+        }
+        Ok(interface)
+    }
+}
+
+/// A block that is there as a whole.
+struct Block {
+    kind: u32,
+    length: usize,
+}
+
+impl Block {
+    /// Checks the length against its copy at the block's end.
+    fn read(stream: &mut Stream) -> Result<Block, CaptureError> {
+        let (kind, length) = (stream.u32(0), stream.u32(4));
+        if length < 12 || !length.is_multiple_of(4) || length > Stream::LONGEST_RECORD {
+            return Err(stream.damaged(format!(
+                "a block says that it has {length} bytes, but blocks have 12 to {} and a multiple of 4",
+                Stream::LONGEST_RECORD
+            )));
+        }
+        stream.need(length as usize, "a block")?;
+        let copy = stream.u32(length as usize - 4);
+        if copy != length {
+            return Err(stream.damaged(format!(
+                "a block says {length} bytes at its start and {copy} at its end"
+            )));
+        }
+        Ok(Block {
+            kind,
+            length: length as usize,
+        })
+    }
+}
+
+/// The clock that an interface's options describe: microseconds since 1970 if they don't.
+///
+/// An option is a code (2 bytes), a length (2 bytes) and a value, filled up to a multiple of 4; code 0 ends them.
+fn clock(stream: &Stream, mut options: &[u8]) -> Result<Clock, CaptureError> {
+    const TIME_RESOLUTION: u16 = 9;
+    const TIME_OFFSET: u16 = 14;
+    let mut clock = Clock {
+        ticks_a_second: 1_000_000,
+        offset_seconds: 0,
+    };
+    while options.len() >= 4 {
+        let code = stream.byte_order.u16(options, 0);
+        let length = usize::from(stream.byte_order.u16(options, 2));
+        if code == 0 {
+            break;
+        }
+        let Some(value) = options.get(4..4 + length) else {
+            return Err(stream.damaged("an interface's options are longer than its block".into()));
+        };
+        match (code, length) {
+            (TIME_RESOLUTION, 1) => {
+                let exponent = u32::from(value[0] & 0x7f);
+                let base: u128 = if value[0] & 0x80 == 0 { 10 } else { 2 };
+                clock.ticks_a_second = base.checked_pow(exponent).ok_or_else(|| {
+                    stream.damaged(format!(
+                        "an interface's clock ticks {base}^{exponent} times a second"
+                    ))
+                })?;
+            }
+            (TIME_OFFSET, 8) => clock.offset_seconds = stream.byte_order.i64(value, 0),
+            (TIME_RESOLUTION | TIME_OFFSET, _) => {
+                return Err(stream.damaged(format!("an interface's time option {code} has {length} bytes")));
+            }
+            _ => {}
+        }
+        options = options.get(4 + length.next_multiple_of(4)..).unwrap_or(&[]);
+    }
+    Ok(clock)
+}

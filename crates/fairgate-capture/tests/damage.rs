@@ -1,0 +1,145 @@
+//! Broken captures: an error that names the byte, what came before is kept, and never a panic.
+
+mod common;
+
+use common::{Bytes, read};
+use fairgate_capture::CaptureError;
+use proptest::prelude::*;
+
+fn three_packets() -> Bytes {
+    let mut file = Bytes::pcap(false, false, 1);
+    for second in 1..=3 {
+        file.record(second, 0, 100, &[second as u8; 100]);
+    }
+    file
+}
+
+fn three_blocks() -> Bytes {
+    let mut file = Bytes::new(false);
+    file.section(false).interface(1, 0, &[(9, &[9]), (14, &[0; 8])]);
+    for tick in 1..=3 {
+        file.enhanced(0, tick, 100, &[0; 99]);
+    }
+    file
+}
+
+#[test]
+fn a_cut_file_tells_where_its_last_record_starts() {
+    let file = three_packets().bytes;
+    let last = 24 + 2 * 116;
+    for cut in [last + 1, last + 15, last + 16, last + 115] {
+        let (packets, counts, error) = read(&file[..cut]);
+        assert_eq!((packets.len(), counts.packets), (2, 2));
+        match error {
+            Some(CaptureError::Truncated {
+                offset,
+                packets: 2,
+                there,
+                needed,
+                ..
+            }) => {
+                assert_eq!((offset, there), (last as u64, (cut - last) as u64));
+                assert!(there < needed);
+            }
+            other => panic!("cut at {cut}: {other:?}"),
+        }
+    }
+    assert!(
+        read(&file[..last]).2.is_none(),
+        "cut between two records it is just shorter"
+    );
+}
+
+#[test]
+fn what_is_no_capture_is_refused_by_its_first_bytes() {
+    assert!(matches!(read(b"").2, Some(CaptureError::Empty)));
+    assert!(matches!(
+        read(b"\xd4\xc3").2,
+        Some(CaptureError::NotACapture { .. })
+    ));
+    let error = read(b"PK\x03\x04....").2.expect("a zip archive");
+    assert!(error.to_string().contains("504b0304"), "{error}");
+    assert!(!error.leaves_a_sound_beginning());
+}
+
+#[test]
+fn garbage_between_records_is_an_error_at_its_byte() {
+    let mut file = three_packets();
+    file.raw(&[0xff; 200]);
+    let (packets, _, error) = read(&file.bytes);
+    assert_eq!(packets.len(), 3);
+    let error = error.expect("0xff is no record");
+    assert!(error.leaves_a_sound_beginning());
+    assert!(matches!(error, CaptureError::Damaged { offset, packets: 3, .. } if offset == 24 + 3 * 116));
+
+    let mut file = three_blocks();
+    let end = file.bytes.len() as u64;
+    file.raw(&[0xff; 200]);
+    let (packets, _, error) = read(&file.bytes);
+    assert_eq!(packets.len(), 3);
+    assert!(matches!(error, Some(CaptureError::Damaged { offset, packets: 3, .. }) if offset == end));
+}
+
+#[test]
+fn lies_in_headers_are_named() {
+    let cases: [(&str, fn(&mut Bytes)); 4] = [
+        ("interface 5", |file| _ = file.enhanced(5, 0, 60, &[0; 60])),
+        ("claims to have had", |file| {
+            _ = file.enhanced(0, 0, u32::MAX, &[0; 60])
+        }),
+        ("time option 9", |file| _ = file.interface(1, 0, &[(9, &[1, 2])])),
+        ("at its end", |file| _ = file.u32(5).u32(12).u32(16)),
+    ];
+    for (complaint, add) in cases {
+        let mut file = three_blocks();
+        add(&mut file);
+        let error = read(&file.bytes).2.expect(complaint).to_string();
+        assert!(error.contains(complaint), "{error}");
+        assert!(error.contains("3 packets"), "{error}");
+    }
+}
+
+#[test]
+fn a_link_that_is_not_read_here_is_named() {
+    let error = read(&Bytes::pcap(false, false, 127).bytes)
+        .2
+        .expect("radiotap")
+        .to_string();
+    assert!(error.contains("802.11 with radiotap"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        read(&bytes);
+    }
+
+    /// Behind a valid start, so that more than the recognition is reached.
+    #[test]
+    fn arbitrary_tails_never_panic(tail in prop::collection::vec(any::<u8>(), 0..400), block in any::<bool>()) {
+        let mut file = if block { three_blocks() } else { three_packets() };
+        file.raw(&tail);
+        let (packets, counts, _) = read(&file.bytes);
+        prop_assert!(packets.len() >= 3);
+        prop_assert_eq!(counts.packets as usize, packets.len());
+    }
+
+    /// Any bytes changed and the end cut off: what comes out stays within the file and in the order of time.
+    #[test]
+    fn mutated_captures_never_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        keep in any::<prop::sample::Index>(),
+        block in any::<bool>(),
+    ) {
+        let mut bytes = if block { three_blocks().bytes } else { three_packets().bytes };
+        for (index, value) in changes {
+            let at = index.index(bytes.len());
+            bytes[at] = value;
+        }
+        bytes.truncate(keep.index(bytes.len() + 1));
+        let (packets, counts, _) = read(&bytes);
+        prop_assert!(packets.iter().map(|p| p.data.len()).sum::<usize>() <= bytes.len());
+        prop_assert!(packets.is_sorted_by_key(|p| p.nanos));
+        prop_assert_eq!(counts.bytes, packets.iter().map(|p| u64::from(p.length)).sum::<u64>());
+    }
+}
