@@ -80,9 +80,12 @@ fn garbage_between_records_is_an_error_at_its_byte() {
     assert!(matches!(error, Some(CaptureError::Damaged { offset, packets: 3, .. }) if offset == end));
 }
 
+/// Adds a block that says what can't be.
+type Lie = fn(&mut Bytes);
+
 #[test]
 fn lies_in_headers_are_named() {
-    let cases: [(&str, fn(&mut Bytes)); 4] = [
+    let lies: [(&str, Lie); 4] = [
         ("interface 5", |file| _ = file.enhanced(5, 0, 60, &[0; 60])),
         ("claims to have had", |file| {
             _ = file.enhanced(0, 0, u32::MAX, &[0; 60])
@@ -90,7 +93,7 @@ fn lies_in_headers_are_named() {
         ("time option 9", |file| _ = file.interface(1, 0, &[(9, &[1, 2])])),
         ("at its end", |file| _ = file.u32(5).u32(12).u32(16)),
     ];
-    for (complaint, add) in cases {
+    for (complaint, add) in lies {
         let mut file = three_blocks();
         add(&mut file);
         let error = read(&file.bytes).2.expect(complaint).to_string();
