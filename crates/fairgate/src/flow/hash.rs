@@ -52,16 +52,21 @@ impl FlowHasher {
         }
     }
 
-    /// The hash of the five-tuple: addresses, ports, protocol.
+    /// The hash of the five-tuple: addresses, ports, protocol. Packets without ports (fragments, ESP) are told apart
+    /// by their IPv6 flow label instead (RFC 6438); with ports the label adds nothing, and may change under a
+    /// connection.
+    #[inline]
     pub fn five_tuple(&self, key: &FlowKey) -> FlowHash {
         let mut hasher = self.hasher;
         hasher.write(&key.source);
         hasher.write(&key.destination);
-        hasher.write_u64(
-            u64::from(key.source_port) << 32
-                | u64::from(key.destination_port) << 16
-                | u64::from(key.protocol),
-        );
+        let ports = u64::from(key.source_port) << 16 | u64::from(key.destination_port);
+        let finer = if ports == 0 {
+            u64::from(key.flow_label)
+        } else {
+            ports
+        };
+        hasher.write_u64(finer << 16 | u64::from(key.protocol));
         FlowHash(hasher.finish())
     }
 }

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-/// Addresses, ports and protocol of a packet, and what else filters match on. 44 bytes.
+/// Addresses, ports and protocol of a packet, and what else filters match on. 48 bytes.
 ///
 /// IPv4 addresses are kept in the last four bytes, as IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`). Fields that a
-/// packet does not have are 0: a later IPv4 fragment has no ports, ARP has no addresses here.
+/// packet does not have are 0: a fragment has no ports, ARP has no addresses here. Keys are read from real headers by
+/// [`dissect()`](crate::flow::dissect()).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FlowKey {
@@ -21,9 +22,11 @@ pub struct FlowKey {
     pub ethertype: u16,
     /// VLAN identifier of the outermost tag, 0 without one.
     pub vlan: u16,
+    /// IPv6 flow label, 20 bits.
+    pub flow_label: u32,
     /// IP protocol number of the transport header.
     pub protocol: u8,
-    /// The traffic class byte: DSCP and ECN.
+    /// The traffic class byte: DSCP and ECN. Of a tunnelled packet it is the outer header's.
     pub traffic_class: u8,
     /// Free, so that the structure has no padding.
     pub reserved: [u8; 2],

@@ -1,0 +1,150 @@
+//! From a frame's bytes to its flow: a dissector of packet headers.
+//!
+//! ```text
+//!   link       Ethernet, raw IP, Linux cooked v1 and v2, BSD loopback -> 802.1Q/ad tags, PPPoE, MPLS labels
+//!   network    IPv4 with options, IPv6 with extension headers
+//!   transport  ports of TCP, UDP, UDP-Lite, SCTP, DCCP; the identifier of ICMP echoes
+//!   tunnel     on request: GRE, VXLAN, IP in IP, one level
+//! ```
+//!
+//! Every sequence of bytes has a flow. Headers are read from the outside in until one is cut off, malformed or
+//! unknown; the fields from there on stay 0. So a packet with a broken IP header is in the flow of its EtherType, and
+//! one that ends before its ports is in the flow of its addresses and protocol.
+//!
+//! Fragments: no fragment of a datagram has ports, the first one included, although its ports could be read. All of
+//! them thus fall into one flow and stay in order, and a filter on ports takes a whole datagram or none of it. This is
+//! what Linux's flow dissector does. The price: a fragmented datagram may overtake whole ones of the same ports.
+//! A lone fragment that is the whole datagram (RFC 6946) counts as unfragmented.
+//!
+//! Tunnels: the flow is that of the inner packet, the traffic class that of the outer one, because the outer one is
+//! what [`set_ce`] may mark (RFC 6040). If the inner packet can't be read the flow is that of the outer one.
+//!
+//! Checked against the crate `etherparse`. No byte is read without a check of its bounds, and the number of headers
+//! read is limited at each layer, so that no packet costs more than its share of time.
+//!
+//! Non-goals: checksums, reassembly, IPv4 source routes and IPv6 routing headers (the destination is the address in
+//! the IP header), the packet quoted in an ICMP error, ESP, 802.3 frames with LLC (EtherType 0).
+
+mod ecn;
+mod link;
+mod network;
+mod transport;
+
+pub use ecn::set_ce;
+pub use link::LinkType;
+
+use crate::flow::{FlowHasher, FlowKey};
+use crate::packet::{Ecn, Packet};
+
+pub(crate) const IPV4: u16 = 0x0800;
+pub(crate) const IPV6: u16 = 0x86dd;
+
+/// What a frame's headers say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dissection {
+    /// The flow.
+    pub key: FlowKey,
+    /// Where the IP header begins, in bytes from the start of the frame; the outer one of a tunnelled packet. `None`
+    /// if there is no well-formed one.
+    pub network_offset: Option<u16>,
+}
+
+/// Reads the headers of `frame`, which may end early.
+///
+/// ```
+/// use fairgate::flow::{LinkType, dissect};
+///
+/// // IPv4, DSCP 46 with ECT(0), UDP, 192.0.2.1:5004 to 198.51.100.7:5006; 28 bytes.
+/// let frame = [
+///     0x45, 0xba, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7,
+///     0x13, 0x8c, 0x13, 0x8e, 0, 8, 0, 0,
+/// ];
+/// let dissection = dissect(&frame, LinkType::RawIp);
+/// assert_eq!(dissection.key.source_port, 5004);
+/// assert_eq!(dissection.dscp(), 46);
+/// ```
+#[inline]
+pub fn dissect(frame: &[u8], link: LinkType) -> Dissection {
+    let lower = link.strip(frame);
+    let mut key = FlowKey {
+        ethertype: lower.ethertype,
+        vlan: lower.vlan,
+        ..FlowKey::default()
+    };
+    let Some(network) = network::read(lower.payload, &mut key) else {
+        return Dissection {
+            key,
+            network_offset: None,
+        };
+    };
+    if let Some(transport) = network.transport {
+        transport::read(transport, &mut key);
+    }
+    Dissection {
+        key,
+        network_offset: u16::try_from(frame.len() - lower.payload.len()).ok(),
+    }
+}
+
+/// The same, and looks into one level of GRE, VXLAN or IP in IP.
+pub fn dissect_tunnelled(frame: &[u8], link: LinkType) -> Dissection {
+    let outer = dissect(frame, link);
+    let inner_key = outer
+        .network_offset
+        .and_then(|offset| frame.get(usize::from(offset)..))
+        .and_then(|packet| transport::tunnelled(packet, outer.key));
+    Dissection {
+        key: inner_key.unwrap_or(outer.key),
+        ..outer
+    }
+}
+
+impl Dissection {
+    /// The six DSCP bits.
+    #[inline]
+    pub fn dscp(&self) -> u8 {
+        self.key.traffic_class >> 2
+    }
+
+    /// The two ECN bits.
+    #[inline]
+    pub fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.key.traffic_class)
+    }
+
+    /// The priority that Linux gives a forwarded packet (`rt_tos2priority`): 0 best effort, 2 bulk, 6 interactive,
+    /// 4 interactive bulk. It reads the traffic class as the type of service of RFC 1349: "low delay" is bit 4,
+    /// "throughput" bit 3. Linux does so for IPv4 only; here both families count alike.
+    #[inline]
+    pub fn priority(&self) -> u8 {
+        const BY_DELAY_AND_THROUGHPUT: [u8; 4] = [0, 2, 6, 4];
+        BY_DELAY_AND_THROUGHPUT[usize::from(self.key.traffic_class >> 3 & 3)]
+    }
+
+    /// The descriptor of a packet with these headers and `length` bytes on the wire. The driver adds its cookie.
+    #[inline]
+    pub fn packet(&self, length: u32, hasher: &FlowHasher) -> Packet {
+        Packet {
+            flow: hasher.five_tuple(&self.key),
+            priority: self.priority(),
+            dscp: self.dscp(),
+            ecn: self.ecn(),
+            ..Packet::of_length(length)
+        }
+    }
+}
+
+/// `N` bytes from `offset` on, if they are all there.
+#[inline]
+fn bytes_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<&[u8; N]> {
+    bytes.get(offset..)?.first_chunk()
+}
+
+/// A 16-bit number in network order at `offset`, if it is there.
+#[inline]
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    bytes_at(bytes, offset).map(|two| u16::from_be_bytes(*two))
+}
+
+#[cfg(test)]
+mod tests;
