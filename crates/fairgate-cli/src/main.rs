@@ -1,3 +1,55 @@
 //! The program `fairgate`.
+//!
+//! A command is a file in `commands/`, with its arguments and a function `run`; a line in [`Command`] and one in
+//! [`Command::run`] join it. Results go through [`output`], errors through [`exit::Failure`].
 
-fn main() {}
+#![deny(clippy::print_stdout)]
+
+mod commands;
+mod exit;
+mod input;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{check, list};
+use crate::exit::{Failure, Outcome};
+use crate::output::Format;
+
+/// Packet scheduling and queue management: the same disciplines simulated, live and compared.
+#[derive(Parser)]
+#[command(name = "fairgate", version, propagate_version = true, after_help = commands::EXAMPLES)]
+struct Cli {
+    /// Print one JSON document on standard output instead of text: the result, or the error.
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    List(list::Args),
+    Check(check::Args),
+}
+
+impl Command {
+    fn run(self, format: Format) -> Result<Outcome, Failure> {
+        match self {
+            Command::List(args) => list::run(args, format),
+            Command::Check(args) => check::run(args, format),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
+    let format = Format::from_json_flag(cli.json);
+    exit::finish(cli.command.run(format), format)
+}

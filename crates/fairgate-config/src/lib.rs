@@ -1,1 +1,24 @@
 //! Describes a tree of disciplines in TOML, checks it, and builds it.
+//!
+//! From text to packets: [`Document::parse`] reads a file, whose every mistake becomes a [`FileError`] that points into
+//! it; each `[queue.NAME]` becomes a [`Spec`], which is known to be right; [`Spec::build`] makes the tree. What may be
+//! written is told by the [`registry`], the one table of all disciplines.
+
+#![forbid(unsafe_code)]
+
+mod document;
+mod error;
+mod registry;
+mod spec;
+mod suggest;
+pub mod units;
+mod value;
+
+pub use document::Document;
+pub use error::{FileError, Problem};
+pub use registry::{
+    About, Children, Entry, Family, ParameterInfo, Parts, Setting, closest_entry, entry, registry,
+};
+pub use spec::{BuildError, Spec};
+pub use units::UnitError;
+pub use value::{Unit, Value};

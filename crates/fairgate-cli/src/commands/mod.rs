@@ -1,0 +1,13 @@
+//! The commands, a file for each.
+
+pub(crate) mod check;
+pub(crate) mod list;
+
+/// The examples under `fairgate --help`.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  fairgate list                     all disciplines, with when to use each
+  fairgate list fq_codel            the parameters of one, with units, defaults and ranges
+  fairgate check home.toml          is this configuration right?
+
+Exit codes: 0 done; 1 the answer is no; 2 bad input or usage; 3 the environment refused.";

@@ -1,0 +1,119 @@
+//! Results: tables, JSON documents, result files.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use miette::Diagnostic;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::exit::Failure;
+
+/// How a command prints its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+impl Format {
+    /// From `--json`.
+    pub(crate) fn from_json_flag(json: bool) -> Format {
+        if json { Format::Json } else { Format::Text }
+    }
+}
+
+/// A result that could not be written.
+#[derive(Debug, Error, Diagnostic)]
+pub(crate) enum WriteError {
+    #[error("can't write to standard output: {0}")]
+    #[diagnostic(help("look at where the output is sent: a full disk, a closed terminal"))]
+    Stdout(io::Error),
+    #[error("can't write {path}")]
+    #[diagnostic(help("nothing was left under this name; make room or choose another place"))]
+    File { path: String, source: io::Error },
+}
+
+/// Prints text as it is.
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
+        Err(error) => Err(Failure::environment(WriteError::Stdout(error))),
+    }
+}
+
+/// A result with the name and version of its schema: `{"schema": "fairgate.NAME/1", ...}`.
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    schema: String,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
+/// The JSON document `fairgate.NAME/1`. Every schema is described in `docs/json.md`.
+pub(crate) fn json_text(name: &str, content: &impl Serialize) -> String {
+    let envelope = Envelope {
+        schema: format!("fairgate.{name}/1"),
+        content,
+    };
+    let mut text =
+        serde_json::to_string_pretty(&envelope).expect("results have text keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+/// Prints the JSON document `fairgate.NAME/1`.
+pub(crate) fn json(name: &str, content: &impl Serialize) -> Result<(), Failure> {
+    text(&json_text(name, content))
+}
+
+/// A table in the program's one style: columns aligned, no frames. Lines are wrapped on a terminal only, so that
+/// `grep` sees whole rows.
+pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    if io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// A table as text, without blanks at the ends of lines.
+pub(crate) fn table_text(table: &Table) -> String {
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
+/// Writes a result file whole or not at all: `write` fills a temporary file beside it, which gets the final name only
+/// when it is safe on the disk.
+#[expect(dead_code, reason = "for commands that write results")]
+pub(crate) fn file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
+    let whole = || {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        // Removed when dropped before `persist`.
+        let mut temporary = tempfile::NamedTempFile::new_in(directory)?;
+        write(temporary.as_file_mut())?;
+        temporary.as_file_mut().flush()?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(path)?;
+        Ok(())
+    };
+    whole().map_err(|source| {
+        let path = path.display().to_string();
+        Failure::environment(WriteError::File { path, source })
+    })
+}

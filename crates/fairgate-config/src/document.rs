@@ -1,0 +1,191 @@
+//! A configuration file: named trees under `[queue.NAME]`, and sections that belong to other crates.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use miette::NamedSource;
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{FileError, Problems};
+use crate::spec::{Draft, Spec, check, in_order};
+use crate::suggest;
+
+/// The sections besides `queue`, and who reads them.
+const SECTIONS: [&str; 2] = ["run", "simulate"];
+
+/// A configuration file whose queues are checked. Its other sections are checked by [`Document::section`].
+#[derive(Clone)]
+pub struct Document {
+    source: Arc<NamedSource<String>>,
+    queues: BTreeMap<String, Spec>,
+    sections: Vec<String>,
+}
+
+impl Document {
+    /// Reads a file's text; `name` stands in messages. All mistakes are reported at once.
+    pub fn parse(name: &str, text: &str) -> Result<Document, FileError> {
+        let source = Arc::new(NamedSource::new(name, text.to_owned()));
+        let mut problems = Problems::new(Arc::clone(&source));
+        let (table, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            let span = error.span().unwrap_or(0..text.len());
+            problems.add(
+                span,
+                error.message(),
+                "not TOML",
+                "text stands in quotation marks: rate = \"20mbit\"",
+            );
+        }
+        if !errors.is_empty() {
+            return Err(problems.into_error());
+        }
+        let mut document = Document {
+            source,
+            queues: BTreeMap::new(),
+            sections: Vec::new(),
+        };
+        for (key, value) in in_order(table.get_ref()) {
+            let name = key.get_ref().as_ref();
+            match value.get_ref() {
+                DeValue::Table(queues) if name == "queue" => document.read_queues(queues, &mut problems),
+                DeValue::Table(_) if SECTIONS.contains(&name) => document.sections.push(name.to_owned()),
+                other if name == "queue" || SECTIONS.contains(&name) => {
+                    let message = format!("`{name}` is {}, but must be a table", other.type_str());
+                    let help = format!("begin it with a line [{name}]");
+                    problems.add(value.span(), message, "expected a table", help);
+                }
+                _ => {
+                    let help = suggest::remedy(name, "sections", ["queue"].into_iter().chain(SECTIONS));
+                    problems.add(
+                        key.span(),
+                        format!("there is no section `{name}`"),
+                        "unknown section",
+                        help,
+                    );
+                }
+            }
+        }
+        problems.unless_any(document)
+    }
+
+    fn read_queues(&mut self, queues: &DeTable<'_>, problems: &mut Problems) {
+        for (key, value) in in_order(queues) {
+            let DeValue::Table(table) = value.get_ref() else {
+                let message = format!(
+                    "`{}` under `queue` is {}",
+                    key.get_ref(),
+                    value.get_ref().type_str()
+                );
+                let help = "begin a tree with a line like [queue.wan], its discipline and settings below";
+                problems.add(key.span(), message, "expected a named tree", help);
+                continue;
+            };
+            let draft = Draft::from_toml(key.span(), table, problems);
+            if let Some(spec) = draft.and_then(|draft| check(&draft, problems)) {
+                self.queues.insert(key.get_ref().to_string(), spec);
+            }
+        }
+    }
+
+    /// The file's name, as it was given.
+    pub fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    /// The tree `[queue.NAME]`.
+    pub fn queue(&self, name: &str) -> Option<&Spec> {
+        self.queues.get(name)
+    }
+
+    /// All trees, by name.
+    pub fn queues(&self) -> impl Iterator<Item = (&str, &Spec)> {
+        self.queues.iter().map(|(name, spec)| (name.as_str(), spec))
+    }
+
+    /// The tree that a section refers to, or an error at the place of the reference.
+    ///
+    /// # Errors
+    /// If there is no such tree.
+    pub fn resolve(&self, reference: &Spanned<String>) -> Result<&Spec, FileError> {
+        let name = reference.get_ref();
+        self.queue(name).ok_or_else(|| {
+            let names = self.queues.keys().map(String::as_str);
+            self.error_with_label(
+                reference.span(),
+                format!("there is no queue `{name}`"),
+                format!("no [queue.{name}] in this file"),
+                suggest::remedy(name, "queues", names),
+            )
+        })
+    }
+
+    /// The sections besides the queues.
+    pub fn sections(&self) -> impl Iterator<Item = &str> {
+        self.sections.iter().map(String::as_str)
+    }
+
+    /// Reads a section: `None` if the file has none. Give `T` `#[serde(deny_unknown_fields)]`, and [`Spanned`] fields
+    /// for later errors.
+    ///
+    /// # Errors
+    /// Points at the first mistake in the section.
+    pub fn section<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FileError> {
+        let mut table = DeTable::parse(self.source.inner()).expect("the text was parsed before");
+        let Some(section) = table.get_mut().remove(name) else {
+            return Ok(None);
+        };
+        let place = section.span();
+        let deserializer = toml::de::ValueDeserializer::from(section);
+        T::deserialize(deserializer).map(Some).map_err(|error| {
+            let span = error.span().unwrap_or(place);
+            let (message, help) = split_remedy(error.message());
+            self.error(span, message, help)
+        })
+    }
+
+    /// An error at a place of this file.
+    pub fn error(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> FileError {
+        self.error_with_label(span, message, "here", help)
+    }
+
+    fn error_with_label(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) -> FileError {
+        let mut problems = Problems::new(Arc::clone(&self.source));
+        problems.add(span, message, label, help);
+        problems.into_error()
+    }
+}
+
+/// Serde's message, and a remedy: for an unknown name the most similar known one.
+fn split_remedy(message: &str) -> (String, String) {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let remedy = match (message.starts_with("unknown "), quoted.next()) {
+        (true, Some(word)) => suggest::remedy(word, "known here", quoted),
+        _ => "correct this value; the documentation of the section tells what it may be".to_owned(),
+    };
+    (message.to_owned(), remedy)
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document")
+            .field("name", &self.name())
+            .field("queues", &self.queues)
+            .field("sections", &self.sections)
+            .finish()
+    }
+}

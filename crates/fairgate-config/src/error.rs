@@ -1,0 +1,164 @@
+//! Errors that point into a file.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+
+/// A mistake at a place: what is wrong, which rule it breaks, what to do.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// What is wrong.
+    pub message: String,
+    /// The bytes of the text that are at fault.
+    pub span: Range<usize>,
+    /// The rule, in a few words, written under the place.
+    pub label: String,
+    /// The remedy.
+    pub help: String,
+    source: Arc<NamedSource<String>>,
+}
+
+impl Problem {
+    /// Line and column of the place, both counted from 1, the column in characters.
+    pub fn position(&self) -> (usize, usize) {
+        let text = self.source.inner();
+        let before = &text[..self.span.start.min(text.len())];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        (line, before[line_start..].chars().count() + 1)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Diagnostic for Problem {
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        Some(Box::new(&self.help))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&*self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let label = LabeledSpan::new_with_span(Some(self.label.clone()), self.span.clone());
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+/// One or more mistakes in one file (or in one argument of the command line).
+///
+/// As a [`Diagnostic`] a single mistake shows as itself, several as a list.
+#[derive(Clone, Debug)]
+pub struct FileError {
+    /// Never empty; in the order of their places.
+    problems: Vec<Problem>,
+}
+
+impl FileError {
+    /// The mistakes, in the order of their places. At least one.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The file's name, as it was given.
+    pub fn file(&self) -> &str {
+        self.problems[0].source.name()
+    }
+
+    fn single(&self) -> Option<&Problem> {
+        match self.problems.as_slice() {
+            [problem] => Some(problem),
+            _ => None,
+        }
+    }
+}
+
+/// All mistakes, one a line, each with file, line and column.
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.single() {
+            Some(problem) => fmt::Display::fmt(problem, f),
+            None => write!(f, "{} has {} errors", self.file(), self.problems.len()),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl Diagnostic for FileError {
+    fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
+        self.single().and_then(Problem::help)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.single().and_then(Problem::source_code)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.single().and_then(Problem::labels)
+    }
+
+    fn related(&self) -> Option<Box<dyn Iterator<Item = &dyn Diagnostic> + '_>> {
+        match self.single() {
+            Some(_) => None,
+            None => Some(Box::new(
+                self.problems.iter().map(|problem| problem as &dyn Diagnostic),
+            )),
+        }
+    }
+}
+
+/// Collects the mistakes of one text, so that all are reported at once.
+#[derive(Debug)]
+pub(crate) struct Problems {
+    source: Arc<NamedSource<String>>,
+    found: Vec<Problem>,
+}
+
+impl Problems {
+    pub(crate) fn new(source: Arc<NamedSource<String>>) -> Problems {
+        Problems {
+            source,
+            found: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.found.push(Problem {
+            message: message.into(),
+            span,
+            label: label.into(),
+            help: help.into(),
+            source: Arc::clone(&self.source),
+        });
+    }
+
+    /// `value`, unless something was found.
+    pub(crate) fn unless_any<T>(mut self, value: T) -> Result<T, FileError> {
+        if self.found.is_empty() {
+            return Ok(value);
+        }
+        self.found.sort_by_key(|problem| problem.span.start);
+        Err(FileError { problems: self.found })
+    }
+
+    /// What was found; there must be something.
+    pub(crate) fn into_error(self) -> FileError {
+        self.unless_any(()).expect_err("a problem was added")
+    }
+}

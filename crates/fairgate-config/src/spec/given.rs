@@ -1,0 +1,262 @@
+//! What stands in the text, before anyone knows what it should be.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::Problems;
+use crate::units::{self, UnitError};
+use crate::value::{Unit, Value};
+use crate::{registry::ParameterInfo, suggest};
+
+/// A value as written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Given {
+    /// Quoted text.
+    Text(String),
+    /// A word of the command line, which carries no type of its own.
+    Word(String),
+    Integer(i128),
+    Flag(bool),
+    List(Vec<Spanned<Given>>),
+    /// Something that no parameter is; its type in words.
+    Other(&'static str),
+}
+
+impl Given {
+    pub(crate) fn from_toml(value: &DeValue<'_>) -> Given {
+        match value {
+            DeValue::String(text) => Given::Text(text.to_string()),
+            DeValue::Integer(integer) => i128::from_str_radix(integer.as_str(), integer.radix())
+                .map_or(Given::Other("an integer beyond all bounds"), Given::Integer),
+            DeValue::Boolean(flag) => Given::Flag(*flag),
+            DeValue::Array(values) => Given::List(values.iter().map(spanned_from_toml).collect()),
+            DeValue::Float(_) => Given::Other("a number with decimals"),
+            DeValue::Datetime(_) => Given::Other("a date"),
+            DeValue::Table(_) => Given::Other("a table"),
+        }
+    }
+
+    /// The type in words, with an article.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Given::Text(_) => "text",
+            Given::Word(_) => "a word",
+            Given::Integer(_) => "a number",
+            Given::Flag(_) => "true or false",
+            Given::List(_) => "a list",
+            Given::Other(name) => name,
+        }
+    }
+
+    /// The value as text for messages.
+    fn show(&self) -> Cow<'_, str> {
+        match self {
+            Given::Text(text) => Cow::Owned(format!("\"{text}\"")),
+            Given::Word(text) => Cow::Borrowed(text),
+            Given::Integer(integer) => Cow::Owned(integer.to_string()),
+            Given::Flag(flag) => Cow::Owned(flag.to_string()),
+            Given::List(_) | Given::Other(_) => Cow::Borrowed(self.type_name()),
+        }
+    }
+}
+
+pub(crate) fn spanned_from_toml(value: &Spanned<DeValue<'_>>) -> Spanned<Given> {
+    Spanned::new(value.span(), Given::from_toml(value.get_ref()))
+}
+
+/// A table's entries in the order of the file.
+pub(crate) fn in_order<'t, 'i>(
+    table: &'t DeTable<'i>,
+) -> Vec<(&'t Spanned<Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// Why a value can't be a parameter's.
+pub(crate) struct Mistake {
+    pub(crate) span: Range<usize>,
+    pub(crate) message: String,
+    pub(crate) label: String,
+    pub(crate) help: String,
+}
+
+impl Mistake {
+    pub(crate) fn report(self, problems: &mut Problems) {
+        problems.add(self.span, self.message, self.label, self.help);
+    }
+}
+
+/// Reads the value of a parameter.
+pub(crate) fn read(info: &ParameterInfo, optional: bool, given: &Spanned<Given>) -> Result<Value, Mistake> {
+    let reading = Reading { info, given };
+    if optional && matches!(given.get_ref(), Given::Text(text) | Given::Word(text) if text == "none") {
+        return Ok(Value::None);
+    }
+    match info.unit {
+        Unit::Count(_) => reading.integer(given).and_then(|number| reading.in_range(number)),
+        Unit::Bytes => reading.quantity(true, units::parse_size),
+        Unit::Rate => reading.quantity(true, |text| {
+            units::parse_rate(text).map(|rate| rate.bits_per_second())
+        }),
+        Unit::Time => reading.quantity(false, |text| {
+            units::parse_duration(text).map(|duration| duration.as_nanos() as u64)
+        }),
+        Unit::Flag => reading.flag(),
+        Unit::Choice(words) => reading.choice(words),
+        Unit::List(length) => reading.list(length),
+    }
+}
+
+struct Reading<'a> {
+    info: &'a ParameterInfo,
+    given: &'a Spanned<Given>,
+}
+
+impl Reading<'_> {
+    fn wrong_type(&self, at: &Spanned<Given>) -> Mistake {
+        Mistake {
+            span: at.span(),
+            message: format!(
+                "`{}` is {}, but must be a {}",
+                self.info.name,
+                at.get_ref().type_name(),
+                match self.info.unit {
+                    Unit::Count(_) => "plain number",
+                    Unit::Bytes => "size",
+                    Unit::Time => "duration",
+                    Unit::Rate => "rate",
+                    Unit::Flag => "flag",
+                    Unit::Choice(_) => "word",
+                    Unit::List(_) => "list of numbers",
+                }
+            ),
+            label: format!("expected {}", self.info.allowed()),
+            help: self.info.unit.example(),
+        }
+    }
+
+    fn in_range(&self, number: i128) -> Result<Value, Mistake> {
+        match u64::try_from(number) {
+            Ok(fits) if self.info.range.contains(&fits) => Ok(Value::Number(fits)),
+            _ => Err(Mistake {
+                span: self.given.span(),
+                message: format!(
+                    "`{}` is {}, but must be {}",
+                    self.info.name,
+                    self.given.get_ref().show(),
+                    self.info.allowed()
+                ),
+                label: format!("must be {}", self.info.allowed()),
+                help: format!("{} {}", self.info.doc, self.info.unit.example()),
+            }),
+        }
+    }
+
+    fn integer(&self, at: &Spanned<Given>) -> Result<i128, Mistake> {
+        match at.get_ref() {
+            Given::Integer(integer) => Ok(*integer),
+            Given::Word(word) => word.parse().map_err(|_| self.wrong_type(at)),
+            _ => Err(self.wrong_type(at)),
+        }
+    }
+
+    /// A number with a unit. `plain` says whether a number without one is in the base unit.
+    fn quantity(
+        &self,
+        plain: bool,
+        parse: impl Fn(&str) -> Result<u64, UnitError>,
+    ) -> Result<Value, Mistake> {
+        let parsed = match self.given.get_ref() {
+            Given::Text(text) | Given::Word(text) => parse(text),
+            Given::Integer(integer) if plain && *integer > 0 => return self.in_range(*integer),
+            Given::Integer(integer) => parse(&integer.to_string()),
+            _ => return Err(self.wrong_type(self.given)),
+        };
+        match parsed {
+            Ok(number) => self.in_range(number.into()),
+            Err(error) => Err(Mistake {
+                span: self.within(&error.span),
+                message: format!("`{}`: {}", self.info.name, error.message),
+                label: format!("expected {}", self.info.allowed()),
+                help: error.remedy,
+            }),
+        }
+    }
+
+    /// The place of a part of the text in the file: behind the opening quotation mark, if the text is written plainly.
+    fn within(&self, part: &Range<usize>) -> Range<usize> {
+        let whole = self.given.span();
+        let (Given::Text(text) | Given::Word(text)) = self.given.get_ref() else {
+            return whole;
+        };
+        let quotes = whole.len() - text.len().min(whole.len());
+        match quotes {
+            0 | 2 => whole.start + quotes / 2 + part.start..whole.start + quotes / 2 + part.end,
+            _ => whole,
+        }
+    }
+
+    fn flag(&self) -> Result<Value, Mistake> {
+        match self.given.get_ref() {
+            Given::Flag(flag) => Ok(Value::Flag(*flag)),
+            Given::Word(word) if word == "true" => Ok(Value::Flag(true)),
+            Given::Word(word) if word == "false" => Ok(Value::Flag(false)),
+            _ => Err(self.wrong_type(self.given)),
+        }
+    }
+
+    fn choice(&self, words: &'static [&'static str]) -> Result<Value, Mistake> {
+        let (Given::Text(text) | Given::Word(text)) = self.given.get_ref() else {
+            return Err(self.wrong_type(self.given));
+        };
+        words
+            .iter()
+            .find(|word| *word == text)
+            .map(|word| Value::Word(word))
+            .ok_or_else(|| Mistake {
+                span: self.given.span(),
+                message: format!("`{}` can't be `{text}`", self.info.name),
+                label: format!("must be {}", words.join(" or ")),
+                help: suggest::remedy(text, "it may be", words.iter().copied()),
+            })
+    }
+
+    fn list(&self, length: usize) -> Result<Value, Mistake> {
+        let numbers: Vec<Spanned<Given>> = match self.given.get_ref() {
+            Given::List(numbers) => numbers.clone(),
+            Given::Word(word) => word
+                .split(',')
+                .map(|part| Spanned::new(self.given.span(), Given::Word(part.to_owned())))
+                .collect(),
+            _ => return Err(self.wrong_type(self.given)),
+        };
+        if numbers.len() != length {
+            return Err(Mistake {
+                span: self.given.span(),
+                message: format!(
+                    "`{}` has {} numbers, but must have {length}",
+                    self.info.name,
+                    numbers.len()
+                ),
+                label: format!("must be {length} numbers"),
+                help: format!("{} {}", self.info.doc, self.info.unit.example()),
+            });
+        }
+        let mut list = Vec::with_capacity(length);
+        for given in &numbers {
+            let element = Reading {
+                info: self.info,
+                given,
+            };
+            match element.in_range(self.integer(given)?)? {
+                Value::Number(number) => list.push(number),
+                _ => unreachable!("in_range gives numbers"),
+            }
+        }
+        Ok(Value::List(list))
+    }
+}

@@ -1,0 +1,324 @@
+//! Rates, sizes and durations in tc's language: `20mbit`, `64kb`, `5ms`.
+//!
+//! Numbers may have decimals (`2.5mbit`) and are converted exactly: what isn't a whole number of bit/s, bytes or
+//! nanoseconds is an error, never rounded. Units are case-insensitive. As in tc, `kbit` is 1000 bit/s, `kibit` 1024,
+//! `kbps` 1000 *bytes* a second, and a size in `kb` counts 1024 bytes.
+//! Deviation: a duration needs its unit (tc reads a plain number as microseconds, which few expect).
+
+use std::ops::Range;
+use std::time::Duration;
+
+use fairgate::Rate;
+use thiserror::Error;
+
+/// A quantity that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}; {remedy}")]
+pub struct UnitError {
+    /// What is wrong and the rule it breaks.
+    pub message: String,
+    /// What to write instead.
+    pub remedy: String,
+    /// The bytes of the text that are at fault.
+    pub span: Range<usize>,
+}
+
+/// A unit: its names, and how many of the base unit it holds.
+struct Unit {
+    names: &'static [&'static str],
+    factor: u64,
+}
+
+const fn unit(names: &'static [&'static str], factor: u64) -> Unit {
+    Unit { names, factor }
+}
+
+/// Base: bit/s. The first unit is meant by a number without one.
+const RATES: &[Unit] = &[
+    unit(&["bit"], 1),
+    unit(&["kbit"], 1_000),
+    unit(&["mbit"], 1_000_000),
+    unit(&["gbit"], 1_000_000_000),
+    unit(&["tbit"], 1_000_000_000_000),
+    unit(&["kibit"], 1 << 10),
+    unit(&["mibit"], 1 << 20),
+    unit(&["gibit"], 1 << 30),
+    unit(&["tibit"], 1 << 40),
+    unit(&["bps"], 8),
+    unit(&["kbps"], 8_000),
+    unit(&["mbps"], 8_000_000),
+    unit(&["gbps"], 8_000_000_000),
+    unit(&["tbps"], 8_000_000_000_000),
+    unit(&["kibps"], 8 << 10),
+    unit(&["mibps"], 8 << 20),
+    unit(&["gibps"], 8 << 30),
+    unit(&["tibps"], 8 << 40),
+];
+
+/// Base: bytes.
+const SIZES: &[Unit] = &[
+    unit(&["b"], 1),
+    unit(&["kb", "k"], 1 << 10),
+    unit(&["mb", "m"], 1 << 20),
+    unit(&["gb", "g"], 1 << 30),
+    unit(&["kbit"], (1 << 10) / 8),
+    unit(&["mbit"], (1 << 20) / 8),
+    unit(&["gbit"], (1 << 30) / 8),
+];
+
+/// Base: nanoseconds.
+const DURATIONS: &[Unit] = &[
+    unit(&["ns", "nsec", "nsecs"], 1),
+    unit(&["us", "usec", "usecs"], 1_000),
+    unit(&["ms", "msec", "msecs"], 1_000_000),
+    unit(&["s", "sec", "secs"], 1_000_000_000),
+];
+
+/// What kind of quantity is read: for the units, and for what is said about a mistake.
+struct Quantity {
+    name: &'static str,
+    base: &'static str,
+    units: &'static [Unit],
+    example: &'static str,
+    needs_unit: bool,
+}
+
+const RATE: Quantity = Quantity {
+    name: "rate",
+    base: "bit/s",
+    units: RATES,
+    example: "20mbit, 500kbit or 2.5mbps (bytes a second)",
+    needs_unit: false,
+};
+
+const SIZE: Quantity = Quantity {
+    name: "size",
+    base: "bytes",
+    units: SIZES,
+    example: "1514b, 64kb or 1mb",
+    needs_unit: false,
+};
+
+const DURATION: Quantity = Quantity {
+    name: "duration",
+    base: "ns",
+    units: DURATIONS,
+    example: "5ms, 100us or 1s",
+    needs_unit: true,
+};
+
+impl Quantity {
+    fn error(&self, span: Range<usize>, message: String) -> UnitError {
+        UnitError {
+            message,
+            remedy: format!("write a {} like {}", self.name, self.example),
+            span,
+        }
+    }
+
+    /// Reads `number[unit]` into the base unit.
+    fn parse(&self, text: &str) -> Result<u64, UnitError> {
+        let whole = 0..text.len();
+        let digits_end = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
+        let (number, suffix) = text.split_at(digits_end);
+        let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if integer.is_empty() && fraction.is_empty() {
+            let message = if text.starts_with('-') {
+                format!("a {} can't be negative", self.name)
+            } else {
+                format!("`{text}` is not a {}: it starts with no number", self.name)
+            };
+            return Err(self.error(whole, message));
+        }
+        if let Some(second) = fraction.find('.') {
+            let at = integer.len() + 1 + second;
+            return Err(self.error(at..at + 1, format!("`{number}` has more than one decimal point")));
+        }
+        let factor = self.factor(number, suffix)?;
+        let too_large = || self.error(whole.clone(), format!("`{text}` is too large a {}", self.name));
+        let fraction = fraction.trim_end_matches('0');
+        let digits: u128 = if integer.len() + fraction.len() > 30 {
+            return Err(too_large());
+        } else {
+            format!("0{integer}{fraction}")
+                .parse()
+                .expect("up to 31 decimal digits fit 128 bits")
+        };
+        let scaled = digits.checked_mul(u128::from(factor)).ok_or_else(too_large)?;
+        let divisor = 10u128.pow(fraction.len() as u32);
+        if scaled % divisor != 0 {
+            return Err(self.error(whole, format!("`{text}` is not a whole number of {}", self.base)));
+        }
+        u64::try_from(scaled / divisor).map_err(|_| too_large())
+    }
+
+    fn factor(&self, number: &str, suffix: &str) -> Result<u64, UnitError> {
+        if suffix.is_empty() {
+            let zero = number.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+            if self.needs_unit && !zero {
+                let message = format!("`{number}` is a {} without a unit", self.name);
+                return Err(self.error(0..number.len(), message));
+            }
+            return Ok(1);
+        }
+        let lower = suffix.to_ascii_lowercase();
+        self.units
+            .iter()
+            .find(|unit| unit.names.contains(&lower.as_str()))
+            .map(|unit| unit.factor)
+            .ok_or_else(|| {
+                let known = self.units.iter().map(|unit| unit.names[0]);
+                UnitError {
+                    message: format!("`{suffix}` is not a unit of a {}", self.name),
+                    remedy: format!(
+                        "use one of {}, as in {}",
+                        known.collect::<Vec<_>>().join(", "),
+                        self.example
+                    ),
+                    span: number.len()..number.len() + suffix.len(),
+                }
+            })
+    }
+}
+
+/// Reads a rate: `20mbit`, `2.5mbps` (bytes a second), `1000000` (bit/s). A rate of 0 is refused.
+///
+/// ```
+/// use fairgate_config::units::parse_rate;
+/// assert_eq!(parse_rate("20mbit")?, fairgate::Rate::mbit(20));
+/// assert_eq!(parse_rate("2.5mbps")?, fairgate::Rate::mbit(20));
+/// assert!(parse_rate("0").unwrap_err().to_string().contains("above 0"));
+/// # Ok::<(), fairgate_config::UnitError>(())
+/// ```
+pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
+    let bits = RATE.parse(text)?;
+    Rate::from_bits_per_second(bits).map_err(|_| UnitError {
+        message: "a rate must be above 0: at 0 bit/s nothing would ever be sent".to_owned(),
+        remedy: "give the rate of the line, or leave the shaper out".to_owned(),
+        span: 0..text.len(),
+    })
+}
+
+/// Reads a size in bytes: `64kb` (65536), `1mb`, `1514b`, `1514`.
+///
+/// ```
+/// assert_eq!(fairgate_config::units::parse_size("64kb")?, 65_536);
+/// # Ok::<(), fairgate_config::UnitError>(())
+/// ```
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    SIZE.parse(text)
+}
+
+/// Reads a duration: `5ms`, `100us`, `1.5s`. A unit is needed, except for 0.
+///
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(fairgate_config::units::parse_duration("5ms")?, Duration::from_millis(5));
+/// # Ok::<(), fairgate_config::UnitError>(())
+/// ```
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    DURATION.parse(text).map(Duration::from_nanos)
+}
+
+/// Writes `base` in the largest unit among `names` that leaves a whole number.
+fn format(base: u64, units: &[Unit], names: &[&'static str]) -> String {
+    let (name, factor) = names
+        .iter()
+        .map(|name| {
+            let unit = units.iter().find(|unit| unit.names[0] == *name);
+            (name, unit.expect("the names are from the table").factor)
+        })
+        .find(|(_, factor)| base != 0 && base.is_multiple_of(*factor))
+        .unwrap_or((names.last().expect("there are names"), 1));
+    format!("{}{name}", base / factor)
+}
+
+/// Writes a rate so that [`parse_rate`] reads the same: `20mbit`.
+pub fn format_rate(rate: Rate) -> String {
+    format(rate.bits_per_second(), RATES, &["gbit", "mbit", "kbit", "bit"])
+}
+
+/// Writes a size so that [`parse_size`] reads the same: `64kb`.
+pub fn format_size(bytes: u64) -> String {
+    format(bytes, SIZES, &["gb", "mb", "kb", "b"])
+}
+
+/// Writes a duration so that [`parse_duration`] reads the same: `5ms`. Durations above 584 years are beyond it.
+pub fn format_duration(duration: Duration) -> String {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    format(nanos, DURATIONS, &["s", "ms", "us", "ns"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_units_are_those_of_tc() {
+        let rate = |text| parse_rate(text).unwrap().bits_per_second();
+        assert_eq!(rate("500kbit"), 500_000);
+        assert_eq!(rate("1Gbit"), 1_000_000_000);
+        assert_eq!(rate("1kibit"), 1024);
+        assert_eq!(rate("1kbps"), 8000);
+        assert_eq!(rate("64"), 64);
+        assert_eq!(parse_size("1k").unwrap(), 1024);
+        assert_eq!(parse_size("1.5mb").unwrap(), 1_572_864);
+        assert_eq!(parse_size("8kbit").unwrap(), 1024);
+        assert_eq!(parse_duration("0.3us").unwrap(), Duration::from_nanos(300));
+        assert_eq!(parse_duration("2secs").unwrap(), Duration::from_secs(2));
+        assert_eq!(parse_duration("0").unwrap(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_place_and_remedy() {
+        let error = parse_rate("20mbt").unwrap_err();
+        assert_eq!(error.span, 2..5);
+        assert_eq!(error.message, "`mbt` is not a unit of a rate");
+        assert!(error.remedy.contains("mbit"), "{}", error.remedy);
+
+        let error = parse_duration("5").unwrap_err();
+        assert_eq!(error.message, "`5` is a duration without a unit");
+        assert_eq!(error.remedy, "write a duration like 5ms, 100us or 1s");
+
+        assert_eq!(
+            parse_size("1.3kb").unwrap_err().message,
+            "`1.3kb` is not a whole number of bytes"
+        );
+        assert_eq!(parse_size("1.2.3kb").unwrap_err().span, 3..4);
+        assert_eq!(parse_size("-1").unwrap_err().message, "a size can't be negative");
+        assert!(
+            parse_size("99999999999gb")
+                .unwrap_err()
+                .message
+                .contains("too large")
+        );
+        assert!(parse_rate("").unwrap_err().message.contains("no number"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_the_same(base in any::<u64>(), zeros in 0u32..10) {
+            let base = base - base % 10u64.pow(zeros);
+            prop_assert_eq!(parse_size(&format_size(base)).unwrap(), base);
+            let duration = Duration::from_nanos(base);
+            prop_assert_eq!(parse_duration(&format_duration(duration)).unwrap(), duration);
+            if let Ok(rate) = Rate::from_bits_per_second(base) {
+                prop_assert_eq!(parse_rate(&format_rate(rate)).unwrap(), rate);
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_within_its_bounds(text in "\\PC{0,12}") {
+            for error in [
+                parse_size(&text).err(),
+                parse_rate(&text).err(),
+                parse_duration(&text).err(),
+            ].into_iter().flatten() {
+                prop_assert!(text.get(error.span.clone()).is_some(), "{:?} is no part of {text:?}", error.span);
+            }
+        }
+    }
+}
