@@ -83,7 +83,8 @@ pub trait Algorithm: Send + 'static {
     /// Shows the classes, in the order of their numbers.
     fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
 
-    /// The discipline of class `minor`.
+    /// The discipline of class `minor`. It may be flushed and reconfigured through this without further notice, as
+    /// it may drop packets on its own account.
     fn class_mut(&mut self, _minor: u16) -> Option<&mut Box<dyn Discipline>> {
         None
     }
@@ -145,9 +146,15 @@ pub trait Discipline: Send {
     /// Shows the classes, in the order of their numbers.
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>));
 
-    /// The discipline of class `minor`, to reconfigure or flush it. Packets are handed in and taken out at the root
-    /// only: doing so here would leave the parents' books behind.
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>>;
+    /// Lets `change` reconfigure or flush the discipline of class `minor`, or go down to a class of that one. What this
+    /// drops and flushes is entered in the books of every node on the way. Afterwards the driver empties
+    /// [`Pool::take_returned`]. Packets are handed in and taken out at the root only.
+    fn change_class(
+        &mut self,
+        minor: u16,
+        pool: &mut Pool,
+        change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
+    ) -> Result<(), ConfigError>;
 
     /// Shows inner state under the field's usual names.
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value));
@@ -196,6 +203,15 @@ impl<A: Algorithm> Node<A> {
         &self.algorithm
     }
 
+    fn class(&mut self, minor: u16) -> Result<&mut Box<dyn Discipline>, ConfigError> {
+        self.algorithm
+            .class_mut(minor)
+            .ok_or_else(|| ConfigError::NoSuchClass {
+                discipline: A::NAME,
+                class: format!("{minor:x}"),
+            })
+    }
+
     /// Enters what left during a call other than by being dequeued.
     #[inline]
     fn settle(&mut self, before: &Before, pool: &Pool) {
@@ -207,7 +223,12 @@ impl<A: Algorithm> Node<A> {
 
     #[cold]
     fn settle_returned(&mut self, count: u64, pool: &Pool) {
-        for (length, reason) in pool.newest_returned(count) {
+        debug_assert!(
+            pool.returned().count() as u64 >= count,
+            "returned packets are taken between calls, not within"
+        );
+        for (id, reason) in pool.returned().take(count as usize) {
+            let length = pool[id].length;
             if reason == DropReason::Flushed {
                 self.statistics.flushed.add(length);
             } else {
@@ -301,12 +322,7 @@ impl<A: Algorithm> Discipline for Node<A> {
         pool: &mut Pool,
     ) -> Result<(), ConfigError> {
         let before = Before::call(pool);
-        let Some(place) = self.algorithm.class_mut(minor) else {
-            return Err(ConfigError::NoSuchClass {
-                discipline: A::NAME,
-                class: format!("{minor:x}"),
-            });
-        };
+        let place = self.class(minor)?;
         let mut moving = PacketQueue::new();
         place.drain(pool, &mut moving);
         while let Some(id) = moving.pop_front(pool) {
@@ -329,8 +345,16 @@ impl<A: Algorithm> Discipline for Node<A> {
         self.algorithm.visit_classes(visit);
     }
 
-    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        self.algorithm.class_mut(minor)
+    fn change_class(
+        &mut self,
+        minor: u16,
+        pool: &mut Pool,
+        change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
+    ) -> Result<(), ConfigError> {
+        let before = Before::call(pool);
+        change(self.class(minor)?.as_mut(), pool);
+        self.settle(&before, pool);
+        Ok(())
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {

@@ -176,27 +176,24 @@ impl Pool {
 
     /// Packets given back since construction.
     #[inline]
-    pub(crate) fn returned_total(&self) -> u64 {
+    pub fn returned_total(&self) -> u64 {
         self.returned_total
     }
 
     /// Packets marked since construction.
     #[inline]
-    pub(crate) fn marked_total(&self) -> u64 {
+    pub fn marked_total(&self) -> u64 {
         self.marked_total
     }
 
-    /// The packets given back last, newest first.
-    pub(crate) fn newest_returned(&self, count: u64) -> impl Iterator<Item = (u32, DropReason)> {
-        debug_assert!(
-            count <= u64::from(self.returned.packets),
-            "returned packets are taken between calls, not within"
-        );
+    /// The packets given back that the driver has not taken yet, newest first.
+    pub fn returned(&self) -> impl Iterator<Item = (PacketId, DropReason)> {
         let mut index = self.returned.tail;
-        (0..count).map(move |_| {
-            let packet = &self.slots[index as usize];
-            index = packet.slot.previous;
-            (packet.length, packet.slot.reason)
+        (0..self.returned.packets).map(move |_| {
+            let id = PacketId(index);
+            let slot = &self[id].slot;
+            index = slot.previous;
+            (id, slot.reason)
         })
     }
 }
