@@ -65,6 +65,12 @@ pub trait Algorithm: Send + 'static {
     /// Chooses the next packet. A work-conserving discipline returns `None` only if it is empty.
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
+    /// The packet that the next `dequeue`, now or later, is sure to return, whatever is enqueued before it. For a
+    /// discipline that knows without choosing: a peek then leaves the packet where it is, where limits count it.
+    fn first(&self) -> Option<PacketId> {
+        None
+    }
+
     /// Moves all packets to `into`, in the order of their flows, and starts from an empty state.
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
 
@@ -273,6 +279,9 @@ impl<A: Algorithm> Discipline for Node<A> {
     #[inline]
     fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         if self.peeked.is_none() {
+            if let Some(first) = self.algorithm.first() {
+                return Some(first);
+            }
             let before = Before::call(pool);
             self.peeked = self.algorithm.dequeue(now, pool);
             self.settle(&before, pool);

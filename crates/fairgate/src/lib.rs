@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aqm;
+mod bits;
 pub mod classify;
 pub mod discipline;
 mod error;
@@ -23,6 +24,8 @@ pub mod queues;
 mod rate;
 pub mod rounds;
 mod stats;
+#[cfg(test)]
+mod testing;
 mod time;
 
 pub use discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};

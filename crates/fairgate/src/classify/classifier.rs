@@ -33,6 +33,16 @@ impl Classifier {
         (self.handle != 0 && class.major() == self.handle && class.minor() != 0).then_some(class.minor())
     }
 
+    /// The flow for a packet, 0 to `flows - 1`, in a discipline that hashes: the class chosen as above counts flows from
+    /// 1, as in Linux; where nothing chooses one of them the hash decides, under `salt`.
+    #[inline]
+    pub fn flow(&self, id: PacketId, pool: &Pool, salt: u64, flows: u32) -> u32 {
+        match self.classify(id, pool) {
+            Some(minor) if (1..=flows).contains(&u32::from(minor)) => u32::from(minor) - 1,
+            _ => pool[id].flow.bucket(salt, flows),
+        }
+    }
+
     fn by_filter(&self, id: PacketId, pool: &Pool) -> Option<u16> {
         let (packet, headers) = (&pool[id], pool.headers(id));
         self.filters

@@ -131,6 +131,15 @@ impl Algorithm for Fifo {
         self.queue.pop_front(pool)
     }
 
+    /// Dropping from the head takes the first packet away, so there a peek has to take it out.
+    #[inline]
+    fn first(&self) -> Option<PacketId> {
+        match self.config.drop_from {
+            DropFrom::Tail => self.queue.front(),
+            DropFrom::Head => None,
+        }
+    }
+
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         self.queue.append_to(into, pool);
     }
@@ -203,6 +212,20 @@ mod tests {
         assert_eq!(pool.take_returned(), Some((giant, DropReason::QueueLimit)));
         assert_eq!(fifo.dequeue(Time::ZERO, &mut pool), Some(third));
         assert_eq!(fifo.statistics().dropped_for(DropReason::HeadDrop), 2);
+    }
+
+    #[test]
+    fn a_peeked_packet_counts_against_the_limit() {
+        let mut pool = Pool::with_capacity(8);
+        let config = Config {
+            limit_packets: Some(1),
+            ..Config::default()
+        };
+        let mut fifo = Fifo::node(config).unwrap();
+        let (first, _) = offer(&mut fifo, &mut pool, 100);
+        assert_eq!(fifo.peek(Time::ZERO, &mut pool), Some(first));
+        assert_eq!(offer(&mut fifo, &mut pool, 100).1, Verdict::Dropped);
+        assert_eq!(fifo.dequeue(Time::ZERO, &mut pool), Some(first));
     }
 
     #[test]

@@ -1,3 +1,7 @@
 //! Queues without flows.
 
 pub mod fifo;
+pub mod pfifo_fast;
+pub mod prio;
+pub mod tbf;
+pub mod token_bucket;

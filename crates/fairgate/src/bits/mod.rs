@@ -1,0 +1,7 @@
+//! What several disciplines are built of.
+
+mod by_length;
+mod round;
+
+pub(crate) use by_length::{ByLength, Measured, Neighbours};
+pub(crate) use round::{Link, Linked, Round};

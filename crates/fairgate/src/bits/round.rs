@@ -1,0 +1,146 @@
+//! The round of active flows: a first-in first-out list threaded through the elements of an array.
+//!
+//! Two words here and one in each flow, nothing allocated. A flow is in one round at most; its link tells whether it is.
+
+/// Marks the last flow of a round.
+const END: u32 = u32::MAX;
+/// Marks a flow that is in no round.
+const OUTSIDE: u32 = u32::MAX - 1;
+
+/// A flow's place in a round: its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link(u32);
+
+impl Link {
+    /// Of a flow that is in no round.
+    pub(crate) const OUTSIDE: Link = Link(OUTSIDE);
+
+    /// Whether the flow is in a round.
+    #[inline]
+    pub(crate) fn is_in_round(self) -> bool {
+        self.0 != OUTSIDE
+    }
+}
+
+/// An array element with a [`Link`].
+pub(crate) trait Linked {
+    /// The link.
+    fn link(&mut self) -> &mut Link;
+}
+
+/// A round. The same array must be passed to every call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl Round {
+    /// A round without flows.
+    pub(crate) const fn new() -> Round {
+        Round {
+            head: END,
+            tail: END,
+            len: 0,
+        }
+    }
+
+    /// Appends a flow that is in no round.
+    #[inline]
+    pub(crate) fn push_back<T: Linked>(&mut self, index: u32, flows: &mut [T]) {
+        let link = flows[index as usize].link();
+        debug_assert!(!link.is_in_round(), "flow {index} is in a round already");
+        *link = Link(END);
+        if self.len == 0 {
+            self.head = index;
+        } else {
+            *flows[self.tail as usize].link() = Link(index);
+        }
+        self.tail = index;
+        self.len += 1;
+    }
+
+    /// Takes the first flow out.
+    #[inline]
+    pub(crate) fn pop_front<T: Linked>(&mut self, flows: &mut [T]) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let index = self.head;
+        let link = flows[index as usize].link();
+        self.head = link.0;
+        *link = Link::OUTSIDE;
+        self.len -= 1;
+        Some(index)
+    }
+
+    /// Moves the first flow to the end.
+    #[inline]
+    pub(crate) fn rotate<T: Linked>(&mut self, flows: &mut [T]) {
+        if self.len > 1 {
+            let index = self.head;
+            let link = flows[index as usize].link();
+            self.head = link.0;
+            *link = Link(END);
+            *flows[self.tail as usize].link() = Link(index);
+            self.tail = index;
+        }
+    }
+
+    /// The first flow.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<u32> {
+        (self.len > 0).then_some(self.head)
+    }
+
+    /// How many flows are in the round.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    impl Linked for Link {
+        fn link(&mut self) -> &mut Link {
+            self
+        }
+    }
+
+    proptest! {
+        /// Against the standard library's deque.
+        #[test]
+        fn a_round_behaves_like_a_deque(operations in prop::collection::vec((0u8..4, 0u32..8), 0..200)) {
+            let mut flows = [Link::OUTSIDE; 8];
+            let mut round = Round::new();
+            let mut model = VecDeque::new();
+            for (operation, index) in operations {
+                match operation {
+                    0 | 1 if !flows[index as usize].is_in_round() => {
+                        round.push_back(index, &mut flows);
+                        model.push_back(index);
+                    }
+                    2 => prop_assert_eq!(round.pop_front(&mut flows), model.pop_front()),
+                    3 => {
+                        round.rotate(&mut flows);
+                        if !model.is_empty() {
+                            model.rotate_left(1);
+                        }
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(round.front(), model.front().copied());
+                prop_assert_eq!(round.len() as usize, model.len());
+                for (index, link) in flows.iter().enumerate() {
+                    prop_assert_eq!(link.is_in_round(), model.contains(&(index as u32)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Strict priority over bands, each with an inner discipline of its own. Linux's `prio`.
+//!
+//! Band 1 (the class with minor number 1) is asked first, band 2 only when band 1 has nothing to send, and so on. A
+//! packet's band is, in this order: the class that it names, the first filter that matches, the classifier's default,
+//! the priomap entry for its priority. A packet that names a band that does not exist goes where priority 0 goes.
+//!
+//! A bitmap remembers which bands may hold packets; a bit is set by an enqueue and cleared when the band is found
+//! empty, so that a band may lose packets on its own account (CoDel inside, a flush) without telling.
+//! A band that withholds its packets (a shaper inside) is passed over, and the discipline as a whole says when the
+//! first of those bands can be asked again.
+//!
+//! Deviations from Linux: 1 to 64 bands instead of 2 to 16; the number of bands is fixed at construction.
+//! Non-goal: protection of lower bands from starvation. That is what drr, or a shaper in the upper band, is for.
+
+use crate::classify::{ClassMap, Classifier};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
+use crate::error::ConfigError;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::time::Time;
+
+/// Linux's map from a packet's priority, 0 to 15, to one of three bands, 0 to 2.
+pub const LINUX_PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+
+/// One bit for each band.
+const MOST_BANDS: usize = 64;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// From a packet's priority to a band counted from 0, for packets that nothing else places.
+    pub priomap: [u8; 16],
+    /// What else places packets. Its class numbers are bands counted from 1.
+    pub classifier: Classifier,
+}
+
+/// Linux's priomap, no filters.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            priomap: LINUX_PRIOMAP,
+            classifier: Classifier::default(),
+        }
+    }
+}
+
+impl Config {
+    fn check(&self, bands: usize) -> Result<(), ConfigError> {
+        if let Some(band) = self.priomap.iter().find(|&&band| usize::from(band) >= bands) {
+            return Err(ConfigError::out_of_range(
+                "priomap",
+                band,
+                format!("16 bands from 0 to {}", bands - 1),
+                "name only bands that there are, or add bands",
+            ));
+        }
+        ClassMap::new(1..=bands as u16)?.check(&self.classifier, Prio::NAME)
+    }
+}
+
+/// The discipline. Make one with [`Prio::node`].
+pub struct Prio {
+    bands: Vec<Box<dyn Discipline>>,
+    /// Bit b is set if band b may hold packets.
+    occupied: u64,
+    config: Config,
+}
+
+impl Prio {
+    /// Bands over `bands`, the highest priority first: 1 to 64 of them.
+    pub fn node(config: Config, bands: Vec<Box<dyn Discipline>>) -> Result<Node<Prio>, ConfigError> {
+        if bands.is_empty() || bands.len() > MOST_BANDS {
+            return Err(ConfigError::out_of_range(
+                "bands",
+                bands.len(),
+                format!("1 to {MOST_BANDS}"),
+                "merge bands, or nest one prio in another",
+            ));
+        }
+        config.check(bands.len())?;
+        Ok(Node::new(Prio {
+            bands,
+            occupied: 0,
+            config,
+        }))
+    }
+
+    #[inline]
+    fn band_of(&self, id: PacketId, pool: &Pool) -> usize {
+        let by_priority = |priority: u8| usize::from(self.config.priomap[usize::from(priority & 15)]);
+        match self.config.classifier.classify(id, pool) {
+            None => by_priority(pool[id].priority),
+            Some(minor) => place(minor, self.bands.len()).unwrap_or_else(|| by_priority(0)),
+        }
+    }
+}
+
+/// The place of class `minor` among `bands` bands.
+#[inline]
+fn place(minor: u16, bands: usize) -> Option<usize> {
+    usize::from(minor).checked_sub(1).filter(|&place| place < bands)
+}
+
+/// The places of the bits that are set, lowest first.
+#[inline]
+fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lowest)
+    })
+}
+
+impl Algorithm for Prio {
+    const NAME: &'static str = "prio";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let band = self.band_of(id, pool);
+        self.occupied |= 1 << band;
+        self.bands[band].enqueue(id, now, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        for place in places(self.occupied) {
+            let band = &mut self.bands[place];
+            let next = band.dequeue(now, pool);
+            if next.is_some() {
+                return next;
+            }
+            if band.backlog().packets == 0 {
+                self.occupied &= !(1 << place);
+            }
+        }
+        None
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        for band in &mut self.bands {
+            band.drain(pool, into);
+        }
+        self.occupied = 0;
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        places(self.occupied)
+            .filter_map(|place| self.bands[place].watchdog())
+            .min()
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        config.check(self.bands.len())?;
+        self.config = config;
+        Ok(())
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        for (minor, band) in (1..).zip(&self.bands) {
+            visit(Class {
+                minor,
+                discipline: band.as_ref(),
+            });
+        }
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        self.bands.get_mut(usize::from(minor).checked_sub(1)?)
+    }
+
+    fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
+        let band = place(minor, self.bands.len()).expect("only a class that is there is replaced");
+        self.occupied |= 1 << band;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use crate::queues::tbf::{self, Tbf};
+    use crate::rate::Rate;
+    use crate::testing::{Driver, fifo, in_class};
+
+    fn three_bands() -> Driver<Prio> {
+        let config = Config {
+            classifier: Classifier {
+                handle: 1,
+                ..Classifier::default()
+            },
+            ..Config::default()
+        };
+        Driver::new(Prio::node(config, vec![fifo(10), fifo(10), fifo(10)]).unwrap())
+    }
+
+    #[test]
+    fn a_higher_band_goes_first() {
+        let mut driver = three_bands();
+        for minor in [3, 2, 1, 3, 2, 1] {
+            let _ = driver.offer(in_class(minor, 100), Time::ZERO);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [2, 5, 1, 4, 0, 3]);
+    }
+
+    #[test]
+    fn priority_places_what_names_no_class() {
+        let mut driver = three_bands();
+        for priority in [1, 0, 6] {
+            let packet = Packet {
+                priority,
+                ..Packet::of_length(100)
+            };
+            let _ = driver.offer(packet, Time::ZERO);
+        }
+        let _ = driver.offer(in_class(9, 100), Time::ZERO);
+        assert_eq!(
+            driver.drain(Time::ZERO),
+            [2, 1, 3, 0],
+            "an unknown band is that of priority 0"
+        );
+    }
+
+    #[test]
+    fn a_band_that_withholds_is_passed_over() {
+        let mut driver = three_bands();
+        let slow = tbf::Config {
+            burst: 1000,
+            ..tbf::Config::of_rate(Rate::mbit(1))
+        };
+        let shaper = Tbf::node(slow, None).unwrap();
+        driver.replace_class(1, Box::new(shaper), Time::ZERO);
+        for minor in [1, 1, 2] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        assert_eq!(
+            driver.drain(Time::ZERO),
+            [0, 2],
+            "band 1 has tokens for one packet"
+        );
+        let due = driver.root.watchdog().expect("band 1 holds a packet back");
+        assert_eq!(due, Time::from_millis(8));
+        assert_eq!(driver.drain(due), [1]);
+        assert_eq!(driver.next(due), None);
+        assert_eq!(driver.root.watchdog(), None, "nothing is queued any more");
+    }
+
+    #[test]
+    fn a_replaced_band_keeps_its_packets() {
+        let mut driver = three_bands();
+        for _ in 0..3 {
+            let _ = driver.offer(in_class(2, 100), Time::ZERO);
+        }
+        driver.replace_class(2, fifo(2), Time::ZERO);
+        assert_eq!(driver.returned.len(), 1, "the new band holds two");
+        assert_eq!(driver.drain(Time::ZERO), [0, 1]);
+    }
+
+    #[test]
+    fn a_priomap_beyond_the_bands_is_refused() {
+        let error = Prio::node(Config::default(), vec![fifo(1)]).err().unwrap();
+        assert_eq!(error.parameter(), Some("priomap"));
+        let config = Config {
+            priomap: [0; 16],
+            classifier: Classifier {
+                default: Some(2),
+                ..Classifier::default()
+            },
+        };
+        assert!(
+            Prio::node(config, vec![fifo(1)]).is_err(),
+            "a default that is no band"
+        );
+    }
+}

@@ -1,0 +1,468 @@
+//! Token bucket filter: a shaper over any inner discipline. Linux's `tbf`.
+//!
+//! A packet leaves when the bucket holds enough for all of it. With a peak rate a second bucket, of `mtu` bytes, must
+//! hold enough as well: `burst` bounds how much may leave above the rate, the second bucket how fast. The
+//! arithmetic is Linux's, so that packets leave in the same nanosecond as there.
+//!
+//! Without an inner discipline of its own it shapes a fifo limited in bytes: directly, or so that the last packet of a
+//! full queue waits for `latency` at most: `rate * latency + burst` bytes (tc's formula).
+//!
+//! Not work-conserving: [`watchdog`](Discipline::watchdog) says when the first packet will have its tokens; while the
+//! inner discipline withholds its packets itself, it passes that discipline's watchdog on. The inner one is *peeked*, so
+//! that the packet waiting for tokens stays the first even if a better one arrives.
+//!
+//! A packet longer than a bucket could never leave and is dropped on arrival ([`DropReason::LargerThanBurst`]).
+//!
+//! Deviation: Linux fills both buckets when parameters change; here tokens are carried over, in bytes, up to the new
+//! depth, so that repeated changes can't pass more than the rate.
+
+use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::queues::fifo::{self, Fifo};
+use crate::queues::token_bucket::TokenBucket;
+use crate::rate::Rate;
+use crate::time::Time;
+
+/// The number of the only class, as in Linux.
+const INNER: u16 = 1;
+
+/// The limit of the fifo inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Most bytes queued.
+    Bytes(u64),
+    /// The longest that a packet may have to wait, ns.
+    Latency(u64),
+}
+
+/// The second bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peak {
+    /// How fast a burst may leave: above `rate`.
+    pub rate: Rate,
+    /// Bytes that may leave at once: at least the longest packet.
+    pub mtu: u32,
+}
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The rate, in bytes on the wire.
+    pub rate: Rate,
+    /// Bytes that may leave at once after an idle time: at least the longest packet.
+    pub burst: u32,
+    /// Bounds the rate of bursts.
+    pub peak: Option<Peak>,
+    /// The limit of the fifo inside; `None` with an inner discipline that has limits of its own.
+    pub limit: Option<Limit>,
+}
+
+impl Config {
+    /// `rate` with a burst of 1 ms or 10 full frames, whichever is more, and a fifo of at most 50 ms.
+    pub fn of_rate(rate: Rate) -> Config {
+        const TEN_FRAMES: u64 = 15_140;
+        let millisecond = (rate.bits_per_second() / 8000).clamp(TEN_FRAMES, u64::from(u32::MAX));
+        Config {
+            rate,
+            burst: millisecond as u32,
+            peak: None,
+            limit: Some(Limit::Latency(50_000_000)),
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let at_least_1 =
+            |parameter, remedy| Err(ConfigError::out_of_range(parameter, 0, "at least 1", remedy));
+        if self.burst == 0 {
+            return at_least_1(
+                "burst",
+                "give room for the longest packet, 1514 bytes on Ethernet",
+            );
+        }
+        if let Some(peak) = self.peak {
+            if peak.mtu == 0 {
+                return at_least_1("mtu", "give room for the longest packet, 1514 bytes on Ethernet");
+            }
+            if peak.rate <= self.rate {
+                return Err(ConfigError::out_of_range(
+                    "peakrate",
+                    peak.rate,
+                    format!("above the rate, {}", self.rate),
+                    "raise it, or leave it out: the rate alone then bounds what leaves",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameters of the fifo inside.
+    fn fifo(&self, limit: Limit) -> fifo::Config {
+        let bytes = match limit {
+            Limit::Bytes(bytes) => bytes,
+            Limit::Latency(nanos) => {
+                let within = |rate: Rate, burst: u32| {
+                    let sent = u128::from(rate.bits_per_second()) * u128::from(nanos) / 8_000_000_000;
+                    u64::try_from(sent)
+                        .unwrap_or(u64::MAX)
+                        .saturating_add(u64::from(burst))
+                };
+                let by_rate = within(self.rate, self.burst);
+                self.peak
+                    .map_or(by_rate, |peak| by_rate.min(within(peak.rate, peak.mtu)))
+            }
+        };
+        fifo::Config {
+            limit_packets: None,
+            limit_bytes: Some(bytes),
+            ..fifo::Config::default()
+        }
+    }
+
+    /// The longest packet that both buckets can hold.
+    fn longest_packet(&self) -> u32 {
+        self.peak.map_or(self.burst, |peak| self.burst.min(peak.mtu))
+    }
+}
+
+/// The discipline. Make one with [`Tbf::node`].
+pub struct Tbf {
+    inner: Box<dyn Discipline>,
+    bucket: TokenBucket,
+    peak: Option<TokenBucket>,
+    /// When the buckets were paid from last.
+    paid_at: Time,
+    longest_packet: u32,
+    /// When the first packet will have its tokens; `None` unless it was refused at the last dequeue.
+    due: Option<Time>,
+    config: Config,
+}
+
+impl Tbf {
+    /// A shaper with full buckets over `inner`, or over a fifo of `config.limit`: one of the two, not both.
+    pub fn node(config: Config, inner: Option<Box<dyn Discipline>>) -> Result<Node<Tbf>, ConfigError> {
+        config.check()?;
+        let inner = match (inner, config.limit) {
+            (Some(inner), None) => inner,
+            (None, Some(limit)) => Box::new(Fifo::node(config.fifo(limit))?),
+            (Some(_), Some(limit)) => return Err(limit_beside_inner(limit)),
+            (None, None) => {
+                return Err(ConfigError::out_of_range(
+                    "limit",
+                    "missing",
+                    "given unless there is an inner discipline",
+                    "give a limit or a latency, or an inner discipline with limits of its own",
+                ));
+            }
+        };
+        Ok(Node::new(Tbf {
+            inner,
+            bucket: TokenBucket::full(config.rate, config.burst),
+            peak: config.peak.map(|peak| TokenBucket::full(peak.rate, peak.mtu)),
+            paid_at: Time::ZERO,
+            longest_packet: config.longest_packet(),
+            due: None,
+            config,
+        }))
+    }
+
+    /// Pays for `length` bytes, or tells how many ns are missing.
+    #[inline]
+    fn pay(&mut self, length: u32, now: Time) -> Result<(), u64> {
+        // Linux bounds the time by the first bucket's depth also for the second.
+        let elapsed = now.nanos_since(self.paid_at).min(self.bucket.depth());
+        let left = self.bucket.after(elapsed, length);
+        let left_of_peak = self.peak.map_or(0, |bucket| bucket.after(elapsed, length));
+        let least = left.min(left_of_peak);
+        if least < 0 {
+            return Err(least.unsigned_abs());
+        }
+        self.bucket.set(left);
+        if let Some(bucket) = &mut self.peak {
+            bucket.set(left_of_peak);
+        }
+        self.paid_at = now;
+        Ok(())
+    }
+}
+
+fn limit_beside_inner(limit: Limit) -> ConfigError {
+    let (parameter, value) = match limit {
+        Limit::Bytes(bytes) => ("limit", bytes),
+        Limit::Latency(nanos) => ("latency", nanos),
+    };
+    ConfigError::out_of_range(
+        parameter,
+        value,
+        "left out where there is an inner discipline",
+        "set the limits of the inner discipline instead",
+    )
+}
+
+/// A bucket of `burst` bytes at `rate` that holds as many bytes as `old`, filled up to `elapsed` ns after its last
+/// payment, or as many as fit.
+fn carried_over(old: TokenBucket, old_rate: Rate, elapsed: u64, rate: Rate, burst: u32) -> TokenBucket {
+    let mut bucket = TokenBucket::full(rate, burst);
+    let nanos = i128::from(old.after(elapsed, 0));
+    let nanos = nanos * i128::from(old_rate.bits_per_second()) / i128::from(rate.bits_per_second());
+    bucket.set(nanos.min(i128::from(bucket.depth())) as i64);
+    bucket
+}
+
+impl Algorithm for Tbf {
+    const NAME: &'static str = "tbf";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if pool[id].length > self.longest_packet {
+            pool.give_back(id, DropReason::LargerThanBurst);
+            return Verdict::Dropped;
+        }
+        self.inner.enqueue(id, now, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.due = None;
+        let Some(first) = self.inner.peek(now, pool) else {
+            if self.inner.backlog().packets > 0 {
+                self.due = self.inner.watchdog();
+            }
+            return None;
+        };
+        match self.pay(pool[first].length, now) {
+            Ok(()) => self.inner.dequeue(now, pool),
+            Err(missing) => {
+                self.due = Some(now + missing);
+                None
+            }
+        }
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.inner.drain(pool, into);
+        self.due = None;
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        config.check()?;
+        match (self.config.limit, config.limit) {
+            (None, Some(limit)) => return Err(limit_beside_inner(limit)),
+            (_, Some(limit)) => self.inner.reconfigure(&config.fifo(limit), now, pool)?,
+            (Some(_), None) => {
+                return Err(ConfigError::out_of_range(
+                    "limit",
+                    "missing",
+                    "given while the shaper has no inner discipline of its own",
+                    "give a limit or a latency",
+                ));
+            }
+            (None, None) => {}
+        }
+        let elapsed = now.nanos_since(self.paid_at);
+        self.bucket = carried_over(self.bucket, self.config.rate, elapsed, config.rate, config.burst);
+        self.peak = config.peak.map(|peak| match (self.peak, self.config.peak) {
+            (Some(bucket), Some(old)) => carried_over(bucket, old.rate, elapsed, peak.rate, peak.mtu),
+            _ => TokenBucket::full(peak.rate, peak.mtu),
+        });
+        self.paid_at = now;
+        self.longest_packet = config.longest_packet();
+        self.config = config;
+        Ok(())
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        visit(Class {
+            minor: INNER,
+            discipline: self.inner.as_ref(),
+        });
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        (minor == INNER).then_some(&mut self.inner)
+    }
+
+    /// From now on the limits are the new inner discipline's own.
+    fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {
+        self.config.limit = None;
+        self.due = None;
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("tokens", Value::Integer(self.bucket.tokens()));
+        if let Some(peak) = self.peak {
+            visit("peak_tokens", Value::Integer(peak.tokens()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use crate::testing::{Driver, fifo};
+
+    /// 1 byte a microsecond.
+    const RATE: Rate = Rate::mbit(8);
+
+    fn shaper(config: Config) -> Driver<Tbf> {
+        Driver::new(Tbf::node(config, None).unwrap())
+    }
+
+    fn offer(driver: &mut Driver<Tbf>, length: u32) -> Verdict {
+        driver.offer(Packet::of_length(length), Time::ZERO)
+    }
+
+    fn config() -> Config {
+        Config {
+            burst: 2000,
+            limit: Some(Limit::Bytes(10_000)),
+            ..Config::of_rate(RATE)
+        }
+    }
+
+    #[test]
+    fn a_burst_passes_then_the_rate_rules() {
+        let mut driver = shaper(config());
+        for _ in 0..4 {
+            let _ = offer(&mut driver, 1000);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0, 1]);
+        assert_eq!(driver.root.watchdog(), Some(Time::from_micros(1000)));
+        assert_eq!(driver.next(Time::from_nanos(999_999)), None);
+        assert_eq!(driver.drain(Time::from_micros(1000)), [2]);
+        assert_eq!(driver.drain(Time::from_micros(2000)), [3]);
+        assert_eq!(driver.root.watchdog(), None);
+    }
+
+    #[test]
+    fn the_peak_rate_spaces_a_burst() {
+        let mut driver = shaper(Config {
+            peak: Some(Peak {
+                rate: Rate::mbit(16),
+                mtu: 1000,
+            }),
+            ..config()
+        });
+        for _ in 0..3 {
+            let _ = offer(&mut driver, 1000);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0]);
+        assert_eq!(driver.root.watchdog(), Some(Time::from_micros(500)));
+        assert_eq!(driver.drain(Time::from_micros(500)), [1]);
+        assert_eq!(driver.root.watchdog(), Some(Time::from_micros(1000)));
+    }
+
+    #[test]
+    fn a_packet_longer_than_the_bucket_is_dropped() {
+        let mut driver = shaper(config());
+        assert_eq!(offer(&mut driver, 2001), Verdict::Dropped);
+        assert_eq!(driver.returned, [(0, DropReason::LargerThanBurst)]);
+        assert_eq!(offer(&mut driver, 2000), Verdict::Queued);
+    }
+
+    #[test]
+    fn latency_bounds_the_wait_of_the_last_packet() {
+        let mut driver = shaper(Config {
+            limit: Some(Limit::Latency(10_000_000)),
+            ..config()
+        });
+        let fitting = (0..100)
+            .filter(|_| offer(&mut driver, 1000) == Verdict::Queued)
+            .count();
+        assert_eq!(fitting, 12, "8 Mbit/s * 10 ms + a burst of 2000 bytes");
+    }
+
+    #[test]
+    fn a_peek_waits_for_tokens_too() {
+        let mut driver = shaper(config());
+        for _ in 0..3 {
+            let _ = offer(&mut driver, 1000);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0, 1]);
+        assert_eq!(driver.peek(Time::ZERO), None);
+        assert_eq!(driver.peek(Time::from_micros(1000)), Some(2));
+        assert_eq!(driver.next(Time::from_micros(1000)), Some(2));
+    }
+
+    #[test]
+    fn the_watchdog_of_a_shaper_inside_passes_through() {
+        let slow = Tbf::node(
+            Config {
+                burst: 1000,
+                ..Config::of_rate(Rate::mbit(1))
+            },
+            None,
+        );
+        let outer = Config {
+            limit: None,
+            ..config()
+        };
+        let mut driver = Driver::new(Tbf::node(outer, Some(Box::new(slow.unwrap()))).unwrap());
+        for _ in 0..2 {
+            let _ = offer(&mut driver, 1000);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0]);
+        assert_eq!(driver.root.watchdog(), Some(Time::from_millis(8)));
+        assert_eq!(driver.drain(Time::from_millis(8)), [1]);
+    }
+
+    #[test]
+    fn a_limit_belongs_to_the_fifo_inside_alone() {
+        assert!(Tbf::node(config(), Some(fifo(1))).is_err());
+        let no_limit = Config {
+            limit: None,
+            ..config()
+        };
+        assert!(Tbf::node(no_limit.clone(), None).is_err());
+        let mut driver = shaper(config());
+        driver.replace_class(INNER, fifo(3), Time::ZERO);
+        assert_eq!(driver.root.algorithm().config(), no_limit);
+        let mut pool = Pool::with_capacity(1);
+        assert!(driver.root.reconfigure(&config(), Time::ZERO, &mut pool).is_err());
+    }
+
+    #[test]
+    fn a_change_of_rate_gives_no_tokens() {
+        let mut driver = shaper(config());
+        for _ in 0..4 {
+            let _ = offer(&mut driver, 1000);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0, 1]);
+        let faster = Config {
+            rate: Rate::mbit(80),
+            ..config()
+        };
+        driver.reconfigure(faster, Time::from_micros(500));
+        assert_eq!(driver.next(Time::from_micros(500)), None);
+        let due = Time::from_micros(550);
+        assert_eq!(
+            driver.root.watchdog(),
+            Some(due),
+            "half was there, the rest at ten times the rate"
+        );
+        assert_eq!(driver.next(due), Some(2));
+    }
+
+    #[test]
+    fn a_peak_rate_below_the_rate_is_refused() {
+        let slow_peak = Config {
+            peak: Some(Peak {
+                rate: Rate::mbit(8),
+                mtu: 1514,
+            }),
+            ..config()
+        };
+        assert_eq!(slow_peak.check().unwrap_err().parameter(), Some("peakrate"));
+    }
+}

@@ -1,0 +1,358 @@
+//! Deficit round robin over classes, each with a quantum and an inner discipline of its own (Shreedhar & Varghese 1996;
+//! Linux's `drr`). [`drr`](super::drr) is the same over hashed flows.
+//!
+//! Active classes stand in a round. The class at its head sends while its next packet's length does not exceed its
+//! deficit; else it is given its quantum and goes to the tail. A class that becomes active starts with one quantum,
+//! whatever was left from before. Over any busy time two classes with quanta Q and q get bandwidth as Q to q, to
+//! within a quantum and a packet. O(1) when every quantum is at least the longest packet.
+//!
+//! A class that withholds its packets (a shaper inside) is passed over and keeps its deficit. A class is taken out
+//! of the round when it is found empty, so that it may lose packets on its own account (CoDel inside, a flush) without
+//! telling. Invariant: a class with a backlog is in the round.
+//!
+//! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
+//!
+//! Deviations from Linux: a quantum is at least 64 bytes, for the number of rounds a packet may take is its length over
+//! the quantum; a class that withholds is legal; a class emptied from outside keeps its place until its turn comes.
+
+use crate::bits::{Link, Linked, Round};
+use crate::classify::{ClassMap, Classifier};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rounds::drr::check_quantum;
+use crate::time::Time;
+
+/// Parameters of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassConfig {
+    /// The class's number.
+    pub minor: u16,
+    /// Bytes that the class may send in a round, 64 to 2^30.
+    pub quantum: u32,
+}
+
+/// Parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Places packets in classes.
+    pub classifier: Classifier,
+    /// The classes, by rising number.
+    pub classes: Vec<ClassConfig>,
+}
+
+impl Config {
+    /// Checks everything, and numbers the classes.
+    fn check(&self) -> Result<ClassMap, ConfigError> {
+        let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
+        if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
+            return Err(ConfigError::out_of_range(
+                "class",
+                format!("{:x}", pair[1].minor),
+                format!("above {:x}, the class before it", pair[0].minor),
+                "give the classes in the order of their numbers",
+            ));
+        }
+        for class in &self.classes {
+            check_quantum(class.quantum)?;
+        }
+        map.check(&self.classifier, DrrClasses::NAME)?;
+        Ok(map)
+    }
+}
+
+/// What is looked at for each packet: 32 bytes.
+struct ActiveClass {
+    inner: Box<dyn Discipline>,
+    quantum: u32,
+    /// Bytes that it may still send in this round.
+    deficit: u32,
+    link: Link,
+}
+
+impl Linked for ActiveClass {
+    #[inline]
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// The discipline. Make one with [`DrrClasses::node`].
+pub struct DrrClasses {
+    classes: Vec<ActiveClass>,
+    round: Round,
+    map: ClassMap,
+    config: Config,
+}
+
+impl DrrClasses {
+    /// A round over `inner`, one discipline for each of `config.classes`, in the same order.
+    pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<DrrClasses>, ConfigError> {
+        let map = config.check()?;
+        if inner.len() != config.classes.len() {
+            return Err(ConfigError::out_of_range(
+                "classes",
+                config.classes.len(),
+                format!("{}, the number of inner disciplines", inner.len()),
+                "give one discipline for each class",
+            ));
+        }
+        let classes = config
+            .classes
+            .iter()
+            .zip(inner)
+            .map(|(class, inner)| ActiveClass {
+                inner,
+                quantum: class.quantum,
+                deficit: 0,
+                link: Link::OUTSIDE,
+            });
+        Ok(Node::new(DrrClasses {
+            classes: classes.collect(),
+            round: Round::new(),
+            map,
+            config,
+        }))
+    }
+
+    /// Brings a class that may have a backlog into the round.
+    #[inline]
+    fn activate(&mut self, place: usize) {
+        let class = &mut self.classes[place];
+        if !class.link.is_in_round() && class.inner.backlog().packets > 0 {
+            class.deficit = class.quantum;
+            self.round.push_back(place as u32, &mut self.classes);
+        }
+    }
+}
+
+impl Algorithm for DrrClasses {
+    const NAME: &'static str = "drr";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let minor = self.config.classifier.classify(id, pool);
+        let Some(place) = minor.and_then(|minor| self.map.place(minor)) else {
+            pool.give_back(id, DropReason::NoClass);
+            return Verdict::Unclassified;
+        };
+        let verdict = self.classes[place].inner.enqueue(id, now, pool);
+        self.activate(place);
+        verdict
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        // Classes passed over since the last one that has a packet to send: once it is all of them, nothing can be
+        // sent now. As long as one has a packet, every pass adds a quantum, so the loop ends.
+        let mut withholding = 0;
+        while let Some(place) = self.round.front() {
+            let class = &mut self.classes[place as usize];
+            if let Some(first) = class.inner.peek(now, pool) {
+                let length = pool[first].length;
+                if length <= class.deficit {
+                    class.deficit -= length;
+                    let next = class.inner.dequeue(now, pool);
+                    debug_assert_eq!(next, Some(first), "a peek shows what the next dequeue returns");
+                    if class.inner.backlog().packets == 0 {
+                        self.round.pop_front(&mut self.classes);
+                    }
+                    return next;
+                }
+                class.deficit += class.quantum;
+                withholding = 0;
+            } else if class.inner.backlog().packets == 0 {
+                self.round.pop_front(&mut self.classes);
+                continue;
+            } else {
+                withholding += 1;
+                if withholding > self.round.len() {
+                    return None;
+                }
+            }
+            self.round.rotate(&mut self.classes);
+        }
+        None
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        for class in &mut self.classes {
+            class.inner.drain(pool, into);
+        }
+        while self.round.pop_front(&mut self.classes).is_some() {}
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        let active = self.classes.iter().filter(|class| class.link.is_in_round());
+        active.filter_map(|class| class.inner.watchdog()).min()
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// Quanta and filters may change, not the set of classes.
+    fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        config.check()?;
+        let minors = |config: &Config| config.classes.iter().map(|class| class.minor).collect::<Vec<_>>();
+        if minors(&config) != minors(&self.config) {
+            return Err(ConfigError::out_of_range(
+                "classes",
+                format!("{:x?}", minors(&config)),
+                format!("{:x?}, the classes that there are", minors(&self.config)),
+                "replace the whole discipline to add or remove a class",
+            ));
+        }
+        for (class, settings) in self.classes.iter_mut().zip(&config.classes) {
+            class.quantum = settings.quantum;
+        }
+        self.config = config;
+        Ok(())
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        for (settings, class) in self.config.classes.iter().zip(&self.classes) {
+            visit(Class {
+                minor: settings.minor,
+                discipline: class.inner.as_ref(),
+            });
+        }
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        let place = self.map.place(minor)?;
+        Some(&mut self.classes[place].inner)
+    }
+
+    fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
+        let place = self.map.place(minor);
+        self.activate(place.expect("only a class that is there is replaced"));
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("active_classes", Value::Integer(self.round.len().into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queues::tbf::{self, Tbf};
+    use crate::rate::Rate;
+    use crate::testing::{Driver, fifo, in_class};
+    use proptest::prelude::*;
+
+    fn drr(quanta: &[u32]) -> Driver<DrrClasses> {
+        Driver::new(DrrClasses::node(config(quanta), quanta.iter().map(|_| fifo(1000)).collect()).unwrap())
+    }
+
+    fn config(quanta: &[u32]) -> Config {
+        Config {
+            classifier: Classifier {
+                handle: 1,
+                ..Classifier::default()
+            },
+            classes: (1..)
+                .zip(quanta)
+                .map(|(minor, &quantum)| ClassConfig { minor, quantum })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn hot_state_of_a_class_is_half_a_cache_line() {
+        assert_eq!(std::mem::size_of::<ActiveClass>(), 32);
+    }
+
+    #[test]
+    fn a_quantum_below_the_packet_saves_up() {
+        let mut driver = drr(&[500, 1000]);
+        for minor in [1, 1, 2, 2, 2, 2] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [2, 0, 3, 4, 1, 5]);
+    }
+
+    #[test]
+    fn a_packet_without_a_class_is_dropped() {
+        let mut driver = drr(&[500]);
+        assert_eq!(driver.offer(in_class(2, 100), Time::ZERO), Verdict::Unclassified);
+        assert_eq!(driver.returned, [(0, DropReason::NoClass)]);
+    }
+
+    #[test]
+    fn a_class_that_withholds_is_passed_over() {
+        let mut driver = drr(&[1000, 1000]);
+        let slow = tbf::Config {
+            burst: 1000,
+            ..tbf::Config::of_rate(Rate::mbit(1))
+        };
+        driver.replace_class(1, Box::new(Tbf::node(slow, None).unwrap()), Time::ZERO);
+        for minor in [1, 1, 2, 2] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0, 2, 3]);
+        let due = driver.root.watchdog().expect("class 1 holds a packet back");
+        assert_eq!(due, Time::from_millis(8));
+        assert_eq!(driver.drain(due), [1]);
+        assert_eq!(driver.root.watchdog(), None);
+    }
+
+    #[test]
+    fn a_replaced_class_stays_in_the_round() {
+        let mut driver = drr(&[1000, 1000]);
+        for minor in [1, 2] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        driver.replace_class(1, fifo(5), Time::ZERO);
+        driver.replace_class(2, fifo(5), Time::ZERO);
+        assert_eq!(driver.drain(Time::ZERO), [0, 1]);
+    }
+
+    #[test]
+    fn the_set_of_classes_is_fixed() {
+        let mut driver = drr(&[1000, 1000]);
+        let mut pool = Pool::with_capacity(1);
+        let fewer = driver.root.reconfigure(&config(&[1000]), Time::ZERO, &mut pool);
+        assert_eq!(fewer.unwrap_err().parameter(), Some("classes"));
+        let tiny = driver
+            .root
+            .reconfigure(&config(&[1000, 63]), Time::ZERO, &mut pool);
+        assert_eq!(tiny.unwrap_err().parameter(), Some("quantum"));
+        driver.reconfigure(config(&[1000, 2000]), Time::ZERO);
+    }
+
+    proptest! {
+        /// Shreedhar & Varghese, theorem 1: between backlogged classes the service received, each in units of
+        /// its quantum, differs by at most one quantum and one packet of each.
+        #[test]
+        fn backlogged_classes_share_by_quantum(
+            quanta in prop::collection::vec(64u32..3000, 2..5),
+            lengths in prop::collection::vec(64u32..1514, 50),
+        ) {
+            let mut driver = drr(&quanta);
+            let mut lengths = lengths.iter().cycle();
+            let mut offered = Vec::new();
+            for _ in 0..200 {
+                for minor in 1..=quanta.len() as u16 {
+                    let length = *lengths.next().unwrap();
+                    offered.push((usize::from(minor) - 1, length));
+                    let _ = driver.offer(in_class(minor, length), Time::ZERO);
+                }
+            }
+            let mut sent = vec![0u32; quanta.len()];
+            for _ in 0..100 {
+                let cookie = driver.next(Time::ZERO).unwrap();
+                let (class, length) = offered[cookie as usize];
+                sent[class] += length;
+                let rounds = sent.iter().zip(&quanta).map(|(&sent, &quantum)| f64::from(sent) / f64::from(quantum));
+                let most = rounds.clone().fold(0.0, f64::max);
+                let least = rounds.fold(f64::INFINITY, f64::min);
+                let bound = 1.0 + 2.0 * 1514.0 / f64::from(*quanta.iter().min().unwrap());
+                prop_assert!(most - least <= bound, "{sent:?} at quanta {quanta:?}");
+            }
+        }
+    }
+}

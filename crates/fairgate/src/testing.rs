@@ -1,0 +1,102 @@
+//! What the disciplines' own tests share: a pool and a root, packets known by their cookies, the books checked after
+//! every call.
+
+use crate::discipline::{Algorithm, Discipline, Node, Verdict};
+use crate::packet::{ClassId, DropReason, Packet};
+use crate::pool::Pool;
+use crate::queues::fifo::{self, Fifo};
+use crate::time::Time;
+
+/// A discipline under test with its driver.
+pub(crate) struct Driver<A> {
+    pub(crate) pool: Pool,
+    pub(crate) root: Node<A>,
+    /// Cookies of the packets given back by the last call, and why.
+    pub(crate) returned: Vec<(u64, DropReason)>,
+    offered: u64,
+}
+
+impl<A: Algorithm> Driver<A> {
+    pub(crate) fn new(root: Node<A>) -> Driver<A> {
+        Driver {
+            pool: Pool::with_capacity(4096),
+            root,
+            returned: Vec::new(),
+            offered: 0,
+        }
+    }
+
+    /// Offers a packet whose cookie is its number, from 0.
+    pub(crate) fn offer(&mut self, packet: Packet, now: Time) -> Verdict {
+        let cookie = self.offered;
+        self.offered += 1;
+        let id = self.pool.insert(Packet { cookie, ..packet }).expect("a slot");
+        let verdict = self.root.enqueue(id, now, &mut self.pool);
+        self.settle();
+        verdict
+    }
+
+    /// The cookie of the next packet.
+    pub(crate) fn next(&mut self, now: Time) -> Option<u64> {
+        let id = self.root.dequeue(now, &mut self.pool);
+        let cookie = id.map(|id| self.pool.release(id).cookie);
+        self.settle();
+        cookie
+    }
+
+    /// The cookie of the packet that a peek shows.
+    pub(crate) fn peek(&mut self, now: Time) -> Option<u64> {
+        let id = self.root.peek(now, &mut self.pool);
+        let cookie = id.map(|id| self.pool[id].cookie);
+        self.settle();
+        cookie
+    }
+
+    /// The cookies of all that comes until nothing does.
+    pub(crate) fn drain(&mut self, now: Time) -> Vec<u64> {
+        std::iter::from_fn(|| self.next(now)).collect()
+    }
+
+    /// Changes parameters.
+    pub(crate) fn reconfigure(&mut self, config: A::Config, now: Time) {
+        self.root
+            .reconfigure(&config, now, &mut self.pool)
+            .expect("these parameters are allowed");
+        self.settle();
+    }
+
+    /// Puts another discipline in the place of a class's.
+    pub(crate) fn replace_class(&mut self, minor: u16, child: Box<dyn Discipline>, now: Time) {
+        self.root
+            .replace_class(minor, child, now, &mut self.pool)
+            .expect("there is such a class");
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        self.returned.clear();
+        while let Some((id, reason)) = self.pool.take_returned() {
+            self.returned.push((self.pool.release(id).cookie, reason));
+        }
+        let backlog = self.root.backlog();
+        assert_eq!(backlog.packets, u64::from(self.pool.len()), "conservation");
+        assert_eq!(backlog.packets == 0, backlog.bytes == 0, "conservation of bytes");
+    }
+}
+
+/// A packet of `length` bytes that names class `minor` of the discipline with handle 1.
+pub(crate) fn in_class(minor: u16, length: u32) -> Packet {
+    Packet {
+        class: ClassId::new(1, minor),
+        ..Packet::of_length(length)
+    }
+}
+
+/// A fifo of `limit` packets as an inner discipline.
+pub(crate) fn fifo(limit: u32) -> Box<dyn Discipline> {
+    let config = fifo::Config {
+        limit_packets: Some(limit),
+        ..fifo::Config::default()
+    };
+    Box::new(Fifo::node(config).expect("a limit above 0"))
+}
