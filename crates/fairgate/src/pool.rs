@@ -141,15 +141,17 @@ impl Pool {
         Some((id, self[id].slot.reason))
     }
 
-    /// Marks an ECN-capable packet (RFC 3168). False, and nothing done, if the packet isn't capable.
+    /// Marks an ECN-capable packet (RFC 3168). False, and nothing done, if the packet isn't capable. A packet that was
+    /// marked before stays so and is not counted again.
     #[inline]
     pub fn mark_congestion(&mut self, id: PacketId) -> bool {
         let packet = &mut self[id];
         if !packet.ecn.is_capable() {
             return false;
         }
+        let is_new = packet.ecn != Ecn::Ce;
         packet.ecn = Ecn::Ce;
-        self.marked_total += 1;
+        self.marked_total += u64::from(is_new);
         true
     }
 
@@ -348,6 +350,16 @@ mod tests {
         assert_eq!(pool.insert(Packet::of_length(2)), Err(PoolFull { capacity: 1 }));
         pool.release(id);
         assert!(pool.insert(Packet::of_length(2)).is_ok());
+    }
+
+    #[test]
+    fn a_mark_is_counted_once_and_only_where_it_can_be_set() {
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert(Packet::of_length(1)).unwrap();
+        assert!(!pool.mark_congestion(id));
+        pool[id].ecn = Ecn::Ect0;
+        assert!(pool.mark_congestion(id) && pool.mark_congestion(id));
+        assert_eq!(pool.marked_total(), 1);
     }
 
     #[test]

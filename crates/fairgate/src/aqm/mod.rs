@@ -1,1 +1,3 @@
 //! Active queue management over one queue.
+
+pub mod codel;

@@ -30,7 +30,7 @@ impl Classifier {
     /// The class that the packet itself names, if it names one of this discipline's.
     #[inline]
     pub fn explicit(&self, class: ClassId) -> Option<u16> {
-        (self.handle != 0 && class.major() == self.handle && class.minor() != 0).then_some(class.minor())
+        class.within(self.handle)
     }
 
     /// The flow for a packet, 0 to `flows - 1`, in a discipline that hashes: the class chosen as above counts flows from

@@ -1,5 +1,8 @@
 //! Fair queueing by rounds.
 
+mod codel_flows;
 pub mod drr;
 pub mod drr_classes;
+pub mod fq_codel;
+pub mod msfc;
 pub mod sfq;

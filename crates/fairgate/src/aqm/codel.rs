@@ -1,0 +1,315 @@
+//! Controlled Delay over one queue (Nichols & Jacobson 2012, RFC 8289); Linux's `codel`.
+//!
+//! Packets are dropped by how long they waited, not by how many there are: the sojourn time needs no tuning to a line's
+//! rate. The control law, shared with the fair queues that run it on each flow, is in `codel/law.rs`.
+//!
+//! Over the limit the arriving packet is dropped. Decisions fall on the same packets as in Linux 6.1. Non-goal: Linux's
+//! choice of packets for `ce_threshold` by DSCP (`ce_threshold_selector`).
+
+mod law;
+
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::time::Time;
+
+pub(crate) use law::{Law, Source};
+pub use law::{Params, State};
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued.
+    pub limit: u32,
+    /// The control law's.
+    pub codel: Params,
+}
+
+/// 1000 packets, as in Linux.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 1000,
+            codel: Params::default(),
+        }
+    }
+}
+
+/// The discipline. Make one with [`Codel::node`].
+#[derive(Debug)]
+pub struct Codel {
+    queue: PacketQueue,
+    state: State,
+    law: Law,
+    config: Config,
+}
+
+impl Codel {
+    /// A queue, ready to use.
+    ///
+    /// ```
+    /// use fairgate::aqm::codel::{Codel, Config};
+    /// use fairgate::{Discipline, Packet, Pool, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut codel = Codel::node(Config::default())?;
+    /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
+    /// let _ = codel.enqueue(id, Time::ZERO, &mut pool);
+    /// assert_eq!(codel.dequeue(Time::from_millis(1), &mut pool), Some(id));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    pub fn node(config: Config) -> Result<Node<Codel>, ConfigError> {
+        Ok(Node::new(Codel {
+            queue: PacketQueue::new(),
+            state: State::default(),
+            law: check(&config)?,
+            config,
+        }))
+    }
+}
+
+fn check(config: &Config) -> Result<Law, ConfigError> {
+    if config.limit == 0 {
+        return Err(ConfigError::out_of_range(
+            "limit",
+            0,
+            "at least 1 packet",
+            "1000 is Linux's default",
+        ));
+    }
+    Law::new(&config.codel)
+}
+
+impl Source for PacketQueue {
+    #[inline]
+    fn take(&mut self, pool: &Pool) -> Option<PacketId> {
+        self.pop_front(pool)
+    }
+
+    #[inline]
+    fn backlog(&self) -> u64 {
+        self.bytes()
+    }
+}
+
+impl Algorithm for Codel {
+    const NAME: &'static str = "codel";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        if self.queue.len() >= self.config.limit {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        self.queue.push_back(id, pool);
+        Verdict::Queued
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.law.dequeue(&mut self.state, &mut self.queue, now, pool)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.queue.append_to(into, pool);
+        self.state = State::default();
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        self.law = check(&config)?;
+        self.config = config;
+        // The oldest go, as CoDel would choose, and Linux does.
+        while self.queue.len() > self.config.limit {
+            let oldest = self
+                .queue
+                .pop_front(pool)
+                .expect("a queue over its limit isn't empty");
+            pool.give_back(oldest, DropReason::Reconfigured);
+        }
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        self.state.visit_variables(visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Discipline;
+    use crate::packet::{Ecn, Packet};
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    /// What left, when, and how.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Event {
+        Sent { millis: u64, cookie: u64, ecn: Ecn },
+        Dropped { millis: u64, cookie: u64 },
+    }
+
+    /// Offers and asks by turns at steps of a millisecond from `origin`, `arrivals` packets and one dequeue a step.
+    fn run(config: Config, origin: Time, arrivals: &[u8], ecn: Ecn) -> Vec<Event> {
+        let mut pool = Pool::with_capacity(4096);
+        let mut codel = Codel::node(config).unwrap();
+        let mut events = Vec::new();
+        let mut cookie = 0;
+        for (millis, &count) in arrivals.iter().enumerate() {
+            let millis = millis as u64;
+            let now = origin + millis * 1_000_000;
+            for _ in 0..count {
+                let packet = Packet {
+                    cookie,
+                    ecn,
+                    ..Packet::of_length(1000)
+                };
+                cookie += 1;
+                let id = pool.insert(packet).unwrap();
+                let _ = codel.enqueue(id, now, &mut pool);
+            }
+            let sent = codel.dequeue(now, &mut pool);
+            while let Some((id, _)) = pool.take_returned() {
+                let cookie = pool.release(id).cookie;
+                events.push(Event::Dropped { millis, cookie });
+            }
+            if let Some(id) = sent {
+                let Packet { cookie, ecn, .. } = pool.release(id);
+                events.push(Event::Sent { millis, cookie, ecn });
+            }
+        }
+        events
+    }
+
+    fn dropped_at(events: &[Event]) -> Vec<u64> {
+        events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Dropped { millis, .. } => Some(*millis),
+                Event::Sent { .. } => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_refused() {
+        let config = Config {
+            limit: 0,
+            ..Config::default()
+        };
+        assert_eq!(Codel::node(config).unwrap_err().parameter(), Some("limit"));
+    }
+
+    /// 500 packets at once, one sent each millisecond: the first drop an interval after the delay passed the target,
+    /// the following at interval/sqrt(1), interval/sqrt(2) (which one Newton step takes for 2), interval/sqrt(3).
+    #[test]
+    fn a_standing_queue_is_dropped_from_at_a_growing_rate() {
+        let mut arrivals = vec![0; 500];
+        arrivals[0] = 250;
+        arrivals[1] = 250;
+        let events = run(Config::default(), Time::from_secs(1), &arrivals, Ecn::NotEct);
+        let first: Vec<u64> = dropped_at(&events).into_iter().take(4).collect();
+        assert_eq!(first, [106, 206, 256, 313]);
+    }
+
+    /// The same with ECN: marks at the same times, and nothing is lost.
+    #[test]
+    fn ecn_marks_where_drops_would_have_been() {
+        let mut arrivals = vec![0; 300];
+        arrivals[0] = 250;
+        let mut config = Config::default();
+        config.codel.ecn = true;
+        let events = run(config, Time::from_secs(1), &arrivals, Ecn::Ect0);
+        assert!(dropped_at(&events).is_empty());
+        let marked: Vec<u64> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Sent {
+                    millis, ecn: Ecn::Ce, ..
+                } => Some(*millis),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(marked, [106, 206]);
+    }
+
+    #[test]
+    fn a_ce_threshold_marks_every_late_packet() {
+        let mut config = Config::default();
+        config.codel.ce_threshold = Some(Duration::from_millis(3));
+        let mut arrivals = vec![0; 20];
+        arrivals[0] = 20;
+        for event in run(config, Time::ZERO, &arrivals, Ecn::Ect1) {
+            let Event::Sent { millis, ecn, .. } = event else {
+                panic!("{event:?}: nothing is dropped within an interval");
+            };
+            assert_eq!(ecn == Ecn::Ce, millis > 3, "after {millis} ms");
+        }
+    }
+
+    #[test]
+    fn one_mtu_is_never_dropped_however_late() {
+        let mut pool = Pool::with_capacity(8);
+        let mut codel = Codel::node(Config::default()).unwrap();
+        for second in 0..60 {
+            let id = pool.insert(Packet::of_length(1514)).unwrap();
+            let _ = codel.enqueue(id, Time::from_secs(second), &mut pool);
+            if second > 0 {
+                let sent = codel.dequeue(Time::from_secs(second), &mut pool).unwrap();
+                pool.release(sent);
+            }
+        }
+        assert_eq!(codel.statistics().dropped.packets, 0);
+    }
+
+    #[test]
+    fn a_lowered_limit_gives_back_the_oldest() {
+        let mut pool = Pool::with_capacity(8);
+        let mut codel = Codel::node(Config::default()).unwrap();
+        let ids: Vec<PacketId> = (0..3)
+            .map(|_| {
+                let id = pool.insert(Packet::of_length(100)).unwrap();
+                let _ = codel.enqueue(id, Time::ZERO, &mut pool);
+                id
+            })
+            .collect();
+        let lower = Config {
+            limit: 2,
+            ..Config::default()
+        };
+        codel.reconfigure(&lower, Time::ZERO, &mut pool).unwrap();
+        assert_eq!(pool.take_returned(), Some((ids[0], DropReason::Reconfigured)));
+        assert_eq!(codel.backlog().packets, 2);
+        let zero = Config {
+            limit: 0,
+            ..Config::default()
+        };
+        assert!(codel.reconfigure(&zero, Time::ZERO, &mut pool).is_err());
+        assert_eq!(codel.algorithm().config(), lower);
+    }
+
+    proptest! {
+        /// Where time begins changes nothing, the wrap of the ticks included. Origins are whole ticks.
+        #[test]
+        fn decisions_do_not_depend_on_the_origin(
+            arrivals in prop::collection::vec(prop_oneof![3 => 0u8..3, 1 => 0u8..30], 1..600),
+            ticks in prop_oneof![0u64..1 << 33, Just((1 << 32) - 200_000), Just((1 << 31) - 50_000)],
+        ) {
+            let fast = |ecn| Config {
+                codel: Params { interval: Duration::from_millis(20), ecn, ..Params::default() },
+                ..Config::default()
+            };
+            let origin = Time::from_nanos(ticks << 10);
+            for (ecn, codepoint) in [(false, Ecn::NotEct), (true, Ecn::Ect0)] {
+                let here = run(fast(ecn), origin, &arrivals, codepoint);
+                prop_assert_eq!(here, run(fast(ecn), Time::ZERO, &arrivals, codepoint));
+            }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! CoDel's control law: when a packet is dropped or marked, for every discipline that runs CoDel over its queues.
+//!
+//! The idea: a queue is bad if even its luckiest packet waited longer than `target` for a whole `interval`. Then one
+//! packet is dropped, and the next one `interval / sqrt(count)` later, `count` being the number of drops so far, until
+//! a packet waits less than `target` or at most one MTU is left behind it.
+//!
+//! In the arithmetic of Linux, so that decisions fall on the same packet: time in ticks of 1024 ns that wrap after 73
+//! minutes; `1 / sqrt(count)` as a 16-bit fraction that one Newton step carries from drop to drop.
+//!
+//! Deviation: Linux keeps "never" as time 0. A flow whose count was raised by an overflow before its first drop is then
+//! compared with the clock's origin, and on a machine that has been up for 37 to 73 minutes it loses all it has. Here
+//! "never" is a flag, and no decision depends on where time begins.
+
+use std::time::Duration;
+
+use crate::discipline::Value;
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, Pool};
+use crate::time::Time;
+
+/// CoDel's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Acceptable standing delay.
+    pub target: Duration,
+    /// How long the delay may stay above the target; about the longest round-trip time expected.
+    pub interval: Duration,
+    /// Whether to mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+    /// Marks every ECN-capable packet that waited longer than this, whatever the control law says (DCTCP).
+    pub ce_threshold: Option<Duration>,
+    /// With at most this many bytes left behind a packet it is never dropped: one packet of the largest size.
+    pub mtu: u32,
+}
+
+/// Target 5 ms, interval 100 ms (RFC 8289), Ethernet frames, no marking.
+impl Default for Params {
+    fn default() -> Params {
+        Params {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            ecn: false,
+            ce_threshold: None,
+            mtu: 1514,
+        }
+    }
+}
+
+/// One queue's state: 24 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Drops or marks since the dropping state was entered, the remembered ones included.
+    count: u32,
+    /// `count` when the dropping state was entered last.
+    last_count: u32,
+    /// When the delay will have been above the target for an interval, in ticks; means something if `above`.
+    first_above: u32,
+    /// When the next drop is due, in ticks; means something if `scheduled`. Kept when the dropping state is left.
+    drop_next: u32,
+    /// `65536 / sqrt(count)`.
+    rec_inv_sqrt: u16,
+    /// Whether the last packet had waited longer than the target.
+    above: bool,
+    /// Whether packets are being dropped on a schedule.
+    dropping: bool,
+    /// Whether `drop_next` was ever set.
+    scheduled: bool,
+}
+
+/// Where CoDel takes its packets from.
+pub(crate) trait Source {
+    /// Takes the oldest packet.
+    fn take(&mut self, pool: &Pool) -> Option<PacketId>;
+
+    /// Bytes left, to compare with the MTU.
+    fn backlog(&self) -> u64;
+}
+
+/// The parameters as the packet path needs them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Law {
+    target: u32,
+    interval: u32,
+    ce_threshold: Option<u32>,
+    mtu: u64,
+    ecn: bool,
+}
+
+/// Ticks are compared by the sign of their 32-bit difference, and 16 intervals must stay below half of their range.
+const LONGEST: Duration = Duration::from_nanos((1 << 27) << TICK_SHIFT);
+/// A tick is 2^10 ns.
+const TICK_SHIFT: u32 = 10;
+/// 65535/65536, the 16-bit fraction that stands for 1.
+const ONE: u16 = u16::MAX;
+/// On coming back to the dropping state within this many intervals, the count goes on where it was.
+const REMEMBERED_INTERVALS: u32 = 16;
+
+impl Law {
+    /// Checks the parameters. Those below a tick would mean "always" to the control law.
+    pub(crate) fn new(params: &Params) -> Result<Law, ConfigError> {
+        Ok(Law {
+            target: duration_ticks("target", params.target, 1)?,
+            interval: duration_ticks("interval", params.interval, 1)?,
+            ce_threshold: params
+                .ce_threshold
+                .map(|threshold| duration_ticks("ce_threshold", threshold, 0))
+                .transpose()?,
+            mtu: params.mtu.into(),
+            ecn: params.ecn,
+        })
+    }
+
+    /// The next packet that survives. Dropped ones go back through the pool.
+    #[inline]
+    pub(crate) fn dequeue(
+        &self,
+        state: &mut State,
+        source: &mut impl Source,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Option<PacketId> {
+        let now = ticks(now);
+        let Some(first) = source.take(pool) else {
+            state.dropping = false;
+            return None;
+        };
+        let chosen = if self.too_long_above(state, Some(first), source, now, pool) {
+            self.control(state, first, source, now, pool)?
+        } else {
+            state.dropping = false;
+            first
+        };
+        if let Some(threshold) = self.ce_threshold
+            && is_after(sojourn(chosen, now, pool), threshold)
+        {
+            pool.mark_congestion(chosen);
+        }
+        Some(chosen)
+    }
+
+    /// The delay has been above the target for an interval: drops or marks what is due.
+    #[cold]
+    fn control(
+        &self,
+        state: &mut State,
+        first: PacketId,
+        source: &mut impl Source,
+        now: u32,
+        pool: &mut Pool,
+    ) -> Option<PacketId> {
+        let mut packet = Some(first);
+        if !state.dropping {
+            if !self.mark(first, pool) {
+                pool.give_back(first, DropReason::Aqm);
+                packet = source.take(pool);
+                self.too_long_above(state, packet, source, now, pool);
+            }
+            state.enter_dropping(now, self.interval);
+            return packet;
+        }
+        // With a large backlog several drops may be due at once.
+        while let Some(id) = packet
+            && state.dropping
+            && !is_before(now, state.drop_next)
+        {
+            state.count = state.count.wrapping_add(1);
+            state.newton_step();
+            if self.mark(id, pool) {
+                state.schedule(state.drop_next, self.interval);
+                break;
+            }
+            pool.give_back(id, DropReason::Aqm);
+            packet = source.take(pool);
+            if self.too_long_above(state, packet, source, now, pool) {
+                state.schedule(state.drop_next, self.interval);
+            } else {
+                state.dropping = false;
+            }
+        }
+        packet
+    }
+
+    /// Whether the delay has been above the target for longer than an interval; takes note of it.
+    #[inline]
+    fn too_long_above(
+        &self,
+        state: &mut State,
+        packet: Option<PacketId>,
+        source: &impl Source,
+        now: u32,
+        pool: &Pool,
+    ) -> bool {
+        let is_above = packet
+            .is_some_and(|id| !is_before(sojourn(id, now, pool), self.target) && source.backlog() > self.mtu);
+        if !is_above {
+            state.above = false;
+            return false;
+        }
+        if !state.above {
+            state.above = true;
+            state.first_above = now.wrapping_add(self.interval);
+            return false;
+        }
+        is_after(now, state.first_above)
+    }
+
+    fn mark(&self, id: PacketId, pool: &mut Pool) -> bool {
+        self.ecn && pool.mark_congestion(id)
+    }
+}
+
+impl State {
+    /// Drops made over CoDel's head, on an overflow, count too: the next episode starts at a higher rate. As in Linux
+    /// the inverse square root does not follow before the next Newton step.
+    pub(crate) fn add_drops(&mut self, drops: u32) {
+        self.count = self.count.wrapping_add(drops);
+    }
+
+    /// Shows the variables under Linux's names. Times are in ticks of 1024 ns, modulo 2^32.
+    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        let time = |set: bool, ticks: u32| {
+            if set {
+                Value::Integer(ticks.into())
+            } else {
+                Value::Unset
+            }
+        };
+        visit("count", Value::Integer(self.count.into()));
+        visit("lastcount", Value::Integer(self.last_count.into()));
+        visit("dropping", Value::Flag(self.dropping));
+        visit("first_above", time(self.above, self.first_above));
+        visit("drop_next", time(self.scheduled, self.drop_next));
+        visit("rec_inv_sqrt", Value::Integer(self.rec_inv_sqrt.into()));
+    }
+
+    /// If the delay was too long not long ago either, the rate of drops that controlled it then is where to begin.
+    fn enter_dropping(&mut self, now: u32, interval: u32) {
+        self.dropping = true;
+        let last_episode = self.count.wrapping_sub(self.last_count);
+        let is_recent =
+            self.scheduled && is_before(now.wrapping_sub(self.drop_next), REMEMBERED_INTERVALS * interval);
+        if last_episode > 1 && is_recent {
+            self.count = last_episode;
+            self.newton_step();
+        } else {
+            self.count = 1;
+            self.rec_inv_sqrt = ONE;
+        }
+        self.last_count = self.count;
+        self.schedule(now, interval);
+    }
+
+    /// The next drop comes `interval / sqrt(count)` after `from`.
+    fn schedule(&mut self, from: u32, interval: u32) {
+        let gap = (u64::from(interval) * u64::from(self.rec_inv_sqrt)) >> 16;
+        self.drop_next = from.wrapping_add(gap as u32);
+        self.scheduled = true;
+    }
+
+    /// One step of Newton's method for `x = 1 / sqrt(count)`: `x (3 - count x^2) / 2`, `x` with 32 fractional bits.
+    /// One is enough because the count has grown by one since the last step; only the very first is far off, by 29 %.
+    fn newton_step(&mut self) {
+        let x = u64::from(self.rec_inv_sqrt) << 16;
+        let x_squared = (x * x) >> 32;
+        let three_less = (3u64 << 32).wrapping_sub(u64::from(self.count).wrapping_mul(x_squared));
+        // Two bits less, so that the product fits into 64.
+        let halved = (three_less >> 2).wrapping_mul(x) >> (32 - 2 + 1);
+        self.rec_inv_sqrt = (halved >> 16) as u16;
+    }
+}
+
+fn duration_ticks(parameter: &'static str, duration: Duration, least: u128) -> Result<u32, ConfigError> {
+    let ticks = duration.as_nanos() >> TICK_SHIFT;
+    if ticks < least || duration >= LONGEST {
+        return Err(ConfigError::out_of_range(
+            parameter,
+            format!("{duration:?}"),
+            if least == 0 {
+                "below 137 s"
+            } else {
+                "at least 1.024 us and below 137 s"
+            },
+            "RFC 8289 advises a target of 5 ms and an interval of 100 ms",
+        ));
+    }
+    Ok(ticks as u32)
+}
+
+#[inline]
+fn ticks(time: Time) -> u32 {
+    (time.nanos() >> TICK_SHIFT) as u32
+}
+
+/// How long a packet has waited, in ticks.
+#[inline]
+fn sojourn(id: PacketId, now: u32, pool: &Pool) -> u32 {
+    now.wrapping_sub(ticks(pool[id].enqueued_at))
+}
+
+#[inline]
+fn is_after(a: u32, b: u32) -> bool {
+    (b.wrapping_sub(a) as i32) < 0
+}
+
+#[inline]
+fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queues_state_is_24_bytes() {
+        assert!(size_of::<State>() <= 24);
+    }
+
+    /// The fixed-point fraction against exact arithmetic, over the counts that a long episode runs through.
+    #[test]
+    fn newtons_steps_keep_up_with_the_square_root() {
+        let mut state = State {
+            count: 1,
+            rec_inv_sqrt: ONE,
+            ..State::default()
+        };
+        for count in 2..100_000u32 {
+            state.count = count;
+            state.newton_step();
+            let exact = 65536.0 / f64::from(count).sqrt();
+            let relative = f64::from(state.rec_inv_sqrt) / exact;
+            let slack = if count == 2 { 0.3 } else { 0.03 + 1.0 / exact };
+            assert!(
+                (relative - 1.0).abs() < slack,
+                "count {count}: {relative} of the exact value"
+            );
+        }
+    }
+
+    #[test]
+    fn comparisons_hold_across_the_wrap() {
+        assert!(is_before(u32::MAX, 3) && is_after(3, u32::MAX));
+        assert!(!is_before(7, 7) && !is_after(7, 7));
+    }
+
+    #[test]
+    fn durations_out_of_range_are_refused_by_name() {
+        for (parameter, params) in [
+            (
+                "target",
+                Params {
+                    target: Duration::ZERO,
+                    ..Params::default()
+                },
+            ),
+            (
+                "interval",
+                Params {
+                    interval: Duration::from_nanos(1023),
+                    ..Params::default()
+                },
+            ),
+            (
+                "interval",
+                Params {
+                    interval: Duration::from_secs(138),
+                    ..Params::default()
+                },
+            ),
+            (
+                "ce_threshold",
+                Params {
+                    ce_threshold: Some(Duration::MAX),
+                    ..Params::default()
+                },
+            ),
+        ] {
+            assert_eq!(Law::new(&params).unwrap_err().parameter(), Some(parameter));
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Flows with a CoDel queue each, the lists that rounds are made of, and the flow with most bytes.
+//!
+//! ```text
+//!   flows    [ queue | codel | deficit | next ] ...   64 bytes each: a packet touches one line of them
+//!   FlowList  head -> ... -> tail                     through `next`; a flow is in one list at most
+//!   bounds   [ block of 32 flows ] ...                no flow of the block has more bytes
+//! ```
+//!
+//! The fattest flow is wanted only when a limit is reached, but then for each packet perhaps. Linux scans all flows.
+//! Here an arriving packet raises its block's bound if need be, and a departing one leaves it: a search takes the block
+//! with the highest bound, counts, and lowers the bound if it was too high, until one holds. It looks at `flows / 32`
+//! bounds and 32 flows, and at 32 more for each bound that is too high, which takes a departure since the last search.
+
+use std::ops::{Index, IndexMut};
+
+use crate::aqm::codel::{Law, Source, State};
+use crate::discipline::Verdict;
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::time::Time;
+
+/// One flow: a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Flow {
+    queue: PacketQueue,
+    codel: State,
+    /// Bytes that it may still send in this round. Below zero after a packet that was longer than that.
+    pub(super) deficit: i64,
+    /// Its successor in the list that it is in.
+    next: u32,
+    /// Whether it is in a list. A flow that ran empty stays in until its turn comes.
+    pub(super) is_active: bool,
+}
+
+/// Which bytes left behind a packet save it from CoDel, if they are at most one MTU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Floor {
+    /// Those of all flows.
+    Total,
+    /// Those of its own flow.
+    Flow,
+}
+
+/// All flows of a discipline.
+#[derive(Debug)]
+pub(super) struct CodelFlows {
+    flows: Box<[Flow]>,
+    /// For each block of flows a number of bytes that none of them exceeds.
+    bounds: Box<[u64]>,
+    totals: Totals,
+    limits: Limits,
+}
+
+/// How much may be queued in all flows together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    packets: u32,
+    memory: u64,
+    /// Most packets dropped at once.
+    batch: u32,
+}
+
+/// What is queued in all flows together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) packets: u32,
+    pub(super) bytes: u64,
+    pub(super) memory: u64,
+}
+
+/// Flows in a bound's block.
+const BLOCK: usize = 32;
+
+impl CodelFlows {
+    pub(super) fn new(count: u32, limits: Limits) -> CodelFlows {
+        let idle = Flow {
+            queue: PacketQueue::new(),
+            codel: State::default(),
+            deficit: 0,
+            next: 0,
+            is_active: false,
+        };
+        CodelFlows {
+            flows: vec![idle; count as usize].into(),
+            bounds: vec![0; (count as usize).div_ceil(BLOCK)].into(),
+            totals: Totals::default(),
+            limits,
+        }
+    }
+
+    /// How many flows there are.
+    pub(super) fn count(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Appends a packet to flow `index`.
+    #[inline]
+    pub(super) fn push(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
+        self.totals.add(id, pool);
+        let queue = &mut self.flows[index as usize].queue;
+        queue.push_back(id, pool);
+        let bound = &mut self.bounds[index as usize / BLOCK];
+        *bound = queue.bytes().max(*bound);
+    }
+
+    /// What CoDel lets out of flow `index`; what it drops goes back through the pool.
+    #[inline]
+    pub(super) fn dequeue(
+        &mut self,
+        index: u32,
+        law: &Law,
+        floor: Floor,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Option<PacketId> {
+        let flow = &mut self.flows[index as usize];
+        let mut source = FlowSource {
+            queue: &mut flow.queue,
+            totals: &mut self.totals,
+            floor,
+        };
+        law.dequeue(&mut flow.codel, &mut source, now, pool)
+    }
+
+    /// After an arrival in flow `arrived`: if a limit is exceeded, drops a batch from the fattest flow.
+    #[inline]
+    pub(super) fn keep_limits(&mut self, arrived: u32, pool: &mut Pool) -> Verdict {
+        match self.excess() {
+            None => Verdict::Queued,
+            Some(reason) => self.overflow(arrived, reason, pool),
+        }
+    }
+
+    /// Changes the limits. What is over them goes, packet by packet, and is not CoDel's to count.
+    pub(super) fn set_limits(&mut self, limits: Limits, pool: &mut Pool) {
+        self.limits = limits;
+        while self.excess().is_some() {
+            self.drop_from_fattest(1, DropReason::Reconfigured, pool);
+        }
+    }
+
+    /// Moves all packets to `into`, flow by flow, and makes all flows new.
+    pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        for flow in &mut self.flows {
+            flow.queue.append_to(into, pool);
+        }
+        *self = CodelFlows::new(self.count(), self.limits);
+    }
+
+    #[inline]
+    fn excess(&self) -> Option<DropReason> {
+        if self.totals.memory > self.limits.memory {
+            Some(DropReason::MemoryLimit)
+        } else if self.totals.packets > self.limits.packets {
+            Some(DropReason::LongestFlow)
+        } else {
+            None
+        }
+    }
+
+    #[cold]
+    fn overflow(&mut self, arrived: u32, reason: DropReason, pool: &mut Pool) -> Verdict {
+        let (victim, drops) = self.drop_from_fattest(self.limits.batch, reason, pool);
+        self.flows[victim as usize].codel.add_drops(drops);
+        if victim == arrived {
+            Verdict::Congested
+        } else {
+            Verdict::Queued
+        }
+    }
+
+    /// Drops from the head of the flow with most bytes, of several the one with the lowest index, until half of its
+    /// bytes or `at_most` packets are gone. Returns the flow and the number of packets.
+    fn drop_from_fattest(&mut self, at_most: u32, reason: DropReason, pool: &mut Pool) -> (u32, u32) {
+        let index = self.fattest();
+        let queue = &mut self.flows[index as usize].queue;
+        let before = queue.bytes();
+        let mut dropped = 0;
+        while let Some(id) = queue.pop_front(pool) {
+            self.totals.subtract(id, pool);
+            pool.give_back(id, reason);
+            dropped += 1;
+            if dropped >= at_most || before - queue.bytes() >= before / 2 {
+                break;
+            }
+        }
+        (index, dropped)
+    }
+
+    fn fattest(&mut self) -> u32 {
+        if self.totals.bytes == 0 {
+            // Packets without a length: whoever has any.
+            let holder = self.flows.iter().position(|flow| !flow.queue.is_empty());
+            return holder.unwrap_or(0) as u32;
+        }
+        loop {
+            let (block, bound) = first_maximum(self.bounds.iter().copied());
+            let start = block * BLOCK;
+            let end = (start + BLOCK).min(self.flows.len());
+            let bytes = self.flows[start..end].iter().map(|flow| flow.queue.bytes());
+            let (offset, most) = first_maximum(bytes);
+            if most == bound {
+                return (start + offset) as u32;
+            }
+            self.bounds[block] = most;
+        }
+    }
+}
+
+/// The place and value of the greatest number, of several the first.
+fn first_maximum(values: impl Iterator<Item = u64>) -> (usize, u64) {
+    values
+        .enumerate()
+        .reduce(|best, next| if next.1 > best.1 { next } else { best })
+        .expect("there is at least one flow")
+}
+
+impl Index<u32> for CodelFlows {
+    type Output = Flow;
+    #[inline]
+    fn index(&self, index: u32) -> &Flow {
+        &self.flows[index as usize]
+    }
+}
+
+impl IndexMut<u32> for CodelFlows {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut Flow {
+        &mut self.flows[index as usize]
+    }
+}
+
+impl Totals {
+    #[inline]
+    fn add(&mut self, id: PacketId, pool: &Pool) {
+        let packet = &pool[id];
+        self.packets += 1;
+        self.bytes += u64::from(packet.length);
+        self.memory += u64::from(packet.memory);
+    }
+
+    #[inline]
+    fn subtract(&mut self, id: PacketId, pool: &Pool) {
+        let packet = &pool[id];
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.length);
+        self.memory -= u64::from(packet.memory);
+    }
+}
+
+struct FlowSource<'a> {
+    queue: &'a mut PacketQueue,
+    totals: &'a mut Totals,
+    floor: Floor,
+}
+
+impl Source for FlowSource<'_> {
+    #[inline]
+    fn take(&mut self, pool: &Pool) -> Option<PacketId> {
+        let id = self.queue.pop_front(pool)?;
+        self.totals.subtract(id, pool);
+        Some(id)
+    }
+
+    #[inline]
+    fn backlog(&self) -> u64 {
+        match self.floor {
+            Floor::Total => self.totals.bytes,
+            Floor::Flow => self.queue.bytes(),
+        }
+    }
+}
+
+/// A list of flows, first in, first out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FlowList {
+    head: u32,
+    tail: u32,
+    length: u32,
+}
+
+impl FlowList {
+    pub(super) fn len(&self) -> u32 {
+        self.length
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    #[inline]
+    pub(super) fn front(&self) -> Option<u32> {
+        (self.length > 0).then_some(self.head)
+    }
+
+    /// Appends a flow that is in no list.
+    #[inline]
+    pub(super) fn push_back(&mut self, index: u32, flows: &mut CodelFlows) {
+        if self.length == 0 {
+            self.head = index;
+        } else {
+            flows[self.tail].next = index;
+        }
+        self.tail = index;
+        self.length += 1;
+    }
+
+    /// Takes the first flow out.
+    #[inline]
+    pub(super) fn pop_front(&mut self, flows: &CodelFlows) -> Option<u32> {
+        let index = self.front()?;
+        self.head = flows[index].next;
+        self.length -= 1;
+        Some(index)
+    }
+}
+
+impl Limits {
+    pub(super) fn new(packets: u32, memory: u64, batch: u32) -> Result<Limits, ConfigError> {
+        let zero = |parameter, remedy| ConfigError::out_of_range(parameter, 0, "at least 1", remedy);
+        if packets == 0 {
+            return Err(zero("limit", "10240 packets is the default"));
+        }
+        if memory == 0 {
+            return Err(zero("memory_limit", "32 MB is the default"));
+        }
+        if batch == 0 {
+            return Err(zero("drop_batch", "64 packets is the default"));
+        }
+        Ok(Limits {
+            packets,
+            memory,
+            batch,
+        })
+    }
+}
+
+pub(super) fn check_flows(flows: u32) -> Result<(), ConfigError> {
+    if !(1..=1 << 16).contains(&flows) {
+        return Err(ConfigError::out_of_range(
+            "flows",
+            flows,
+            "from 1 to 65536",
+            "1024 is the default",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
+    if !(256..=1 << 20).contains(&quantum) {
+        return Err(ConfigError::out_of_range(
+            "quantum",
+            quantum,
+            "from 256 to 1048576 bytes",
+            "one frame of the largest size (1514) is the default, 300 favours small packets on slow lines",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aqm::codel::Params;
+    use crate::packet::Packet;
+    use proptest::prelude::*;
+
+    fn unlimited(count: u32) -> CodelFlows {
+        CodelFlows::new(count, Limits::new(u32::MAX, u64::MAX, 1).unwrap())
+    }
+
+    #[test]
+    fn a_flow_is_one_cache_line() {
+        assert_eq!(size_of::<Flow>(), 64);
+        assert_eq!(align_of::<Flow>(), 64);
+    }
+
+    #[test]
+    fn packets_without_a_length_can_be_dropped_too() {
+        let mut pool = Pool::with_capacity(1);
+        let mut flows = unlimited(64);
+        let id = pool.insert(Packet::of_length(0)).unwrap();
+        flows.push(40, id, &mut pool);
+        assert_eq!(
+            flows.drop_from_fattest(1, DropReason::LongestFlow, &mut pool),
+            (40, 1)
+        );
+        assert_eq!(pool.take_returned(), Some((id, DropReason::LongestFlow)));
+    }
+
+    proptest! {
+        /// The bounded search against a scan of all flows, between random arrivals, departures and drops.
+        #[test]
+        fn the_fattest_flow_is_the_one_that_a_scan_finds(
+            count in 1u32..100,
+            operations in prop::collection::vec((0u8..4, any::<u32>(), 1u32..9), 1..400),
+        ) {
+            let mut pool = Pool::with_capacity(400);
+            let mut flows = unlimited(count);
+            let law = Law::new(&Params::default()).unwrap();
+            for (operation, number, length) in operations {
+                let index = number % count;
+                match operation {
+                    0 | 1 => {
+                        let id = pool.insert(Packet::of_length(length)).unwrap();
+                        flows.push(index, id, &mut pool);
+                    }
+                    2 => {
+                        if let Some(id) = flows.dequeue(index, &law, Floor::Total, Time::ZERO, &mut pool) {
+                            pool.release(id);
+                        }
+                    }
+                    _ => {
+                        let bytes: Vec<u64> = (0..count).map(|index| flows[index].queue.bytes()).collect();
+                        let most = *bytes.iter().max().unwrap();
+                        let expected = bytes.iter().position(|&bytes| bytes == most).unwrap() as u32;
+                        let before = *flows.totals();
+                        let (victim, dropped) = flows.drop_from_fattest(length, DropReason::LongestFlow, &mut pool);
+                        prop_assert_eq!(victim, expected);
+                        prop_assert_eq!(dropped, before.packets - flows.totals().packets);
+                        let mut gone = Vec::new();
+                        while let Some((id, _)) = pool.take_returned() {
+                            gone.push(u64::from(pool.release(id).length));
+                        }
+                        let (last, earlier) = gone.split_last().map_or((0, &[][..]), |(last, earlier)| (*last, earlier));
+                        let earlier: u64 = earlier.iter().sum();
+                        prop_assert!(dropped == length || earlier + last >= most / 2, "too few: {:?} of {}", gone, most);
+                        prop_assert!(dropped <= 1 || earlier < most / 2, "too many: {:?} of {}", gone, most);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,623 @@
+//! Multilevel Stochastic Fairness CoDel: priority classes that share the line in a fixed ratio, fair queueing within
+//! each, CoDel on each flow (the thesis's chapter 2).
+//!
+//! A packet's path: its class (DSCP, priority or filters), its flow by hash, the stamp, the tail of the flow's queue.
+//! Out: the *outer* deficit round robin picks a class, the *inner* one a flow of it, CoDel a packet of that.
+//! Class `p` has quantum `quantum * ratio^p` in the outer rounds, so that backlogged classes share 1 : r : r^2 : ...
+//! whatever the number of flows in each; what an idle class leaves goes to the others in the same ratio.
+//!
+//! Invariants: a class has its bit in `backlogged` if packets are queued in it, a flow is in its class's round if
+//! packets are queued in it. A flow or a class found empty when it is to be served leaves its round, and the round goes
+//! on within the same call.
+//!
+//! Both rounds serve while the deficit is above zero and charge what was sent, as in fq_codel, and not while the next
+//! packet fits as in DRR: which packet is next CoDel decides. Other than in fq_codel, CoDel spares the last MTU of each
+//! flow, not of all together, as RFC 8289 has it, and so never empties one. Over the limit the flow with most bytes
+//! pays, as in fq_codel; the thesis leaves this open.
+//!
+//! Deviations: classes come up in the order of their numbers, not of their activation. CoDel is RFC 8289's, whose
+//! count is remembered when dropping resumes soon; the thesis's starts at 1 each time.
+
+use crate::aqm::codel::{Law, Params};
+use crate::classify::Classifier;
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::ConfigError;
+use crate::packet::Packet;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rounds::codel_flows::{CodelFlows, Floor, FlowList, Limits, check_flows, check_quantum};
+use crate::time::Time;
+
+/// Most classes.
+pub const MAX_PRIOS: u8 = 16;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Number of priority classes, 1 to [`MAX_PRIOS`]. The highest number gets the largest share.
+    pub prios: u8,
+    /// Number of flows in each class, 1 to 65536.
+    pub flows: u32,
+    /// Bytes that a flow may send in a turn, and the lowest class in one of its own; 256 to 2^20.
+    pub quantum: u32,
+    /// How many times the share of the next lower class a class gets, at least 1.
+    pub ratio: u32,
+    /// Most packets queued in all flows together.
+    pub limit: u32,
+    /// Most memory occupied by queued packets ([`Packet::memory`]), bytes.
+    pub memory_limit: u64,
+    /// Most packets dropped at once when a limit is reached.
+    pub drop_batch: u32,
+    /// Places packets before [`class_by`](Config::class_by) does: `handle:n`, a filter's class `n` or a default `n` is
+    /// the class of priority `n - 1`.
+    pub classifier: Classifier,
+    /// Places the packets that the classifier does not.
+    pub class_by: ClassBy,
+    /// The control law's.
+    pub codel: Params,
+}
+
+/// Which field of a packet tells its class, and the class for each value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassBy {
+    /// The DSCP.
+    Dscp([u8; 64]),
+    /// The packet's priority; only its four low bits count.
+    Priority([u8; 16]),
+}
+
+/// Three classes by DSCP. Low: CS1 and LE (RFC 8622), bulk by their own word. High: what waits worst, that is CS4 to
+/// CS7, AF4x, VOICE-ADMIT and EF (the network control, telephony, signalling and interactive classes of RFC 4594).
+/// All else is in the middle.
+pub const DIFFSERV3: ClassBy = {
+    let mut map = [1; 64];
+    let low = [1, 8];
+    let high = [32, 34, 36, 38, 40, 44, 46, 48, 56];
+    let mut i = 0;
+    while i < low.len() {
+        map[low[i]] = 0;
+        i += 1;
+    }
+    i = 0;
+    while i < high.len() {
+        map[high[i]] = 2;
+        i += 1;
+    }
+    ClassBy::Dscp(map)
+};
+
+/// Three classes by priority, as Linux's `pfifo_fast` has them: its first band is the highest class.
+pub const PRIOMAP3: ClassBy = ClassBy::Priority([1, 0, 0, 0, 1, 0, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
+
+/// Three classes by DSCP in the ratio 1 : 2 : 4; else as the thesis and fq_codel have it.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            prios: 3,
+            flows: 1024,
+            quantum: 1514,
+            ratio: 2,
+            limit: 10_240,
+            memory_limit: 32 << 20,
+            drop_batch: 64,
+            classifier: Classifier::default(),
+            class_by: DIFFSERV3,
+            codel: Params::default(),
+        }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<(Law, Limits), ConfigError> {
+        check_flows(self.flows)?;
+        check_quantum(self.quantum)?;
+        self.check_classes()?;
+        let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch)?;
+        Ok((Law::new(&self.codel)?, limits))
+    }
+
+    fn flows_in_all(&self) -> u32 {
+        u32::from(self.prios) * self.flows
+    }
+
+    /// The classes, idle, with quanta that grow by the ratio.
+    fn classes(&self) -> [Class; MAX_PRIOS as usize] {
+        let mut classes = [Class::default(); MAX_PRIOS as usize];
+        let mut quantum = i64::from(self.quantum);
+        for class in &mut classes[..usize::from(self.prios)] {
+            class.quantum = quantum;
+            quantum *= i64::from(self.ratio);
+        }
+        classes
+    }
+
+    fn check_classes(&self) -> Result<(), ConfigError> {
+        if !(1..=MAX_PRIOS).contains(&self.prios) {
+            return Err(ConfigError::out_of_range(
+                "prios",
+                self.prios,
+                format!("from 1 to {MAX_PRIOS}"),
+                "3 is the default",
+            ));
+        }
+        let largest = u64::from(self.ratio).checked_pow(u32::from(self.prios) - 1);
+        let fits = largest.is_some_and(|factor| u64::from(self.quantum) * factor <= LARGEST_QUANTUM);
+        if self.ratio == 0 || !fits {
+            return Err(ConfigError::out_of_range(
+                "ratio",
+                self.ratio,
+                format!("at least 1, and quantum * ratio^(prios - 1) at most {LARGEST_QUANTUM} bytes"),
+                "2 is the default; take fewer classes or a smaller ratio",
+            ));
+        }
+        let map: &[u8] = match &self.class_by {
+            ClassBy::Dscp(map) => map,
+            ClassBy::Priority(map) => map,
+        };
+        if let Some(class) = map.iter().find(|class| **class >= self.prios) {
+            return Err(ConfigError::out_of_range(
+                "class_by",
+                format!("class {class}"),
+                format!("below prios, which is {}", self.prios),
+                "give a map that fits, or raise prios",
+            ));
+        }
+        let minors = self.classifier.filters.iter().map(|filter| filter.class);
+        match minors
+            .chain(self.classifier.default)
+            .find(|minor| *minor == 0 || *minor > self.prios.into())
+        {
+            Some(minor) => Err(ConfigError::NoSuchClass {
+                discipline: Msfc::NAME,
+                class: format!("{minor:x}"),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A class may not hold the line for longer than this many bytes at a turn: 3 s at 100 Mb/s.
+const LARGEST_QUANTUM: u64 = 1 << 25;
+
+/// A priority class.
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    /// Bytes that it may still send in this turn.
+    deficit: i64,
+    /// Bytes that each turn gives it.
+    quantum: i64,
+    /// Its inner round.
+    round: FlowList,
+}
+
+/// The discipline. Make one with [`Msfc::node`].
+#[derive(Debug)]
+pub struct Msfc {
+    /// The flows of class 0, then those of class 1, and so on.
+    flows: CodelFlows,
+    classes: [Class; MAX_PRIOS as usize],
+    /// A bit for each class with flows in its round.
+    backlogged: u16,
+    /// The class whose turn it is.
+    serving: u8,
+    law: Law,
+    salt: u64,
+    config: Config,
+}
+
+impl Msfc {
+    /// Priority classes of flow queues, ready to use. The seed salts the choice of flows.
+    ///
+    /// ```
+    /// use fairgate::rounds::msfc::{Config, Msfc};
+    /// use fairgate::{Discipline, Packet, Pool, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut msfc = Msfc::node(Config::default(), 7)?;
+    /// let call = pool.insert(Packet { dscp: 46, ..Packet::of_length(200) }).expect("16 slots");
+    /// let _ = msfc.enqueue(call, Time::ZERO, &mut pool);
+    /// assert_eq!(msfc.dequeue(Time::from_millis(1), &mut pool), Some(call));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    pub fn node(config: Config, seed: u64) -> Result<Node<Msfc>, ConfigError> {
+        let (law, limits) = config.check()?;
+        Ok(Node::new(Msfc {
+            flows: CodelFlows::new(config.flows_in_all(), limits),
+            classes: config.classes(),
+            backlogged: 0,
+            serving: 0,
+            law,
+            salt: seed,
+            config,
+        }))
+    }
+
+    #[inline]
+    fn class_of(&self, id: PacketId, pool: &Pool) -> u8 {
+        match self.config.classifier.classify(id, pool) {
+            // A class number that the packet itself names may be anything.
+            Some(minor) if (1..=u16::from(self.config.prios)).contains(&minor) => minor as u8 - 1,
+            _ => self.class_by_field(&pool[id]),
+        }
+    }
+
+    #[inline]
+    fn class_by_field(&self, packet: &Packet) -> u8 {
+        match &self.config.class_by {
+            ClassBy::Dscp(map) => map[usize::from(packet.dscp & 63)],
+            ClassBy::Priority(map) => map[usize::from(packet.priority & 15)],
+        }
+    }
+
+    /// Puts a packet into its flow, the flow into its class's round, the class into the outer one. Returns the flow.
+    #[inline]
+    fn place(&mut self, id: PacketId, pool: &mut Pool) -> u32 {
+        let class = self.class_of(id, pool);
+        let bucket = pool[id].flow.bucket(self.salt, self.config.flows);
+        let index = u32::from(class) * self.config.flows + bucket;
+        self.flows.push(index, id, pool);
+        let flow = &mut self.flows[index];
+        if !flow.is_active {
+            flow.is_active = true;
+            flow.deficit = self.config.quantum.into();
+            self.classes[usize::from(class)]
+                .round
+                .push_back(index, &mut self.flows);
+            self.backlogged |= 1 << class;
+        }
+        index
+    }
+
+    /// The next class's turn, by number, with a quantum more to send.
+    #[inline]
+    fn next_class(&mut self) {
+        let higher = self.backlogged & (u16::MAX << self.serving << 1);
+        let candidates = if higher != 0 { higher } else { self.backlogged };
+        self.serving = candidates.trailing_zeros() as u8;
+        let class = &mut self.classes[usize::from(self.serving)];
+        class.deficit += class.quantum;
+    }
+
+    /// The inner round of the class being served, up to a packet or its end.
+    #[inline]
+    fn serve_class(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let round = &mut self.classes[usize::from(self.serving)].round;
+        loop {
+            let index = round.front()?;
+            if self.flows[index].deficit <= 0 {
+                round.pop_front(&self.flows);
+                self.flows[index].deficit += i64::from(self.config.quantum);
+                round.push_back(index, &mut self.flows);
+                continue;
+            }
+            match self.flows.dequeue(index, &self.law, Floor::Flow, now, pool) {
+                Some(id) => {
+                    self.flows[index].deficit -= i64::from(pool[id].length);
+                    return Some(id);
+                }
+                None => {
+                    round.pop_front(&self.flows);
+                    self.flows[index].is_active = false;
+                }
+            }
+        }
+    }
+}
+
+impl Algorithm for Msfc {
+    const NAME: &'static str = "msfc";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        let flow = self.place(id, pool);
+        self.flows.keep_limits(flow, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        while self.backlogged != 0 {
+            if self.classes[usize::from(self.serving)].deficit <= 0 {
+                self.next_class();
+                continue;
+            }
+            let sent = self.serve_class(now, pool);
+            let class = &mut self.classes[usize::from(self.serving)];
+            if let Some(id) = sent {
+                class.deficit -= i64::from(pool[id].length);
+                return Some(id);
+            }
+            class.deficit = 0;
+            self.backlogged &= !(1 << self.serving);
+        }
+        None
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.flows.drain(pool, into);
+        self.classes = self.config.classes();
+        self.backlogged = 0;
+        self.serving = 0;
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        let (law, limits) = config.check()?;
+        let mut queued = PacketQueue::new();
+        let is_same_table = (config.prios, config.flows) == (self.config.prios, self.config.flows);
+        self.law = law;
+        self.config = config;
+        if is_same_table {
+            for (class, new) in self.classes.iter_mut().zip(self.config.classes()) {
+                class.quantum = new.quantum;
+            }
+        } else {
+            self.drain(pool, &mut queued);
+            self.flows = CodelFlows::new(self.config.flows_in_all(), limits);
+            while let Some(id) = queued.pop_front(pool) {
+                self.place(id, pool);
+            }
+        }
+        self.flows.set_limits(limits, pool);
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit(
+            "backlogged_classes",
+            Value::Integer(self.backlogged.count_ones().into()),
+        );
+        visit("serving", Value::Integer(self.serving.into()));
+        let active: u32 = self.classes.iter().map(|class| class.round.len()).sum();
+        visit("active_flows", Value::Integer(active.into()));
+        visit("memory_used", Value::Integer(self.flows.totals().memory as i64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::{Filter, Match};
+    use crate::discipline::Discipline;
+    use crate::flow::FlowHash;
+    use crate::packet::{ClassId, DropReason};
+    use proptest::prelude::*;
+
+    /// Classes by priority, priority `p` to class `p`.
+    fn by_number(prios: u8) -> Config {
+        let mut map = [0; 16];
+        for (priority, class) in map.iter_mut().enumerate() {
+            *class = (priority as u8).min(prios - 1);
+        }
+        Config {
+            prios,
+            class_by: ClassBy::Priority(map),
+            ..Config::default()
+        }
+    }
+
+    fn packet(class: u8, flow: u64, length: u32) -> Packet {
+        Packet {
+            priority: class,
+            flow: FlowHash::from_raw(flow.wrapping_mul(0x5851_f42d_4c95_7f2d)),
+            cookie: class.into(),
+            ..Packet::of_length(length)
+        }
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused_by_name() {
+        let default = Config::default;
+        for (parameter, config) in [
+            (
+                "prios",
+                Config {
+                    prios: 0,
+                    ..default()
+                },
+            ),
+            (
+                "prios",
+                Config {
+                    prios: MAX_PRIOS + 1,
+                    ..default()
+                },
+            ),
+            (
+                "ratio",
+                Config {
+                    ratio: 0,
+                    ..default()
+                },
+            ),
+            (
+                "ratio",
+                Config {
+                    ratio: 1000,
+                    ..default()
+                },
+            ),
+            (
+                "class_by",
+                Config {
+                    prios: 2,
+                    ..default()
+                },
+            ),
+            (
+                "flows",
+                Config {
+                    flows: 0,
+                    ..default()
+                },
+            ),
+            (
+                "limit",
+                Config {
+                    limit: 0,
+                    ..default()
+                },
+            ),
+        ] {
+            assert_eq!(Msfc::node(config, 0).unwrap_err().parameter(), Some(parameter));
+        }
+        let mut config = default();
+        config.classifier.default = Some(4);
+        assert!(matches!(
+            Msfc::node(config, 0),
+            Err(ConfigError::NoSuchClass { .. })
+        ));
+    }
+
+    #[test]
+    fn the_class_is_what_the_packet_names_then_a_filters_then_the_fields() {
+        let mut config = Config::default();
+        config.classifier.handle = 0x10;
+        config.classifier.filters.push(Filter {
+            condition: Match {
+                mark: Some(9),
+                ..Match::default()
+            },
+            class: 1,
+        });
+        let mut pool = Pool::with_capacity(1);
+        let msfc = Msfc::node(config, 0).unwrap();
+        let mut class_of = |packet| {
+            let id = pool.insert(packet).unwrap();
+            let class = msfc.algorithm().class_of(id, &pool);
+            pool.release(id);
+            class
+        };
+        let voice = Packet {
+            dscp: 46,
+            ..Packet::of_length(100)
+        };
+        assert_eq!(class_of(voice), 2);
+        assert_eq!(class_of(Packet { dscp: 8, ..voice }), 0);
+        assert_eq!(class_of(Packet { dscp: 0, ..voice }), 1);
+        assert_eq!(class_of(Packet { mark: 9, ..voice }), 0);
+        assert_eq!(
+            class_of(Packet {
+                mark: 9,
+                class: ClassId::new(0x10, 2),
+                ..voice
+            }),
+            1
+        );
+        assert_eq!(
+            class_of(Packet {
+                class: ClassId::new(0x10, 4),
+                ..voice
+            }),
+            2
+        );
+    }
+
+    /// The overflow takes the only packet of the class whose turn it is: the same call goes on to the next class.
+    #[test]
+    fn a_class_that_was_emptied_is_passed_over() {
+        let mut msfc = Msfc::node(
+            Config {
+                limit: 4,
+                ..by_number(2)
+            },
+            0,
+        )
+        .unwrap();
+        let mut pool = Pool::with_capacity(8);
+        let offer = |msfc: &mut Node<Msfc>, pool: &mut Pool, class, length| {
+            let id = pool.insert(packet(class, 1, length)).unwrap();
+            let _ = msfc.enqueue(id, Time::ZERO, pool);
+        };
+        let next = |msfc: &mut Node<Msfc>, pool: &mut Pool| {
+            msfc.dequeue(Time::ZERO, pool).map(|id| pool.release(id).cookie)
+        };
+        offer(&mut msfc, &mut pool, 1, 1500);
+        offer(&mut msfc, &mut pool, 1, 1500);
+        assert_eq!(next(&mut msfc, &mut pool), Some(1));
+        for _ in 0..4 {
+            offer(&mut msfc, &mut pool, 0, 100);
+        }
+        let (lost, reason) = pool.take_returned().unwrap();
+        assert_eq!((pool.release(lost).cookie, reason), (1, DropReason::LongestFlow));
+        assert_eq!(next(&mut msfc, &mut pool), Some(0));
+        assert_eq!(msfc.algorithm().backlogged, 0b01);
+        assert_eq!(msfc.algorithm().classes[1].deficit, 0);
+    }
+
+    #[test]
+    fn other_classes_in_operation_keep_the_packets() {
+        let mut pool = Pool::with_capacity(64);
+        let mut msfc = Msfc::node(by_number(3), 0).unwrap();
+        for class in [0, 1, 2, 2] {
+            let id = pool.insert(packet(class, 5, 500)).unwrap();
+            let _ = msfc.enqueue(id, Time::ZERO, &mut pool);
+        }
+        let bad = Config {
+            prios: 0,
+            ..by_number(3)
+        };
+        assert!(msfc.reconfigure(&bad, Time::ZERO, &mut pool).is_err());
+        msfc.reconfigure(&by_number(2), Time::ZERO, &mut pool).unwrap();
+        assert_eq!(msfc.backlog().packets, 4);
+        msfc.reconfigure(
+            &Config {
+                limit: 3,
+                ..by_number(2)
+            },
+            Time::ZERO,
+            &mut pool,
+        )
+        .unwrap();
+        let (lost, reason) = pool.take_returned().unwrap();
+        assert_eq!((pool.release(lost).cookie, reason), (1, DropReason::Reconfigured));
+        for _ in 0..3 {
+            let id = msfc.dequeue(Time::ZERO, &mut pool).unwrap();
+            pool.release(id);
+        }
+        assert!(pool.is_empty());
+    }
+
+    proptest! {
+        /// Backlogged classes share 1 : r : r^2 whatever the number of flows in each: after any number of packets each
+        /// class is within a turn and two packets of its share.
+        #[test]
+        fn classes_share_by_the_ratio_whatever_the_flows(
+            ratio in 1u32..5,
+            flows in prop::collection::vec(1u64..40, 2..5),
+            lengths in prop::collection::vec(40u32..1515, 1..50),
+        ) {
+            let prios = flows.len() as u8;
+            let mut msfc = Msfc::node(Config { ratio, ..by_number(prios) }, 3).unwrap();
+            let mut pool = Pool::with_capacity(8192);
+            let mut lengths = lengths.iter().cycle();
+            let mut offered = vec![0u64; flows.len()];
+            let mut offer = |msfc: &mut Node<Msfc>, pool: &mut Pool, class: u8| {
+                let class_flows = flows[usize::from(class)];
+                let offered = &mut offered[usize::from(class)];
+                *offered += 1;
+                let packet = packet(class, *offered % class_flows, *lengths.next().unwrap());
+                let _ = msfc.enqueue(pool.insert(packet).unwrap(), Time::ZERO, pool);
+            };
+            for class in 0..prios {
+                for _ in 0..200 {
+                    offer(&mut msfc, &mut pool, class);
+                }
+            }
+            let weights: Vec<u64> = (0..u32::from(prios)).map(|class| u64::from(ratio).pow(class)).collect();
+            let mut sent = vec![0u64; flows.len()];
+            for _ in 0..3000 {
+                let id = msfc.dequeue(Time::ZERO, &mut pool).unwrap();
+                let packet = pool.release(id);
+                sent[packet.cookie as usize] += u64::from(packet.length);
+                offer(&mut msfc, &mut pool, packet.cookie as u8);
+                // Bytes in units of the class's weight: the same for all, up to a turn and a packet at either end.
+                let turns: Vec<u64> = sent.iter().zip(&weights).map(|(sent, weight)| sent / weight).collect();
+                let spread = turns.iter().max().unwrap() - turns.iter().min().unwrap();
+                prop_assert!(spread <= 1514 + 2 * 1514, "{:?} in units of {:?}", turns, weights);
+            }
+        }
+    }
+}
