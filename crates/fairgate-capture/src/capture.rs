@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fairgate::Time;
+use fairgate::flow::LinkType;
 use flate2::read::MultiGzDecoder;
 
 use crate::error::CaptureError;
-use crate::link::LinkType;
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::stream::Stream;

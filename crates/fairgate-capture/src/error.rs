@@ -4,7 +4,9 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::link::LinkType;
+/// Link layers that are read, for messages.
+const KNOWN_LINKS: &str =
+    "Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked (113, 276) and loopback (0, 108)";
 
 /// Why a capture can't be read on. `offset` counts bytes from the start of the capture; of the decompressed stream, if
 /// the file is gzipped. `packets` is how many were read before.
@@ -69,17 +71,16 @@ pub enum CaptureError {
     },
     /// Packets of a link layer that isn't read here.
     #[error(
-        "the packet at byte {offset} comes from {link}, which is not read here ({packets} packets were read before \
-         it); known are {}",
-        LinkType::KNOWN
+        "the packet at byte {offset} comes from link type {link}{}, which is not read here ({packets} packets were \
+         read before it); known are {}", name_of(*link), KNOWN_LINKS
     )]
     UnsupportedLink {
         /// Where its record starts.
         offset: u64,
         /// Packets read before.
         packets: u64,
-        /// The link type.
-        link: LinkType,
+        /// The link type's number.
+        link: u16,
     },
 }
 
@@ -93,5 +94,16 @@ impl CaptureError {
             | CaptureError::Damaged { packets, .. }
             | CaptureError::UnsupportedLink { packets, .. } => *packets > 0,
         }
+    }
+}
+
+/// What people call the link types that are most often met and not read.
+fn name_of(link: u16) -> &'static str {
+    match link {
+        105 => " (802.11)",
+        127 => " (802.11 with radiotap)",
+        189 | 220 => " (USB)",
+        239 => " (NFLOG)",
+        _ => "",
     }
 }

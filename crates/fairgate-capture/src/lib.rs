@@ -11,8 +11,8 @@
 //!
 //! The path of a record: a `Window` slides over the file, `pcap` or `pcapng` finds in it where the next packet's bytes
 //! lie and checks what its header says, [`Capture`] puts its time in order, counts it and lends it out as a
-//! [`Record`], and [`LinkType::network`] finds the IP packet in it. Memory is bounded by the longest record allowed,
-//! however long the file.
+//! [`Record`] for [`fairgate::flow::dissect`] to read. Memory is bounded by the longest record allowed, however long
+//! the file.
 //!
 //! What a capture can have wrong is either an error with the byte where it is ([`CaptureError`]) or defined and counted
 //! ([`Counts`]); nothing is silently skipped. Non-goals: reassembly, and link types that an access line doesn't have.
@@ -21,7 +21,6 @@
 
 mod capture;
 mod error;
-mod link;
 mod pcap;
 mod pcapng;
 mod stream;
@@ -29,5 +28,4 @@ mod write;
 
 pub use capture::{Capture, Counts, Record};
 pub use error::CaptureError;
-pub use link::{LinkType, Network};
 pub use write::CaptureWriter;

@@ -7,8 +7,9 @@
 //!   record       seconds 4 | sub-second 4 | captured 4 | length on the wire 4 | data
 //! ```
 
+use fairgate::flow::LinkType;
+
 use crate::error::CaptureError;
-use crate::link::LinkType;
 use crate::stream::{ByteOrder, Extent, Stream};
 
 const FILE_HEADER: usize = 24;
@@ -52,10 +53,8 @@ impl Pcap {
             )));
         }
         // The upper bits tell whether a frame check sequence follows the packet, which changes nothing here.
-        let link = LinkType(stream.u32(20) & 0xffff);
-        if !link.is_supported() {
-            return Err(stream.unsupported(link));
-        }
+        let number = stream.u32(20) as u16;
+        let link = LinkType::from_linktype(number).ok_or_else(|| stream.unsupported(number))?;
         let longest = stream.u32(16).clamp(MAXIMUM_SNAPLEN, Stream::LONGEST_RECORD);
         stream.consume(FILE_HEADER);
         Ok(Some(Pcap {

@@ -12,8 +12,9 @@
 //!   enhanced     6 | length | interface 4 | time 8 | captured 4 | length on the wire 4 | data | options
 //! ```
 
+use fairgate::flow::LinkType;
+
 use crate::error::CaptureError;
-use crate::link::LinkType;
 use crate::stream::{ByteOrder, Extent, Stream};
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -31,7 +32,8 @@ const MOST_INTERFACES: usize = 65_536;
 
 /// An interface of the current section.
 struct Interface {
-    link: LinkType,
+    /// The link type's number; an interface without packets may have any.
+    link: u16,
     /// Most bytes captured of a packet, 0 for no limit.
     snap_length: u32,
     clock: Clock,
@@ -127,7 +129,7 @@ impl Pcapng {
         }
         let data = &stream.data()[..length - 4];
         self.interfaces.push(Interface {
-            link: LinkType(u32::from(stream.byte_order.u16(data, 8))),
+            link: stream.byte_order.u16(data, 8),
             snap_length: stream.u32(12),
             clock: clock(stream, &data[16..])?,
         });
@@ -146,7 +148,7 @@ impl Pcapng {
             PACKET => u32::from(stream.byte_order.u16(stream.data(), 8)),
             _ => stream.u32(8),
         };
-        let interface = self.described(stream, index)?;
+        let (interface, link) = self.described(stream, index)?;
         let captured = stream.u32(20) as usize;
         if captured > block.length - PACKET_DATA - 4 {
             return Err(stream.damaged(format!(
@@ -161,7 +163,7 @@ impl Pcapng {
         }
         Ok(Extent {
             nanos,
-            link: interface.link,
+            link,
             length: stream.length_on_wire(stream.u32(24))?,
             data: PACKET_DATA..PACKET_DATA + captured,
             record: block.length,
@@ -176,7 +178,7 @@ impl Pcapng {
                 block.length
             )));
         }
-        let interface = self.described(stream, 0)?;
+        let (interface, link) = self.described(stream, 0)?;
         let length = stream.length_on_wire(stream.u32(8))?;
         let snap_length = match interface.snap_length {
             0 => u32::MAX,
@@ -185,24 +187,24 @@ impl Pcapng {
         let captured = (length.min(snap_length) as usize).min(block.length - SIMPLE_DATA - 4);
         Ok(Extent {
             nanos: None,
-            link: interface.link,
+            link,
             length,
             data: SIMPLE_DATA..SIMPLE_DATA + captured,
             record: block.length,
         })
     }
 
-    fn described(&self, stream: &Stream, index: u32) -> Result<&Interface, CaptureError> {
+    /// The interface that a packet comes from, and what its frames begin with.
+    fn described(&self, stream: &Stream, index: u32) -> Result<(&Interface, LinkType), CaptureError> {
         let interface = self.interfaces.get(index as usize).ok_or_else(|| {
             stream.damaged(format!(
                 "a packet comes from interface {index}, but the section describes {} before it",
                 self.interfaces.len()
             ))
         })?;
-        if !interface.link.is_supported() {
-            return Err(stream.unsupported(interface.link));
-        }
-        Ok(interface)
+        let link =
+            LinkType::from_linktype(interface.link).ok_or_else(|| stream.unsupported(interface.link))?;
+        Ok((interface, link))
     }
 }
 

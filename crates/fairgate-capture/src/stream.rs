@@ -3,8 +3,9 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
+use fairgate::flow::LinkType;
+
 use crate::error::CaptureError;
-use crate::link::LinkType;
 
 /// Bytes asked of the source at a time.
 const CHUNK: usize = 256 * 1024;
@@ -169,7 +170,7 @@ impl Stream {
     }
 
     /// An error: packets from a link that isn't read here.
-    pub(crate) fn unsupported(&self, link: LinkType) -> CaptureError {
+    pub(crate) fn unsupported(&self, link: u16) -> CaptureError {
         CaptureError::UnsupportedLink {
             offset: self.offset,
             packets: self.packets,

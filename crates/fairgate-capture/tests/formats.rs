@@ -6,7 +6,8 @@ use std::io::Write;
 
 use common::{Bytes, Packet, read};
 use fairgate::Time;
-use fairgate_capture::{CaptureWriter, LinkType};
+use fairgate::flow::LinkType;
+use fairgate_capture::CaptureWriter;
 
 #[test]
 fn pcap_in_both_byte_orders_and_resolutions() {
@@ -154,7 +155,7 @@ fn gzip_is_told_by_the_first_bytes_and_position_counts_the_file() {
 fn what_is_written_reads_the_same_elsewhere() {
     use pcap_parser::PcapCapture;
 
-    let mut writer = CaptureWriter::new(Vec::new(), LinkType::ETHERNET, 64).unwrap();
+    let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet, 64).unwrap();
     writer
         .packet(Time::from_nanos(5_000_000_007), 1514, &[1; 100])
         .unwrap();

@@ -1,1 +1,19 @@
-//! Turns results into tables, plots and one self-contained HTML page.
+//! What came out of a comparison of disciplines: measured, tabulated for the terminal, drawn as one page of HTML.
+//!
+//! [`Meter`] and [`QueueMeter`] count while packets pass, in bounded memory; a [`Comparison`] is the finished result,
+//! the same for a simulated line and a replayed capture, and its shape is the schema of `--json`; [`table`] and
+//! [`page`] show it.
+
+#![forbid(unsafe_code)]
+
+mod comparison;
+mod measure;
+pub mod page;
+mod plot;
+mod series;
+pub mod table;
+mod units;
+
+pub use comparison::{Comparison, Delay, Discipline, Fact, Group, Input, Measured, Queue};
+pub use measure::{Meter, QueueMeter, jain};
+pub use series::bin_width;

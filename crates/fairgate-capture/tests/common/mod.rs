@@ -24,7 +24,7 @@ pub(crate) fn read(bytes: &[u8]) -> (Vec<Packet>, Counts, Option<CaptureError>) 
         match capture.next_record() {
             Ok(Some(record)) => packets.push(Packet {
                 nanos: record.time.nanos(),
-                link: record.link.0,
+                link: u32::from(record.link.linktype()),
                 length: record.length,
                 data: record.data.to_vec(),
             }),

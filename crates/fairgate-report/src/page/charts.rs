@@ -1,0 +1,289 @@
+//! The plots, by section.
+
+use maud::{Markup, html};
+
+use super::section;
+use crate::comparison::{Comparison, Delay, Measured};
+use crate::plot::{Axis, Bar, Frame, Layer, Line, Range, bars, lines, ranges, stack, steps};
+use crate::units;
+
+/// Width of a small plot in the units of its view box; a wide one takes the width of two.
+const SMALL: f64 = 380.0;
+const WIDE: f64 = 780.0;
+
+/// What of the line carries packets is shown in layers of at most this many groups: see the style sheet's colours.
+const COLOURS: usize = 10;
+
+const NANOS_A_MILLI: f64 = 1e6;
+
+pub(super) fn delay_ranges(comparison: &Comparison) -> Markup {
+    let axis = delay_axis(comparison);
+    let room = name_room(comparison);
+    section(
+        "Delay at a glance",
+        "Each bar reaches from the median delay (dot) over the 95th percentile (tick) to the 99th (ring); further left \
+         is better, and each grid line is ten times the one before.",
+        html! { div.panels { @for (index, group) in comparison.groups.iter().enumerate() {
+            @let rows: Vec<Range> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| {
+                let delay = discipline.groups[index].delay.as_ref();
+                Range {
+                    name: &discipline.name,
+                    colour: colour % COLOURS,
+                    values: delay.map(|d| [d.p50_ns, d.p95_ns, d.p99_ns].map(|ns| ns as f64 / NANOS_A_MILLI)),
+                    note: delay.map_or(String::new(), in_words),
+                }
+            }).collect();
+            @let frame = Frame::with_rows(SMALL, rows.len(), room, axis.clone());
+            (panel(&group.name, &group.detail,
+                frame.draw(&format!("Delay of {} under each discipline", group.name), ranges(&frame, &rows))))
+        } } },
+    )
+}
+
+pub(super) fn delay_distributions(comparison: &Comparison) -> Markup {
+    let axis = delay_axis(comparison);
+    section(
+        "Distribution of delays",
+        "A curve tells which part of the packets (upwards) came through within a delay (to the right): the further up \
+         and left, the better, and a long flat end is the wait that people notice.",
+        html! {
+            (discipline_legend(comparison))
+            div.panels {
+                @for (index, group) in comparison.groups.iter().enumerate() {
+                    (panel(&group.name, &group.detail,
+                        distribution(comparison, axis.clone(), SMALL, &group.name, |discipline| &discipline.groups[index])))
+                }
+                (panel("everything", "all packets together",
+                    distribution(comparison, axis, SMALL, "everything", |discipline| &discipline.total)))
+            }
+        },
+    )
+}
+
+fn distribution(
+    comparison: &Comparison,
+    axis: Axis,
+    width: f64,
+    name: &str,
+    of: impl Fn(&crate::comparison::Discipline) -> &Measured,
+) -> Markup {
+    let share = Axis::exact("share of packets", 1.0, |value| format!("{:.0} %", value * 100.0));
+    let frame = Frame::new(width, 210.0, axis, share);
+    let curves: Vec<Line> = comparison
+        .disciplines
+        .iter()
+        .enumerate()
+        .map(|(colour, discipline)| Line {
+            name: &discipline.name,
+            colour: colour % COLOURS,
+            points: of(discipline).delay.as_ref().map_or(Vec::new(), curve),
+        })
+        .collect();
+    frame.draw(
+        &format!("Distribution of the delays of {name}"),
+        lines(&frame, &curves),
+    )
+}
+
+pub(super) fn throughput(comparison: &Comparison) -> Markup {
+    let xs = bin_edges(comparison);
+    let line = comparison.rate_bps as f64 / 1e6;
+    let highest = comparison
+        .disciplines
+        .iter()
+        .flat_map(|discipline| &discipline.total.throughput_over_time_bps)
+        .fold(line, |most, &bps| most.max(bps / 1e6));
+    section(
+        "Throughput over time",
+        "The layers are what each application or flow got, one on top of the other, and the dashed line is the line's \
+         rate: what lies below it is unused.",
+        html! {
+            (group_legend(comparison))
+            div.panels { @for discipline in &comparison.disciplines {
+                @let frame = Frame::new(SMALL, 210.0, time_axis(comparison),
+                    Axis::linear("Mbit/s", highest, units::plain));
+                @let values: Vec<Vec<f64>> = discipline.groups.iter()
+                    .map(|group| group.throughput_over_time_bps.iter().map(|bps| bps / 1e6).collect()).collect();
+                @let layers: Vec<Layer> = comparison.groups.iter().zip(&values).enumerate()
+                    .map(|(colour, (group, values))| Layer { name: &group.name, colour: colour % COLOURS, values })
+                    .collect();
+                (panel(&discipline.name,
+                    &format!("{} of the line used", units::percent(discipline.utilisation)),
+                    frame.draw(&format!("Throughput over time with {}", discipline.name), html! {
+                        (stack(&frame, &xs, &layers))
+                        line.limit x1=(frame.at_x(0.0)) x2=(frame.at_x(f64::MAX)) y1=(frame.at_y(line)) y2=(frame.at_y(line)) {}
+                    })))
+            } }
+        },
+    )
+}
+
+pub(super) fn queues(comparison: &Comparison) -> Markup {
+    let xs = bin_edges(comparison);
+    let kilobytes = |bytes: &u64| *bytes as f64 / 1e3;
+    let longest = comparison
+        .disciplines
+        .iter()
+        .map(|d| d.queue.most_bytes)
+        .max()
+        .unwrap_or(0) as f64
+        / 1e3;
+    let wait = |bytes: u64| {
+        units::duration((u128::from(bytes) * 8_000_000_000 / u128::from(comparison.rate_bps)) as u64)
+    };
+    section(
+        "Queue over time",
+        "The line is the mean backlog of each interval and the shade behind it the longest; a queue that stays long \
+         is delay for everyone behind it. The last plot lays the means over one another on a logarithmic scale.",
+        html! { div.panels {
+            @for (colour, discipline) in comparison.disciplines.iter().enumerate() {
+                @let frame = Frame::new(SMALL, 180.0, time_axis(comparison),
+                    Axis::linear("kB queued", longest, units::plain));
+                @let most: Vec<f64> = discipline.queue.most_bytes_over_time.iter().map(kilobytes).collect();
+                @let mean: Vec<f64> = discipline.queue.mean_bytes_over_time.iter().map(kilobytes).collect();
+                (panel(&discipline.name,
+                    &format!("longest {} packets, {}, worth {} of the line", discipline.queue.most_packets,
+                        units::bytes(discipline.queue.most_bytes), wait(discipline.queue.most_bytes)),
+                    frame.draw(&format!("Queue over time with {}", discipline.name), html! {
+                        g.shade { (stack(&frame, &xs, &[Layer { name: "longest", colour: colour % COLOURS, values: &most }])) }
+                        (lines(&frame, &[Line { name: "mean", colour: colour % COLOURS, points: steps(&xs, &mean) }]))
+                    })))
+            }
+            @let frame = Frame::new(WIDE, 220.0, time_axis(comparison),
+                Axis::log("kB queued", 0.1, longest, units::plain));
+            @let curves: Vec<Line> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| Line {
+                name: &discipline.name,
+                colour: colour % COLOURS,
+                points: steps(&xs, &discipline.queue.mean_bytes_over_time.iter().map(kilobytes).collect::<Vec<_>>()),
+            }).collect();
+            div.wide {
+                (panel("all disciplines", "mean backlog, logarithmic", html! {
+                    (discipline_legend(comparison))
+                    (frame.draw("Queue over time, all disciplines", lines(&frame, &curves)))
+                }))
+            }
+        } },
+    )
+}
+
+pub(super) fn loss(comparison: &Comparison) -> Markup {
+    let most = comparison
+        .disciplines
+        .iter()
+        .flat_map(|discipline| &discipline.groups)
+        .fold(0.0f64, |most, group| most.max(group.loss));
+    let room = name_room(comparison);
+    section(
+        "Loss",
+        "Packets dropped, as a part of those that were offered; all plots have the same scale.",
+        html! { div.panels { @for (index, group) in comparison.groups.iter().enumerate() {
+            @let rows: Vec<Bar> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| Bar {
+                name: &discipline.name,
+                colour: colour % COLOURS,
+                value: discipline.groups[index].loss,
+                note: units::percent(discipline.groups[index].loss),
+            }).collect();
+            // Room for the text behind the longest bar.
+            @let axis = Axis::exact("packets dropped", (most * 1.25).max(0.001), |share| units::plain(share * 100.0) + " %");
+            @let frame = Frame::with_rows(SMALL, rows.len(), room, axis);
+            (panel(&group.name, &group.detail,
+                frame.draw(&format!("Loss of {} under each discipline", group.name), bars(&frame, &rows))))
+        } } },
+    )
+}
+
+fn panel(name: &str, detail: &str, plot: Markup) -> Markup {
+    html! { figure { figcaption { b { (name) } " " span { (detail) } } (plot) } }
+}
+
+fn discipline_legend(comparison: &Comparison) -> Markup {
+    legend(
+        comparison
+            .disciplines
+            .iter()
+            .map(|discipline| discipline.name.as_str()),
+        true,
+    )
+}
+
+fn group_legend(comparison: &Comparison) -> Markup {
+    legend(comparison.groups.iter().map(|group| group.name.as_str()), false)
+}
+
+fn legend<'a>(names: impl Iterator<Item = &'a str>, as_lines: bool) -> Markup {
+    html! { ul.legend { @for (colour, name) in names.enumerate() { li {
+        svg viewBox="0 0 26 12" aria-hidden="true" {
+            @if as_lines {
+                line class={ "line c" (colour % COLOURS) " d" (colour % COLOURS) } x1="0" x2="26" y1="6" y2="6" {}
+            } @else {
+                rect class={ "bar c" (colour % COLOURS) } width="26" height="12" {}
+            }
+        }
+        (name)
+    } } } }
+}
+
+/// One axis for all plots of delay, so that they can be compared.
+fn delay_axis(comparison: &Comparison) -> Axis {
+    let delays: Vec<&Delay> = comparison
+        .disciplines
+        .iter()
+        .flat_map(|discipline| discipline.groups.iter().chain([&discipline.total]))
+        .filter_map(|measured| measured.delay.as_ref())
+        .collect();
+    let least = delays.iter().map(|delay| delay.p50_ns).min().unwrap_or(0);
+    let most = delays.iter().map(|delay| delay.p99_ns).max().unwrap_or(0);
+    Axis::log(
+        "delay, ms",
+        least as f64 / NANOS_A_MILLI / 2.0,
+        most as f64 / NANOS_A_MILLI,
+        units::plain,
+    )
+}
+
+fn time_axis(comparison: &Comparison) -> Axis {
+    Axis::exact("time, s", comparison.duration_ns as f64 / 1e9, units::plain)
+}
+
+/// Where the bins of everything over time begin, and where the last one ends, s.
+fn bin_edges(comparison: &Comparison) -> Vec<f64> {
+    let bins = comparison
+        .disciplines
+        .first()
+        .map_or(0, |d| d.total.throughput_over_time_bps.len());
+    (0..=bins)
+        .map(|index| (index as u64 * comparison.bin_ns).min(comparison.duration_ns) as f64 / 1e9)
+        .collect()
+}
+
+/// Corners of a distribution's curve: a step up at each delay.
+fn curve(delay: &Delay) -> Vec<(f64, f64)> {
+    let mut points = Vec::with_capacity(2 * delay.distribution.len());
+    let mut below = 0.0;
+    for &(nanos, share) in &delay.distribution {
+        let x = nanos as f64 / NANOS_A_MILLI;
+        points.extend([(x, below), (x, share)]);
+        below = share;
+    }
+    points
+}
+
+fn in_words(delay: &Delay) -> String {
+    format!(
+        "median {}, 95 % within {}, 99 % within {}",
+        units::duration(delay.p50_ns),
+        units::duration(delay.p95_ns),
+        units::duration(delay.p99_ns)
+    )
+}
+
+/// Room for the longest name, in the units of the view box.
+fn name_room(comparison: &Comparison) -> f64 {
+    let longest = comparison
+        .disciplines
+        .iter()
+        .map(|d| d.name.chars().count())
+        .max()
+        .unwrap_or(0);
+    (longest as f64 * 6.0 + 14.0).clamp(60.0, 180.0)
+}

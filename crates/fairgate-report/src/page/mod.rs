@@ -1,0 +1,176 @@
+//! The report: one page of HTML that needs no network, no script and no other file.
+
+mod charts;
+mod text;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::comparison::{Comparison, Measured};
+use crate::table::{best_of, columns};
+use crate::units;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The page as text.
+pub fn render(comparison: &Comparison) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "fairgate " (comparison.version) };
+                title { (text::title(comparison)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { (text::title(comparison)) }
+                    p.lead { (text::lead(comparison)) }
+                }
+                main {
+                    (findings(comparison))
+                    (summary(comparison))
+                    (charts::delay_ranges(comparison))
+                    (charts::delay_distributions(comparison))
+                    (charts::throughput(comparison))
+                    (charts::queues(comparison))
+                    (charts::loss(comparison))
+                    (figures(comparison))
+                    (method(comparison))
+                }
+                footer { "Made by fairgate " (comparison.version) ". The figures as data: add " code { "--json" } " to the command." }
+            }
+        }
+    }
+    .into_string()
+}
+
+/// A section with a heading, one sentence on how to read it, and what there is to read.
+fn section(heading: &str, how_to_read: &str, body: Markup) -> Markup {
+    html! {
+        section {
+            h2 { (heading) }
+            p.how { (how_to_read) }
+            (body)
+        }
+    }
+}
+
+fn findings(comparison: &Comparison) -> Markup {
+    let findings = text::findings(comparison);
+    html! {
+        section.findings {
+            h2 { "What came out" }
+            ul { @for finding in &findings { li { (finding) } } }
+            @if !comparison.remarks.is_empty() {
+                div.remarks {
+                    h3 { "Before you believe it" }
+                    ul { @for remark in &comparison.remarks { li { (remark) } } }
+                }
+            }
+        }
+    }
+}
+
+fn summary(comparison: &Comparison) -> Markup {
+    section(
+        "The disciplines",
+        &format!(
+            "Each row is the whole line under one discipline; delays are of all packets together, Jain's index ({}) is \
+             1 if all got the same.",
+            comparison.fairness_over
+        ),
+        html! {
+            div.scroll { table {
+                thead { tr {
+                    th { "Discipline" }
+                    @for head in ["Line used", "Jain's index", "Loss", "Marked", "Delay p50", "p95", "p99", "Mean queue",
+                        "Longest queue"] { th.number { (head) } }
+                } }
+                tbody { @for discipline in &comparison.disciplines {
+                    tr {
+                        th scope="row" { (discipline.name) }
+                        td { (units::percent(discipline.utilisation)) }
+                        td { (discipline.fairness.map_or("–".into(), |index| format!("{index:.3}"))) }
+                        td { (units::percent(discipline.total.loss)) }
+                        td { (discipline.total.marked) }
+                        @let delay = discipline.total.delay.as_ref();
+                        @for value in [delay.map(|d| d.p50_ns), delay.map(|d| d.p95_ns), delay.map(|d| d.p99_ns)] {
+                            td { (value.map_or("–".into(), units::duration)) }
+                        }
+                        td { (units::bytes(discipline.queue.mean_bytes)) }
+                        td { (units::bytes(discipline.queue.most_bytes)) " (" (discipline.queue.most_packets) " packets)" }
+                    }
+                } }
+            } }
+        },
+    )
+}
+
+fn figures(comparison: &Comparison) -> Markup {
+    section(
+        "All figures",
+        "One block for each application or flow; the best value of a column within a block is set in bold on a tint.",
+        html! {
+            div.scroll { table {
+                thead { tr {
+                    th { "Discipline" }
+                    @for column in columns() { th.number { (column.heading) } }
+                    th.number { "Packets offered" }
+                    th.number { "dropped" }
+                } }
+                @for (index, group) in comparison.groups.iter().enumerate() {
+                    @let rows: Vec<&Measured> =
+                        comparison.disciplines.iter().map(|discipline| &discipline.groups[index]).collect();
+                    tbody {
+                        tr.group { th colspan=(columns().len() + 3) scope="rowgroup" {
+                            (group.name) " " small { (group.detail) }
+                        } }
+                        @for (row, measured) in rows.iter().enumerate() {
+                            tr {
+                                th scope="row" { (comparison.disciplines[row].name) }
+                                @for column in columns() {
+                                    td.best[best_of(&column, &rows).contains(&row)] { (column.text(measured)) }
+                                }
+                                td { (measured.offered.packets) }
+                                td { (measured.dropped.packets) }
+                            }
+                        }
+                    }
+                }
+            } }
+        },
+    )
+}
+
+fn method(comparison: &Comparison) -> Markup {
+    section(
+        "How it was made",
+        "The command below gives the same figures again, to the last digit.",
+        html! {
+            pre { code { (comparison.command) } }
+            dl.facts {
+                @for fact in &comparison.facts { div { dt { (fact.label) } dd { (fact.value) } } }
+                div { dt { "Line" } dd { (units::rate(comparison.rate_bps as f64)) } }
+                div { dt { "Length of the run" } dd { (units::duration(comparison.duration_ns)) } }
+                div { dt { "Seed" } dd { (comparison.seed) } }
+                div { dt { "Program" } dd { "fairgate " (comparison.version) } }
+            }
+            h3 { "Dropped, and why" }
+            ul {
+                @for discipline in &comparison.disciplines {
+                    li {
+                        b { (discipline.name) } ": "
+                        @if discipline.drops.is_empty() { "nothing" }
+                        @for (index, (reason, count)) in discipline.drops.iter().enumerate() {
+                            @if index > 0 { ", " }
+                            (count) " for " code { (reason) }
+                        }
+                    }
+                }
+            }
+        },
+    )
+}

@@ -1,0 +1,90 @@
+//! What the report says in words.
+
+use crate::comparison::{Comparison, Input};
+use crate::units;
+
+/// Most findings worth a sentence.
+const MOST_FINDINGS: usize = 5;
+
+/// Delays that differ by less than this factor aren't worth a sentence.
+const NOTABLE_RATIO: f64 = 1.5;
+
+pub(super) fn title(comparison: &Comparison) -> String {
+    let line = units::rate(comparison.rate_bps as f64);
+    match &comparison.input {
+        Input::Scenario { name } => format!(
+            "{name}: one line of {line}, {} disciplines",
+            comparison.disciplines.len()
+        ),
+        Input::Capture { file, .. } => format!("{file} on a line of {line}"),
+    }
+}
+
+pub(super) fn lead(comparison: &Comparison) -> String {
+    let length = units::duration(comparison.duration_ns);
+    match &comparison.input {
+        Input::Scenario { .. } => format!(
+            "The same applications share the same line for {length}, once under each queueing discipline. Senders \
+             react to what happens to their packets, as they would in life."
+        ),
+        Input::Capture {
+            packets, replayed, ..
+        } => format!(
+            "What each queueing discipline would have done to this traffic: {replayed} of the capture's {packets} \
+             packets, over {length}, each arriving at the line when it was captured."
+        ),
+    }
+}
+
+/// The groups whose delay depends most on the discipline, and how much is lost where.
+pub(super) fn findings(comparison: &Comparison) -> Vec<String> {
+    let mut by_ratio: Vec<(f64, String)> = Vec::new();
+    for (index, group) in comparison.groups.iter().enumerate() {
+        let mut delays: Vec<(u64, &str)> = comparison
+            .disciplines
+            .iter()
+            .filter_map(|discipline| {
+                Some((
+                    discipline.groups[index].delay.as_ref()?.p95_ns,
+                    discipline.name.as_str(),
+                ))
+            })
+            .collect();
+        delays.sort();
+        let (Some(&(least, best)), Some(&(most, worst))) = (delays.first(), delays.last()) else {
+            continue;
+        };
+        let ratio = most as f64 / least.max(1) as f64;
+        if ratio >= NOTABLE_RATIO {
+            let sentence = format!(
+                "{}: 95 of 100 packets were through within {} with {best}, but only within {} with {worst}.",
+                group.name,
+                units::duration(least),
+                units::duration(most)
+            );
+            by_ratio.push((ratio, sentence));
+        }
+    }
+    by_ratio.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut findings: Vec<String> = by_ratio
+        .into_iter()
+        .take(MOST_FINDINGS)
+        .map(|(_, sentence)| sentence)
+        .collect();
+    let by_loss = |a: &&crate::comparison::Discipline, b: &&crate::comparison::Discipline| {
+        a.total.loss.total_cmp(&b.total.loss)
+    };
+    let least = comparison.disciplines.iter().min_by(by_loss);
+    let most = comparison.disciplines.iter().max_by(by_loss);
+    match (least, most) {
+        (Some(least), Some(most)) if most.total.loss > 0.0 => findings.push(format!(
+            "Of all packets, {} were dropped with {}, {} with {}.",
+            units::percent(least.total.loss),
+            least.name,
+            units::percent(most.total.loss),
+            most.name
+        )),
+        _ => findings.push("No discipline dropped a packet: the line was never full for long.".into()),
+    }
+    findings
+}

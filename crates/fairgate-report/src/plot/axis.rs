@@ -1,0 +1,113 @@
+//! Axes: where a value lies, and which values are worth a label.
+
+/// How values become places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    Linear,
+    Log,
+}
+
+/// An axis: values of `from..=to` lie from 0 to 1, values outside lie at the nearest end.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    scale: Scale,
+    from: f64,
+    to: f64,
+    /// What it shows, with the unit.
+    pub(crate) label: &'static str,
+    /// Values with a label.
+    pub(crate) ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// From 0 to at least `to`, ending at a tick.
+    pub(crate) fn linear(label: &'static str, to: f64, format: fn(f64) -> String) -> Axis {
+        let step = nice_step(to.max(f64::MIN_POSITIVE) / 4.0);
+        let count = (to / step).ceil().max(1.0) as usize;
+        Axis {
+            scale: Scale::Linear,
+            from: 0.0,
+            to: count as f64 * step,
+            label,
+            ticks: (0..=count)
+                .map(|i| (i as f64 * step, format(i as f64 * step)))
+                .collect(),
+        }
+    }
+
+    /// From 0 to exactly `to`: for time, which ends where the run ended.
+    pub(crate) fn exact(label: &'static str, to: f64, format: fn(f64) -> String) -> Axis {
+        let mut axis = Axis::linear(label, to, format);
+        axis.ticks.retain(|tick| tick.0 <= to);
+        axis.to = to.max(f64::MIN_POSITIVE);
+        axis
+    }
+
+    /// Logarithmic, over whole decades around `from..=to`, with labels at the decades. At least one decade, at most
+    /// eight: what is smaller than that lies at the left end.
+    pub(crate) fn log(label: &'static str, from: f64, to: f64, format: fn(f64) -> String) -> Axis {
+        let to = to.max(f64::MIN_POSITIVE).log10().ceil();
+        let from = from
+            .max(f64::MIN_POSITIVE)
+            .log10()
+            .floor()
+            .clamp(to - 8.0, to - 1.0);
+        Axis {
+            scale: Scale::Log,
+            from,
+            to,
+            label,
+            ticks: (from as i32..=to as i32)
+                .map(|decade| (10f64.powi(decade), format(10f64.powi(decade))))
+                .collect(),
+        }
+    }
+
+    /// Where `value` lies, 0 to 1.
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        let value = match self.scale {
+            Scale::Linear => value,
+            Scale::Log => value.max(f64::MIN_POSITIVE).log10(),
+        };
+        ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
+    }
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that isn't below `least`.
+fn nice_step(least: f64) -> f64 {
+    let decade = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * decade)
+        .find(|&step| step >= least * (1.0 - 1e-9))
+        .unwrap_or(10.0 * decade)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_axes_end_at_a_tick() {
+        let axis = Axis::linear("Mbit/s", 19.4, |v| format!("{v}"));
+        let labels: Vec<_> = axis.ticks.iter().map(|tick| tick.1.as_str()).collect();
+        assert_eq!(labels, ["0", "5", "10", "15", "20"]);
+        assert_eq!(axis.place(5.0), 0.25);
+        assert_eq!(axis.place(99.0), 1.0);
+    }
+
+    #[test]
+    fn log_axes_have_decades() {
+        let axis = Axis::log("ms", 0.3, 420.0, |v| format!("{v}"));
+        let ticks: Vec<_> = axis.ticks.iter().map(|tick| tick.1.as_str()).collect();
+        assert_eq!(ticks, ["0.1", "1", "10", "100", "1000"]);
+        assert!((axis.place(1.0) - 0.25).abs() < 1e-9);
+        assert_eq!(axis.place(0.0), 0.0);
+    }
+
+    #[test]
+    fn nothing_to_show_is_still_an_axis() {
+        assert!(Axis::linear("", 0.0, |v| format!("{v}")).place(0.0).is_finite());
+        assert!(Axis::log("", 0.0, 0.0, |v| format!("{v}")).place(1.0).is_finite());
+    }
+}

@@ -1,0 +1,122 @@
+//! What is drawn inside a frame. `colour` is the number of a class in the style sheet; lines have a dash pattern of
+//! the same number, so that colour is never the only difference.
+
+use std::fmt::Write;
+
+use maud::{Markup, html};
+
+use crate::plot::Frame;
+
+/// A line through points.
+pub(crate) struct Line<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) colour: usize,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// Lines, each with its name as a tool tip.
+pub(crate) fn lines(frame: &Frame, lines: &[Line]) -> Markup {
+    html! {
+        @for line in lines {
+            path class={ "line c" (line.colour) " d" (line.colour) } d=(path(frame, &line.points)) {
+                title { (line.name) }
+            }
+        }
+    }
+}
+
+/// One layer of a stack: its values at each of the stack's places.
+pub(crate) struct Layer<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) colour: usize,
+    pub(crate) values: &'a [f64],
+}
+
+/// Areas on top of each other, the first at the bottom. Each value holds from its place in `xs` to the next.
+pub(crate) fn stack(frame: &Frame, xs: &[f64], layers: &[Layer]) -> Markup {
+    let mut floor = vec![0.0; xs.len().saturating_sub(1)];
+    html! {
+        @for layer in layers {
+            @let ceiling: Vec<f64> = floor.iter().zip(layer.values).map(|(low, value)| low + value).collect();
+            @let mut outline = steps(xs, &ceiling);
+            @let () = outline.extend(steps(xs, &floor).into_iter().rev());
+            path class={ "area c" (layer.colour) } d={ (path(frame, &outline)) "Z" } { title { (layer.name) } }
+            @let () = floor = ceiling;
+        }
+    }
+}
+
+/// A value from low to high with marks between.
+pub(crate) struct Range<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) colour: usize,
+    /// Median, 95th and 99th percentile; `None` if there is nothing to show.
+    pub(crate) values: Option<[f64; 3]>,
+    /// Text behind the end.
+    pub(crate) note: String,
+}
+
+/// Rows with a bar from the first value to the last, a dot at the first, a tick at the middle one, a ring at the last.
+pub(crate) fn ranges(frame: &Frame, ranges: &[Range]) -> Markup {
+    html! {
+        @for (index, range) in ranges.iter().enumerate() {
+            @let y = frame.row(index);
+            text.name x=(frame.left() - 6.0) y=(y) dy="3.5" text-anchor="end" { (range.name) }
+            @if let Some([low, middle, high]) = range.values.map(|values| values.map(|value| frame.at_x(value))) {
+                g class={ "c" (range.colour) } {
+                    title { (range.name) ": " (range.note) }
+                    line.reach x1=(one(low)) x2=(one(high)) y1=(y) y2=(y) {}
+                    circle.low cx=(one(low)) cy=(y) r="3.5" {}
+                    line.mark x1=(one(middle)) x2=(one(middle)) y1=(y - 5.0) y2=(y + 5.0) {}
+                    circle.high cx=(one(high)) cy=(y) r="3.5" {}
+                }
+            } @else {
+                text.tick x=(frame.left() + 6.0) y=(y) dy="3.5" { "nothing delivered" }
+            }
+        }
+    }
+}
+
+/// A row with a bar from 0.
+pub(crate) struct Bar<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) colour: usize,
+    pub(crate) value: f64,
+    pub(crate) note: String,
+}
+
+/// Rows of bars, each with its value in words.
+pub(crate) fn bars(frame: &Frame, bars: &[Bar]) -> Markup {
+    html! {
+        @for (index, bar) in bars.iter().enumerate() {
+            @let y = frame.row(index);
+            @let end = frame.at_x(bar.value);
+            text.name x=(frame.left() - 6.0) y=(y) dy="3.5" text-anchor="end" { (bar.name) }
+            rect class={ "bar c" (bar.colour) } x=(frame.left()) y=(y - 5.5)
+                width=(one(end - frame.left())) height="11" {}
+            text.note x=(one(end + 4.0)) y=(y) dy="3.5" { (bar.note) }
+        }
+    }
+}
+
+/// Corners of a step function.
+pub(crate) fn steps(xs: &[f64], values: &[f64]) -> Vec<(f64, f64)> {
+    values
+        .iter()
+        .zip(xs.windows(2))
+        .flat_map(|(&value, ends)| [(ends[0], value), (ends[1], value)])
+        .collect()
+}
+
+fn path(frame: &Frame, points: &[(f64, f64)]) -> String {
+    let mut d = String::with_capacity(points.len() * 12);
+    for (index, &(x, y)) in points.iter().enumerate() {
+        let command = if index == 0 { 'M' } else { 'L' };
+        write!(d, "{command}{:.1} {:.1}", frame.at_x(x), frame.at_y(y)).expect("strings take any text");
+    }
+    d
+}
+
+fn one(value: f64) -> String {
+    format!("{value:.1}")
+}

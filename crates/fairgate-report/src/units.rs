@@ -1,0 +1,80 @@
+//! Numbers for people: three significant digits and a unit.
+
+/// `9.87 ms`, from nanoseconds.
+pub(crate) fn duration(nanos: u64) -> String {
+    let (value, unit) = match nanos {
+        0 => return "0".into(),
+        1..1_000 => (nanos as f64, "ns"),
+        1_000..1_000_000 => (nanos as f64 / 1e3, "µs"),
+        1_000_000..10_000_000_000 => (nanos as f64 / 1e6, "ms"),
+        _ => (nanos as f64 / 1e9, "s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// `18.2 Mbit/s`.
+pub(crate) fn rate(bps: f64) -> String {
+    let (value, unit) = match bps {
+        b if b < 0.5 => return "0".into(),
+        b if b < 1e3 => (b, "bit/s"),
+        b if b < 1e6 => (b / 1e3, "kbit/s"),
+        b if b < 1e9 => (b / 1e6, "Mbit/s"),
+        b => (b / 1e9, "Gbit/s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// `1.5 MB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let (value, unit) = match bytes {
+        0..1_000 => return format!("{bytes} B"),
+        1_000..1_000_000 => (bytes as f64 / 1e3, "kB"),
+        1_000_000..1_000_000_000 => (bytes as f64 / 1e6, "MB"),
+        _ => (bytes as f64 / 1e9, "GB"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// `1.25 %`, from a share; a share that isn't nought never reads as nought.
+pub(crate) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p <= 0.0 => "0 %".into(),
+        p if p < 0.01 => "<0.01 %".into(),
+        p if p < 10.0 => format!("{p:.2} %"),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// Three significant digits without an exponent.
+pub(crate) fn three_digits(value: f64) -> String {
+    match value {
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// A number on an axis: as few digits as tell ticks apart.
+pub(crate) fn plain(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_change_where_they_should() {
+        assert_eq!(duration(999), "999 ns");
+        assert_eq!(duration(1_234), "1.23 µs");
+        assert_eq!(duration(9_876_543), "9.88 ms");
+        assert_eq!(duration(1_204_000_000), "1204 ms");
+        assert_eq!(duration(12_340_000_000), "12.3 s");
+        assert_eq!(rate(18_240_000.0), "18.2 Mbit/s");
+        assert_eq!(bytes(1_514), "1.51 kB");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.00001), "<0.01 %");
+        assert_eq!(percent(0.123), "12.3 %");
+    }
+}
