@@ -11,7 +11,7 @@
 //!
 //! The path of a record: a `Window` slides over the file, `pcap` or `pcapng` finds in it where the next packet's bytes
 //! lie and checks what its header says, [`Capture`] puts its time in order, counts it and lends it out as a
-//! [`Record`] for [`fairgate::flow::dissect`] to read. Memory is bounded by the longest record allowed, however long
+//! [`Record`] for [`fairgate::flow::dissect()`] to read. Memory is bounded by the longest record allowed, however long
 //! the file.
 //!
 //! What a capture can have wrong is either an error with the byte where it is ([`CaptureError`]) or defined and counted

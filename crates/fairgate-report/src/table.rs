@@ -10,79 +10,74 @@ use crate::units;
 pub struct Column {
     /// Its heading.
     pub heading: &'static str,
-    /// Its value, less is better; `None` where there is none.
-    rank: fn(&Measured) -> Option<f64>,
-    text: fn(&Measured) -> Option<String>,
+    /// Its value; `None` where there is none.
+    value: fn(&Measured) -> Option<f64>,
+    /// The value for people.
+    in_words: fn(f64) -> String,
+    more_is_better: bool,
 }
 
 impl Column {
+    const fn less_is_better(
+        heading: &'static str,
+        value: fn(&Measured) -> Option<f64>,
+        in_words: fn(f64) -> String,
+    ) -> Column {
+        Column {
+            heading,
+            value,
+            in_words,
+            more_is_better: false,
+        }
+    }
+
     /// The figure for people.
     pub fn text(&self, measured: &Measured) -> String {
-        (self.text)(measured).unwrap_or_else(|| "–".into())
+        (self.value)(measured).map_or("–".into(), self.in_words)
     }
+
+    /// The rows that are best: those that read the same as the best one. None, if all read the same.
+    pub fn best_of(&self, rows: &[&Measured]) -> Vec<usize> {
+        let rank = |measured: &Measured| {
+            let value = (self.value)(measured)?;
+            Some(if self.more_is_better { -value } else { value })
+        };
+        let best = rows
+            .iter()
+            .filter_map(|row| Some((rank(row)?, row)))
+            .min_by(|a, b| a.0.total_cmp(&b.0));
+        let Some(best) = best.map(|(_, row)| self.text(row)) else {
+            return Vec::new();
+        };
+        let like_it: Vec<usize> = (0..rows.len())
+            .filter(|&row| self.text(rows[row]) == best)
+            .collect();
+        if like_it.len() == rows.len() {
+            Vec::new()
+        } else {
+            like_it
+        }
+    }
+}
+
+fn nanos(value: f64) -> String {
+    units::duration(value as u64)
 }
 
 /// The figures of a group, in the order of the tables.
-pub fn columns() -> [Column; 6] {
-    fn delay(measured: &Measured, of: fn(&crate::comparison::Delay) -> u64) -> Option<u64> {
-        measured.delay.as_ref().map(of)
-    }
-    [
-        Column {
-            heading: "Throughput",
-            rank: |m| Some(-m.throughput_bps),
-            text: |m| Some(units::rate(m.throughput_bps)),
-        },
-        Column {
-            heading: "Delay p50",
-            rank: |m| delay(m, |d| d.p50_ns).map(|ns| ns as f64),
-            text: |m| delay(m, |d| d.p50_ns).map(units::duration),
-        },
-        Column {
-            heading: "p95",
-            rank: |m| delay(m, |d| d.p95_ns).map(|ns| ns as f64),
-            text: |m| delay(m, |d| d.p95_ns).map(units::duration),
-        },
-        Column {
-            heading: "p99",
-            rank: |m| delay(m, |d| d.p99_ns).map(|ns| ns as f64),
-            text: |m| delay(m, |d| d.p99_ns).map(units::duration),
-        },
-        Column {
-            heading: "Jitter",
-            rank: |m| m.jitter_ns.map(|ns| ns as f64),
-            text: |m| m.jitter_ns.map(units::duration),
-        },
-        Column {
-            heading: "Loss",
-            rank: |m| Some(m.loss),
-            text: |m| Some(units::percent(m.loss)),
-        },
-    ]
-}
-
-/// Rows that are best in a column: those that read the same as the best one. None, if all read the same.
-pub fn best_of(column: &Column, rows: &[&Measured]) -> Vec<usize> {
-    let best = rows
-        .iter()
-        .filter(|row| (column.rank)(row).is_some())
-        .min_by(|a, b| {
-            (column.rank)(a)
-                .unwrap_or(f64::MAX)
-                .total_cmp(&(column.rank)(b).unwrap_or(f64::MAX))
-        });
-    let Some(best) = best.map(|row| column.text(row)) else {
-        return Vec::new();
-    };
-    let rows_like_it: Vec<usize> = (0..rows.len())
-        .filter(|&row| column.text(rows[row]) == best)
-        .collect();
-    if rows_like_it.len() == rows.len() {
-        Vec::new()
-    } else {
-        rows_like_it
-    }
-}
+pub const COLUMNS: [Column; 6] = [
+    Column {
+        heading: "Throughput",
+        value: |m| Some(m.throughput_bps),
+        in_words: units::rate,
+        more_is_better: true,
+    },
+    Column::less_is_better("Delay p50", |m| Some(m.delay.as_ref()?.p50_ns as f64), nanos),
+    Column::less_is_better("p95", |m| Some(m.delay.as_ref()?.p95_ns as f64), nanos),
+    Column::less_is_better("p99", |m| Some(m.delay.as_ref()?.p99_ns as f64), nanos),
+    Column::less_is_better("Jitter", |m| m.jitter_ns.map(|ns| ns as f64), nanos),
+    Column::less_is_better("Loss", |m| Some(m.loss), units::percent),
+];
 
 /// Both tables: each group under each discipline, then each discipline as a whole. With `colour`, best values stand
 /// out.
@@ -110,7 +105,7 @@ fn groups(comparison: &Comparison, colour: bool) -> Table {
             bold(Cell::new(&group.name), colour),
             Cell::new(lines(&|row| comparison.disciplines[row].name.clone())),
         ];
-        for (column, best) in columns.iter().zip(&best) {
+        for (column, best) in COLUMNS.iter().zip(&best) {
             let text = lines(&|row| {
                 let mark = if best.contains(&row) { "*" } else { " " };
                 format!("{}{mark}", column.text(rows[row]))

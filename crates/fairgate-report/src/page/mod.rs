@@ -6,7 +6,7 @@ mod text;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::comparison::{Comparison, Measured};
-use crate::table::{best_of, columns};
+use crate::table::COLUMNS;
 use crate::units;
 
 const STYLE: &str = include_str!("style.css");
@@ -117,7 +117,7 @@ fn figures(comparison: &Comparison) -> Markup {
             div.scroll { table {
                 thead { tr {
                     th { "Discipline" }
-                    @for column in columns() { th.number { (column.heading) } }
+                    @for column in &COLUMNS { th.number { (column.heading) } }
                     th.number { "Packets offered" }
                     th.number { "dropped" }
                 } }
@@ -125,14 +125,14 @@ fn figures(comparison: &Comparison) -> Markup {
                     @let rows: Vec<&Measured> =
                         comparison.disciplines.iter().map(|discipline| &discipline.groups[index]).collect();
                     tbody {
-                        tr.group { th colspan=(columns().len() + 3) scope="rowgroup" {
+                        tr.group { th colspan=(COLUMNS.len() + 3) scope="rowgroup" {
                             (group.name) " " small { (group.detail) }
                         } }
                         @for (row, measured) in rows.iter().enumerate() {
                             tr {
                                 th scope="row" { (comparison.disciplines[row].name) }
-                                @for column in columns() {
-                                    td.best[best_of(&column, &rows).contains(&row)] { (column.text(measured)) }
+                                @for column in &COLUMNS {
+                                    td.best[column.best_of(&rows).contains(&row)] { (column.text(measured)) }
                                 }
                                 td { (measured.offered.packets) }
                                 td { (measured.dropped.packets) }
