@@ -90,15 +90,11 @@ pub fn render(comparison: &Comparison, colour: bool) -> String {
 }
 
 fn groups(comparison: &Comparison, colour: bool) -> Table {
-    let columns = columns();
-    let mut table = new_table(
-        ["", "Discipline"]
-            .into_iter()
-            .chain(columns.iter().map(|c| c.heading)),
-    );
+    let headings = COLUMNS.iter().map(|column| column.heading);
+    let mut table = new_table(["", "Discipline"].into_iter().chain(headings));
     for (index, group) in comparison.groups.iter().enumerate() {
         let rows: Vec<&Measured> = comparison.disciplines.iter().map(|d| &d.groups[index]).collect();
-        let best: Vec<Vec<usize>> = columns.iter().map(|column| best_of(column, &rows)).collect();
+        let best: Vec<Vec<usize>> = COLUMNS.iter().map(|column| column.best_of(&rows)).collect();
         // One row of the table holds a group, so that the rules lie between groups.
         let lines = |text: &dyn Fn(usize) -> String| (0..rows.len()).map(text).collect::<Vec<_>>().join("\n");
         let mut cells = vec![
