@@ -60,16 +60,6 @@ impl ClassId {
     pub const fn minor(self) -> u16 {
         self.0 as u16
     }
-
-    /// The minor number, if this names a class of the discipline with this handle. Handle 0 has no classes.
-    #[inline]
-    pub const fn within(self, handle: u16) -> Option<u16> {
-        if handle != 0 && self.major() == handle && self.minor() != 0 {
-            Some(self.minor())
-        } else {
-            None
-        }
-    }
 }
 
 impl fmt::Display for ClassId {

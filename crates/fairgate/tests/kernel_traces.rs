@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fairgate::aqm::codel;
+use fairgate::classify::Classifier;
 use fairgate::rounds::fq_codel;
 use fairgate::{ClassId, Discipline, Ecn, Packet, Pool, Time, Value, Verdict};
 use serde_json::Value as Json;
@@ -125,7 +126,10 @@ fn codel(trace: &str, change: impl FnOnce(&mut codel::Config)) {
 
 fn fq_codel(trace: &str, change: impl FnOnce(&mut fq_codel::Config)) {
     let mut config = fq_codel::Config {
-        handle: 0x10,
+        classifier: Classifier {
+            handle: 0x10,
+            ..Classifier::default()
+        },
         flows: 64,
         ..fq_codel::Config::default()
     };

@@ -145,6 +145,7 @@ mod tests {
     use super::*;
     use crate::discipline::Discipline;
     use crate::packet::{Ecn, Packet};
+    use crate::testing::Driver;
     use proptest::prelude::*;
     use std::time::Duration;
 
@@ -255,43 +256,37 @@ mod tests {
 
     #[test]
     fn one_mtu_is_never_dropped_however_late() {
-        let mut pool = Pool::with_capacity(8);
-        let mut codel = Codel::node(Config::default()).unwrap();
-        for second in 0..60 {
-            let id = pool.insert(Packet::of_length(1514)).unwrap();
-            let _ = codel.enqueue(id, Time::from_secs(second), &mut pool);
-            if second > 0 {
-                let sent = codel.dequeue(Time::from_secs(second), &mut pool).unwrap();
-                pool.release(sent);
-            }
+        let mut driver = Driver::new(Codel::node(Config::default()).unwrap());
+        let offer = |driver: &mut Driver<Codel>, second| {
+            let _ = driver.offer(Packet::of_length(1514), Time::from_secs(second));
+        };
+        offer(&mut driver, 0);
+        for second in 1..60 {
+            offer(&mut driver, second);
+            assert_eq!(driver.next(Time::from_secs(second)), Some(second - 1));
         }
-        assert_eq!(codel.statistics().dropped.packets, 0);
     }
 
     #[test]
     fn a_lowered_limit_gives_back_the_oldest() {
-        let mut pool = Pool::with_capacity(8);
-        let mut codel = Codel::node(Config::default()).unwrap();
-        let ids: Vec<PacketId> = (0..3)
-            .map(|_| {
-                let id = pool.insert(Packet::of_length(100)).unwrap();
-                let _ = codel.enqueue(id, Time::ZERO, &mut pool);
-                id
-            })
-            .collect();
-        let lower = Config {
-            limit: 2,
+        let mut driver = Driver::new(Codel::node(Config::default()).unwrap());
+        for _ in 0..3 {
+            let _ = driver.offer(Packet::of_length(100), Time::ZERO);
+        }
+        let limited = |limit| Config {
+            limit,
             ..Config::default()
         };
-        codel.reconfigure(&lower, Time::ZERO, &mut pool).unwrap();
-        assert_eq!(pool.take_returned(), Some((ids[0], DropReason::Reconfigured)));
-        assert_eq!(codel.backlog().packets, 2);
-        let zero = Config {
-            limit: 0,
-            ..Config::default()
-        };
-        assert!(codel.reconfigure(&zero, Time::ZERO, &mut pool).is_err());
-        assert_eq!(codel.algorithm().config(), lower);
+        driver.reconfigure(limited(2), Time::ZERO);
+        assert_eq!(driver.returned, [(0, DropReason::Reconfigured)]);
+        assert!(
+            driver
+                .root
+                .reconfigure(&limited(0), Time::ZERO, &mut driver.pool)
+                .is_err()
+        );
+        assert_eq!(driver.root.algorithm().config(), limited(2));
+        assert_eq!(driver.drain(Time::ZERO), [1, 2]);
     }
 
     proptest! {

@@ -30,7 +30,7 @@ impl Classifier {
     /// The class that the packet itself names, if it names one of this discipline's.
     #[inline]
     pub fn explicit(&self, class: ClassId) -> Option<u16> {
-        class.within(self.handle)
+        (self.handle != 0 && class.major() == self.handle && class.minor() != 0).then_some(class.minor())
     }
 
     /// The flow for a packet, 0 to `flows - 1`, in a discipline that hashes: the class chosen as above counts flows from
@@ -43,6 +43,7 @@ impl Classifier {
         }
     }
 
+    #[inline]
     fn by_filter(&self, id: PacketId, pool: &Pool) -> Option<u16> {
         let (packet, headers) = (&pool[id], pool.headers(id));
         self.filters

@@ -1,8 +1,7 @@
-//! Flows with a CoDel queue each, the lists that rounds are made of, and the flow with most bytes.
+//! Flows with a CoDel queue each, their common limits, and the flow with most bytes.
 //!
 //! ```text
-//!   flows    [ queue | codel | deficit | next ] ...   64 bytes each: a packet touches one line of them
-//!   FlowList  head -> ... -> tail                     through `next`; a flow is in one list at most
+//!   all      [ queue | codel | deficit | link ] ...   64 bytes each: a packet touches one line of them
 //!   bounds   [ block of 32 flows ] ...                no flow of the block has more bytes
 //! ```
 //!
@@ -11,13 +10,13 @@
 //! with the highest bound, counts, and lowers the bound if it was too high, until one holds. It looks at `flows / 32`
 //! bounds and 32 flows, and at 32 more for each bound that is too high, which takes a departure since the last search.
 
-use std::ops::{Index, IndexMut};
-
 use crate::aqm::codel::{Law, Source, State};
+use crate::bits::{Link, Linked};
 use crate::discipline::Verdict;
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rounds::drr::check_within;
 use crate::time::Time;
 
 /// One flow: a cache line.
@@ -28,10 +27,15 @@ pub(super) struct Flow {
     codel: State,
     /// Bytes that it may still send in this round. Below zero after a packet that was longer than that.
     pub(super) deficit: i64,
-    /// Its successor in the list that it is in.
-    next: u32,
-    /// Whether it is in a list. A flow that ran empty stays in until its turn comes.
-    pub(super) is_active: bool,
+    /// Its place in a round. A flow that ran empty stays in until its turn comes.
+    pub(super) link: Link,
+}
+
+impl Linked for Flow {
+    #[inline]
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
 }
 
 /// Which bytes left behind a packet save it from CoDel, if they are at most one MTU.
@@ -46,7 +50,7 @@ pub(super) enum Floor {
 /// All flows of a discipline.
 #[derive(Debug)]
 pub(super) struct CodelFlows {
-    flows: Box<[Flow]>,
+    pub(super) all: Box<[Flow]>,
     /// For each block of flows a number of bytes that none of them exceeds.
     bounds: Box<[u64]>,
     totals: Totals,
@@ -79,11 +83,10 @@ impl CodelFlows {
             queue: PacketQueue::new(),
             codel: State::default(),
             deficit: 0,
-            next: 0,
-            is_active: false,
+            link: Link::OUTSIDE,
         };
         CodelFlows {
-            flows: vec![idle; count as usize].into(),
+            all: vec![idle; count as usize].into(),
             bounds: vec![0; (count as usize).div_ceil(BLOCK)].into(),
             totals: Totals::default(),
             limits,
@@ -92,7 +95,7 @@ impl CodelFlows {
 
     /// How many flows there are.
     pub(super) fn count(&self) -> u32 {
-        self.flows.len() as u32
+        self.all.len() as u32
     }
 
     #[inline]
@@ -104,7 +107,7 @@ impl CodelFlows {
     #[inline]
     pub(super) fn push(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
         self.totals.add(id, pool);
-        let queue = &mut self.flows[index as usize].queue;
+        let queue = &mut self.all[index as usize].queue;
         queue.push_back(id, pool);
         let bound = &mut self.bounds[index as usize / BLOCK];
         *bound = queue.bytes().max(*bound);
@@ -120,7 +123,7 @@ impl CodelFlows {
         now: Time,
         pool: &mut Pool,
     ) -> Option<PacketId> {
-        let flow = &mut self.flows[index as usize];
+        let flow = &mut self.all[index as usize];
         let mut source = FlowSource {
             queue: &mut flow.queue,
             totals: &mut self.totals,
@@ -148,7 +151,7 @@ impl CodelFlows {
 
     /// Moves all packets to `into`, flow by flow, and makes all flows new.
     pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        for flow in &mut self.flows {
+        for flow in &mut self.all {
             flow.queue.append_to(into, pool);
         }
         *self = CodelFlows::new(self.count(), self.limits);
@@ -168,7 +171,7 @@ impl CodelFlows {
     #[cold]
     fn overflow(&mut self, arrived: u32, reason: DropReason, pool: &mut Pool) -> Verdict {
         let (victim, drops) = self.drop_from_fattest(self.limits.batch, reason, pool);
-        self.flows[victim as usize].codel.add_drops(drops);
+        self.all[victim as usize].codel.add_drops(drops);
         if victim == arrived {
             Verdict::Congested
         } else {
@@ -180,7 +183,7 @@ impl CodelFlows {
     /// bytes or `at_most` packets are gone. Returns the flow and the number of packets.
     fn drop_from_fattest(&mut self, at_most: u32, reason: DropReason, pool: &mut Pool) -> (u32, u32) {
         let index = self.fattest();
-        let queue = &mut self.flows[index as usize].queue;
+        let queue = &mut self.all[index as usize].queue;
         let before = queue.bytes();
         let mut dropped = 0;
         while let Some(id) = queue.pop_front(pool) {
@@ -197,14 +200,14 @@ impl CodelFlows {
     fn fattest(&mut self) -> u32 {
         if self.totals.bytes == 0 {
             // Packets without a length: whoever has any.
-            let holder = self.flows.iter().position(|flow| !flow.queue.is_empty());
+            let holder = self.all.iter().position(|flow| !flow.queue.is_empty());
             return holder.unwrap_or(0) as u32;
         }
         loop {
             let (block, bound) = first_maximum(self.bounds.iter().copied());
             let start = block * BLOCK;
-            let end = (start + BLOCK).min(self.flows.len());
-            let bytes = self.flows[start..end].iter().map(|flow| flow.queue.bytes());
+            let end = (start + BLOCK).min(self.all.len());
+            let bytes = self.all[start..end].iter().map(|flow| flow.queue.bytes());
             let (offset, most) = first_maximum(bytes);
             if most == bound {
                 return (start + offset) as u32;
@@ -220,21 +223,6 @@ fn first_maximum(values: impl Iterator<Item = u64>) -> (usize, u64) {
         .enumerate()
         .reduce(|best, next| if next.1 > best.1 { next } else { best })
         .expect("there is at least one flow")
-}
-
-impl Index<u32> for CodelFlows {
-    type Output = Flow;
-    #[inline]
-    fn index(&self, index: u32) -> &Flow {
-        &self.flows[index as usize]
-    }
-}
-
-impl IndexMut<u32> for CodelFlows {
-    #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut Flow {
-        &mut self.flows[index as usize]
-    }
 }
 
 impl Totals {
@@ -278,62 +266,17 @@ impl Source for FlowSource<'_> {
     }
 }
 
-/// A list of flows, first in, first out.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FlowList {
-    head: u32,
-    tail: u32,
-    length: u32,
-}
-
-impl FlowList {
-    pub(super) fn len(&self) -> u32 {
-        self.length
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
-    #[inline]
-    pub(super) fn front(&self) -> Option<u32> {
-        (self.length > 0).then_some(self.head)
-    }
-
-    /// Appends a flow that is in no list.
-    #[inline]
-    pub(super) fn push_back(&mut self, index: u32, flows: &mut CodelFlows) {
-        if self.length == 0 {
-            self.head = index;
-        } else {
-            flows[self.tail].next = index;
-        }
-        self.tail = index;
-        self.length += 1;
-    }
-
-    /// Takes the first flow out.
-    #[inline]
-    pub(super) fn pop_front(&mut self, flows: &CodelFlows) -> Option<u32> {
-        let index = self.front()?;
-        self.head = flows[index].next;
-        self.length -= 1;
-        Some(index)
-    }
-}
-
 impl Limits {
     pub(super) fn new(packets: u32, memory: u64, batch: u32) -> Result<Limits, ConfigError> {
-        let zero = |parameter, remedy| ConfigError::out_of_range(parameter, 0, "at least 1", remedy);
-        if packets == 0 {
-            return Err(zero("limit", "10240 packets is the default"));
-        }
+        check_within("limit", packets, 1, u32::MAX)?;
+        check_within("drop_batch", batch, 1, u32::MAX)?;
         if memory == 0 {
-            return Err(zero("memory_limit", "32 MB is the default"));
-        }
-        if batch == 0 {
-            return Err(zero("drop_batch", "64 packets is the default"));
+            return Err(ConfigError::out_of_range(
+                "memory_limit",
+                0,
+                "at least 1 byte",
+                "32 MB is the default",
+            ));
         }
         Ok(Limits {
             packets,
@@ -343,28 +286,11 @@ impl Limits {
     }
 }
 
-pub(super) fn check_flows(flows: u32) -> Result<(), ConfigError> {
-    if !(1..=1 << 16).contains(&flows) {
-        return Err(ConfigError::out_of_range(
-            "flows",
-            flows,
-            "from 1 to 65536",
-            "1024 is the default",
-        ));
-    }
-    Ok(())
-}
-
-pub(super) fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
-    if !(256..=1 << 20).contains(&quantum) {
-        return Err(ConfigError::out_of_range(
-            "quantum",
-            quantum,
-            "from 256 to 1048576 bytes",
-            "one frame of the largest size (1514) is the default, 300 favours small packets on slow lines",
-        ));
-    }
-    Ok(())
+/// Checks the number of flows of a hash and their quantum. Each round through all flows adds a quantum, so a small one
+/// means many rounds for a long packet.
+pub(super) fn check_flows(flows: u32, quantum: u32) -> Result<(), ConfigError> {
+    check_within("flows", flows, 1, 1 << 16)?;
+    check_within("quantum", quantum, 256, 1 << 20)
 }
 
 #[cfg(test)]
@@ -420,7 +346,7 @@ mod tests {
                         }
                     }
                     _ => {
-                        let bytes: Vec<u64> = (0..count).map(|index| flows[index].queue.bytes()).collect();
+                        let bytes: Vec<u64> = (0..count).map(|index| flows.all[index as usize].queue.bytes()).collect();
                         let most = *bytes.iter().max().unwrap();
                         let expected = bytes.iter().position(|&bytes| bytes == most).unwrap() as u32;
                         let before = *flows.totals();

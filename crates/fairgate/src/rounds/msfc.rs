@@ -19,12 +19,14 @@
 //! count is remembered when dropping resumes soon; the thesis's starts at 1 each time.
 
 use crate::aqm::codel::{Law, Params};
-use crate::classify::Classifier;
+use crate::bits::Round;
+use crate::classify::{ClassMap, Classifier};
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::Packet;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::rounds::codel_flows::{CodelFlows, Floor, FlowList, Limits, check_flows, check_quantum};
+use crate::rounds::codel_flows::{CodelFlows, Floor, Limits, check_flows};
+use crate::rounds::drr::check_within;
 use crate::time::Time;
 
 /// Most classes.
@@ -108,8 +110,7 @@ impl Default for Config {
 
 impl Config {
     fn check(&self) -> Result<(Law, Limits), ConfigError> {
-        check_flows(self.flows)?;
-        check_quantum(self.quantum)?;
+        check_flows(self.flows, self.quantum)?;
         self.check_classes()?;
         let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch)?;
         Ok((Law::new(&self.codel)?, limits))
@@ -121,7 +122,12 @@ impl Config {
 
     /// The classes, idle, with quanta that grow by the ratio.
     fn classes(&self) -> [Class; MAX_PRIOS as usize] {
-        let mut classes = [Class::default(); MAX_PRIOS as usize];
+        let idle = Class {
+            deficit: 0,
+            quantum: 0,
+            round: Round::new(),
+        };
+        let mut classes = [idle; MAX_PRIOS as usize];
         let mut quantum = i64::from(self.quantum);
         for class in &mut classes[..usize::from(self.prios)] {
             class.quantum = quantum;
@@ -131,14 +137,7 @@ impl Config {
     }
 
     fn check_classes(&self) -> Result<(), ConfigError> {
-        if !(1..=MAX_PRIOS).contains(&self.prios) {
-            return Err(ConfigError::out_of_range(
-                "prios",
-                self.prios,
-                format!("from 1 to {MAX_PRIOS}"),
-                "3 is the default",
-            ));
-        }
+        check_within("prios", self.prios.into(), 1, MAX_PRIOS.into())?;
         let largest = u64::from(self.ratio).checked_pow(u32::from(self.prios) - 1);
         let fits = largest.is_some_and(|factor| u64::from(self.quantum) * factor <= LARGEST_QUANTUM);
         if self.ratio == 0 || !fits {
@@ -161,17 +160,7 @@ impl Config {
                 "give a map that fits, or raise prios",
             ));
         }
-        let minors = self.classifier.filters.iter().map(|filter| filter.class);
-        match minors
-            .chain(self.classifier.default)
-            .find(|minor| *minor == 0 || *minor > self.prios.into())
-        {
-            Some(minor) => Err(ConfigError::NoSuchClass {
-                discipline: Msfc::NAME,
-                class: format!("{minor:x}"),
-            }),
-            None => Ok(()),
-        }
+        ClassMap::new(1..=self.prios.into())?.check(&self.classifier, Msfc::NAME)
     }
 }
 
@@ -179,14 +168,14 @@ impl Config {
 const LARGEST_QUANTUM: u64 = 1 << 25;
 
 /// A priority class.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Class {
     /// Bytes that it may still send in this turn.
     deficit: i64,
     /// Bytes that each turn gives it.
     quantum: i64,
     /// Its inner round.
-    round: FlowList,
+    round: Round,
 }
 
 /// The discipline. Make one with [`Msfc::node`].
@@ -255,13 +244,12 @@ impl Msfc {
         let bucket = pool[id].flow.bucket(self.salt, self.config.flows);
         let index = u32::from(class) * self.config.flows + bucket;
         self.flows.push(index, id, pool);
-        let flow = &mut self.flows[index];
-        if !flow.is_active {
-            flow.is_active = true;
+        let flow = &mut self.flows.all[index as usize];
+        if !flow.link.is_in_round() {
             flow.deficit = self.config.quantum.into();
             self.classes[usize::from(class)]
                 .round
-                .push_back(index, &mut self.flows);
+                .push_back(index, &mut self.flows.all);
             self.backlogged |= 1 << class;
         }
         index
@@ -283,22 +271,17 @@ impl Msfc {
         let round = &mut self.classes[usize::from(self.serving)].round;
         loop {
             let index = round.front()?;
-            if self.flows[index].deficit <= 0 {
-                round.pop_front(&self.flows);
-                self.flows[index].deficit += i64::from(self.config.quantum);
-                round.push_back(index, &mut self.flows);
+            let flow = &mut self.flows.all[index as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += i64::from(self.config.quantum);
+                round.rotate(&mut self.flows.all);
                 continue;
             }
-            match self.flows.dequeue(index, &self.law, Floor::Flow, now, pool) {
-                Some(id) => {
-                    self.flows[index].deficit -= i64::from(pool[id].length);
-                    return Some(id);
-                }
-                None => {
-                    round.pop_front(&self.flows);
-                    self.flows[index].is_active = false;
-                }
+            if let Some(id) = self.flows.dequeue(index, &self.law, Floor::Flow, now, pool) {
+                self.flows.all[index as usize].deficit -= i64::from(pool[id].length);
+                return Some(id);
             }
+            round.pop_front(&mut self.flows.all);
         }
     }
 }
@@ -383,6 +366,7 @@ mod tests {
     use crate::discipline::Discipline;
     use crate::flow::FlowHash;
     use crate::packet::{ClassId, DropReason};
+    use crate::testing::Driver;
     use proptest::prelude::*;
 
     /// Classes by priority, priority `p` to class `p`.
@@ -402,73 +386,27 @@ mod tests {
         Packet {
             priority: class,
             flow: FlowHash::from_raw(flow.wrapping_mul(0x5851_f42d_4c95_7f2d)),
-            cookie: class.into(),
             ..Packet::of_length(length)
         }
     }
 
+    fn refused(change: impl FnOnce(&mut Config)) -> ConfigError {
+        let mut config = Config::default();
+        change(&mut config);
+        Msfc::node(config, 0).unwrap_err()
+    }
+
     #[test]
     fn settings_out_of_range_are_refused_by_name() {
-        let default = Config::default;
-        for (parameter, config) in [
-            (
-                "prios",
-                Config {
-                    prios: 0,
-                    ..default()
-                },
-            ),
-            (
-                "prios",
-                Config {
-                    prios: MAX_PRIOS + 1,
-                    ..default()
-                },
-            ),
-            (
-                "ratio",
-                Config {
-                    ratio: 0,
-                    ..default()
-                },
-            ),
-            (
-                "ratio",
-                Config {
-                    ratio: 1000,
-                    ..default()
-                },
-            ),
-            (
-                "class_by",
-                Config {
-                    prios: 2,
-                    ..default()
-                },
-            ),
-            (
-                "flows",
-                Config {
-                    flows: 0,
-                    ..default()
-                },
-            ),
-            (
-                "limit",
-                Config {
-                    limit: 0,
-                    ..default()
-                },
-            ),
-        ] {
-            assert_eq!(Msfc::node(config, 0).unwrap_err().parameter(), Some(parameter));
-        }
-        let mut config = default();
-        config.classifier.default = Some(4);
-        assert!(matches!(
-            Msfc::node(config, 0),
-            Err(ConfigError::NoSuchClass { .. })
-        ));
+        assert_eq!(refused(|config| config.prios = 0).parameter(), Some("prios"));
+        assert_eq!(refused(|config| config.prios = 17).parameter(), Some("prios"));
+        assert_eq!(refused(|config| config.ratio = 0).parameter(), Some("ratio"));
+        assert_eq!(refused(|config| config.ratio = 1000).parameter(), Some("ratio"));
+        assert_eq!(refused(|config| config.prios = 2).parameter(), Some("class_by"));
+        assert_eq!(refused(|config| config.flows = 0).parameter(), Some("flows"));
+        assert_eq!(refused(|config| config.limit = 0).parameter(), Some("limit"));
+        let dangling = refused(|config| config.classifier.default = Some(4));
+        assert!(matches!(dangling, ConfigError::NoSuchClass { .. }));
     }
 
     #[test]
@@ -484,105 +422,75 @@ mod tests {
         });
         let mut pool = Pool::with_capacity(1);
         let msfc = Msfc::node(config, 0).unwrap();
-        let mut class_of = |packet| {
+        let mut class_of = |change: fn(&mut Packet)| {
+            let mut packet = Packet::of_length(100);
+            packet.dscp = 46;
+            change(&mut packet);
             let id = pool.insert(packet).unwrap();
             let class = msfc.algorithm().class_of(id, &pool);
             pool.release(id);
             class
         };
-        let voice = Packet {
-            dscp: 46,
-            ..Packet::of_length(100)
-        };
-        assert_eq!(class_of(voice), 2);
-        assert_eq!(class_of(Packet { dscp: 8, ..voice }), 0);
-        assert_eq!(class_of(Packet { dscp: 0, ..voice }), 1);
-        assert_eq!(class_of(Packet { mark: 9, ..voice }), 0);
+        assert_eq!(class_of(|_| {}), 2);
+        assert_eq!(class_of(|packet| packet.dscp = 8), 0);
+        assert_eq!(class_of(|packet| packet.dscp = 0), 1);
+        assert_eq!(class_of(|packet| packet.mark = 9), 0);
         assert_eq!(
-            class_of(Packet {
-                mark: 9,
-                class: ClassId::new(0x10, 2),
-                ..voice
-            }),
+            class_of(|packet| (packet.mark, packet.class) = (9, ClassId::new(0x10, 2))),
             1
         );
-        assert_eq!(
-            class_of(Packet {
-                class: ClassId::new(0x10, 4),
-                ..voice
-            }),
-            2
-        );
+        assert_eq!(class_of(|packet| packet.class = ClassId::new(0x10, 4)), 2);
     }
 
     /// The overflow takes the only packet of the class whose turn it is: the same call goes on to the next class.
     #[test]
     fn a_class_that_was_emptied_is_passed_over() {
-        let mut msfc = Msfc::node(
-            Config {
-                limit: 4,
-                ..by_number(2)
-            },
-            0,
-        )
-        .unwrap();
-        let mut pool = Pool::with_capacity(8);
-        let offer = |msfc: &mut Node<Msfc>, pool: &mut Pool, class, length| {
-            let id = pool.insert(packet(class, 1, length)).unwrap();
-            let _ = msfc.enqueue(id, Time::ZERO, pool);
+        let config = Config {
+            limit: 4,
+            ..by_number(2)
         };
-        let next = |msfc: &mut Node<Msfc>, pool: &mut Pool| {
-            msfc.dequeue(Time::ZERO, pool).map(|id| pool.release(id).cookie)
-        };
-        offer(&mut msfc, &mut pool, 1, 1500);
-        offer(&mut msfc, &mut pool, 1, 1500);
-        assert_eq!(next(&mut msfc, &mut pool), Some(1));
+        let mut driver = Driver::new(Msfc::node(config, 0).unwrap());
+        let _ = driver.offer(packet(1, 1, 1500), Time::ZERO);
+        let _ = driver.offer(packet(1, 1, 1500), Time::ZERO);
+        assert_eq!(driver.next(Time::ZERO), Some(0));
         for _ in 0..4 {
-            offer(&mut msfc, &mut pool, 0, 100);
+            let _ = driver.offer(packet(0, 1, 100), Time::ZERO);
         }
-        let (lost, reason) = pool.take_returned().unwrap();
-        assert_eq!((pool.release(lost).cookie, reason), (1, DropReason::LongestFlow));
-        assert_eq!(next(&mut msfc, &mut pool), Some(0));
-        assert_eq!(msfc.algorithm().backlogged, 0b01);
-        assert_eq!(msfc.algorithm().classes[1].deficit, 0);
+        assert_eq!(driver.returned, [(1, DropReason::LongestFlow)]);
+        assert_eq!(driver.next(Time::ZERO), Some(2));
+        assert_eq!(driver.root.algorithm().backlogged, 0b01);
     }
 
     #[test]
     fn other_classes_in_operation_keep_the_packets() {
-        let mut pool = Pool::with_capacity(64);
-        let mut msfc = Msfc::node(by_number(3), 0).unwrap();
+        let mut driver = Driver::new(Msfc::node(by_number(3), 0).unwrap());
         for class in [0, 1, 2, 2] {
-            let id = pool.insert(packet(class, 5, 500)).unwrap();
-            let _ = msfc.enqueue(id, Time::ZERO, &mut pool);
+            let _ = driver.offer(packet(class, 5, 500), Time::ZERO);
         }
-        let bad = Config {
+        let none = Config {
             prios: 0,
             ..by_number(3)
         };
-        assert!(msfc.reconfigure(&bad, Time::ZERO, &mut pool).is_err());
-        msfc.reconfigure(&by_number(2), Time::ZERO, &mut pool).unwrap();
-        assert_eq!(msfc.backlog().packets, 4);
-        msfc.reconfigure(
-            &Config {
-                limit: 3,
-                ..by_number(2)
-            },
-            Time::ZERO,
-            &mut pool,
-        )
-        .unwrap();
-        let (lost, reason) = pool.take_returned().unwrap();
-        assert_eq!((pool.release(lost).cookie, reason), (1, DropReason::Reconfigured));
-        for _ in 0..3 {
-            let id = msfc.dequeue(Time::ZERO, &mut pool).unwrap();
-            pool.release(id);
-        }
-        assert!(pool.is_empty());
+        assert!(
+            driver
+                .root
+                .reconfigure(&none, Time::ZERO, &mut driver.pool)
+                .is_err()
+        );
+        driver.reconfigure(by_number(2), Time::ZERO);
+        assert_eq!(driver.root.backlog().packets, 4);
+        let shorter = Config {
+            limit: 3,
+            ..by_number(2)
+        };
+        driver.reconfigure(shorter, Time::ZERO);
+        assert_eq!(driver.returned, [(1, DropReason::Reconfigured)]);
+        assert_eq!(driver.drain(Time::ZERO).len(), 3);
     }
 
     proptest! {
-        /// Backlogged classes share 1 : r : r^2 whatever the number of flows in each: after any number of packets each
-        /// class is within a turn and two packets of its share.
+        /// Backlogged classes share 1 : r : r^2 whatever the number of flows in each: after any number of packets two
+        /// classes are within a turn and two packets of their shares.
         #[test]
         fn classes_share_by_the_ratio_whatever_the_flows(
             ratio in 1u32..5,
@@ -590,30 +498,29 @@ mod tests {
             lengths in prop::collection::vec(40u32..1515, 1..50),
         ) {
             let prios = flows.len() as u8;
-            let mut msfc = Msfc::node(Config { ratio, ..by_number(prios) }, 3).unwrap();
-            let mut pool = Pool::with_capacity(8192);
-            let mut lengths = lengths.iter().cycle();
-            let mut offered = vec![0u64; flows.len()];
-            let mut offer = |msfc: &mut Node<Msfc>, pool: &mut Pool, class: u8| {
-                let class_flows = flows[usize::from(class)];
-                let offered = &mut offered[usize::from(class)];
-                *offered += 1;
-                let packet = packet(class, *offered % class_flows, *lengths.next().unwrap());
-                let _ = msfc.enqueue(pool.insert(packet).unwrap(), Time::ZERO, pool);
+            let config = Config { ratio, ..by_number(prios) };
+            let mut driver = Driver::new(Msfc::node(config, 3).unwrap());
+            // By cookie.
+            let mut offered: Vec<(u8, u32)> = Vec::new();
+            let offer = |driver: &mut Driver<Msfc>, offered: &mut Vec<(u8, u32)>, class: u8| {
+                let number = offered.len();
+                let length = lengths[number % lengths.len()];
+                offered.push((class, length));
+                let flow = number as u64 % flows[usize::from(class)];
+                let _ = driver.offer(packet(class, flow, length), Time::ZERO);
             };
             for class in 0..prios {
                 for _ in 0..200 {
-                    offer(&mut msfc, &mut pool, class);
+                    offer(&mut driver, &mut offered, class);
                 }
             }
-            let weights: Vec<u64> = (0..u32::from(prios)).map(|class| u64::from(ratio).pow(class)).collect();
+            let weights: Vec<u64> = (0..prios).map(|class| u64::from(ratio).pow(class.into())).collect();
             let mut sent = vec![0u64; flows.len()];
-            for _ in 0..3000 {
-                let id = msfc.dequeue(Time::ZERO, &mut pool).unwrap();
-                let packet = pool.release(id);
-                sent[packet.cookie as usize] += u64::from(packet.length);
-                offer(&mut msfc, &mut pool, packet.cookie as u8);
-                // Bytes in units of the class's weight: the same for all, up to a turn and a packet at either end.
+            for _ in 0..2000 {
+                let (class, length) = offered[driver.next(Time::ZERO).unwrap() as usize];
+                sent[usize::from(class)] += u64::from(length);
+                offer(&mut driver, &mut offered, class);
+                // Bytes in units of the class's weight: the same for all.
                 let turns: Vec<u64> = sent.iter().zip(&weights).map(|(sent, weight)| sent / weight).collect();
                 let spread = turns.iter().max().unwrap() - turns.iter().min().unwrap();
                 prop_assert!(spread <= 1514 + 2 * 1514, "{:?} in units of {:?}", turns, weights);
