@@ -9,7 +9,7 @@
 mod law;
 
 use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::ConfigError;
+use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::time::Time;
@@ -70,14 +70,7 @@ impl Codel {
 }
 
 fn check(config: &Config) -> Result<Law, ConfigError> {
-    if config.limit == 0 {
-        return Err(ConfigError::out_of_range(
-            "limit",
-            0,
-            "at least 1 packet",
-            "1000 is Linux's default",
-        ));
-    }
+    check_within("limit", config.limit, 1, u32::MAX)?;
     Law::new(&config.codel)
 }
 

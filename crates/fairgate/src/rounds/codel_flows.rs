@@ -13,10 +13,9 @@
 use crate::aqm::codel::{Law, Source, State};
 use crate::bits::{Link, Linked};
 use crate::discipline::Verdict;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::rounds::drr::check_within;
 use crate::time::Time;
 
 /// One flow: a cache line.

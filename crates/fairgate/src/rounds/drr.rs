@@ -16,7 +16,7 @@
 use crate::bits::{ByLength, Link, Linked, Measured, Neighbours, Round};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::ConfigError;
+use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::time::Time;
@@ -57,24 +57,6 @@ impl Config {
 /// Checks a quantum: the number of rounds that a packet may take is its length over the quantum.
 pub(super) fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
     check_within("quantum", quantum, 64, 1 << 30)
-}
-
-/// Checks that `least <= value <= most`.
-pub(super) fn check_within(
-    parameter: &'static str,
-    value: u32,
-    least: u32,
-    most: u32,
-) -> Result<(), ConfigError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(ConfigError::out_of_range(
-        parameter,
-        value,
-        format!("{least} to {most}"),
-        "choose a value in this range, or leave it out for the default",
-    ))
 }
 
 /// What is looked at for each packet: 40 bytes.

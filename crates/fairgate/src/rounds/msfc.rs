@@ -22,11 +22,10 @@ use crate::aqm::codel::{Law, Params};
 use crate::bits::Round;
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::ConfigError;
+use crate::error::{ConfigError, check_within};
 use crate::packet::Packet;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rounds::codel_flows::{CodelFlows, Floor, Limits, check_flows};
-use crate::rounds::drr::check_within;
 use crate::time::Time;
 
 /// Most classes.

@@ -22,11 +22,11 @@ use std::time::Duration;
 use crate::bits::{ByLength, Link, Linked, Measured, Neighbours, Round};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::ConfigError;
+use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
-use crate::rounds::drr::{check_quantum, check_within};
+use crate::rounds::drr::check_quantum;
 use crate::time::Time;
 
 /// Marks a bucket without a slot.
