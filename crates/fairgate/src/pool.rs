@@ -6,7 +6,7 @@
 //!   returned  head -> ... -> tail                 dropped or flushed, waiting for the driver
 //! ```
 //!
-//! Everything is allocated at construction. A queue is an intrusive list of slot numbers: pushing and popping write
+//! Everything is allocated at construction, or by [`Pool::grow`] between calls. A queue is an intrusive list of slot numbers: pushing and popping write
 //! two words. A discipline that drops a packet *returns* it; the driver takes returned packets out after the call and
 //! releases them, so that no packet can be lost between a discipline and its driver.
 
@@ -64,19 +64,29 @@ pub struct Pool {
 impl Pool {
     /// A pool of `capacity` slots, all memory allocated now. At most 2^31 slots.
     pub fn with_capacity(capacity: u32) -> Pool {
-        assert!(capacity < 1 << 31, "a pool has at most 2^31 slots");
-        let mut slots = vec![Packet::of_length(0); capacity as usize];
-        for (index, slot) in slots.iter_mut().enumerate() {
-            slot.slot.next = index as u32 + 1;
-        }
-        Pool {
-            headers: vec![FlowKey::default(); capacity as usize],
-            slots,
+        let mut pool = Pool {
+            slots: Vec::with_capacity(capacity as usize),
+            headers: Vec::with_capacity(capacity as usize),
             free_head: 0,
             in_use: 0,
             returned: PacketQueue::new(),
             returned_total: 0,
             marked_total: 0,
+        };
+        pool.grow(capacity);
+        pool
+    }
+
+    /// Makes room for `capacity` packets in all, allocating: for drivers that can't know beforehand how many they need,
+    /// outside of calls to disciplines. A capacity below the present one changes nothing.
+    pub fn grow(&mut self, capacity: u32) {
+        assert!(capacity < 1 << 31, "a pool has at most 2^31 slots");
+        // The list of free slots ends with the number of slots, so that it goes on in the new ones by itself.
+        for index in self.capacity()..capacity {
+            let mut slot = Packet::of_length(0);
+            slot.slot.next = index + 1;
+            self.slots.push(slot);
+            self.headers.push(FlowKey::default());
         }
     }
 
@@ -360,6 +370,21 @@ mod tests {
         pool[id].ecn = Ecn::Ect0;
         assert!(pool.mark_congestion(id) && pool.mark_congestion(id));
         assert_eq!(pool.marked_total(), 1);
+    }
+
+    #[test]
+    fn a_pool_that_grows_keeps_its_packets_and_fills_again() {
+        let mut pool = Pool::with_capacity(2);
+        let first = pool.insert(Packet::of_length(1)).unwrap();
+        let second = pool.insert(Packet::of_length(2)).unwrap();
+        pool.release(first);
+        pool.grow(4);
+        let slots: Vec<usize> = (3..6)
+            .map(|length| pool.insert(Packet::of_length(length)).unwrap().index())
+            .collect();
+        assert_eq!(slots, [0, 2, 3]);
+        assert_eq!(pool.insert(Packet::of_length(6)), Err(PoolFull { capacity: 4 }));
+        assert_eq!(pool[second].length, 2);
     }
 
     #[test]

@@ -1,0 +1,71 @@
+//! The time that bytes take at a rate, exactly: what doesn't fill a whole nanosecond is carried to the next packet.
+
+use fairgate::Rate;
+
+/// Turns bytes into nanoseconds without drift: after any number of packets back to back, the sum of what
+/// [`advance`](ExactClock::advance) gave is the exact rational time, rounded down.
+///
+/// The division is done only when the length changes: packets of one direction mostly have the same.
+#[derive(Clone, Debug)]
+pub(crate) struct ExactClock {
+    bits_per_second: u64,
+    /// Part of a nanosecond not yet handed out, in units of 1/`bits_per_second`.
+    carried: u64,
+    last_bytes: u32,
+    last_nanos: u64,
+    last_rest: u64,
+}
+
+impl ExactClock {
+    pub(crate) fn new(rate: Rate) -> ExactClock {
+        ExactClock {
+            bits_per_second: rate.bits_per_second(),
+            carried: 0,
+            last_bytes: 0,
+            last_nanos: 0,
+            last_rest: 0,
+        }
+    }
+
+    /// Nanoseconds until `bytes` more have passed. Up to 2 GB.
+    #[inline]
+    pub(crate) fn advance(&mut self, bytes: u32) -> u64 {
+        if bytes != self.last_bytes {
+            let scaled = u64::from(bytes) * 8_000_000_000;
+            self.last_bytes = bytes;
+            self.last_nanos = scaled / self.bits_per_second;
+            self.last_rest = scaled % self.bits_per_second;
+        }
+        self.carried += self.last_rest;
+        if self.carried >= self.bits_per_second {
+            self.carried -= self.bits_per_second;
+            return self.last_nanos + 1;
+        }
+        self.last_nanos
+    }
+
+    /// Starts anew on a whole nanosecond, after a pause.
+    #[inline]
+    pub(crate) fn restart(&mut self) {
+        self.carried = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_drift(bits in 1u64..400_000_000_000, lengths in prop::collection::vec(1u32..70_000, 1..300)) {
+            let mut clock = ExactClock::new(Rate::from_bits_per_second(bits).unwrap());
+            let (mut bytes, mut nanos) = (0u128, 0u128);
+            for length in lengths {
+                bytes += u128::from(length);
+                nanos += u128::from(clock.advance(length));
+                prop_assert_eq!(nanos, bytes * 8_000_000_000 / u128::from(bits));
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Interfaces, links, and the packets on them.
+//!
+//! All packets of the network sit in one [`Pool`], from the source to the destination; what the simulator itself knows
+//! of a packet is its [`Journey`], at the same index of an array beside the pool (the cookie isn't needed). A hop in a
+//! straight line: [`Network::forward`] enqueues and, if the line is free, [`Network::serve`] dequeues, sets the time of
+//! arrival and appends to the packets in flight; [`Network::arrive`] takes it from there at the other end.
+//!
+//! A link's delay is constant, so packets arrive in the order in which they were sent: only the first in flight has an
+//! event. A packet that finds the line free and leaves it free costs this one event and no other.
+
+mod clock;
+mod interface;
+
+use fairgate::{FlowKey, Packet, PacketId, Pool, Time};
+use thiserror::Error;
+
+use crate::events::{Event, Events, Ticket};
+use crate::monitor::Lost;
+pub(crate) use clock::ExactClock;
+pub(crate) use interface::Interface;
+
+/// Where a route ends: the packet has arrived.
+const DESTINATION: u32 = u32::MAX;
+/// Slots at the start. The pool doubles when it is full.
+const FIRST_SLOTS: u32 = 4096;
+/// Most packets in the network at once: 2 GB of slots and journeys.
+const MOST_SLOTS: u32 = 1 << 24;
+
+/// Queues without limits have swallowed more packets than memory should hold.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("more than {MOST_SLOTS} packets are in the network at {at}; give the queues limits")]
+pub struct TooManyPackets {
+    /// The simulated time.
+    pub at: Time,
+}
+
+/// One end of a flow: sends packets, and counts those that arrive from it. Two for each flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) flow: u32,
+    /// Whether packets go from the flow's destination to its source.
+    pub(crate) back: bool,
+}
+
+impl Origin {
+    /// For arrays with a place for each origin.
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.flow as usize * 2 + usize::from(self.back)
+    }
+}
+
+/// What the simulator knows of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Journey {
+    /// When it was sent first.
+    pub(crate) sent_at: Time,
+    /// When it reaches the other end of the link that it is on.
+    arrives_at: Time,
+    /// The place of that event in the order of events.
+    ticket: Ticket,
+    pub(crate) origin: Origin,
+    /// Length of the IP packet, bytes: without framing.
+    pub(crate) length: u32,
+    /// Where in `Network::routes` the next hop stands.
+    next_hop: u32,
+}
+
+/// What all packets of an origin have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    pub(crate) packet: Packet,
+    pub(crate) headers: FlowKey,
+    pub(crate) origin: Origin,
+    /// Where in `Network::routes` the first hop stands.
+    pub(crate) route: u32,
+}
+
+/// The network.
+pub(crate) struct Network {
+    pub(crate) pool: Pool,
+    journeys: Vec<Journey>,
+    pub(crate) interfaces: Vec<Interface>,
+    /// Interfaces to pass, one route after another, each closed by [`DESTINATION`].
+    routes: Vec<u32>,
+    /// By [`Origin::index`].
+    pub(crate) lost: Vec<Lost>,
+    /// Packets transmitted by interfaces.
+    pub(crate) hops: u64,
+}
+
+impl Network {
+    pub(crate) fn new(interfaces: Vec<Interface>, origins: usize) -> Network {
+        let mut network = Network {
+            pool: Pool::with_capacity(0),
+            journeys: Vec::new(),
+            interfaces,
+            routes: Vec::new(),
+            lost: vec![Lost::default(); origins],
+            hops: 0,
+        };
+        network.make_room(FIRST_SLOTS);
+        network
+    }
+
+    /// Adds a route over these interfaces and tells where it stands.
+    pub(crate) fn add_route(&mut self, interfaces: impl IntoIterator<Item = u32>) -> u32 {
+        let start = self.routes.len() as u32;
+        self.routes.extend(interfaces);
+        self.routes.push(DESTINATION);
+        start
+    }
+
+    /// Makes a new packet, to be handed to [`forward`](Network::forward). `length` is that of the IP packet.
+    #[inline]
+    pub(crate) fn create(
+        &mut self,
+        template: &Template,
+        length: u32,
+        now: Time,
+    ) -> Result<PacketId, TooManyPackets> {
+        if self.pool.len() == self.pool.capacity() {
+            self.grow(now)?;
+        }
+        let id = self
+            .pool
+            .insert_with_headers(template.packet, template.headers)
+            .expect("a free slot was just seen or made");
+        self.journeys[id.index()] = Journey {
+            sent_at: now,
+            arrives_at: now,
+            ticket: Ticket::default(),
+            origin: template.origin,
+            length,
+            next_hop: template.route,
+        };
+        Ok(id)
+    }
+
+    /// Moves a packet on to its next interface. False: it is at its destination.
+    #[inline]
+    pub(crate) fn forward(&mut self, id: PacketId, events: &mut Events<Event>) -> bool {
+        let journey = &mut self.journeys[id.index()];
+        let next = self.routes[journey.next_hop as usize];
+        if next == DESTINATION {
+            return false;
+        }
+        journey.next_hop += 1;
+        let interface = &mut self.interfaces[next as usize];
+        let packet = &mut self.pool[id];
+        packet.length = journey.length + interface.overhead;
+        packet.memory = packet.length;
+        let now = events.now();
+        // The verdict is for senders that hear of drops on their own host; here, losses are found out end to end.
+        let _ = interface.discipline.enqueue(id, now, &mut self.pool);
+        self.bury_returned();
+        let interface = &mut self.interfaces[next as usize];
+        if interface.busy_until <= now {
+            self.serve(next, events);
+        } else {
+            interface.wake(next, interface.busy_until, events);
+        }
+        true
+    }
+
+    /// An event meant for [`serve`](Network::serve) has come. It is obsolete if an earlier one was set since.
+    #[inline]
+    pub(crate) fn wake(&mut self, index: u32, events: &mut Events<Event>) {
+        let interface = &mut self.interfaces[index as usize];
+        if interface.wake_at != events.now() {
+            return;
+        }
+        interface.wake_at = Time::MAX;
+        if interface.busy_until <= events.now() {
+            self.serve(index, events);
+        } else {
+            interface.wake(index, interface.busy_until, events);
+        }
+    }
+
+    /// Transmits what may be sent now over a free line.
+    #[inline]
+    fn serve(&mut self, index: u32, events: &mut Events<Event>) {
+        let now = events.now();
+        loop {
+            let interface = &mut self.interfaces[index as usize];
+            let chosen = interface.discipline.dequeue(now, &mut self.pool);
+            self.bury_returned();
+            let interface = &mut self.interfaces[index as usize];
+            let Some(id) = chosen else {
+                if interface.discipline.backlog().packets > 0 {
+                    let at = interface.discipline.watchdog().expect(
+                        "a discipline that holds packets back says until when (`Discipline::watchdog`)",
+                    );
+                    interface.wake(index, at.max(now + 1), events);
+                }
+                return;
+            };
+            self.hops += 1;
+            let packet = &self.pool[id];
+            interface.monitor.left(now - packet.enqueued_at);
+            interface.transmit(now, packet.length);
+            let journey = &mut self.journeys[id.index()];
+            journey.arrives_at = interface.busy_until + interface.delay;
+            journey.ticket = events.ticket();
+            if interface.in_flight.is_empty() {
+                events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
+            }
+            interface.in_flight.push_back(id, &mut self.pool);
+            if interface.busy_until > now {
+                if interface.discipline.backlog().packets > 0 {
+                    interface.wake(index, interface.busy_until, events);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Takes the packet that has come over the link of this interface.
+    #[inline]
+    pub(crate) fn arrive(&mut self, index: u32, events: &mut Events<Event>) -> PacketId {
+        let interface = &mut self.interfaces[index as usize];
+        let id = interface
+            .in_flight
+            .pop_front(&self.pool)
+            .expect("an arrival is scheduled for a packet in flight");
+        if let Some(next) = interface.in_flight.front() {
+            let journey = &self.journeys[next.index()];
+            events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
+        }
+        id
+    }
+
+    /// What the simulator knows of a packet.
+    #[inline]
+    pub(crate) fn journey(&self, id: PacketId) -> &Journey {
+        &self.journeys[id.index()]
+    }
+
+    /// Counts and releases what the last call to a discipline dropped.
+    #[inline]
+    fn bury_returned(&mut self) {
+        while let Some((id, reason)) = self.pool.take_returned() {
+            let journey = &self.journeys[id.index()];
+            self.lost[journey.origin.index()].add(journey.length, reason);
+            self.pool.release(id);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, at: Time) -> Result<(), TooManyPackets> {
+        let capacity = self.pool.capacity() * 2;
+        if capacity > MOST_SLOTS {
+            return Err(TooManyPackets { at });
+        }
+        self.make_room(capacity);
+        Ok(())
+    }
+
+    fn make_room(&mut self, capacity: u32) {
+        self.pool.grow(capacity);
+        let empty = Journey {
+            sent_at: Time::ZERO,
+            arrives_at: Time::ZERO,
+            ticket: Ticket::default(),
+            origin: Origin { flow: 0, back: false },
+            length: 0,
+            next_hop: 0,
+        };
+        self.journeys.resize(capacity as usize, empty);
+    }
+}

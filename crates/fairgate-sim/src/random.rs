@@ -1,0 +1,231 @@
+//! Chance, repeatable: a stream of its own for each user, and the distributions that traffic is drawn from.
+//!
+//! Streams are seeded from the scenario's seed and a name, not from a position: a flow added in the middle changes
+//! nobody else's dice. Logarithms come from `libm`, not from the platform, whose last digit differs between machines.
+
+use std::hash::Hasher;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use siphasher::sip::SipHasher13;
+
+/// A seed for the user `name` of the kind `purpose`.
+pub(crate) fn derive_seed(seed: u64, purpose: &str, name: &str) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(seed, 0);
+    // Lengths first: no two pairs of strings may be written alike.
+    hasher.write_usize(purpose.len());
+    hasher.write(purpose.as_bytes());
+    hasher.write(name.as_bytes());
+    hasher.finish()
+}
+
+/// A stream of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream(Xoshiro256PlusPlus);
+
+impl Stream {
+    pub(crate) fn new(seed: u64, purpose: &str, name: &str) -> Stream {
+        Stream(Xoshiro256PlusPlus::seed_from_u64(derive_seed(
+            seed, purpose, name,
+        )))
+    }
+
+    /// Uniform in (0, 1], in steps of 2^-53: a logarithm of it is finite.
+    fn unit(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+}
+
+/// How a quantity varies: a number of nanoseconds or of bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// Always the same.
+    Constant(u64),
+    /// Any whole number from `low` to `high`, both included.
+    Uniform {
+        /// Least.
+        low: u64,
+        /// Most.
+        high: u64,
+    },
+    /// Memoryless.
+    Exponential {
+        /// Mean.
+        mean: u64,
+    },
+    /// Heavy-tailed: P(X > x) = (least / x)^shape, with least = mean (shape - 1) / shape.
+    Pareto {
+        /// Mean.
+        mean: u64,
+        /// Above 1, else there is no mean; up to 2 the variance is infinite.
+        shape: f64,
+    },
+    /// Gaussian, drawn again until it falls between `low` and `high`.
+    Normal {
+        /// Mean before the cut.
+        mean: u64,
+        /// Standard deviation before the cut.
+        deviation: u64,
+        /// Least.
+        low: u64,
+        /// Most.
+        high: u64,
+    },
+}
+
+impl Distribution {
+    /// The mean; of a cut normal distribution that of the whole one.
+    pub fn mean(&self) -> u64 {
+        match *self {
+            Distribution::Constant(value) => value,
+            Distribution::Uniform { low, high } => low + (high - low) / 2,
+            Distribution::Exponential { mean }
+            | Distribution::Pareto { mean, .. }
+            | Distribution::Normal { mean, .. } => mean,
+        }
+    }
+
+    /// What is wrong with the parameters, if anything is.
+    pub fn check(&self) -> Result<(), String> {
+        match *self {
+            Distribution::Constant(_) => Ok(()),
+            Distribution::Uniform { low, high } if low > high => {
+                Err("the low end of a uniform distribution is above its high end; swap them".into())
+            }
+            Distribution::Exponential { mean: 0 } | Distribution::Pareto { mean: 0, .. } => {
+                Err("the mean of a distribution is 0, but must be above 0".into())
+            }
+            Distribution::Pareto { shape, .. } if shape <= 1.0 || !shape.is_finite() => Err(format!(
+                "the shape of a Pareto distribution is {shape}, but must be above 1: below there is no mean"
+            )),
+            Distribution::Normal {
+                mean,
+                deviation,
+                low,
+                high,
+            } if low > mean || high < mean || deviation == 0 => Err(
+                "a normal distribution needs a deviation above 0 and its mean between its cuts".to_string(),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next value.
+    pub(crate) fn sample(&self, stream: &mut Stream) -> u64 {
+        match *self {
+            Distribution::Constant(value) => value,
+            Distribution::Uniform { low, high } => {
+                // The high half of a product: uniform but for 2^-64 of the range (Lemire 2016).
+                let range = u128::from(high - low) + 1;
+                low + ((u128::from(stream.0.next_u64()) * range) >> 64) as u64
+            }
+            Distribution::Exponential { mean } => (-libm::log(stream.unit()) * mean as f64) as u64,
+            Distribution::Pareto { mean, shape } => {
+                let least = mean as f64 * (shape - 1.0) / shape;
+                (least * libm::exp(-libm::log(stream.unit()) / shape)) as u64
+            }
+            Distribution::Normal {
+                mean,
+                deviation,
+                low,
+                high,
+            } => loop {
+                // Box and Muller 1958; the second value of the pair is not kept, so that a sample has no hidden state.
+                let radius = libm::sqrt(-2.0 * libm::log(stream.unit()));
+                let angle = libm::cos(std::f64::consts::TAU * stream.unit());
+                let value = mean as f64 + deviation as f64 * radius * angle;
+                if (low as f64..=high as f64).contains(&value) {
+                    break value as u64;
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean_of(distribution: Distribution, samples: u64) -> f64 {
+        let mut stream = Stream::new(7, "test", "mean");
+        let sum: f64 = (0..samples)
+            .map(|_| distribution.sample(&mut stream) as f64)
+            .sum();
+        sum / samples as f64
+    }
+
+    #[test]
+    fn means_are_as_asked_for() {
+        let mean = 1_000_000;
+        for (distribution, tolerance) in [
+            (Distribution::Constant(mean), 0.0),
+            (
+                Distribution::Uniform {
+                    low: 0,
+                    high: 2 * mean,
+                },
+                0.005,
+            ),
+            (Distribution::Exponential { mean }, 0.01),
+            (Distribution::Pareto { mean, shape: 3.0 }, 0.01),
+            (
+                Distribution::Normal {
+                    mean,
+                    deviation: mean / 4,
+                    low: 0,
+                    high: 2 * mean,
+                },
+                0.005,
+            ),
+        ] {
+            let error = (mean_of(distribution, 200_000) / mean as f64 - 1.0).abs();
+            assert!(error <= tolerance, "{distribution:?}: mean off by {error}");
+        }
+    }
+
+    #[test]
+    fn a_pareto_tail_falls_as_its_shape_says() {
+        let distribution = Distribution::Pareto {
+            mean: 3_000_000,
+            shape: 1.5,
+        };
+        let mut stream = Stream::new(1, "test", "tail");
+        let samples = 200_000;
+        let above = (0..samples)
+            .filter(|_| distribution.sample(&mut stream) > 4_000_000)
+            .count();
+        // Least 1,000,000: P(X > 4,000,000) = 4^-1.5 = 1/8.
+        let share = above as f64 / samples as f64;
+        assert!((share - 0.125).abs() < 0.003, "{share}");
+    }
+
+    #[test]
+    fn streams_differ_by_seed_purpose_and_name() {
+        let seeds = [
+            derive_seed(1, "flow", "a"),
+            derive_seed(2, "flow", "a"),
+            derive_seed(1, "queue", "a"),
+            derive_seed(1, "flow", "b"),
+            derive_seed(1, "flo", "wa"),
+        ];
+        let distinct: std::collections::BTreeSet<u64> = seeds.into_iter().collect();
+        assert_eq!(distinct.len(), seeds.len());
+    }
+
+    #[test]
+    fn impossible_parameters_are_refused() {
+        for wrong in [
+            Distribution::Pareto { mean: 1, shape: 1.0 },
+            Distribution::Exponential { mean: 0 },
+            Distribution::Uniform { low: 2, high: 1 },
+            Distribution::Normal {
+                mean: 5,
+                deviation: 1,
+                low: 6,
+                high: 9,
+            },
+        ] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
+}

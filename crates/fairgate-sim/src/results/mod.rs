@@ -1,0 +1,247 @@
+//! What a simulation found out: plain data, the same to the last digit for the same scenario and seed.
+//!
+//! Durations are whole nanoseconds, rates whole bits per second, both rounded down.
+
+use std::collections::BTreeMap;
+
+use fairgate::{Count, DropReason};
+use serde::{Deserialize, Serialize};
+
+use crate::monitor::Recorder;
+
+/// The version of the form, raised whenever a field changes its meaning or goes.
+pub const SCHEMA: &str = "fairgate-simulation/1";
+
+/// The results of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The seed.
+    pub seed: u64,
+    /// Simulated time, ns.
+    pub duration_ns: u64,
+    /// The window of measurement: first and one past the last nanosecond.
+    pub measured_ns: [u64; 2],
+    /// Distance of the points of time series, ns.
+    pub interval_ns: u64,
+    /// Events that the engine went through.
+    pub events: u64,
+    /// Packets transmitted, over all interfaces.
+    pub packet_hops: u64,
+    /// Sum of all flows' goodput in the window.
+    pub goodput_bps: u64,
+    /// Jain's index of all flows' goodput in the window.
+    pub jain: f64,
+    /// By flow, in the order of the scenario.
+    pub flows: Vec<FlowResults>,
+    /// By group of flows alike (`count`), in the order of the scenario.
+    pub groups: Vec<GroupResults>,
+    /// By interface: each link's, in the order of the scenario, first the one at `a`.
+    pub interfaces: Vec<InterfaceResults>,
+}
+
+/// A flow. Figures are of the window of measurement, but for the series and `whole_run`; bytes are those of IP packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowResults {
+    /// Its name.
+    pub name: String,
+    /// The name of its group.
+    pub group: String,
+    /// Name of the node where it starts.
+    pub source: String,
+    /// Name of the node where it ends.
+    pub destination: String,
+    /// `udp` or `tcp`.
+    pub transport: String,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets received.
+    pub received: u64,
+    /// Packets dropped on the way.
+    pub lost: u64,
+    /// `lost` by reason; reasons without drops are left out.
+    pub lost_by_reason: BTreeMap<String, u64>,
+    /// `lost` in parts of `sent`; 0 if nothing was sent.
+    pub loss_ratio: f64,
+    /// Packets received with congestion experienced.
+    pub marked: u64,
+    /// IP packets received.
+    pub throughput_bps: u64,
+    /// Payload received, in order and once.
+    pub goodput_bps: u64,
+    /// From the first send to the arrival.
+    pub delay: Durations,
+    /// Mean difference between the delays of successive packets.
+    pub jitter_ns: u64,
+    /// Throughput of each interval of the whole run.
+    pub throughput_series_bps: Vec<u64>,
+    /// The data's packets over the whole run.
+    pub whole_run: Totals,
+    /// What goes back: TCP's acknowledgements.
+    pub acknowledgements: Option<Totals>,
+}
+
+/// Conservation: `sent = received + lost + in_flight`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets received.
+    pub received: u64,
+    /// Packets dropped on the way.
+    pub lost: u64,
+    /// Packets still on the way at the end.
+    pub in_flight: u64,
+}
+
+/// Flows alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupResults {
+    /// The flow's name in the scenario.
+    pub name: String,
+    /// How many.
+    pub flows: u64,
+    /// Sum of their goodput.
+    pub goodput_bps: u64,
+    /// Jain's index of their goodput.
+    pub jain: f64,
+    /// Packets sent by all.
+    pub sent: u64,
+    /// Packets lost by all.
+    pub lost: u64,
+    /// Mean of their packets' delays.
+    pub delay_mean_ns: u64,
+    /// Mean of their jitters.
+    pub jitter_ns: u64,
+}
+
+/// An interface. Figures are of the window of measurement, but for the series; bytes include framing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InterfaceResults {
+    /// `a->b`, the names of the nodes at both ends.
+    pub name: String,
+    /// The name of the discipline at the root of its tree.
+    pub discipline: String,
+    /// Its rate; `None` for a line that takes no time.
+    pub rate_bps: Option<u64>,
+    /// Packets handed to the queue.
+    pub enqueued: u64,
+    /// Packets transmitted.
+    pub transmitted: u64,
+    /// Bytes transmitted.
+    pub transmitted_bytes: u64,
+    /// Packets dropped.
+    pub dropped: u64,
+    /// `dropped` by reason; reasons without drops are left out.
+    pub dropped_by_reason: BTreeMap<String, u64>,
+    /// Packets marked with congestion experienced.
+    pub marked: u64,
+    /// What was transmitted in parts of what the rate allows; `None` without a rate.
+    pub utilisation: Option<f64>,
+    /// Time in the queue of packets that left it.
+    pub sojourn: Durations,
+    /// Packets queued at the end of each interval of the whole run.
+    pub backlog_series_packets: Vec<u64>,
+    /// Bytes queued at the end of each interval of the whole run.
+    pub backlog_series_bytes: Vec<u64>,
+    /// Mean sojourn time of the packets that left in each interval, 0 if none did.
+    pub sojourn_series_ns: Vec<u64>,
+}
+
+/// A distribution of durations. All 0 if there were none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Durations {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: u64,
+    /// Least.
+    pub min_ns: u64,
+    /// Most.
+    pub max_ns: u64,
+    /// Median. Percentiles are within 0.1 %.
+    pub p50_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Percentiles 0 to 100, each: for plots of the distribution.
+    pub percentiles_ns: Vec<u64>,
+}
+
+impl Durations {
+    pub(crate) fn of(recorder: &Recorder) -> Durations {
+        Durations {
+            count: recorder.count(),
+            mean_ns: recorder.mean(),
+            min_ns: recorder.min(),
+            max_ns: recorder.max(),
+            p50_ns: recorder.quantile(0.5),
+            p95_ns: recorder.quantile(0.95),
+            p99_ns: recorder.quantile(0.99),
+            p999_ns: recorder.quantile(0.999),
+            percentiles_ns: (0..=100)
+                .map(|percent| recorder.quantile(f64::from(percent) / 100.0))
+                .collect(),
+        }
+    }
+}
+
+/// Jain's fairness index: (sum x)^2 / (n sum x^2), 1 for equal shares, 1/n if one has all. 1 if nobody has anything.
+pub fn jain(shares: impl IntoIterator<Item = u64>) -> f64 {
+    let (mut count, mut sum, mut squares) = (0u64, 0f64, 0f64);
+    for share in shares {
+        let share = share as f64;
+        count += 1;
+        sum += share;
+        squares += share * share;
+    }
+    if squares == 0.0 {
+        1.0
+    } else {
+        sum * sum / (count as f64 * squares)
+    }
+}
+
+/// Bits per second that `bytes` in `nanos` make, rounded down.
+pub(crate) fn bits_per_second(bytes: u64, nanos: u64) -> u64 {
+    (u128::from(bytes) * 8_000_000_000)
+        .checked_div(nanos.into())
+        .map_or(0, |rate| rate as u64)
+}
+
+pub(crate) fn by_reason(counts: &[u64; DropReason::COUNT]) -> BTreeMap<String, u64> {
+    DropReason::ALL
+        .iter()
+        .zip(counts)
+        .filter(|&(_, &count)| count > 0)
+        .map(|(reason, &count)| (reason.name().to_owned(), count))
+        .collect()
+}
+
+impl Totals {
+    pub(crate) fn of(sent: Count, received: Count, lost: Count) -> Totals {
+        Totals {
+            sent: sent.packets,
+            received: received.packets,
+            lost: lost.packets,
+            in_flight: sent.packets - received.packets - lost.packets,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_of_known_shares() {
+        assert_eq!(jain([5, 5, 5, 5]), 1.0);
+        assert_eq!(jain([5, 0, 0, 0]), 0.25);
+        assert_eq!(jain([0, 0]), 1.0);
+        assert!((jain([1, 2, 3]) - 36.0 / (3.0 * 14.0)).abs() < 1e-12);
+    }
+}

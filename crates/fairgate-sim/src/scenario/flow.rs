@@ -1,0 +1,233 @@
+//! Traffic from one node to another.
+
+use std::time::Duration;
+
+use fairgate::{ClassId, Rate};
+
+use crate::random::Distribution;
+use crate::scenario::{NodeId, Scenario};
+
+/// Longest IP packet, bytes.
+const LONGEST_PACKET: u64 = 65_535;
+/// Header of IPv4 without options and of UDP, bytes.
+pub(crate) const UDP_HEADERS: u32 = 28;
+
+/// Traffic of one kind from `source` to `destination`; TCP's acknowledgements go the same way back.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Its name; with `count` above 1 the flows are called `name-1`, `name-2` and so on.
+    pub name: String,
+    /// Where data starts.
+    pub source: NodeId,
+    /// Where it goes.
+    pub destination: NodeId,
+    /// What is sent, and when.
+    pub traffic: Traffic,
+    /// When it begins.
+    pub start: Duration,
+    /// When the source falls silent; what is under way still arrives. `None`: at the end.
+    pub stop: Option<Duration>,
+    /// How many flows alike, each with ports and chance of its own.
+    pub count: u32,
+    /// Each of them starts this much later than the one before.
+    pub stagger: Duration,
+    /// The six DSCP bits.
+    pub dscp: u8,
+    /// Priority, 0 to 15.
+    pub priority: u8,
+    /// Whether packets are ECN-capable (ECT(0)); TCP then negotiates and answers marks.
+    pub ecn: bool,
+    /// Mark for filters to match.
+    pub mark: u32,
+    /// The class that packets name.
+    pub class: ClassId,
+    /// Destination port; by default 5001 for TCP, 4000 for UDP.
+    pub port: Option<u16>,
+    /// The nodes to pass, both ends included; by default the path of fewest hops, then of least delay.
+    pub route: Option<Vec<NodeId>>,
+}
+
+/// What is sent, and when.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// Datagrams at times that the network does not influence.
+    Udp(Udp),
+}
+
+/// Datagrams.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Udp {
+    /// Payload of each, bytes.
+    pub size: Distribution,
+    /// When they are sent.
+    pub pattern: Pattern,
+}
+
+/// When datagrams are sent. Rates count payload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// At a constant bit rate.
+    Constant {
+        /// Rate of payload.
+        rate: Rate,
+    },
+    /// At exponentially distributed distances.
+    Poisson {
+        /// Mean rate of payload.
+        rate: Rate,
+    },
+    /// At a constant rate for a while, then not for a while. A distance between two datagrams that a silence
+    /// interrupts goes on after it, so that the mean rate is exact however short the bursts.
+    OnOff {
+        /// Rate of payload in a burst.
+        rate: Rate,
+        /// Length of bursts, ns.
+        on: Distribution,
+        /// Length of silences, ns.
+        off: Distribution,
+    },
+}
+
+impl Udp {
+    /// Datagrams of `size` bytes of payload at a constant rate of payload.
+    pub fn constant(rate: Rate, size: u32) -> Udp {
+        Udp {
+            size: Distribution::Constant(size.into()),
+            pattern: Pattern::Constant { rate },
+        }
+    }
+
+    /// Datagrams of `size` bytes of payload at exponentially distributed distances.
+    pub fn poisson(rate: Rate, size: u32) -> Udp {
+        Udp {
+            size: Distribution::Constant(size.into()),
+            pattern: Pattern::Poisson { rate },
+        }
+    }
+}
+
+impl Traffic {
+    /// `udp` or `tcp`.
+    pub fn transport(&self) -> &'static str {
+        match self {
+            Traffic::Udp(_) => "udp",
+        }
+    }
+
+    /// IP protocol number.
+    pub(crate) fn protocol(&self) -> u8 {
+        match self {
+            Traffic::Udp(_) => 17,
+        }
+    }
+
+    pub(crate) fn default_port(&self) -> u16 {
+        match self {
+            Traffic::Udp(_) => 4000,
+        }
+    }
+}
+
+impl From<Udp> for Traffic {
+    fn from(udp: Udp) -> Traffic {
+        Traffic::Udp(udp)
+    }
+}
+
+impl Flow {
+    /// One flow from the beginning to the end, without marks or wishes.
+    pub fn new(
+        name: impl Into<String>,
+        source: NodeId,
+        destination: NodeId,
+        traffic: impl Into<Traffic>,
+    ) -> Flow {
+        Flow {
+            name: name.into(),
+            source,
+            destination,
+            traffic: traffic.into(),
+            start: Duration::ZERO,
+            stop: None,
+            count: 1,
+            stagger: Duration::ZERO,
+            dscp: 0,
+            priority: 0,
+            ecn: false,
+            mark: 0,
+            class: ClassId::NONE,
+            port: None,
+            route: None,
+        }
+    }
+
+    /// The names of the flows alike.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> + '_ {
+        (1..=self.count).map(|number| match self.count {
+            1 => self.name.clone(),
+            _ => format!("{}-{number}", self.name),
+        })
+    }
+
+    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        if self.source == self.destination {
+            return Err(format!(
+                "flow `{}` goes from `{}` to itself; name two different nodes",
+                self.name,
+                scenario.node_name(self.source)
+            ));
+        }
+        if self.count == 0 {
+            return Err(format!(
+                "`count` of flow `{}` is 0, but must be above 0; remove the flow",
+                self.name
+            ));
+        }
+        if self.dscp > 63 {
+            return Err(format!(
+                "`dscp` of flow `{}` is {}, but has six bits: at most 63",
+                self.name, self.dscp
+            ));
+        }
+        if self.priority > 15 {
+            return Err(format!(
+                "`priority` of flow `{}` is {}, but must be at most 15",
+                self.name, self.priority
+            ));
+        }
+        if self.stop.is_some_and(|stop| stop <= self.start) {
+            return Err(format!("flow `{}` stops before it starts", self.name));
+        }
+        match &self.traffic {
+            Traffic::Udp(udp) => udp.check(),
+        }
+        .map_err(|what| format!("flow `{}`: {what}", self.name))
+    }
+}
+
+impl Udp {
+    fn check(&self) -> Result<(), String> {
+        self.size.check()?;
+        let longest = LONGEST_PACKET - u64::from(UDP_HEADERS);
+        if self.size.mean() == 0 || self.size.mean() > longest {
+            return Err(format!(
+                "the size of datagrams is {} bytes, but must be from 1 to {longest}",
+                self.size.mean()
+            ));
+        }
+        if let Pattern::OnOff { on, off, .. } = &self.pattern {
+            on.check()?;
+            off.check()?;
+            if on.mean() == 0 {
+                return Err("bursts have no length; give a mean above 0".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The payload of a datagram. What a distribution with a long tail gives beyond an IP packet's length becomes the
+    /// longest packet.
+    pub(crate) fn payload(size: u64) -> u32 {
+        size.clamp(1, LONGEST_PACKET - u64::from(UDP_HEADERS)) as u32
+    }
+}

@@ -1,0 +1,5 @@
+//! What sends packets.
+
+mod datagrams;
+
+pub(crate) use datagrams::Datagrams;
