@@ -141,17 +141,15 @@ impl<E: Copy> Events<E> {
         let mut hole = 0;
         loop {
             let first_child = hole * CHILDREN + 1;
-            let children = heap.len().saturating_sub(first_child).min(CHILDREN);
-            if children == 0 {
+            let end = heap.len().min(first_child + CHILDREN);
+            let Some((first, others)) = heap.get(first_child..end).and_then(<[_]>::split_first) else {
                 break;
-            }
-            let mut least = first_child;
-            let mut least_key = heap[first_child].key();
-            for child in first_child + 1..first_child + children {
-                let child_key = heap[child].key();
+            };
+            let (mut least, mut least_key) = (first_child, first.key());
+            for (offset, child) in others.iter().enumerate() {
+                let child_key = child.key();
                 if child_key < least_key {
-                    least = child;
-                    least_key = child_key;
+                    (least, least_key) = (first_child + 1 + offset, child_key);
                 }
             }
             if key <= least_key {

@@ -11,8 +11,7 @@ use crate::monitor::{FlowMonitor, FlowWindow, InterfaceMonitor, InterfaceWindow}
 use crate::network::{Interface, Network, Origin, Template, TooManyPackets};
 use crate::random::{Stream, derive_seed};
 use crate::results::{
-    Durations, FlowResults, GroupResults, InterfaceResults, Results, SCHEMA, Totals, bits_per_second,
-    by_reason, jain,
+    Durations, FlowResults, GroupResults, InterfaceResults, Results, Totals, bits_per_second, by_reason, jain,
 };
 use crate::scenario::{Culprit, Flow, Hop, Router, Scenario, ScenarioError, Traffic, UDP_HEADERS};
 use crate::traffic::Datagrams;
@@ -218,7 +217,6 @@ impl Simulation {
             .map(|group| group_results(&group.name, flows.iter().filter(|flow| flow.group == group.name)))
             .collect();
         Results {
-            schema: SCHEMA.to_owned(),
             seed: self.scenario.seed,
             duration_ns: self.schedule.duration.nanos(),
             measured_ns: [

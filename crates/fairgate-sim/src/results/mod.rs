@@ -9,14 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::monitor::Recorder;
 
-/// The version of the form, raised whenever a field changes its meaning or goes.
-pub const SCHEMA: &str = "fairgate-simulation/1";
-
 /// The results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// [`SCHEMA`].
-    pub schema: String,
     /// The seed.
     pub seed: u64,
     /// Simulated time, ns.
