@@ -1,0 +1,163 @@
+//! How the congestion window moves: what NewReno and CUBIC have in common, and the choice between them.
+
+mod cubic;
+mod cubic_root;
+mod hystart;
+
+use cubic::Cubic;
+
+use super::clock::{Clock, Moment};
+use super::config::{Config, CongestionControl};
+
+/// "No threshold yet": slow start goes on until something is lost.
+pub(super) const INFINITE: u32 = 0x7fff_ffff;
+
+/// The congestion window and its slow-start threshold, segments.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// Congestion window.
+    pub(super) size: u32,
+    /// Slow start below, congestion avoidance from here.
+    pub(super) threshold: u32,
+    /// Segments acknowledged towards the next increase.
+    pub(super) credit: u32,
+}
+
+impl Window {
+    pub(super) fn new(initial: u32) -> Window {
+        Window {
+            size: initial,
+            threshold: INFINITE,
+            credit: 0,
+        }
+    }
+
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.size < self.threshold
+    }
+
+    /// Grows by a segment for each acknowledged, up to the threshold. Returns the acknowledged segments left over.
+    fn slow_start(&mut self, acked: u32) -> u32 {
+        let size = self.size.saturating_add(acked).min(self.threshold);
+        let left = acked - (size - self.size);
+        self.size = size;
+        left
+    }
+
+    /// Grows by a segment for each `per_increase` acknowledged.
+    fn increase_additively(&mut self, per_increase: u32, acked: u32) {
+        // Credit gathered at a larger `per_increase` is applied gently.
+        if self.credit >= per_increase {
+            self.credit = 0;
+            self.size += 1;
+        }
+        self.credit += acked;
+        if self.credit >= per_increase {
+            let steps = self.credit / per_increase;
+            self.credit -= steps * per_increase;
+            self.size += steps;
+        }
+    }
+}
+
+/// What an acknowledgement tells the congestion control besides how much it acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    /// RTT of the newest segment delivered, µs.
+    pub(super) rtt: u64,
+    /// The sender's first unacknowledged number.
+    pub(super) una: u64,
+    /// The sender's next number.
+    pub(super) next: u64,
+}
+
+/// The algorithm and its state.
+#[derive(Clone, Debug)]
+pub(super) enum Control {
+    /// NewReno keeps nothing besides the window.
+    Reno,
+    /// CUBIC.
+    Cubic(Cubic),
+}
+
+impl Control {
+    pub(super) fn new(config: &Config, clock: Clock, now: Moment, next: u64) -> Control {
+        match config.congestion_control {
+            CongestionControl::Reno => Control::Reno,
+            CongestionControl::Cubic => Control::Cubic(Cubic::new(config, clock, now, next)),
+        }
+    }
+
+    /// Sees a measured delay.
+    pub(super) fn on_sample(&mut self, sample: Sample, now: Moment, window: &mut Window) {
+        if let Control::Cubic(cubic) = self {
+            cubic.on_sample(sample, now, window);
+        }
+    }
+
+    /// Grows the window for `acked` segments. Only called while the window is what limits the sender.
+    pub(super) fn increase(&mut self, acked: u32, now: Moment, window: &mut Window) {
+        let mut left = acked;
+        if window.in_slow_start() {
+            left = window.slow_start(acked);
+            if left == 0 {
+                return;
+            }
+        }
+        let per_increase = match self {
+            Control::Reno => window.size,
+            Control::Cubic(cubic) => cubic.per_increase(left, now, window.size),
+        };
+        window.increase_additively(per_increase, left);
+    }
+
+    /// The threshold after a loss or mark.
+    pub(super) fn reduced_threshold(&mut self, window: u32) -> u32 {
+        match self {
+            Control::Reno => (window / 2).max(2),
+            Control::Cubic(cubic) => cubic.reduced_threshold(window),
+        }
+    }
+
+    /// Starts over after a time-out.
+    pub(super) fn on_timeout(&mut self, now: Moment, next: u64) {
+        if let Control::Cubic(cubic) = self {
+            cubic.restart(now, next);
+        }
+    }
+
+    /// Transmission begins again with nothing in flight; `idle_since` is the tick of the last segment sent.
+    pub(super) fn on_transmission_start(&mut self, idle_since: u64, now: Moment) {
+        if let Control::Cubic(cubic) = self {
+            cubic.on_transmission_start(idle_since, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_start_ends_exactly_at_the_threshold() {
+        let mut window = Window::new(10);
+        window.threshold = 13;
+        let mut reno = Control::Reno;
+        reno.increase(5, Moment::default(), &mut window);
+        assert_eq!((window.size, window.credit), (13, 2));
+        assert!(!window.in_slow_start());
+    }
+
+    #[test]
+    fn reno_grows_by_one_each_window() {
+        let mut window = Window::new(10);
+        window.threshold = 10;
+        let mut reno = Control::Reno;
+        for _ in 0..10 {
+            reno.increase(1, Moment::default(), &mut window);
+        }
+        assert_eq!(window.size, 11);
+        assert_eq!(reno.reduced_threshold(11), 5);
+        assert_eq!(reno.reduced_threshold(3), 2);
+    }
+}

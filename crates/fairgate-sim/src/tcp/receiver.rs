@@ -1,0 +1,534 @@
+//! The receiving end: puts segments in order and decides when to acknowledge, as Linux does.
+//!
+//! In order and at full size every second segment is acknowledged, the odd one after 40 to 200 ms (delayed
+//! acknowledgement). At once are acknowledged: the first 16 segments, segments while the window grows, duplicates,
+//! the first CE mark ("quick acknowledgement"), the segment that fills the last hole. Behind a hole the first three
+//! are acknowledged at once, then at most one a millisecond or a twentieth of the RTT ("SACK compression").
+//!
+//! The application reads at once, so that the buffer only ever holds what waits behind a hole. Sequence numbers don't
+//! wrap here, so timestamps need not protect against old duplicates (PAWS).
+
+use fairgate::{Ecn, Time};
+
+use super::clock::{Clock, Moment};
+use super::config::Config;
+use super::reassembly::Reassembly;
+use super::receive_window::ReceiveWindow;
+use super::rtt::{RTO_INITIAL, RTO_MAX, RttEstimator};
+use super::segment::{Flags, Range, SackBlocks, Segment};
+
+/// The peer's segment size before the first one has come.
+const MSS_GUESS: u32 = 536;
+/// Most acknowledgements sent at once in a row at the start or after a duplicate.
+const QUICK_ACKS: u32 = 16;
+/// The same after a CE mark.
+const QUICK_ACKS_ECN: u32 = 2;
+/// Duplicate acknowledgements before they are compressed: the sender's loss detection counts to three.
+const UNCOMPRESSED: u32 = 3;
+/// Most acknowledgements compressed into one.
+const COMPRESSED_MAX: u32 = 44;
+/// Longest delay of a compressed acknowledgement, ns, and what the kernel's timer adds to it (`slack`).
+const COMPRESSION_DELAY_MAX: u64 = 1_000_000;
+const COMPRESSION_SLACK: u64 = 100_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Listening,
+    SynReceived,
+    Established,
+}
+
+/// The receiving end of a connection.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    clock: Clock,
+    now: Moment,
+    state: State,
+    wants_ecn: bool,
+    ecn: bool,
+    /// The next number expected.
+    next: u64,
+    /// The number acknowledged last.
+    acknowledged: u64,
+    /// Number of the FIN, once seen.
+    fin: Option<u64>,
+    reassembly: Reassembly,
+    window: ReceiveWindow,
+    rtt: RttEstimator,
+    /// TSval to be answered (RFC 7323, 4.3).
+    timestamp: u32,
+    /// The duplicate to be reported.
+    duplicate: Option<Range>,
+    acks: AckPolicy,
+    /// A CE mark came and CWR hasn't yet: each acknowledgement says ECE.
+    echo_congestion: bool,
+    /// When the SYN-ACK was sent first, µs, and when it is sent again.
+    syn_ack: Option<SynAck>,
+    /// What `poll_transmit` is to send.
+    pending: Option<Pending>,
+    acks_sent: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SynAck {
+    sent_at: u64,
+    repeated: bool,
+    again_at: Time,
+    timeout: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    SynAck,
+    Ack,
+}
+
+/// When to acknowledge.
+#[derive(Clone, Debug)]
+struct AckPolicy {
+    /// Size of the peer's full segments, bytes.
+    segment_size: u32,
+    /// Acknowledgements still to be sent at once.
+    quick: u32,
+    /// Delay of an acknowledgement, ticks; 0 before the first segment.
+    delay: u64,
+    /// Least and most of it, ticks.
+    delay_min: u64,
+    delay_max: u64,
+    /// Tick of the last segment in order.
+    last_segment: u64,
+    /// Something is to be acknowledged.
+    scheduled: bool,
+    /// It is to be acknowledged at once.
+    now: bool,
+    /// The delayed acknowledgement's tick and time.
+    delayed: Option<(u64, Time)>,
+    /// Acknowledgements compressed so far, and when one is sent for all.
+    compressed: u32,
+    compressed_until: Option<Time>,
+    /// Duplicate acknowledgements of `duplicates_of`.
+    duplicates: u32,
+    duplicates_of: u64,
+}
+
+impl Receiver {
+    /// A receiver waiting for a SYN.
+    pub fn new(config: &Config, now: Time) -> Receiver {
+        let clock = Clock::new(config.hz);
+        let now = clock.read(now);
+        Receiver {
+            clock,
+            now,
+            state: State::Listening,
+            wants_ecn: config.ecn,
+            ecn: false,
+            next: 0,
+            acknowledged: 0,
+            fin: None,
+            reassembly: Reassembly::default(),
+            window: ReceiveWindow::new(config, now),
+            rtt: RttEstimator::new(),
+            timestamp: 0,
+            duplicate: None,
+            acks: AckPolicy {
+                segment_size: MSS_GUESS,
+                quick: 0,
+                delay: 0,
+                delay_min: clock.ticks(40_000),
+                delay_max: clock.ticks(200_000),
+                last_segment: 0,
+                scheduled: false,
+                now: false,
+                delayed: None,
+                compressed: 0,
+                compressed_until: None,
+                duplicates: 0,
+                duplicates_of: 0,
+            },
+            echo_congestion: false,
+            syn_ack: None,
+            pending: None,
+            acks_sent: 0,
+        }
+    }
+
+    /// A segment has arrived. Afterwards poll for what is to be sent, and look at the timer anew.
+    pub fn on_segment(&mut self, segment: &Segment, now: Time) {
+        self.now = self.clock.read(now);
+        if segment.flags.contains(Flags::SYN) {
+            self.on_syn(segment);
+            return;
+        }
+        match self.state {
+            // A segment that overtook the SYN: there is no connection yet.
+            State::Listening => return,
+            State::SynReceived => self.establish(segment),
+            State::Established => {}
+        }
+        if segment.range().is_empty() {
+            if segment.seq <= self.acknowledged {
+                self.timestamp = self.timestamp.max(segment.timestamp);
+            }
+            return;
+        }
+        self.on_data(segment);
+    }
+
+    /// The timer is due. Afterwards poll for what is to be sent, and look at the timer anew.
+    pub fn on_timer(&mut self, now: Time) {
+        self.now = self.clock.read(now);
+        if let Some(syn_ack) = &mut self.syn_ack
+            && syn_ack.again_at <= now
+        {
+            syn_ack.repeated = true;
+            syn_ack.timeout = (syn_ack.timeout * 2).min(RTO_MAX);
+            syn_ack.again_at = self.clock.expiry(self.now, self.clock.ticks(syn_ack.timeout));
+            self.pending = Some(Pending::SynAck);
+        }
+        if self.acks.compressed_until.is_some_and(|until| until <= now) {
+            self.acks.compressed_until = None;
+            self.pending = Some(Pending::Ack);
+        }
+        if self.acks.delayed.is_some_and(|(_, until)| until <= now) {
+            self.acks.delayed = None;
+            if self.acks.scheduled {
+                // The peer sends more slowly than thought: wait longer next time.
+                self.acks.delay = (self.acks.delay * 2).min(self.clock.ticks(self.rtt.timeout()));
+                self.pending = Some(Pending::Ack);
+            }
+        }
+    }
+
+    /// The next segment to be sent, if any.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        let pending = self.pending.take()?;
+        self.now = self.clock.read(now);
+        Some(match pending {
+            Pending::SynAck => self.make_syn_ack(),
+            Pending::Ack => self.make_ack(),
+        })
+    }
+
+    /// When to call [`on_timer`](Receiver::on_timer).
+    pub fn timer(&self) -> Option<Time> {
+        [
+            self.syn_ack.map(|syn_ack| syn_ack.again_at),
+            self.acks.compressed_until,
+            self.acks.delayed.map(|(_, until)| until),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Payload handed to the application in order, bytes.
+    pub fn delivered(&self) -> u64 {
+        let fin = self.fin.is_some_and(|fin| fin < self.next);
+        self.next.saturating_sub(1) - u64::from(fin)
+    }
+
+    /// Whether everything up to the sender's FIN has been handed to the application.
+    pub fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| fin < self.next)
+    }
+
+    /// Segments sent: acknowledgements and SYN-ACKs.
+    pub fn segments_sent(&self) -> u64 {
+        self.acks_sent
+    }
+
+    fn on_syn(&mut self, segment: &Segment) {
+        if self.state == State::Established {
+            // Our SYN-ACK's acknowledgement has come, this SYN is an old copy.
+            self.pending = Some(Pending::Ack);
+            return;
+        }
+        if self.state == State::Listening {
+            self.state = State::SynReceived;
+            self.ecn = self.wants_ecn && segment.flags.contains(Flags::ECE | Flags::CWR);
+            self.next = 1;
+            self.acknowledged = 1;
+            self.timestamp = segment.timestamp;
+            self.syn_ack = Some(SynAck {
+                sent_at: self.now.micros,
+                repeated: false,
+                again_at: self.clock.expiry(self.now, self.clock.ticks(RTO_INITIAL)),
+                timeout: RTO_INITIAL,
+            });
+        } else if let Some(syn_ack) = &mut self.syn_ack {
+            syn_ack.repeated = true;
+        }
+        self.pending = Some(Pending::SynAck);
+    }
+
+    fn establish(&mut self, segment: &Segment) {
+        self.state = State::Established;
+        if let Some(syn_ack) = self.syn_ack.take()
+            && !syn_ack.repeated
+        {
+            self.rtt.measure(self.now.micros - syn_ack.sent_at, 1, 1);
+        }
+        // The SYN-ACK still waiting to be polled is no longer needed.
+        self.pending = None;
+        self.timestamp = segment.timestamp;
+    }
+
+    fn on_data(&mut self, segment: &Segment) {
+        let range = segment.range();
+        if segment.flags.contains(Flags::FIN) {
+            self.fin = Some(range.end - 1);
+        }
+        if range.end <= self.next {
+            self.on_duplicate(range);
+        } else if range.start > self.next {
+            if range.end > self.window.right_edge() {
+                // Outside of the window: it was never offered.
+                self.on_duplicate(Range::default());
+            } else {
+                self.on_gap(segment, range);
+            }
+        } else {
+            self.on_next(segment, range);
+        }
+        if self.acks.scheduled && self.pending.is_none() {
+            self.decide();
+        }
+        self.read();
+    }
+
+    fn on_duplicate(&mut self, range: Range) {
+        if !range.is_empty() {
+            self.duplicate = Some(range);
+        }
+        self.acks.be_quick(QUICK_ACKS, self.window.current(self.next));
+        self.acks.scheduled = true;
+    }
+
+    fn on_gap(&mut self, segment: &Segment, range: Range) {
+        self.window.measure_echo(segment, self.now);
+        self.check_congestion(segment);
+        self.acks.scheduled = true;
+        if !self.reassembly.insert(range) {
+            self.duplicate = Some(range);
+        } else if self.window.on_full_segment(self.reassembly.bytes()) {
+            self.acks.quick |= 1;
+        }
+    }
+
+    fn on_next(&mut self, segment: &Segment, range: Range) {
+        if segment.seq <= self.acknowledged {
+            self.timestamp = self.timestamp.max(segment.timestamp);
+        }
+        if range.start < self.next {
+            self.duplicate = Some(Range {
+                start: range.start,
+                end: self.next,
+            });
+        }
+        if segment.flags.contains(Flags::CWR) {
+            self.echo_congestion = false;
+            // The sender's window may be one segment: don't make it wait.
+            self.acks.now = true;
+        }
+        self.window.measure_echo(segment, self.now);
+        self.next = range.end;
+        self.on_progress(segment);
+        if !self.reassembly.is_empty() {
+            self.next = self.reassembly.advance(self.next);
+            // RFC 5681, 4.2: a filled gap is acknowledged at once.
+            self.acks.now |= self.reassembly.is_empty();
+        }
+        self.acks.now |= self.is_finished();
+    }
+
+    /// Learns from a segment in order how the peer sends.
+    fn on_progress(&mut self, segment: &Segment) {
+        self.acks.scheduled = true;
+        if segment.length >= self.acks.segment_size {
+            self.acks.segment_size = segment.length;
+        }
+        self.window.measure_round(self.next, self.now);
+        let timeout = self.clock.ticks(self.rtt.timeout());
+        self.acks
+            .on_segment_in_order(self.now.jiffies, timeout, self.window.current(self.next));
+        self.check_congestion(segment);
+        if segment.length >= 128 && self.window.on_full_segment(self.reassembly.bytes()) {
+            self.acks.quick |= 1;
+        }
+    }
+
+    fn check_congestion(&mut self, segment: &Segment) {
+        if self.ecn && segment.ecn == Ecn::Ce && !self.echo_congestion {
+            self.echo_congestion = true;
+            self.acks.be_quick(QUICK_ACKS_ECN, self.window.current(self.next));
+        }
+    }
+
+    /// Acknowledge now, together with others, or later.
+    fn decide(&mut self) {
+        let unacknowledged = self.next - self.acknowledged;
+        let window_moves =
+            self.window.selectable(self.reassembly.bytes()) >= self.window.current(self.acknowledged);
+        if (unacknowledged > u64::from(self.acks.segment_size) && window_moves)
+            || self.acks.quick > 0
+            || self.acks.now
+        {
+            self.pending = Some(Pending::Ack);
+        } else if self.reassembly.is_empty() {
+            self.delay();
+        } else {
+            self.compress();
+        }
+    }
+
+    /// SACK compression: the first duplicates at once, the others together.
+    fn compress(&mut self) {
+        let acks = &mut self.acks;
+        if acks.duplicates_of != self.next {
+            acks.duplicates_of = self.next;
+            acks.duplicates = 0;
+        }
+        if acks.duplicates < UNCOMPRESSED || acks.compressed >= COMPRESSED_MAX {
+            acks.duplicates += 1;
+            self.pending = Some(Pending::Ack);
+            return;
+        }
+        acks.compressed += 1;
+        if acks.compressed_until.is_none() {
+            let rtt = self
+                .rtt
+                .smoothed()
+                .map_or(self.window.rtt(), |rtt| rtt.min(self.window.rtt()));
+            let delay = (rtt * 1000 / 20).min(COMPRESSION_DELAY_MAX);
+            acks.compressed_until = Some(self.now.time + delay + COMPRESSION_SLACK);
+        }
+    }
+
+    /// Delayed acknowledgement (RFC 1122, 4.2.3.2).
+    fn delay(&mut self) {
+        let acks = &mut self.acks;
+        let mut delay = acks.delay;
+        if delay > acks.delay_min {
+            let mut most = self.clock.ticks(500_000);
+            if let Some(rtt) = self.rtt.smoothed() {
+                most = most.min(self.clock.ticks(rtt).max(acks.delay_min));
+            }
+            delay = delay.min(most);
+        }
+        let delay = delay.min(acks.delay_max);
+        let due = self.now.jiffies + delay;
+        if let Some((earlier, _)) = acks.delayed {
+            if earlier <= self.now.jiffies + delay / 4 {
+                self.pending = Some(Pending::Ack);
+                return;
+            }
+            if earlier <= due {
+                return;
+            }
+        }
+        acks.delayed = Some((due, self.clock.expiry(self.now, delay)));
+    }
+
+    /// The application reads all that is in order, which may itself call for an acknowledgement.
+    fn read(&mut self) {
+        self.window.on_read(self.next, self.now);
+        if self.pending.is_some() || !self.acks.scheduled {
+            return;
+        }
+        let unacknowledged = self.next - self.acknowledged;
+        let offered = self.window.current(self.next);
+        let worth_telling = 2 * offered <= self.window.selectable(self.reassembly.bytes());
+        if unacknowledged > u64::from(self.acks.segment_size) || worth_telling {
+            self.pending = Some(Pending::Ack);
+        }
+    }
+
+    fn make_syn_ack(&mut self) -> Segment {
+        self.acks_sent += 1;
+        let mut flags = Flags::SYN | Flags::ACK;
+        if self.ecn {
+            flags |= Flags::ECE;
+        }
+        Segment {
+            seq: 0,
+            ack: 1,
+            window: self.window.current(1) as u32,
+            timestamp: self.now.timestamp(),
+            echo: self.timestamp,
+            flags,
+            ..Segment::default()
+        }
+    }
+
+    fn make_ack(&mut self) -> Segment {
+        self.acks_sent += 1;
+        self.acks.on_sent();
+        self.acknowledged = self.next;
+        let mut sack = SackBlocks::NONE;
+        if let Some(duplicate) = self.duplicate.take() {
+            sack.push(duplicate);
+        }
+        self.reassembly.report(&mut sack);
+        let mut flags = Flags::ACK;
+        if self.echo_congestion {
+            flags |= Flags::ECE;
+        }
+        Segment {
+            seq: 1,
+            ack: self.next,
+            window: self.window.offer(self.next, self.reassembly.bytes()),
+            timestamp: self.now.timestamp(),
+            echo: self.timestamp,
+            flags,
+            sack,
+            ..Segment::default()
+        }
+    }
+}
+
+impl AckPolicy {
+    /// The next few segments are acknowledged at once, up to `most`, less if the window is small.
+    fn become_quick(&mut self, most: u32, window: u64) {
+        let half_window = (window / (2 * u64::from(self.segment_size))) as u32;
+        let acks = if half_window == 0 { 2 } else { half_window }.min(most);
+        self.quick = self.quick.max(acks);
+    }
+
+    fn be_quick(&mut self, most: u32, window: u64) {
+        self.become_quick(most, window);
+        self.delay = self.delay_min;
+    }
+
+    /// Adapts the delay to the distance of segments; `timeout` is the peer's, all in ticks.
+    fn on_segment_in_order(&mut self, now: u64, timeout: u64, window: u64) {
+        if self.delay == 0 {
+            self.become_quick(QUICK_ACKS, window);
+            self.delay = self.delay_min;
+        } else {
+            let gap = now - self.last_segment;
+            if gap <= self.delay_min / 2 {
+                self.delay = self.delay / 2 + self.delay_min / 2;
+            } else if gap < self.delay {
+                self.delay = (self.delay / 2 + gap).min(timeout);
+            } else if gap > timeout {
+                // The sender has been idle and starts with a small window.
+                self.become_quick(QUICK_ACKS, window);
+            }
+        }
+        self.last_segment = now;
+    }
+
+    fn on_sent(&mut self) {
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.delay = self.delay_min;
+            }
+        }
+        self.scheduled = false;
+        self.now = false;
+        self.delayed = None;
+        self.compressed = 0;
+        self.compressed_until = None;
+    }
+}

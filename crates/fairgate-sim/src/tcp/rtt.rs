@@ -1,0 +1,176 @@
+//! Round-trip time and retransmission time-out: RFC 6298 with Linux's refinements.
+//!
+//! The smoothed RTT is the RFC's. The deviation differs in three ways, all to keep the time-out steady: it grows at
+//! once but decays at most once per round trip, a falling RTT moves it by 1/32 instead of 1/4, and the minimum of
+//! 200 ms is one of the deviation term, not of the sum: RTO = SRTT + max(4 * deviation, 200 ms).
+
+/// Least deviation term, µs (`TCP_RTO_MIN`).
+pub(super) const RTO_MIN: u64 = 200_000;
+/// Time-out before the first measurement, µs (RFC 6298, 2.1).
+pub(super) const RTO_INITIAL: u64 = 1_000_000;
+/// Longest time-out, µs (`TCP_RTO_MAX`).
+pub(super) const RTO_MAX: u64 = 120_000_000;
+
+/// The estimator. Numbers in µs, scaled as the shifts say.
+#[derive(Clone, Debug)]
+pub(super) struct RttEstimator {
+    /// Smoothed RTT, times 8; 0 before the first measurement.
+    srtt8: i64,
+    /// Mean deviation, times 4.
+    deviation4: i64,
+    /// Largest `deviation4` in this round trip.
+    deviation4_max: i64,
+    /// The deviation term of the time-out.
+    variation: i64,
+    /// When this number is acknowledged, a round trip is over.
+    round_end: u64,
+    /// Least RTT seen.
+    min: u64,
+}
+
+impl RttEstimator {
+    pub(super) fn new() -> RttEstimator {
+        RttEstimator {
+            srtt8: 0,
+            deviation4: 0,
+            deviation4_max: 0,
+            variation: 0,
+            round_end: 0,
+            min: u64::MAX,
+        }
+    }
+
+    /// Takes a measurement in; `una` and `next` are the sender's first unacknowledged and next number.
+    pub(super) fn measure(&mut self, micros: u64, una: u64, next: u64) {
+        let measured = micros as i64;
+        if self.srtt8 == 0 {
+            self.srtt8 = (measured << 3).max(1);
+            self.deviation4 = measured << 1;
+            self.variation = self.deviation4.max(RTO_MIN as i64);
+            self.deviation4_max = self.variation;
+            self.round_end = next;
+            return;
+        }
+        let error = measured - (self.srtt8 >> 3);
+        self.srtt8 = (self.srtt8 + error).max(1);
+        let mut change = error.abs() - (self.deviation4 >> 2);
+        if error < 0 && change > 0 {
+            change >>= 3;
+        }
+        self.deviation4 += change;
+        if self.deviation4 > self.deviation4_max {
+            self.deviation4_max = self.deviation4;
+            self.variation = self.variation.max(self.deviation4_max);
+        }
+        if una > self.round_end {
+            if self.deviation4_max < self.variation {
+                self.variation -= (self.variation - self.deviation4_max) >> 2;
+            }
+            self.round_end = next;
+            self.deviation4_max = RTO_MIN as i64;
+        }
+    }
+
+    /// Takes in what the congestion control takes as delay: the RTT of the newest segment delivered.
+    pub(super) fn observe_minimum(&mut self, micros: u64) {
+        self.min = self.min.min(micros);
+    }
+
+    /// Smoothed RTT, µs, if there is one.
+    pub(super) fn smoothed(&self) -> Option<u64> {
+        (self.srtt8 != 0).then_some(self.srtt8 as u64 >> 3)
+    }
+
+    /// Least RTT, µs; the largest number there is before the first measurement.
+    pub(super) fn minimum(&self) -> u64 {
+        self.min
+    }
+
+    /// Time-out without back-off, µs.
+    pub(super) fn timeout(&self) -> u64 {
+        match self.smoothed() {
+            Some(smoothed) => (smoothed + self.variation as u64).min(RTO_MAX),
+            None => RTO_INITIAL,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// RFC 6298, (2.2) and (2.3), in floating point.
+    struct Rfc6298 {
+        srtt: f64,
+        rttvar: f64,
+    }
+
+    impl Rfc6298 {
+        fn measure(&mut self, r: f64) {
+            if self.srtt == 0.0 {
+                (self.srtt, self.rttvar) = (r, r / 2.0);
+            } else {
+                self.rttvar = 0.75 * self.rttvar + 0.25 * (self.srtt - r).abs();
+                self.srtt = 0.875 * self.srtt + 0.125 * r;
+            }
+        }
+
+        fn rto(&self) -> f64 {
+            self.srtt + 4.0 * self.rttvar
+        }
+    }
+
+    #[test]
+    fn first_measurement_sets_three_times_the_rtt() {
+        let mut rtt = RttEstimator::new();
+        assert_eq!(rtt.timeout(), RTO_INITIAL);
+        rtt.measure(500_000, 1, 1);
+        assert_eq!(rtt.smoothed(), Some(500_000));
+        assert_eq!(rtt.timeout(), 1_500_000);
+    }
+
+    #[test]
+    fn the_minimum_is_one_of_the_deviation() {
+        let mut rtt = RttEstimator::new();
+        for round in 0..200 {
+            rtt.measure(50_000, round + 1, round + 1);
+        }
+        assert_eq!(rtt.timeout(), 250_000);
+    }
+
+    #[test]
+    fn variation_decays_by_a_quarter_each_round() {
+        let mut rtt = RttEstimator::new();
+        rtt.measure(400_000, 0, 10);
+        assert_eq!(rtt.timeout(), 1_200_000);
+        // The round's largest deviation is still the first: nothing decays yet.
+        rtt.measure(400_000, 11, 20);
+        assert_eq!(rtt.timeout(), 1_200_000);
+        // In the next round it has fallen to 2/3 of 600 ms: the term moves a quarter of the way.
+        rtt.measure(400_000, 21, 30);
+        assert!(rtt.timeout() < 1_200_000, "{}", rtt.timeout());
+    }
+
+    proptest! {
+        /// SRTT as the RFC has it; the time-out never below the RFC's while the RTT grows or stays.
+        #[test]
+        fn follows_rfc6298(samples in prop::collection::vec(1_000u64..3_000_000, 1..100)) {
+            let mut linux = RttEstimator::new();
+            let mut rfc = Rfc6298 { srtt: 0.0, rttvar: 0.0 };
+            let mut rising = true;
+            let mut last = 0;
+            for &sample in &samples {
+                rising &= sample >= last;
+                last = sample;
+                linux.measure(sample, 0, 1);
+                rfc.measure(sample as f64);
+                let smoothed = linux.smoothed().expect("measured") as f64;
+                prop_assert!((smoothed - rfc.srtt).abs() <= 2.0 + rfc.srtt * 1e-6, "{smoothed} {}", rfc.srtt);
+                if rising {
+                    prop_assert!(linux.timeout() as f64 + 16.0 >= rfc.rto());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What is sent, and when: handshake, probes, retransmissions, new data.
+
+use fairgate::{Ecn, Time};
+
+use super::{SEGMENT_OVERHEAD, Sender, State};
+use crate::tcp::scoreboard::Outstanding;
+use crate::tcp::segment::{Flags, Range, Segment};
+
+/// What is to be sent again in this round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Resend {
+    #[default]
+    Nothing,
+    /// What is lost, as the window allows.
+    Lost,
+    /// New data first, and what is lost only if there is none (F-RTO).
+    NewFirst,
+}
+
+/// A segment that is sent whatever the window says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    /// The first segment, after a time-out.
+    Head,
+    /// The loss probe: new data, or the last segment.
+    Tail,
+}
+
+impl Sender {
+    /// The next segment to be sent, if any.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if !self.round_open {
+            return None;
+        }
+        self.now = self.clock.read(now);
+        let segment = self.next_segment();
+        if segment.is_none() {
+            self.close_round();
+        }
+        segment
+    }
+
+    fn next_segment(&mut self) -> Option<Segment> {
+        match self.state {
+            State::Opening => return self.syn(),
+            State::Closed if !self.ack_due => return None,
+            State::Established | State::Closed => {}
+        }
+        if std::mem::take(&mut self.ack_due) {
+            return Some(self.segment(
+                Range {
+                    start: self.next,
+                    end: self.next,
+                },
+                Flags::ACK,
+            ));
+        }
+        if let Some(probe) = self.probe.take()
+            && let Some(segment) = self.probe_segment(probe)
+        {
+            return Some(segment);
+        }
+        if self.resend == Resend::NewFirst {
+            if let Some(segment) = self.new_segment() {
+                return Some(segment);
+            }
+            self.resend = Resend::Nothing;
+            if self.next <= self.high {
+                self.frto = false;
+                self.resend = Resend::Lost;
+            }
+        }
+        if self.resend == Resend::Lost {
+            if let Some(segment) = self.lost_segment() {
+                return Some(segment);
+            }
+            self.resend = Resend::Nothing;
+            if std::mem::take(&mut self.head_resent) {
+                self.restart_timeout_of_head();
+            }
+        }
+        self.new_segment()
+    }
+
+    fn syn(&mut self) -> Option<Segment> {
+        if !std::mem::take(&mut self.syn_due) {
+            return None;
+        }
+        self.syn_sent_at = self.now.micros;
+        self.next = 1;
+        self.set_handshake_timer();
+        let mut flags = Flags::SYN;
+        if self.config.ecn {
+            flags = flags | Flags::ECE | Flags::CWR;
+        }
+        Some(self.segment(Range { start: 0, end: 1 }, flags))
+    }
+
+    /// A segment for `range`, as everything but its ECN bits wants it.
+    fn segment(&self, range: Range, mut flags: Flags) -> Segment {
+        let is_syn = flags.contains(Flags::SYN);
+        let has_fin = self.fin_sent && !range.is_empty() && range.end > self.written;
+        if has_fin {
+            flags |= Flags::FIN;
+        }
+        Segment {
+            seq: range.start,
+            ack: u64::from(!is_syn),
+            length: (range.len() - u64::from(is_syn || has_fin)) as u32,
+            // Nothing comes back but acknowledgements.
+            window: u32::from(u16::MAX),
+            timestamp: self.now.timestamp(),
+            echo: self.timestamp,
+            flags,
+            ..Segment::default()
+        }
+    }
+
+    fn probe_segment(&mut self, probe: Probe) -> Option<Segment> {
+        match probe {
+            Probe::Head => {
+                let head = self.board.head()?;
+                // RTO: the first segment, and with it the retransmission of what is lost, begins anew.
+                let lost = self
+                    .board
+                    .next_to_resend()
+                    .filter(|lost| lost.number == head.number)?;
+                Some(self.resend(lost, false))
+            }
+            Probe::Tail => self.tail_probe(),
+        }
+    }
+
+    fn tail_probe(&mut self) -> Option<Segment> {
+        self.counters.probes += 1;
+        let (segment, resent) = match self.sendable() {
+            Some(range) => (Some(self.send_new(range)), false),
+            None => (self.board.tail().map(|tail| self.resend(tail, true)), true),
+        };
+        if segment.is_some() {
+            self.probe_sent = Some((self.next, resent));
+            self.rearm(false);
+        }
+        segment
+    }
+
+    fn lost_segment(&mut self) -> Option<Segment> {
+        if self.board.in_flight() >= self.window.size {
+            return None;
+        }
+        let lost = self.board.next_to_resend()?;
+        if self.is_reducing() {
+            self.reduction.sent += 1;
+        }
+        let is_head = self.board.head().is_some_and(|head| head.number == lost.number);
+        self.head_resent |= is_head && !self.waits_for_reordering();
+        Some(self.resend(lost, false))
+    }
+
+    fn resend(&mut self, outstanding: Outstanding, probe: bool) -> Segment {
+        self.board.resent(outstanding.number, self.now.micros, probe);
+        if !probe {
+            self.undo.on_resent(self.now.timestamp());
+        }
+        self.counters.retransmissions += 1;
+        self.counters.data_segments += 1;
+        self.last_sent = self.now.jiffies;
+        // RFC 3168, 6.1.5: a retransmission is not ECN-capable.
+        self.segment(outstanding.range, Flags::ACK)
+    }
+
+    fn new_segment(&mut self) -> Option<Segment> {
+        if self.board.in_flight() >= self.window.size {
+            return None;
+        }
+        let range = self.sendable()?;
+        if self.is_reducing() {
+            self.reduction.sent += 1;
+        }
+        self.sent_in_round += 1;
+        Some(self.send_new(range))
+    }
+
+    /// The next new data, as far as the application, the peer's window, the send buffer and Nagle's rule allow.
+    fn sendable(&self) -> Option<Range> {
+        let mss = u64::from(self.config.mss);
+        let left = self.written.saturating_sub(self.next);
+        let fin = u64::from(self.closing && !self.fin_sent && left <= mss);
+        if left + fin == 0 {
+            return None;
+        }
+        let allowed = self.peer_edge.saturating_sub(self.next);
+        let length = left.min(mss);
+        if length > allowed {
+            // Silly window avoidance: a part of a segment only if nothing else keeps the connection going.
+            let stalled = self.board.outstanding_segments() == 0 && allowed > 0;
+            return stalled.then(|| Range {
+                start: self.next,
+                end: self.next + allowed,
+            });
+        }
+        let segments = self.config.send_buffer_max / (self.config.mss + SEGMENT_OVERHEAD);
+        if self.board.outstanding_segments() >= segments.max(1) {
+            return None;
+        }
+        // Nagle, as Minshall has it: one segment that isn't full at a time, except the last.
+        let partial_unacknowledged = self.partial_end > self.una && self.partial_end <= self.next;
+        if length < mss && fin == 0 && partial_unacknowledged {
+            return None;
+        }
+        Some(Range {
+            start: self.next,
+            end: self.next + length + fin,
+        })
+    }
+
+    fn send_new(&mut self, range: Range) -> Segment {
+        if self.board.in_flight() == 0 {
+            self.control.on_transmission_start(self.last_sent, self.now);
+        }
+        let was_idle = self.board.outstanding_segments() == 0;
+        self.fin_sent |= range.end > self.written;
+        self.board.sent(range, self.now.micros);
+        self.next = range.end;
+        self.last_sent = self.now.jiffies;
+        self.counters.data_segments += 1;
+        if was_idle || self.needs_timeout() {
+            self.restart_timeout();
+        }
+        let mut flags = Flags::ACK;
+        let mut ecn = Ecn::NotEct;
+        if self.ecn {
+            ecn = Ecn::Ect0;
+            if std::mem::take(&mut self.announce_reduction) {
+                flags |= Flags::CWR;
+            }
+        }
+        let segment = Segment {
+            ecn,
+            ..self.segment(range, flags)
+        };
+        if segment.length < self.config.mss {
+            self.partial_end = range.end;
+        }
+        segment
+    }
+
+    /// Nothing more can be sent: takes stock of how the window was used, and sets the probe's timer.
+    fn close_round(&mut self) {
+        self.round_open = false;
+        let sent = std::mem::take(&mut self.sent_in_round);
+        let full = self.board.in_flight() >= self.window.size;
+        let has_data = self.written > self.next;
+        if self.state != State::Established || (sent == 0 && !(full && has_data)) {
+            return;
+        }
+        let size = self.window.size;
+        let in_slow_start = self.window.in_slow_start();
+        self.usage
+            .observe(full, self.board.outstanding_segments(), self.una, self.next);
+        if let Some(used) = self.usage.settle(size, in_slow_start, self.timeout, self.now) {
+            self.shrink_unused(used);
+        }
+        if sent > 0 {
+            self.schedule_probe(false);
+        }
+    }
+
+    /// The window was not filled for a time-out's worth: it comes half way down to what was used (RFC 7661's aim).
+    fn shrink_unused(&mut self, used: u32) {
+        if !self.config.slow_start_after_idle {
+            return;
+        }
+        if self.is_open() {
+            let used = used.max(self.config.initial_window);
+            if used < self.window.size {
+                self.window.threshold = self.current_threshold();
+                self.window.size = (self.window.size + used) / 2;
+            }
+        }
+        self.usage.restart(self.now);
+    }
+}

@@ -1,0 +1,69 @@
+//! Whether the congestion window is what limits the sender (congestion window validation, RFC 7661, Linux's form).
+//!
+//! A window that isn't filled says nothing about the path: it must not grow, and after a time-out's worth of such use
+//! it comes down half way to what was used.
+
+use super::clock::Moment;
+
+/// How much of the window was used lately.
+#[derive(Clone, Debug)]
+pub(super) struct Usage {
+    /// The window was filled in this flight.
+    limited: bool,
+    /// Most segments outstanding in this flight.
+    outstanding_max: u32,
+    /// When this number is acknowledged, the flight is over.
+    flight_end: u64,
+    /// Most segments outstanding since the window was last full.
+    used: u32,
+    /// Tick at which the window was last full or changed.
+    pub(super) stamp: u64,
+}
+
+impl Usage {
+    pub(super) fn new(now: Moment) -> Usage {
+        Usage {
+            limited: false,
+            outstanding_max: 0,
+            flight_end: 0,
+            used: 0,
+            stamp: now.jiffies,
+        }
+    }
+
+    /// After sending, with `outstanding` segments now; `full` if the window left no room for more.
+    pub(super) fn observe(&mut self, full: bool, outstanding: u32, una: u64, next: u64) {
+        if una >= self.flight_end || full || (!self.limited && outstanding > self.outstanding_max) {
+            self.limited = full;
+            self.outstanding_max = outstanding;
+            self.flight_end = next;
+        }
+        self.used = self.used.max(outstanding);
+    }
+
+    /// The most segments used, once the window was not filled for `timeout` ticks.
+    pub(super) fn settle(
+        &mut self,
+        size: u32,
+        in_slow_start: bool,
+        timeout: u64,
+        now: Moment,
+    ) -> Option<u32> {
+        if self.is_limited(size, in_slow_start) {
+            self.restart(now);
+            return None;
+        }
+        (now.jiffies.saturating_sub(self.stamp) >= timeout).then_some(self.used)
+    }
+
+    /// The window has been brought down to what is used.
+    pub(super) fn restart(&mut self, now: Moment) {
+        self.used = 0;
+        self.stamp = now.jiffies;
+    }
+
+    /// Whether the window of `size` may grow: it was full, or in slow start at least half full.
+    pub(super) fn is_limited(&self, size: u32, in_slow_start: bool) -> bool {
+        self.limited || (in_slow_start && size < 2 * self.outstanding_max)
+    }
+}
