@@ -2,6 +2,8 @@
 
 pub(crate) mod check;
 pub(crate) mod list;
+pub(crate) mod run;
+pub(crate) mod status;
 
 /// The examples under `fairgate --help`.
 pub(crate) const EXAMPLES: &str = "\

@@ -1,0 +1,73 @@
+//! `fairgate run`: a bump in the wire.
+
+use std::path::PathBuf;
+
+use fairgate_live::status::default_socket;
+use fairgate_live::{Bridge, LiveError, Plan, Wake};
+
+use crate::commands::status;
+use crate::exit::{Failure, Outcome};
+use crate::input;
+use crate::output::{self, Format};
+
+/// Schedule the live traffic between two interfaces
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate run home.toml             join the interfaces named in its [run] section, until Ctrl-C
+  fairgate status                    what the run is doing, from another terminal
+  fairgate run --json home.toml      print the final statistics as JSON
+
+The file's [run] section:
+  [run]
+  left = \"eth0\"                      # or \"tap:fg0\": a TAP device, made for the run
+  right = \"eth1\"
+  left_to_right = \"wan\"              # [queue.wan]; without a queue, frames pass in order of arrival
+  right_to_left = \"wan\"
+
+It needs the capabilities cap_net_raw and cap_net_admin. Both interfaces should have no addresses of their own.")]
+pub(crate) struct Args {
+    /// The configuration file
+    file: PathBuf,
+
+    /// Where to answer `fairgate status` [default: NAME.sock in /run/fairgate or $XDG_RUNTIME_DIR/fairgate]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+/// Tells the configuration's mistakes from the machine's refusals.
+pub(crate) fn failure(error: LiveError) -> Failure {
+    if error.is_bad_input() {
+        Failure::Input(error.into())
+    } else {
+        Failure::environment(error)
+    }
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let plan = Plan::read(&input::document(&args.file)?)?;
+    let socket = args.socket.unwrap_or_else(|| default_socket(&plan.name));
+    let mut bridge = Bridge::open(&plan).map_err(failure)?;
+    bridge.watch_signals().map_err(failure)?;
+    bridge.serve_status(&socket).map_err(failure)?;
+    eprintln!(
+        "Forwarding between {} and {}; `fairgate status --socket {}` shows how, Ctrl-C ends it.",
+        plan.ends[0].name(),
+        plan.ends[1].name(),
+        socket.display()
+    );
+    loop {
+        match bridge.run().map_err(failure)? {
+            Wake::Stop => break,
+            Wake::Reload => {
+                eprintln!("SIGHUP: parameters can not be changed in place yet; going on as before.")
+            }
+        }
+    }
+    let last = bridge.status();
+    match format {
+        Format::Json => output::json("status", &last)?,
+        Format::Text => output::text(&status::tables(&last))?,
+    }
+    Ok(Outcome::Yes)
+}

@@ -1,0 +1,362 @@
+//! The bump in the wire: two ports, a direction each way, one thread.
+//!
+//! A turn: take what has arrived, send what may leave, sleep until a frame arrives or the earliest departure. The
+//! sleep is an `epoll_wait` with a timer set to the nanosecond; late wake-ups (virtual machines: milliseconds) don't
+//! change the rate, because shapers count tokens by the clock and not wake-ups.
+//!
+//! The same sleep watches for signals and for clients that ask for the status; neither is looked at more than once a
+//! turn.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use fairgate::{FlowHasher, Time};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+use crate::clock;
+use crate::config::Plan;
+use crate::direction::{Direction, Turn};
+use crate::error::LiveError;
+use crate::merging::MergingGuard;
+use crate::port::{Port, longest_frame};
+use crate::status::{DirectionStatus, Server, Status};
+
+/// Most frames received from a port in one turn: what arrives meanwhile on the other side waits for so long.
+const RECEIVE_TURN: usize = 64;
+
+/// How long to wait for room in a full socket. Half of its buffer leaves in 0.2 ms at 10 Gb/s.
+const RETRY: u64 = 50_000;
+
+/// Why [`Bridge::run`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// SIGINT, SIGTERM or a [`Stopper`].
+    Stop,
+    /// SIGHUP: the configuration should be read again.
+    Reload,
+}
+
+/// What the events of the epoll are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+enum Token {
+    Left,
+    Right,
+    Timer,
+    Signal,
+    Stop,
+    Listener,
+    Client,
+}
+
+/// Stops a running bridge from another thread.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<EventFd>);
+
+impl Stopper {
+    /// Makes [`Bridge::run`] return [`Wake::Stop`].
+    pub fn stop(&self) {
+        self.0.write(1).expect("a counter of 64 bits has room for a 1");
+    }
+}
+
+/// Two interfaces and what lies between them.
+pub struct Bridge {
+    ports: [Port; 2],
+    /// From left to right, from right to left.
+    directions: [Direction; 2],
+    epoll: Epoll,
+    timer: TimerFd,
+    /// What the timer is set to.
+    armed: Option<Time>,
+    spin: u64,
+    signals: Option<SignalFd>,
+    stop: Arc<EventFd>,
+    server: Option<Server>,
+    name: String,
+    started: Time,
+    /// Dropped after the ports: offloads come back when nothing is received any more.
+    _merging: [MergingGuard; 2],
+}
+
+impl Bridge {
+    /// Opens both ends and builds the trees. Frames are received from now on, and forwarded by [`Bridge::run`].
+    ///
+    /// # Errors
+    /// If an interface is missing, down or unfit, or privileges are.
+    pub fn open(plan: &Plan) -> Result<Bridge, LiveError> {
+        let (left, left_tap) = Port::find(&plan.ends[0])?;
+        let (right, right_tap) = Port::find(&plan.ends[1])?;
+        if left.index == right.index {
+            return Err(LiveError::SameInterface { interface: left.name });
+        }
+        if left.mtu != right.mtu {
+            let larger = if left.mtu > right.mtu { &left } else { &right };
+            return Err(LiveError::MtuMismatch {
+                larger: larger.name.clone(),
+                smaller_mtu: left.mtu.min(right.mtu),
+                left_mtu: left.mtu,
+                right_mtu: right.mtu,
+                left: left.name,
+                right: right.name,
+            });
+        }
+        let merging = [
+            MergingGuard::apply(&left.name, plan.offloads)?,
+            MergingGuard::apply(&right.name, plan.offloads)?,
+        ];
+        let longest = longest_frame(&left);
+        let hasher = FlowHasher::new(rand::random());
+        let direction = |spec: &fairgate_config::Spec| -> Result<Direction, LiveError> {
+            let tree = spec.build(rand::random())?;
+            let delay = plan.delay.as_nanos() as u64;
+            Ok(Direction::new(tree, hasher, plan.frames, longest, delay))
+        };
+        let directions = [direction(&plan.queues[0])?, direction(&plan.queues[1])?];
+        let ports = [Port::open(left, left_tap)?, Port::open(right, right_tap)?];
+
+        let system = || LiveError::system("preparing the event loop");
+        // The kernel rounds a thread's timers up by 50 us unless told otherwise.
+        prctl::set_timerslack(1).map_err(system())?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system())?;
+        let timer = TimerFd::new(
+            ClockId::CLOCK_MONOTONIC,
+            TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
+        )
+        .map_err(system())?;
+        let stop = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(system())?;
+        let bridge = Bridge {
+            ports,
+            directions,
+            epoll,
+            timer,
+            armed: None,
+            spin: plan.spin.as_nanos() as u64,
+            signals: None,
+            stop: Arc::new(stop),
+            server: None,
+            name: plan.name.clone(),
+            started: clock::now(),
+            _merging: merging,
+        };
+        bridge.watch(bridge.ports[0].receiver(), EpollFlags::EPOLLIN, Token::Left)?;
+        bridge.watch(bridge.ports[1].receiver(), EpollFlags::EPOLLIN, Token::Right)?;
+        // Edge-triggered: setting the timer again clears it, so that it is never read.
+        bridge.watch(
+            bridge.timer.as_fd(),
+            EpollFlags::EPOLLIN | EpollFlags::EPOLLET,
+            Token::Timer,
+        )?;
+        bridge.watch(bridge.stop.as_fd(), EpollFlags::EPOLLIN, Token::Stop)?;
+        Ok(bridge)
+    }
+
+    /// Takes SIGINT, SIGTERM and SIGHUP of this thread over: from now on they end [`Bridge::run`]. To be called before
+    /// other threads are started, which would otherwise receive them.
+    pub fn watch_signals(&mut self) -> Result<(), LiveError> {
+        let system = || LiveError::system("watching for signals");
+        let mut set = SigSet::empty();
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            set.add(signal);
+        }
+        set.thread_block().map_err(system())?;
+        let signals =
+            SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(system())?;
+        self.watch(signals.as_fd(), EpollFlags::EPOLLIN, Token::Signal)?;
+        self.signals = Some(signals);
+        Ok(())
+    }
+
+    /// Answers at a socket with the status, in JSON, whoever connects. The socket is removed with the bridge.
+    ///
+    /// # Errors
+    /// If another process answers there, or the socket can't be made.
+    pub fn serve_status(&mut self, path: &Path) -> Result<(), LiveError> {
+        let server = Server::bind(path)?;
+        self.watch(server.listener(), EpollFlags::EPOLLIN, Token::Listener)?;
+        self.server = Some(server);
+        Ok(())
+    }
+
+    /// What stops this bridge from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.stop))
+    }
+
+    /// Forwards frames until a signal or a [`Stopper`] ends it. May be called again.
+    ///
+    /// # Errors
+    /// If an interface goes down or away.
+    pub fn run(&mut self) -> Result<Wake, LiveError> {
+        loop {
+            let arrived = clock::now();
+            let mut busy = self.receive(0, arrived)?;
+            busy |= self.receive(1, arrived)?;
+
+            let now = clock::now();
+            let mut wake: Option<Time> = None;
+            for from in 0..2 {
+                let next = match self.send(from, now)? {
+                    Turn::Done => self.directions[from].next_departure(),
+                    Turn::More => Some(now),
+                    Turn::Blocked => Some(now + RETRY),
+                };
+                wake = [wake, next].into_iter().flatten().min();
+            }
+            busy |= wake.is_some_and(|wake| wake.nanos_since(now) <= self.spin);
+            if let Some(reason) = self.sleep(busy, wake)? {
+                return Ok(reason);
+            }
+        }
+    }
+
+    /// Takes in what has arrived at a port. True if there may be more.
+    fn receive(&mut self, from: usize, now: Time) -> Result<bool, LiveError> {
+        for _ in 0..RECEIVE_TURN {
+            match self.ports[from].front() {
+                Ok(Some(received)) => self.directions[from].accept(&received, now),
+                Ok(None) => return Ok(false),
+                Err(errno) => return Err(self.lost(from, errno)),
+            }
+            self.ports[from].release();
+        }
+        Ok(true)
+    }
+
+    fn send(&mut self, from: usize, now: Time) -> Result<Turn, LiveError> {
+        let to = 1 - from;
+        self.directions[from]
+            .send(now, &mut self.ports[to])
+            .map_err(|errno| self.lost(to, errno))
+    }
+
+    /// Sleeps until something happens, but not past `wake`, and not at all if `busy`.
+    fn sleep(&mut self, busy: bool, wake: Option<Time>) -> Result<Option<Wake>, LiveError> {
+        let timeout = if busy {
+            EpollTimeout::ZERO
+        } else {
+            EpollTimeout::NONE
+        };
+        // One that is set too early costs a turn without work, and is not worth a system call to clear.
+        if let (false, Some(wake)) = (busy, wake)
+            && self.armed != Some(wake)
+        {
+            self.set_timer(wake)?;
+            self.armed = Some(wake);
+        }
+        let mut events = [EpollEvent::empty(); 8];
+        let count = match self.epoll.wait(&mut events, timeout) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(errno) => return Err(LiveError::system("waiting for events")(errno)),
+        };
+        let mut reason = None;
+        for event in &events[..count] {
+            reason = reason.or(self.handle(event)?);
+        }
+        Ok(reason)
+    }
+
+    fn handle(&mut self, event: &EpollEvent) -> Result<Option<Wake>, LiveError> {
+        let token = event.data();
+        let failed = event
+            .events()
+            .intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP);
+        if token <= Token::Right as u64 && failed {
+            let port = token as usize;
+            let errno = self.ports[port].take_error().unwrap_or(Errno::ENETDOWN);
+            return Err(self.lost(port, errno));
+        } else if token == Token::Signal as u64 {
+            return self.read_signal();
+        } else if token == Token::Stop as u64 {
+            self.stop.read().map_err(LiveError::system("stopping"))?;
+            return Ok(Some(Wake::Stop));
+        } else if token == Token::Listener as u64 || token == Token::Client as u64 {
+            self.answer(token == Token::Listener as u64)?;
+        } else if token == Token::Timer as u64 {
+            self.armed = None;
+        }
+        Ok(None)
+    }
+
+    /// Sets the timer so that the thread is awake at `wake`, early by the time it may spin.
+    fn set_timer(&self, wake: Time) -> Result<(), LiveError> {
+        // Zero would disarm the timer.
+        let nanos = wake.nanos().saturating_sub(self.spin).max(1);
+        let at = TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64);
+        self.timer
+            .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+            .map_err(LiveError::system("setting the timer"))
+    }
+
+    fn read_signal(&self) -> Result<Option<Wake>, LiveError> {
+        let signals = self
+            .signals
+            .as_ref()
+            .expect("a signal's token comes from its descriptor");
+        let signal = signals
+            .read_signal()
+            .map_err(LiveError::system("reading a signal"))?;
+        Ok(signal.map(|signal| {
+            if signal.ssi_signo == Signal::SIGHUP as u32 {
+                Wake::Reload
+            } else {
+                Wake::Stop
+            }
+        }))
+    }
+
+    /// Lets clients of the status in, and goes on writing to those that are slow.
+    fn answer(&mut self, arrived: bool) -> Result<(), LiveError> {
+        let Some(mut server) = self.server.take() else {
+            return Ok(());
+        };
+        if arrived {
+            let answer = serde_json::to_vec(&self.status()).expect("a status is a tree of plain values");
+            if let Some(slow) = server.accept(answer) {
+                self.watch(slow, EpollFlags::EPOLLOUT, Token::Client)?;
+            }
+        } else {
+            server.write_on();
+        }
+        self.server = Some(server);
+        Ok(())
+    }
+
+    /// What has happened since the start.
+    pub fn status(&mut self) -> Status {
+        let now = clock::now();
+        let names = [0, 1].map(|side: usize| self.ports[side].interface.name.clone());
+        let missed = [0, 1].map(|side: usize| self.ports[side].missed());
+        let directions = [0, 1].map(|from: usize| {
+            let direction = &mut self.directions[from];
+            direction.rate.update(now, direction.books.sent.bytes);
+            DirectionStatus::of(direction, &names[from], &names[1 - from], missed[from])
+        });
+        Status {
+            name: self.name.clone(),
+            pid: std::process::id(),
+            uptime_s: now.nanos_since(self.started) as f64 * 1e-9,
+            directions: directions.into(),
+        }
+    }
+
+    fn watch(&self, descriptor: impl AsFd, flags: EpollFlags, token: Token) -> Result<(), LiveError> {
+        self.epoll
+            .add(descriptor, EpollEvent::new(flags, token as u64))
+            .map_err(LiveError::system("preparing the event loop"))
+    }
+
+    fn lost(&self, port: usize, errno: Errno) -> LiveError {
+        let ends = [&*self.ports[0].interface.name, &*self.ports[1].interface.name];
+        self.ports[port].describe(errno, ends)
+    }
+}

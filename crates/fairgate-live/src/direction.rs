@@ -1,0 +1,254 @@
+//! One direction of the bump: frames in, through the tree of disciplines, frames out.
+//!
+//! ```text
+//!   slot of the ring -> finish offloads -> frame store -> dissect -> tree -> CE mark -> line -> socket
+//!                       (the one copy)                    descriptors only            frame numbers only
+//! ```
+//!
+//! Nothing is allocated on this way. A frame that has left the tree is never lost: it stays in the line until the
+//! socket takes it.
+
+use fairgate::flow::{LinkType, dissect, set_ce};
+use fairgate::{Count, Discipline, Ecn, FlowHasher, Pool, Time};
+use hdrhistogram::Histogram;
+use nix::errno::Errno;
+
+use crate::frames::FrameStore;
+use crate::line::Line;
+use crate::offload::Segments;
+use crate::port::Port;
+use crate::rate::RateWindow;
+use crate::sys::ring::Received;
+use crate::sys::socket::BATCH;
+use crate::vlan::Tag;
+
+/// Most packets taken out of the tree in one turn, so that the other direction gets its own.
+const TURN: usize = 4 * BATCH;
+
+/// Longest sojourn time that is told apart, ns.
+const LONGEST_SOJOURN: u64 = 100_000_000_000;
+
+/// What became of frames outside of the tree of disciplines.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Books {
+    /// Handed to the kernel.
+    pub(crate) sent: Count,
+    /// Lost on arrival: all frames of the store were in use.
+    pub(crate) no_frame: u64,
+    /// Lost on arrival: the kernel did not hand over all of it.
+    pub(crate) truncated: u64,
+    /// Lost on arrival: longer than the MTU allows.
+    pub(crate) too_long: u64,
+    /// Lost on arrival: an offload that can't be done in software.
+    pub(crate) unsupported_offload: u64,
+    /// Lost on departure: the other interface does not take such a frame.
+    pub(crate) refused: u64,
+    /// How often the socket had no room; the frames waited.
+    pub(crate) socket_full: u64,
+}
+
+/// How a turn of sending ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing more may leave now.
+    Done,
+    /// More may leave now.
+    More,
+    /// The socket has no room.
+    Blocked,
+}
+
+/// A tree of disciplines between a receiving and a sending port.
+pub(crate) struct Direction {
+    pub(crate) tree: Box<dyn Discipline>,
+    pub(crate) pool: Pool,
+    pub(crate) books: Books,
+    /// Time from arrival to departure from the tree, ns.
+    pub(crate) sojourn: Histogram<u64>,
+    pub(crate) rate: RateWindow,
+    frames: FrameStore,
+    line: Line,
+    hasher: FlowHasher,
+}
+
+impl Direction {
+    /// A direction that holds up to `count` frames of up to `longest` bytes, and delays them by `delay` ns.
+    pub(crate) fn new(
+        tree: Box<dyn Discipline>,
+        hasher: FlowHasher,
+        count: u32,
+        longest: usize,
+        delay: u64,
+    ) -> Direction {
+        Direction {
+            tree,
+            pool: Pool::with_capacity(count),
+            books: Books::default(),
+            sojourn: Histogram::new_with_bounds(1_000, LONGEST_SOJOURN, 2).expect("the bounds are in order"),
+            rate: RateWindow::default(),
+            frames: FrameStore::new(count, longest),
+            line: Line::new(delay, count as usize),
+            hasher,
+        }
+    }
+
+    /// Takes a received frame in: into the tree, as the one or many packets that the wire would carry.
+    #[inline]
+    pub(crate) fn accept(&mut self, received: &Received<'_>, now: Time) {
+        if received.bytes.len() < received.length || received.bytes.len() < Tag::POSITION {
+            self.books.truncated += 1;
+        } else if !received.offload.is_complete() {
+            self.accept_unfinished(received, now);
+        } else if received.bytes.len() > self.frames.longest() {
+            self.books.too_long += 1;
+        } else {
+            let bytes = received.bytes;
+            self.accept_frame(received.tag, now, |out| {
+                out[..bytes.len()].copy_from_slice(bytes);
+                bytes.len()
+            });
+        }
+    }
+
+    fn accept_unfinished(&mut self, received: &Received<'_>, now: Time) {
+        let Ok(mut segments) = Segments::new(received.bytes, received.offload) else {
+            self.books.unsupported_offload += 1;
+            return;
+        };
+        if segments.longest() > self.frames.longest() {
+            self.books.too_long += 1;
+            return;
+        }
+        while !segments.is_finished() {
+            if !self.accept_frame(received.tag, now, |out| segments.write_next(out)) {
+                // The rest of the super-packet finds no room either; it counts as one.
+                return;
+            }
+        }
+    }
+
+    /// Stores the frame that `write` writes, and enqueues it. False if there was no room to store it.
+    #[inline]
+    fn accept_frame(&mut self, tag: Option<Tag>, now: Time, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let Some(number) = self.frames.store(tag, write) else {
+            self.books.no_frame += 1;
+            return false;
+        };
+        let frame = self.frames.get(number);
+        let headers = dissect(frame, LinkType::Ethernet);
+        let mut packet = headers.packet(frame.len() as u32, &self.hasher);
+        packet.cookie = u64::from(number);
+        packet.memory = self.frames.chunk();
+        let id = self
+            .pool
+            .insert_with_headers(packet, headers.key)
+            .expect("there are as many packets as frames, and a frame was free");
+        // The verdict is for senders that can be told; these are on another machine.
+        let _ = self.tree.enqueue(id, now, &mut self.pool);
+        self.free_returned();
+        true
+    }
+
+    /// Frees the frames of packets that the last call to the tree gave back.
+    #[inline]
+    pub(crate) fn free_returned(&mut self) {
+        while let Some((id, _reason)) = self.pool.take_returned() {
+            self.frames.free(self.pool.release(id).cookie as u32);
+        }
+    }
+
+    /// Sends what may leave by `now`.
+    pub(crate) fn send(&mut self, now: Time, port: &mut Port) -> Result<Turn, Errno> {
+        self.rate.update(now, self.books.sent.bytes);
+        for _ in 0..TURN / BATCH {
+            if !self.empty_line(now, port)? {
+                return Ok(Turn::Blocked);
+            }
+            if self.fill_line(now) < BATCH {
+                return Ok(if self.empty_line(now, port)? {
+                    Turn::Done
+                } else {
+                    Turn::Blocked
+                });
+            }
+        }
+        Ok(Turn::More)
+    }
+
+    /// Moves up to a batch of packets from the tree to the line; returns how many.
+    #[inline]
+    fn fill_line(&mut self, now: Time) -> usize {
+        for moved in 0..BATCH {
+            let chosen = self.tree.dequeue(now, &mut self.pool);
+            self.free_returned();
+            let Some(id) = chosen else {
+                return moved;
+            };
+            let packet = self.pool.release(id);
+            let number = packet.cookie as u32;
+            if packet.ecn == Ecn::Ce {
+                // It may have come with the mark; then this writes what is there.
+                set_ce(self.frames.get_mut(number), LinkType::Ethernet);
+            }
+            self.sojourn
+                .saturating_record(now.nanos_since(packet.enqueued_at));
+            self.line.push(number, now);
+        }
+        BATCH
+    }
+
+    /// Sends the frames that have come out of the line. False if the socket has no room for the next one.
+    #[inline]
+    fn empty_line(&mut self, now: Time, port: &mut Port) -> Result<bool, Errno> {
+        loop {
+            let frames = &self.frames;
+            let (sent, result) = port.send(self.line.due(now).map(|number| frames.get(number)));
+            for _ in 0..sent {
+                let length = self.leave_line();
+                self.books.sent.add(length);
+            }
+            match result {
+                Ok(()) if sent < BATCH => return Ok(true),
+                Ok(()) => {}
+                Err(Errno::EAGAIN | Errno::ENOBUFS) => {
+                    self.books.socket_full += 1;
+                    return Ok(false);
+                }
+                // About this frame, not about the interface: a longer MTU on the receiving side, a runt.
+                Err(Errno::EMSGSIZE | Errno::EINVAL) => {
+                    self.leave_line();
+                    self.books.refused += 1;
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// Frees the frame at the end of the line; returns its length.
+    #[inline]
+    fn leave_line(&mut self) -> u32 {
+        let number = self
+            .line
+            .pop()
+            .expect("a frame from the line was handed to the port");
+        let length = self.frames.get(number).len() as u32;
+        self.frames.free(number);
+        length
+    }
+
+    /// When [`Direction::send`] will have something to do, if nothing arrives before.
+    pub(crate) fn next_departure(&self) -> Option<Time> {
+        let watchdog = (self.tree.backlog().packets > 0)
+            .then(|| self.tree.watchdog())
+            .flatten();
+        match (watchdog, self.line.next_due()) {
+            (Some(tree), Some(line)) => Some(tree.min(line)),
+            (tree, line) => tree.or(line),
+        }
+    }
+
+    /// Frames between tree and socket.
+    pub(crate) fn in_line(&self) -> usize {
+        self.line.len()
+    }
+}

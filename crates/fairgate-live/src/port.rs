@@ -1,0 +1,139 @@
+//! One side of the bump: an interface by its packet sockets, or a TAP device.
+
+use std::os::fd::BorrowedFd;
+
+use nix::errno::Errno;
+
+use crate::config::End;
+use crate::error::LiveError;
+use crate::sys::interface::{Interface, Unusable};
+use crate::sys::layout::Layout;
+use crate::sys::ring::Received;
+use crate::sys::socket::{PacketSocket, RING_SLOTS};
+use crate::sys::tap::Tap;
+use crate::vlan::Tag;
+
+/// Bytes of an Ethernet header.
+const ETHERNET_HEADER: usize = 14;
+
+/// An end of the wire.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) interface: Interface,
+    device: Device,
+}
+
+#[derive(Debug)]
+enum Device {
+    // Boxed, so that a port that is a TAP device does not carry the room for a packet socket.
+    Packet(Box<PacketSocket>),
+    Tap(Tap),
+}
+
+/// The longest frame of an interface: MTU, header, and a VLAN tag that the kernel leaves inside.
+pub(crate) fn longest_frame(interface: &Interface) -> usize {
+    interface.mtu + ETHERNET_HEADER + Tag::BYTES
+}
+
+impl Port {
+    /// Finds the interface, or creates the TAP device. Nothing is received yet.
+    pub(crate) fn find(end: &End) -> Result<(Interface, Option<Tap>), LiveError> {
+        let (name, tap) = match end {
+            End::Interface(name) => (name, None),
+            End::Tap(name) => {
+                let create = LiveError::system(format!("creating the TAP device `{name}`"));
+                (name, Some(Tap::open(name).map_err(create)?))
+            }
+        };
+        let interface = Interface::lookup(name).map_err(LiveError::unusable(name))?;
+        Ok((interface, tap))
+    }
+
+    /// Starts to receive.
+    pub(crate) fn open(interface: Interface, tap: Option<Tap>) -> Result<Port, LiveError> {
+        let device = match tap {
+            Some(tap) => Device::Tap(tap),
+            None => {
+                let layout = Layout::new(longest_frame(&interface), RING_SLOTS).ok_or_else(|| {
+                    LiveError::MtuTooLarge {
+                        interface: interface.name.clone(),
+                        mtu: interface.mtu,
+                        most: Layout::LONGEST_FRAME - ETHERNET_HEADER - Tag::BYTES,
+                    }
+                })?;
+                let open = LiveError::system(format!("opening packet sockets on `{}`", interface.name));
+                Device::Packet(Box::new(PacketSocket::open(&interface, layout).map_err(open)?))
+            }
+        };
+        Ok(Port { interface, device })
+    }
+
+    /// The oldest frame not yet released.
+    #[inline]
+    pub(crate) fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
+        match &mut self.device {
+            Device::Packet(socket) => Ok(socket.front()),
+            Device::Tap(tap) => tap.front(),
+        }
+    }
+
+    /// Makes room for the next frame after [`Port::front`] showed one.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        match &mut self.device {
+            Device::Packet(socket) => socket.release(),
+            Device::Tap(tap) => tap.release(),
+        }
+    }
+
+    /// Sends some of `frames`. Returns how many left, and what was wrong with the one after those.
+    pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+        match &mut self.device {
+            Device::Packet(socket) => socket.send(frames),
+            Device::Tap(tap) => tap.send(frames),
+        }
+    }
+
+    /// Frames that the kernel could not hand over because we were too slow.
+    pub(crate) fn missed(&mut self) -> u64 {
+        match &mut self.device {
+            Device::Packet(socket) => socket.missed(),
+            // A TAP device's queue drops on the kernel's side, where `ip -s link` counts it.
+            Device::Tap(_) => 0,
+        }
+    }
+
+    /// An error that the kernel reported beside any call, and clears it.
+    pub(crate) fn take_error(&self) -> Option<Errno> {
+        match &self.device {
+            Device::Packet(socket) => socket.take_error(),
+            Device::Tap(_) => None,
+        }
+    }
+
+    /// What becomes readable when frames arrive.
+    pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
+        match &self.device {
+            Device::Packet(socket) => socket.receiver(),
+            Device::Tap(tap) => tap.device(),
+        }
+    }
+
+    /// Puts a system call's error on this port into words.
+    pub(crate) fn describe(&self, errno: Errno, ends: [&str; 2]) -> LiveError {
+        let interface = self.interface.name.clone();
+        match errno {
+            Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO | Errno::EBADFD => LiveError::Lost {
+                what: match Interface::lookup(&interface) {
+                    Ok(now) if now.index == self.interface.index => "went down and came back",
+                    Err(Unusable::Down) => "went down",
+                    _ => "disappeared",
+                },
+                interface,
+                left: ends[0].to_string(),
+                right: ends[1].to_string(),
+            },
+            errno => LiveError::system(format!("using `{interface}`"))(errno),
+        }
+    }
+}

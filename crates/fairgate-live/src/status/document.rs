@@ -1,0 +1,218 @@
+//! The status document, `fairgate.status/1`: JSON for machines, and what the tables for people are made from.
+//!
+//! Counts are since the start.
+
+use std::collections::BTreeMap;
+
+use fairgate::{Count, Discipline, DropReason, Statistics, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::direction::Direction;
+
+/// A running bridge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The run's name.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// Seconds since its start.
+    pub uptime_s: f64,
+    /// From left to right, from right to left.
+    pub directions: Vec<DirectionStatus>,
+}
+
+/// One direction of the bridge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DirectionStatus {
+    /// Where frames come from.
+    pub from: String,
+    /// Where they leave.
+    pub to: String,
+    /// Frames handed to the kernel, Ethernet header counted.
+    pub sent: CountStatus,
+    /// Bits per second sent over the last second.
+    pub rate_bps: f64,
+    /// Frames between the tree and the socket: in the delay line, or waiting for room.
+    pub in_line: u64,
+    /// Frames lost outside of the tree, by reason.
+    pub lost: Losses,
+    /// How often the socket had no room. Nothing is lost by it.
+    pub socket_full: u64,
+    /// Time from arrival to departure from the tree.
+    pub sojourn: Sojourn,
+    /// The tree of disciplines.
+    pub tree: NodeStatus,
+}
+
+/// Packets and bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountStatus {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes on the wire, Ethernet header counted.
+    pub bytes: u64,
+}
+
+/// Frames lost outside of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// The receive ring was full: this process was too slow.
+    pub ring_full: u64,
+    /// All frames were in use; give `[run] frames` more, or queues lower limits.
+    pub no_frame: u64,
+    /// The kernel handed over a part only.
+    pub truncated: u64,
+    /// Longer than the MTU allows.
+    pub too_long: u64,
+    /// An offload that can't be done in software.
+    pub unsupported_offload: u64,
+    /// The interface did not take it.
+    pub refused: u64,
+}
+
+/// How long packets were in the tree, in microseconds; percentiles to 1 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sojourn {
+    /// Packets measured.
+    pub packets: u64,
+    /// Mean.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: f64,
+    /// 95th percentile.
+    pub p95_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// Longest.
+    pub max_us: f64,
+}
+
+/// A discipline and its classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// The discipline's name.
+    pub discipline: String,
+    /// The class of its parent that it serves, none for the root.
+    pub class: Option<u16>,
+    /// Handed in.
+    pub enqueued: CountStatus,
+    /// Handed out.
+    pub dequeued: CountStatus,
+    /// Dropped.
+    pub dropped: CountStatus,
+    /// Flushed, or moved to a discipline that took its place.
+    pub flushed: CountStatus,
+    /// Queued now.
+    pub backlog: CountStatus,
+    /// Packets dropped, by reason; reasons that did not occur are left out.
+    pub drops: BTreeMap<String, u64>,
+    /// Packets marked with congestion experienced.
+    pub marked: u64,
+    /// How often nothing could be sent although something was queued.
+    pub overlimits: u64,
+    /// Inner state, under the field's usual names.
+    pub variables: BTreeMap<String, ValueStatus>,
+    /// The disciplines of its classes.
+    pub classes: Vec<NodeStatus>,
+}
+
+/// A number of a discipline's inner state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueStatus {
+    /// A count, a length, a state.
+    Integer(i64),
+    /// A time, ns.
+    Nanos(u64),
+    /// True or false.
+    Flag(bool),
+    /// Nothing there yet.
+    Unset,
+}
+
+impl DirectionStatus {
+    pub(crate) fn of(direction: &Direction, from: &str, to: &str, missed: u64) -> DirectionStatus {
+        let books = &direction.books;
+        let sojourn = &direction.sojourn;
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        DirectionStatus {
+            from: from.to_string(),
+            to: to.to_string(),
+            sent: books.sent.into(),
+            rate_bps: direction.rate.bits_per_second(),
+            in_line: direction.in_line() as u64,
+            lost: Losses {
+                ring_full: missed,
+                no_frame: books.no_frame,
+                truncated: books.truncated,
+                too_long: books.too_long,
+                unsupported_offload: books.unsupported_offload,
+                refused: books.refused,
+            },
+            socket_full: books.socket_full,
+            sojourn: Sojourn {
+                packets: sojourn.len(),
+                mean_us: sojourn.mean() / 1e3,
+                p50_us: micros(sojourn.value_at_quantile(0.5)),
+                p95_us: micros(sojourn.value_at_quantile(0.95)),
+                p99_us: micros(sojourn.value_at_quantile(0.99)),
+                max_us: micros(sojourn.max()),
+            },
+            tree: NodeStatus::of(&*direction.tree, None),
+        }
+    }
+}
+
+impl NodeStatus {
+    /// A discipline's books and state, with those of its classes.
+    pub fn of(discipline: &dyn Discipline, class: Option<u16>) -> NodeStatus {
+        let statistics: &Statistics = discipline.statistics();
+        let mut variables = BTreeMap::new();
+        discipline.visit_variables(&mut |name, value| {
+            variables.insert(name.to_string(), value.into());
+        });
+        let mut classes = Vec::new();
+        discipline
+            .visit_classes(&mut |class| classes.push(NodeStatus::of(class.discipline, Some(class.minor))));
+        let drops = DropReason::ALL
+            .iter()
+            .filter(|reason| statistics.dropped_for(**reason) > 0)
+            .map(|reason| (reason.name().to_string(), statistics.dropped_for(*reason)))
+            .collect();
+        NodeStatus {
+            discipline: discipline.name().to_string(),
+            class,
+            enqueued: statistics.enqueued.into(),
+            dequeued: statistics.dequeued.into(),
+            dropped: statistics.dropped.into(),
+            flushed: statistics.flushed.into(),
+            backlog: statistics.backlog().into(),
+            drops,
+            marked: statistics.marked,
+            overlimits: statistics.overlimits,
+            variables,
+            classes,
+        }
+    }
+}
+
+impl From<Count> for CountStatus {
+    fn from(count: Count) -> CountStatus {
+        CountStatus {
+            packets: count.packets,
+            bytes: count.bytes,
+        }
+    }
+}
+
+impl From<Value> for ValueStatus {
+    fn from(value: Value) -> ValueStatus {
+        match value {
+            Value::Integer(integer) => ValueStatus::Integer(integer),
+            Value::Nanos(nanos) => ValueStatus::Nanos(nanos),
+            Value::Flag(flag) => ValueStatus::Flag(flag),
+            Value::Unset => ValueStatus::Unset,
+        }
+    }
+}

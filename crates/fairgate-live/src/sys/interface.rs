@@ -1,0 +1,165 @@
+//! What an interface is and does: index, MTU, state, and the offloads that merge packets.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+/// An Ethernet interface that is up.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    /// Largest payload of a frame: the frame is up to 18 bytes longer.
+    pub(crate) mtu: usize,
+}
+
+/// Why an interface can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    Missing,
+    Down,
+    NotEthernet,
+    System(Errno),
+}
+
+impl Interface {
+    /// Longest name, without the final zero.
+    pub(crate) const LONGEST_NAME: usize = libc::IFNAMSIZ - 1;
+
+    /// Looks an interface up in the network namespace of this thread.
+    pub(crate) fn lookup(name: &str) -> Result<Interface, Unusable> {
+        let control = control_socket().map_err(Unusable::System)?;
+        let mut request = request(name).ok_or(Unusable::Missing)?;
+        let system = |errno| match errno {
+            Errno::ENODEV => Unusable::Missing,
+            errno => Unusable::System(errno),
+        };
+        ioctl(&control, libc::SIOCGIFINDEX, &mut request).map_err(system)?;
+        // SAFETY: SIOCGIFINDEX has filled `ifru_ifindex`.
+        let index = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
+        ioctl(&control, libc::SIOCGIFHWADDR, &mut request).map_err(system)?;
+        // SAFETY: SIOCGIFHWADDR has filled `ifru_hwaddr`.
+        if unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } != libc::ARPHRD_ETHER {
+            return Err(Unusable::NotEthernet);
+        }
+        if flags(&control, &mut request).map_err(system)? & libc::IFF_UP as i16 == 0 {
+            return Err(Unusable::Down);
+        }
+        ioctl(&control, libc::SIOCGIFMTU, &mut request).map_err(system)?;
+        // SAFETY: SIOCGIFMTU has filled `ifru_mtu`.
+        let mtu = unsafe { request.ifr_ifru.ifru_mtu } as usize;
+        Ok(Interface {
+            name: name.to_string(),
+            index,
+            mtu,
+        })
+    }
+
+    /// Sets an interface up.
+    pub(crate) fn set_up(name: &str) -> Result<(), Errno> {
+        let control = control_socket()?;
+        let mut request = request(name).ok_or(Errno::ENODEV)?;
+        let flags = flags(&control, &mut request)?;
+        request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as i16;
+        ioctl(&control, libc::SIOCSIFFLAGS, &mut request)
+    }
+}
+
+/// An offload that hands several received packets over as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merging {
+    /// Generic receive offload: exact, so that cutting restores the packets.
+    Gro,
+    /// Large receive offload: forgets where packets ended, so that nothing can be restored.
+    Lro,
+}
+
+/// `struct ethtool_value` of linux/ethtool.h.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_SFLAGS: u32 = 0x26;
+const ETHTOOL_GGRO: u32 = 0x2b;
+const ETHTOOL_SGRO: u32 = 0x2c;
+const ETH_FLAG_LRO: u32 = 1 << 15;
+
+impl Merging {
+    /// Whether the interface does it. A driver that knows no such question doesn't.
+    pub(crate) fn is_on(self, interface: &str) -> Result<bool, Errno> {
+        let answer = match self {
+            Merging::Gro => ethtool(interface, ETHTOOL_GGRO, 0)? != 0,
+            Merging::Lro => ethtool(interface, ETHTOOL_GFLAGS, 0)? & ETH_FLAG_LRO != 0,
+        };
+        Ok(answer)
+    }
+
+    /// Switches it.
+    pub(crate) fn set(self, interface: &str, on: bool) -> Result<(), Errno> {
+        match self {
+            Merging::Gro => ethtool(interface, ETHTOOL_SGRO, u32::from(on))?,
+            Merging::Lro => {
+                let others = ethtool(interface, ETHTOOL_GFLAGS, 0)? & !ETH_FLAG_LRO;
+                ethtool(
+                    interface,
+                    ETHTOOL_SFLAGS,
+                    others | if on { ETH_FLAG_LRO } else { 0 },
+                )?
+            }
+        };
+        Ok(())
+    }
+}
+
+fn ethtool(interface: &str, command: u32, data: u32) -> Result<u32, Errno> {
+    let control = control_socket()?;
+    let mut request = request(interface).ok_or(Errno::ENODEV)?;
+    let mut value = EthtoolValue { command, data };
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    match ioctl(&control, libc::SIOCETHTOOL, &mut request) {
+        Ok(()) => Ok(value.data),
+        Err(Errno::EOPNOTSUPP) => Ok(0),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Any socket will do to ask about interfaces.
+fn control_socket() -> Result<OwnedFd, Errno> {
+    socket(
+        AddressFamily::Inet,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )
+}
+
+/// A request about the interface called `name`; `None` if nothing can be called that.
+pub(crate) fn request(name: &str) -> Option<libc::ifreq> {
+    if name.is_empty() || name.len() > Interface::LONGEST_NAME || name.contains('\0') {
+        return None;
+    }
+    // SAFETY: `ifreq` is integers and a pointer, for which all-zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Some(request)
+}
+
+fn flags(control: &OwnedFd, request: &mut libc::ifreq) -> Result<i16, Errno> {
+    ioctl(control, libc::SIOCGIFFLAGS, request)?;
+    // SAFETY: SIOCGIFFLAGS has filled `ifru_flags`.
+    Ok(unsafe { request.ifr_ifru.ifru_flags })
+}
+
+/// One of the ioctls whose argument is an `ifreq`.
+pub(crate) fn ioctl(fd: &impl AsRawFd, number: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), Errno> {
+    // SAFETY: all numbers that this crate passes take a pointer to an `ifreq`, which is live and ours alone; a data
+    // pointer within points to a live value of the type that the number asks for.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), number, std::ptr::from_mut(request)) };
+    Errno::result(result).map(drop)
+}

@@ -1,0 +1,19 @@
+//! The only unsafe code of this crate: memory shared with the kernel, and system calls that no crate wraps.
+//!
+//! ```text
+//!   layout     where a slot lies in a ring: plain arithmetic
+//!   ring       reads slots of mapped memory         unsafe: pointers into the mapping
+//!   socket     AF_PACKET sockets, receive and send  unsafe: setsockopt, mmap, sendmmsg
+//!   interface  ioctls on interfaces                 unsafe: ioctl
+//!   tap        creates TAP devices                  unsafe: ioctl
+//! ```
+//!
+//! Everything these modules export is safe to call.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod interface;
+pub(crate) mod layout;
+pub(crate) mod ring;
+pub(crate) mod socket;
+pub(crate) mod tap;

@@ -1,0 +1,100 @@
+//! TAP devices: an Ethernet interface whose other end is this process.
+//!
+//! The kernel completes checksums and cuts super-packets before it hands frames over, as long as nobody asks for
+//! offloads by `TUNSETOFFLOAD`. One frame a system call, each way.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::errno::Errno;
+
+use crate::offload::VnetHeader;
+use crate::sys::interface::{Interface, ioctl, request};
+use crate::sys::ring::Received;
+
+/// Longest frame that a device's MTU of 65535 could let through.
+const LONGEST: usize = 64 * 1024 + 64;
+
+/// An open device. One that did not exist before vanishes on drop.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    device: File,
+    buffer: Vec<u8>,
+    /// Length of the frame in the buffer, until it is released.
+    filled: Option<usize>,
+}
+
+impl Tap {
+    /// Creates the device `name`, or takes over a persistent one, and sets it up.
+    pub(crate) fn open(name: &str) -> Result<Tap, Errno> {
+        let device = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/net/tun")
+            .map_err(errno)?;
+        let mut request = request(name).ok_or(Errno::EINVAL)?;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as i16;
+        ioctl(&device, libc::TUNSETIFF, &mut request)?;
+        Interface::set_up(name)?;
+        Ok(Tap {
+            device,
+            buffer: vec![0; LONGEST],
+            filled: None,
+        })
+    }
+
+    /// The oldest frame not yet released.
+    pub(crate) fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
+        let length = match self.filled {
+            Some(length) => length,
+            None => match self.device.read(&mut self.buffer) {
+                Ok(length) => *self.filled.insert(length),
+                Err(error) => {
+                    return match errno(error) {
+                        Errno::EAGAIN | Errno::EINTR => Ok(None),
+                        errno => Err(errno),
+                    };
+                }
+            },
+        };
+        Ok(Some(Received {
+            bytes: &self.buffer[..length],
+            length,
+            copied: false,
+            tag: None,
+            offload: VnetHeader::default(),
+        }))
+    }
+
+    /// Makes room for the next frame.
+    pub(crate) fn release(&mut self) {
+        self.filled = None;
+    }
+
+    /// Sends frames until one can't be. Returns how many were sent, and what was wrong with the next one.
+    pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
+        let mut sent = 0;
+        for frame in frames {
+            loop {
+                match self.device.write(frame).map_err(errno) {
+                    Ok(_) => break sent += 1,
+                    Err(Errno::EINTR) => {}
+                    Err(errno) => return (sent, Err(errno)),
+                }
+            }
+        }
+        (sent, Ok(()))
+    }
+
+    /// Readable when frames have arrived, writable when there is room.
+    pub(crate) fn device(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
+}

@@ -1,0 +1,53 @@
+//! The VLAN tag, which the kernel takes out of received frames and tells beside them.
+
+/// An IEEE 802.1Q tag: four bytes between the addresses and the EtherType.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag {
+    /// The tag's protocol, 0x8100 or 0x88a8.
+    pub(crate) tpid: u16,
+    /// Priority, drop eligibility and the 12-bit VLAN identifier.
+    pub(crate) tci: u16,
+}
+
+impl Tag {
+    /// The EtherType of a customer tag.
+    pub(crate) const CUSTOMER: u16 = 0x8100;
+    /// The EtherType of a service tag (802.1ad).
+    pub(crate) const SERVICE: u16 = 0x88a8;
+    /// Bytes of a tag in a frame.
+    pub(crate) const BYTES: usize = 4;
+    /// Bytes in front of the outermost tag: two MAC addresses.
+    pub(crate) const POSITION: usize = 12;
+
+    /// Puts the tag back: `space` holds [`Tag::BYTES`] free bytes and then a frame of at least 12 bytes; afterwards
+    /// the frame, longer by the tag, begins at the front of `space`.
+    pub(crate) fn insert(self, space: &mut [u8]) {
+        space.copy_within(Tag::BYTES..Tag::BYTES + Tag::POSITION, 0);
+        space[Tag::POSITION..Tag::POSITION + 2].copy_from_slice(&self.tpid.to_be_bytes());
+        space[Tag::POSITION + 2..Tag::POSITION + Tag::BYTES].copy_from_slice(&self.tci.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tag_goes_behind_the_addresses() {
+        let mut space = [0; 4 + 16];
+        for (index, byte) in space[4..].iter_mut().enumerate() {
+            *byte = index as u8;
+        }
+        let tag = Tag {
+            tpid: Tag::SERVICE,
+            tci: 0xe123,
+        };
+        tag.insert(&mut space);
+        assert_eq!(
+            space,
+            [
+                0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x88, 0xa8, 0xe1, 0x23, 12, 13, 14, 15
+            ]
+        );
+    }
+}
