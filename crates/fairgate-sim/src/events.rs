@@ -18,8 +18,14 @@ pub(crate) enum Event {
     Arrival(u32),
     /// This interface may have something to transmit.
     Wake(u32),
-    /// The source of this flow has something to do.
+    /// The source of this flow has something to send or to write.
     Source(u32),
+    /// The source of this flow falls silent.
+    Stop(u32),
+    /// A timer of this TCP connection's sender is due.
+    SenderTimer(u32),
+    /// A timer of this TCP connection's receiver is due.
+    ReceiverTimer(u32),
     /// An interval of the time series ends.
     Interval,
     /// The window of measurement opens.
@@ -179,6 +185,38 @@ impl<E: Copy> Events<E> {
     }
 }
 
+/// A timer that is moved more often than it fires. Moved to a later time, it leaves its event where it is: when that
+/// comes, its owner finds that it isn't time yet and sets it anew. Moved to an earlier time, it gets a new event, and
+/// the old one is obsolete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alarm {
+    /// When the event is due that counts; [`Time::MAX`] for none.
+    at: Time,
+}
+
+impl Alarm {
+    pub(crate) const UNSET: Alarm = Alarm { at: Time::MAX };
+
+    /// Makes sure that `event` comes at `at` or earlier.
+    #[inline]
+    pub(crate) fn set<E: Copy>(&mut self, at: Time, event: E, events: &mut Events<E>) {
+        if at < self.at {
+            self.at = at;
+            events.schedule(at, event);
+        }
+    }
+
+    /// An event has come: whether it is the one that counts. If so, the alarm is unset.
+    #[inline]
+    pub(crate) fn rings(&mut self, now: Time) -> bool {
+        let rings = self.at == now;
+        if rings {
+            self.at = Time::MAX;
+        }
+        rings
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +241,20 @@ mod tests {
         events.schedule(Time::from_nanos(5), ());
         events.next();
         events.schedule(Time::from_nanos(4), ());
+    }
+
+    #[test]
+    fn an_alarm_rings_at_the_earliest_time_it_was_set_to() {
+        let mut events = Events::new();
+        let mut alarm = Alarm::UNSET;
+        for at in [5, 7, 3] {
+            alarm.set(Time::from_nanos(at), at, &mut events);
+        }
+        let mut rung = Vec::new();
+        while let Some(at) = events.next() {
+            rung.push((at, alarm.rings(events.now())));
+        }
+        assert_eq!(rung, [(3, true), (5, false)]);
     }
 
     proptest! {

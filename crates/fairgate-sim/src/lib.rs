@@ -29,5 +29,7 @@ mod traffic;
 pub use network::TooManyPackets;
 pub use random::Distribution;
 pub use results::Results;
-pub use scenario::{Culprit, Flow, Link, NodeId, Pattern, Queue, Scenario, ScenarioError, Traffic, Udp};
+pub use scenario::{
+    Application, Culprit, Flow, Link, NodeId, Pattern, Queue, Scenario, ScenarioError, Tcp, Traffic, Udp,
+};
 pub use simulation::{Error, Simulation};

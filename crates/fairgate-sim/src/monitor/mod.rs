@@ -6,6 +6,6 @@ mod flow;
 mod interface;
 mod recorder;
 
-pub(crate) use flow::{FlowMonitor, FlowWindow, Lost};
+pub(crate) use flow::{FlowMonitor, FlowWindow, Lost, Tally};
 pub(crate) use interface::{InterfaceMonitor, InterfaceWindow};
 pub(crate) use recorder::Recorder;

@@ -2,7 +2,7 @@
 
 use fairgate::{Discipline, PacketQueue, Rate, Time};
 
-use crate::events::{Event, Events};
+use crate::events::Alarm;
 use crate::monitor::InterfaceMonitor;
 use crate::network::ExactClock;
 
@@ -13,8 +13,8 @@ pub(crate) struct Interface {
     pub(crate) in_flight: PacketQueue,
     /// When the last bit of what is being transmitted has left.
     pub(crate) busy_until: Time,
-    /// When the next event to serve the queue is due; [`Time::MAX`] for none. Events at other times are obsolete.
-    pub(crate) wake_at: Time,
+    /// Has the queue served.
+    pub(crate) alarm: Alarm,
     /// `None` for a line that takes no time.
     line: Option<ExactClock>,
     /// Propagation delay, ns.
@@ -37,7 +37,7 @@ impl Interface {
             discipline,
             in_flight: PacketQueue::new(),
             busy_until: Time::ZERO,
-            wake_at: Time::MAX,
+            alarm: Alarm::UNSET,
             line: rate.map(ExactClock::new),
             delay,
             overhead,
@@ -57,14 +57,5 @@ impl Interface {
             line.restart();
         }
         self.busy_until = now + line.advance(length);
-    }
-
-    /// Has the queue served at `at`, if that isn't to happen earlier anyway.
-    #[inline]
-    pub(crate) fn wake(&mut self, index: u32, at: Time, events: &mut Events<Event>) {
-        if at < self.wake_at {
-            self.wake_at = at;
-            events.schedule(at, Event::Wake(index));
-        }
     }
 }

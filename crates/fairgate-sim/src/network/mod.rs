@@ -158,23 +158,26 @@ impl Network {
         if interface.busy_until <= now {
             self.serve(next, events);
         } else {
-            interface.wake(next, interface.busy_until, events);
+            interface
+                .alarm
+                .set(interface.busy_until, Event::Wake(next), events);
         }
         true
     }
 
-    /// An event meant for [`serve`](Network::serve) has come. It is obsolete if an earlier one was set since.
+    /// An event meant for [`serve`](Network::serve) has come.
     #[inline]
     pub(crate) fn wake(&mut self, index: u32, events: &mut Events<Event>) {
         let interface = &mut self.interfaces[index as usize];
-        if interface.wake_at != events.now() {
+        if !interface.alarm.rings(events.now()) {
             return;
         }
-        interface.wake_at = Time::MAX;
         if interface.busy_until <= events.now() {
             self.serve(index, events);
         } else {
-            interface.wake(index, interface.busy_until, events);
+            interface
+                .alarm
+                .set(interface.busy_until, Event::Wake(index), events);
         }
     }
 
@@ -192,7 +195,7 @@ impl Network {
                     let at = interface.discipline.watchdog().expect(
                         "a discipline that holds packets back says until when (`Discipline::watchdog`)",
                     );
-                    interface.wake(index, at.max(now + 1), events);
+                    interface.alarm.set(at.max(now + 1), Event::Wake(index), events);
                 }
                 return;
             };
@@ -209,7 +212,9 @@ impl Network {
             interface.in_flight.push_back(id, &mut self.pool);
             if interface.busy_until > now {
                 if interface.discipline.backlog().packets > 0 {
-                    interface.wake(index, interface.busy_until, events);
+                    interface
+                        .alarm
+                        .set(interface.busy_until, Event::Wake(index), events);
                 }
                 return;
             }

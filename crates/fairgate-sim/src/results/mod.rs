@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use fairgate::{Count, DropReason};
+use fairgate::DropReason;
 use serde::{Deserialize, Serialize};
 
-use crate::monitor::Recorder;
+use crate::monitor::{Recorder, Tally};
 
 /// The results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,8 +73,35 @@ pub struct FlowResults {
     pub throughput_series_bps: Vec<u64>,
     /// The data's packets over the whole run.
     pub whole_run: Totals,
-    /// What goes back: TCP's acknowledgements.
-    pub acknowledgements: Option<Totals>,
+    /// Of TCP.
+    pub connection: Option<ConnectionResults>,
+}
+
+/// What TCP alone has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionResults {
+    /// `reno` or `cubic`.
+    pub congestion_control: String,
+    /// When the handshake was complete; `None` if it never was.
+    pub established_ns: Option<u64>,
+    /// Data segments sent, retransmissions included.
+    pub data_segments: u64,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Fast recoveries.
+    pub recoveries: u64,
+    /// Reductions of the window for ECN marks.
+    pub ecn_reductions: u64,
+    /// Durations of transfers that ended, from the write to the arrival of the last byte, over the whole run.
+    pub transfers: Durations,
+    /// Congestion window at the end of each interval of the whole run, segments.
+    pub window_series_segments: Vec<u32>,
+    /// Smoothed round-trip time at the end of each interval of the whole run; 0 before the first measurement.
+    pub rtt_series_ns: Vec<u64>,
+    /// The acknowledgements' packets over the whole run.
+    pub acknowledgements: Totals,
 }
 
 /// Conservation: `sent = received + lost + in_flight`.
@@ -218,12 +245,12 @@ pub(crate) fn by_reason(counts: &[u64; DropReason::COUNT]) -> BTreeMap<String, u
 }
 
 impl Totals {
-    pub(crate) fn of(sent: Count, received: Count, lost: Count) -> Totals {
+    pub(crate) fn of(tally: &Tally) -> Totals {
         Totals {
-            sent: sent.packets,
-            received: received.packets,
-            lost: lost.packets,
-            in_flight: sent.packets - received.packets - lost.packets,
+            sent: tally.sent.packets,
+            received: tally.received.packets,
+            lost: tally.lost.count.packets,
+            in_flight: tally.sent.packets - tally.received.packets - tally.lost.count.packets,
         }
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use fairgate::{ClassId, Rate};
 
 use crate::random::Distribution;
-use crate::scenario::{NodeId, Scenario};
+use crate::scenario::{Application, NodeId, Scenario};
+use crate::tcp;
 
 /// Longest IP packet, bytes.
 const LONGEST_PACKET: u64 = 65_535;
@@ -52,6 +53,8 @@ pub struct Flow {
 pub enum Traffic {
     /// Datagrams at times that the network does not influence.
     Udp(Udp),
+    /// A reliable stream under congestion control.
+    Tcp(Box<Tcp>),
 }
 
 /// Datagrams.
@@ -88,6 +91,15 @@ pub enum Pattern {
     },
 }
 
+/// A TCP connection and the program that writes to it.
+#[derive(Clone, Debug)]
+pub struct Tcp {
+    /// Parameters of both ends.
+    pub config: tcp::Config,
+    /// The program.
+    pub application: Application,
+}
+
 impl Udp {
     /// Datagrams of `size` bytes of payload at a constant rate of payload.
     pub fn constant(rate: Rate, size: u32) -> Udp {
@@ -106,11 +118,22 @@ impl Udp {
     }
 }
 
+impl Tcp {
+    /// A connection that is never short of data.
+    pub fn bulk(config: tcp::Config) -> Tcp {
+        Tcp {
+            config,
+            application: Application::Bulk,
+        }
+    }
+}
+
 impl Traffic {
     /// `udp` or `tcp`.
     pub fn transport(&self) -> &'static str {
         match self {
             Traffic::Udp(_) => "udp",
+            Traffic::Tcp(_) => "tcp",
         }
     }
 
@@ -118,12 +141,14 @@ impl Traffic {
     pub(crate) fn protocol(&self) -> u8 {
         match self {
             Traffic::Udp(_) => 17,
+            Traffic::Tcp(_) => 6,
         }
     }
 
     pub(crate) fn default_port(&self) -> u16 {
         match self {
             Traffic::Udp(_) => 4000,
+            Traffic::Tcp(_) => 5001,
         }
     }
 }
@@ -131,6 +156,12 @@ impl Traffic {
 impl From<Udp> for Traffic {
     fn from(udp: Udp) -> Traffic {
         Traffic::Udp(udp)
+    }
+}
+
+impl From<Tcp> for Traffic {
+    fn from(tcp: Tcp) -> Traffic {
+        Traffic::Tcp(Box::new(tcp))
     }
 }
 
@@ -200,6 +231,7 @@ impl Flow {
         }
         match &self.traffic {
             Traffic::Udp(udp) => udp.check(),
+            Traffic::Tcp(tcp) => tcp.application.check(),
         }
         .map_err(|what| format!("flow `{}`: {what}", self.name))
     }

@@ -1,5 +1,6 @@
 //! What is to be simulated: nodes, links between them, flows through them. Built in code, or read from a file.
 
+mod application;
 mod error;
 mod flow;
 mod link;
@@ -9,9 +10,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::time::Duration;
 
+pub use application::Application;
 pub use error::{Culprit, ScenarioError};
 pub(crate) use flow::UDP_HEADERS;
-pub use flow::{Flow, Pattern, Traffic, Udp};
+pub use flow::{Flow, Pattern, Tcp, Traffic, Udp};
 pub use link::{ETHERNET_HEADER, Link, Queue};
 pub(crate) use route::{Hop, Router};
 

@@ -1,0 +1,307 @@
+//! Runs a scenario: builds the network, then takes one event after the other until the end.
+
+mod build;
+mod collect;
+
+use fairgate::{Ecn, PacketId, Time};
+use thiserror::Error;
+
+use crate::events::{Event, Events, Ticket};
+use crate::monitor::{FlowMonitor, FlowWindow, InterfaceWindow};
+use crate::network::{Network, Template, TooManyPackets};
+use crate::results::Results;
+use crate::scenario::{Scenario, ScenarioError, UDP_HEADERS};
+use crate::tcp::{Segment, SenderCounters};
+use crate::traffic::{Connection, End, Source};
+use build::time;
+
+/// Why there are no results.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Error {
+    /// The scenario makes no sense.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// Memory would not hold the packets.
+    #[error(transparent)]
+    TooManyPackets(#[from] TooManyPackets),
+}
+
+/// A scenario ready to run.
+pub struct Simulation {
+    scenario: Scenario,
+    events: Events<Event>,
+    network: Network,
+    flows: Vec<RunningFlow>,
+    /// By slot of the pool: what the packets of TCP carry.
+    segments: Vec<Segment>,
+    /// By [`Origin::index`](crate::network::Origin::index).
+    monitors: Vec<FlowMonitor>,
+    schedule: Schedule,
+    events_taken: u64,
+    measured: Measured,
+}
+
+/// One flow while it runs.
+struct RunningFlow {
+    name: String,
+    /// Index in the scenario's flows.
+    group: usize,
+    data: Template,
+    acknowledgements: Template,
+    start: Time,
+    stop: Time,
+    source: Source,
+}
+
+/// The events that are not about packets. Their tickets come first, so that intervals and the window are half open: what
+/// happens at their end is no longer in them.
+struct Schedule {
+    interval: u64,
+    interval_ticket: Ticket,
+    duration: Time,
+}
+
+/// What the window of measurement has seen.
+#[derive(Default)]
+struct Measured {
+    /// By [`Origin::index`](crate::network::Origin::index).
+    flows: Vec<FlowWindow>,
+    interfaces: Vec<InterfaceWindow>,
+    /// By flow, those of TCP: the senders' counters when the window opened, and when it closed.
+    opening: Vec<Option<SenderCounters>>,
+    closing: Vec<Option<SenderCounters>>,
+}
+
+impl Simulation {
+    /// Checks a scenario and builds its network.
+    pub fn new(scenario: &Scenario) -> Result<Simulation, ScenarioError> {
+        scenario.check()?;
+        let mut events = Events::new();
+        let schedule = Schedule {
+            interval: time(scenario.interval).nanos(),
+            interval_ticket: events.ticket(),
+            duration: time(scenario.duration),
+        };
+        events.schedule_with(schedule.interval_ticket, time(scenario.interval), Event::Interval);
+        events.schedule(time(scenario.measure.start), Event::Opening);
+        events.schedule(time(scenario.measure.end), Event::Closing);
+        events.schedule(schedule.duration, Event::End);
+
+        let intervals = (schedule.duration.nanos() / schedule.interval) as usize;
+        let count: usize = scenario.flows.iter().map(|flow| flow.count as usize).sum();
+        let mut network = Network::new(build::interfaces(scenario, intervals)?, 2 * count);
+        let flows = build::flows(scenario, &mut network)?;
+        for (index, flow) in flows.iter().enumerate() {
+            events.schedule(flow.start, Event::Source(index as u32));
+            if flow.stop < Time::MAX {
+                events.schedule(flow.stop, Event::Stop(index as u32));
+            }
+        }
+        Ok(Simulation {
+            scenario: scenario.clone(),
+            events,
+            network,
+            segments: Vec::new(),
+            monitors: vec![FlowMonitor::new(intervals); 2 * flows.len()],
+            flows,
+            schedule,
+            events_taken: 0,
+            measured: Measured::default(),
+        })
+    }
+
+    /// Runs to the end.
+    pub fn run(self) -> Result<Results, Error> {
+        self.run_with(|_| ())
+    }
+
+    /// Runs to the end and tells the simulated time after each interval of the time series.
+    pub fn run_with(mut self, mut progress: impl FnMut(Time)) -> Result<Results, Error> {
+        loop {
+            let event = self
+                .events
+                .next()
+                .expect("the end is scheduled from the beginning on");
+            self.events_taken += 1;
+            match event {
+                Event::Arrival(interface) => {
+                    let id = self.network.arrive(interface, &mut self.events);
+                    if !self.network.forward(id, &mut self.events) {
+                        self.receive(id)?;
+                    }
+                }
+                Event::Wake(interface) => self.network.wake(interface, &mut self.events),
+                Event::Source(flow) => self.source_turn(flow)?,
+                Event::SenderTimer(flow) => self.timer(flow, End::Sender)?,
+                Event::ReceiverTimer(flow) => self.timer(flow, End::Receiver)?,
+                Event::Stop(flow) => {
+                    if let Source::Connection(connection) = &mut self.flows[flow as usize].source {
+                        connection.stop();
+                    }
+                }
+                Event::Interval => {
+                    self.interval_ends();
+                    progress(self.events.now());
+                }
+                Event::Opening => self.window_opens(),
+                Event::Closing => self.window_closes(),
+                Event::End => return Ok(self.results()),
+            }
+        }
+    }
+
+    /// A flow's source sends or writes what is due.
+    #[inline]
+    fn source_turn(&mut self, index: u32) -> Result<(), TooManyPackets> {
+        let now = self.events.now();
+        let flow = &mut self.flows[index as usize];
+        if now >= flow.stop {
+            return Ok(());
+        }
+        match &mut flow.source {
+            Source::Datagrams(datagrams) => {
+                let (payload, next) = datagrams.next(now);
+                let length = payload + UDP_HEADERS;
+                let id = self.network.create(&flow.data, length, now)?;
+                self.monitors[flow.data.origin.index()].sent(length);
+                if next < self.schedule.duration {
+                    self.events.schedule(next, Event::Source(index));
+                }
+                self.network.forward(id, &mut self.events);
+                Ok(())
+            }
+            Source::Connection(connection) => {
+                if let Some(next) = connection.turn(now) {
+                    self.events.schedule(next, Event::Source(index));
+                }
+                self.transmit(index, End::Sender)
+            }
+        }
+    }
+
+    /// A timer of a TCP connection is due.
+    fn timer(&mut self, index: u32, end: End) -> Result<(), TooManyPackets> {
+        let now = self.events.now();
+        connection(&mut self.flows[index as usize].source).on_alarm(end, now);
+        self.transmit(index, end)
+    }
+
+    /// Sends all that an end of a TCP connection has to send, and sets its timer.
+    fn transmit(&mut self, index: u32, end: End) -> Result<(), TooManyPackets> {
+        let now = self.events.now();
+        let flow = &mut self.flows[index as usize];
+        let template = match end {
+            End::Sender => &flow.data,
+            End::Receiver => &flow.acknowledgements,
+        };
+        let connection = connection(&mut flow.source);
+        while let Some(segment) = connection.poll_transmit(end, now) {
+            let length = segment.ip_length();
+            let id = self.network.create(template, length, now)?;
+            self.network.pool[id].ecn = segment.ecn;
+            if self.segments.len() <= id.index() {
+                let slots = self.network.pool.capacity() as usize;
+                self.segments.resize(slots, Segment::default());
+            }
+            self.segments[id.index()] = segment;
+            self.monitors[template.origin.index()].sent(length);
+            self.network.forward(id, &mut self.events);
+        }
+        connection.set_alarm(end, index, &mut self.events);
+        Ok(())
+    }
+
+    /// A packet has reached the end of its route.
+    #[inline]
+    fn receive(&mut self, id: PacketId) -> Result<(), TooManyPackets> {
+        let now = self.events.now();
+        let journey = *self.network.journey(id);
+        let packet = self.network.pool.release(id);
+        let monitor = &mut self.monitors[journey.origin.index()];
+        monitor.received(journey.length, now - journey.sent_at, packet.ecn == Ecn::Ce);
+        let flow = journey.origin.flow;
+        let connection = match &mut self.flows[flow as usize].source {
+            Source::Datagrams(_) => {
+                monitor.delivered(u64::from(journey.length - UDP_HEADERS));
+                return Ok(());
+            }
+            Source::Connection(connection) => connection,
+        };
+        let segment = Segment {
+            ecn: packet.ecn,
+            ..self.segments[id.index()]
+        };
+        if journey.origin.back {
+            connection.on_segment(End::Sender, &segment, now);
+            return self.transmit(flow, End::Sender);
+        }
+        connection.on_segment(End::Receiver, &segment, now);
+        let (payload, turn) = connection.take_delivered(now);
+        monitor.delivered(payload);
+        if let Some(at) = turn {
+            self.events.schedule(at, Event::Source(flow));
+        }
+        self.transmit(flow, End::Receiver)
+    }
+
+    fn interval_ends(&mut self) {
+        for monitor in &mut self.monitors {
+            monitor.interval_ends();
+        }
+        for interface in &mut self.network.interfaces {
+            interface.monitor.interval_ends(interface.discipline.backlog());
+        }
+        for flow in &mut self.flows {
+            if let Source::Connection(connection) = &mut flow.source {
+                connection.interval_ends();
+            }
+        }
+        let next = self.events.now() + self.schedule.interval;
+        self.events
+            .schedule_with(self.schedule.interval_ticket, next, Event::Interval);
+    }
+
+    fn window_opens(&mut self) {
+        for (monitor, lost) in self.monitors.iter_mut().zip(&self.network.lost) {
+            monitor.window_opens(*lost);
+        }
+        for interface in &mut self.network.interfaces {
+            interface.monitor.window_opens(interface.discipline.statistics());
+        }
+        self.measured.opening = self.sender_counters();
+    }
+
+    fn window_closes(&mut self) {
+        self.measured.flows = self
+            .monitors
+            .iter_mut()
+            .zip(&self.network.lost)
+            .map(|(monitor, lost)| monitor.window_closes(*lost))
+            .collect();
+        self.measured.interfaces = self
+            .network
+            .interfaces
+            .iter_mut()
+            .map(|interface| interface.monitor.window_closes(interface.discipline.statistics()))
+            .collect();
+        self.measured.closing = self.sender_counters();
+    }
+
+    fn sender_counters(&self) -> Vec<Option<SenderCounters>> {
+        self.flows
+            .iter()
+            .map(|flow| match &flow.source {
+                Source::Datagrams(_) => None,
+                Source::Connection(connection) => Some(connection.sender.counters()),
+            })
+            .collect()
+    }
+}
+
+/// The connection of a flow that is known to be one of TCP.
+fn connection(source: &mut Source) -> &mut Connection {
+    match source {
+        Source::Connection(connection) => connection,
+        Source::Datagrams(_) => unreachable!("only TCP connections have timers and segments"),
+    }
+}
