@@ -65,8 +65,9 @@ pub trait Algorithm: Send + 'static {
     /// Chooses the next packet. A work-conserving discipline returns `None` only if it is empty.
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
-    /// The packet that the next `dequeue`, now or later, is sure to return, whatever is enqueued before it. For a
-    /// discipline that knows without choosing: a peek then leaves the packet where it is, where limits count it.
+    /// The packet that the next `dequeue`, now or later, is sure to return, whatever is enqueued before it and
+    /// whatever becomes of the classes. For a discipline that knows without choosing: a peek then leaves the packet
+    /// where it is, where limits count it. (Before a change of parameters such a packet is taken out.)
     fn first(&self) -> Option<PacketId> {
         None
     }
@@ -174,8 +175,18 @@ pub trait Discipline: Send {
 pub struct Node<A> {
     algorithm: A,
     statistics: Statistics,
-    /// Chosen by a peek, still in the backlog.
-    peeked: Option<PacketId>,
+    peeked: Peeked,
+}
+
+/// What the last peek promised. The packet is still in the backlog.
+#[derive(Clone, Copy, Debug, Default)]
+enum Peeked {
+    #[default]
+    Nothing,
+    /// The algorithm's [`first`](Algorithm::first), still there.
+    InPlace(PacketId),
+    /// Chosen by a dequeue of the algorithm's.
+    TakenOut(PacketId),
 }
 
 /// The pool's running totals before a call, to see afterwards what the call gave back or marked.
@@ -200,13 +211,22 @@ impl<A: Algorithm> Node<A> {
         Node {
             algorithm,
             statistics: Statistics::default(),
-            peeked: None,
+            peeked: Peeked::Nothing,
         }
     }
 
     /// The algorithm.
     pub fn algorithm(&self) -> &A {
         &self.algorithm
+    }
+
+    /// Has the algorithm choose, and keeps what it chose for the next dequeue.
+    fn take_out(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let before = Before::call(pool);
+        let chosen = self.algorithm.dequeue(now, pool);
+        self.settle(&before, pool);
+        self.peeked = chosen.map_or(Peeked::Nothing, Peeked::TakenOut);
+        chosen
     }
 
     fn class(&mut self, minor: u16) -> Result<&mut Box<dyn Discipline>, ConfigError> {
@@ -264,9 +284,9 @@ impl<A: Algorithm> Discipline for Node<A> {
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let before = Before::call(pool);
-        let chosen = match self.peeked.take() {
-            Some(peeked) => Some(peeked),
-            None => self.algorithm.dequeue(now, pool),
+        let chosen = match std::mem::take(&mut self.peeked) {
+            Peeked::TakenOut(peeked) => Some(peeked),
+            Peeked::InPlace(_) | Peeked::Nothing => self.algorithm.dequeue(now, pool),
         };
         self.settle(&before, pool);
         match chosen {
@@ -278,15 +298,15 @@ impl<A: Algorithm> Discipline for Node<A> {
 
     #[inline]
     fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        if self.peeked.is_none() {
-            if let Some(first) = self.algorithm.first() {
-                return Some(first);
-            }
-            let before = Before::call(pool);
-            self.peeked = self.algorithm.dequeue(now, pool);
-            self.settle(&before, pool);
+        match self.peeked {
+            Peeked::InPlace(shown) | Peeked::TakenOut(shown) => return Some(shown),
+            Peeked::Nothing => {}
         }
-        self.peeked
+        if let Some(first) = self.algorithm.first() {
+            self.peeked = Peeked::InPlace(first);
+            return Some(first);
+        }
+        self.take_out(now, pool)
     }
 
     fn flush(&mut self, pool: &mut Pool) {
@@ -299,7 +319,7 @@ impl<A: Algorithm> Discipline for Node<A> {
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         let mut own = PacketQueue::new();
-        if let Some(peeked) = self.peeked.take() {
+        if let Peeked::TakenOut(peeked) = std::mem::take(&mut self.peeked) {
             own.push_back(peeked, pool);
         }
         self.algorithm.drain(pool, &mut own);
@@ -317,6 +337,9 @@ impl<A: Algorithm> Discipline for Node<A> {
             .downcast_ref::<A::Config>()
             .ok_or(ConfigError::WrongDiscipline { discipline: A::NAME })?
             .clone();
+        if let Peeked::InPlace(_) = self.peeked {
+            self.take_out(now, pool);
+        }
         let before = Before::call(pool);
         let result = self.algorithm.reconfigure(config, now, pool);
         self.settle(&before, pool);

@@ -229,6 +229,34 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_parameters_keeps_the_promise_of_a_peek() {
+        let lower = Config {
+            limit_packets: None,
+            limit_bytes: Some(50),
+            drop_from: DropFrom::Tail,
+        };
+        let from_head = Config {
+            limit_packets: Some(1),
+            limit_bytes: None,
+            drop_from: DropFrom::Head,
+        };
+        for change in [lower, from_head] {
+            let mut pool = Pool::with_capacity(8);
+            let mut fifo = Fifo::node(Config::default()).unwrap();
+            let (first, _) = offer(&mut fifo, &mut pool, 100);
+            let _ = offer(&mut fifo, &mut pool, 100);
+            assert_eq!(fifo.peek(Time::ZERO, &mut pool), Some(first));
+            fifo.reconfigure(&change, Time::ZERO, &mut pool).unwrap();
+            let _ = offer(&mut fifo, &mut pool, 100);
+            assert_eq!(
+                fifo.dequeue(Time::ZERO, &mut pool),
+                Some(first),
+                "after {change:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_lowered_limit_gives_back_the_newest() {
         let mut pool = Pool::with_capacity(8);
         let mut fifo = Fifo::node(Config::default()).unwrap();
