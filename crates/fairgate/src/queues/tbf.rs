@@ -11,7 +11,8 @@
 //! inner discipline withholds its packets itself, it passes that discipline's watchdog on. The inner one is *peeked*, so
 //! that the packet waiting for tokens stays the first even if a better one arrives.
 //!
-//! A packet longer than a bucket could never leave and is dropped on arrival ([`DropReason::LargerThanBurst`]).
+//! A packet longer than a bucket could never leave and is dropped on arrival, or, if a bucket was made smaller since,
+//! when its turn comes ([`DropReason::LargerThanBurst`]).
 //!
 //! Deviation: Linux fills both buckets when parameters change; here tokens are carried over, in bytes, up to the new
 //! depth, so that repeated changes can't pass more than the rate.
@@ -185,6 +186,16 @@ impl Tbf {
         self.paid_at = now;
         Ok(())
     }
+
+    /// Drops the packet that the inner discipline shows: it came in before a bucket was made smaller than it.
+    #[cold]
+    fn drop_first(&mut self, now: Time, pool: &mut Pool) {
+        let first = self
+            .inner
+            .dequeue(now, pool)
+            .expect("a peek shows what the next dequeue returns");
+        pool.give_back(first, DropReason::LargerThanBurst);
+    }
 }
 
 fn limit_beside_inner(limit: Limit) -> ConfigError {
@@ -226,17 +237,21 @@ impl Algorithm for Tbf {
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.due = None;
-        let Some(first) = self.inner.peek(now, pool) else {
-            if self.inner.backlog().packets > 0 {
-                self.due = self.inner.watchdog();
-            }
-            return None;
-        };
-        match self.pay(pool[first].length, now) {
-            Ok(()) => self.inner.dequeue(now, pool),
-            Err(missing) => {
-                self.due = Some(now + missing);
-                None
+        loop {
+            let Some(first) = self.inner.peek(now, pool) else {
+                if self.inner.backlog().packets > 0 {
+                    self.due = self.inner.watchdog();
+                }
+                return None;
+            };
+            let length = pool[first].length;
+            match self.pay(length, now) {
+                Ok(()) => return self.inner.dequeue(now, pool),
+                Err(_) if length > self.longest_packet => self.drop_first(now, pool),
+                Err(missing) => {
+                    self.due = Some(now + missing);
+                    return None;
+                }
             }
         }
     }
@@ -343,6 +358,25 @@ mod tests {
         assert_eq!(driver.drain(Time::from_micros(1000)), [2]);
         assert_eq!(driver.drain(Time::from_micros(2000)), [3]);
         assert_eq!(driver.root.watchdog(), None);
+    }
+
+    #[test]
+    fn a_smaller_bucket_does_not_block_the_queue() {
+        let mut driver = shaper(config());
+        for length in [2000, 1500, 100] {
+            let _ = offer(&mut driver, length);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0]);
+        let smaller = Config {
+            burst: 1000,
+            ..config()
+        };
+        driver.reconfigure(smaller, Time::ZERO);
+        assert_eq!(driver.drain(Time::from_micros(100)), [2]);
+        assert_eq!(
+            driver.root.statistics().dropped_for(DropReason::LargerThanBurst),
+            1
+        );
     }
 
     #[test]
