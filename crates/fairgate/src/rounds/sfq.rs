@@ -185,9 +185,10 @@ impl Sfq {
         }
     }
 
-    /// Puts a packet into its bucket's slot.
+    /// Puts a packet into its bucket's slot. What finds no room goes back for the reason `instead`, or for the limit
+    /// that it met.
     #[inline]
-    fn place(&mut self, id: PacketId, pool: &mut Pool) -> Placed {
+    fn place(&mut self, id: PacketId, instead: Option<DropReason>, pool: &mut Pool) -> Placed {
         let bucket = self
             .config
             .classifier
@@ -195,7 +196,7 @@ impl Sfq {
         let mut index = self.slot_of[bucket as usize];
         if index == NO_SLOT {
             let Some(free) = self.free.pop() else {
-                pool.give_back(id, DropReason::NoFreeFlow);
+                pool.give_back(id, instead.unwrap_or(DropReason::NoFreeFlow));
                 return Placed::Dropped;
             };
             index = free;
@@ -207,7 +208,7 @@ impl Sfq {
         }
         let slot = &mut self.slots[index as usize];
         if slot.queue.len() >= self.config.depth {
-            return self.place_in_full_slot(index, id, pool);
+            return self.place_in_full_slot(index, id, instead.unwrap_or(DropReason::FlowLimit), pool);
         }
         slot.queue.push_back(id, pool);
         self.packets += 1;
@@ -217,15 +218,21 @@ impl Sfq {
     }
 
     #[cold]
-    fn place_in_full_slot(&mut self, index: u32, id: PacketId, pool: &mut Pool) -> Placed {
+    fn place_in_full_slot(
+        &mut self,
+        index: u32,
+        id: PacketId,
+        reason: DropReason,
+        pool: &mut Pool,
+    ) -> Placed {
         if self.config.drop_from == DropFrom::Tail {
-            pool.give_back(id, DropReason::FlowLimit);
+            pool.give_back(id, reason);
             return Placed::Dropped;
         }
         let queue = &mut self.slots[index as usize].queue;
         let oldest = queue.pop_front(pool).expect("a slot at its depth isn't empty");
         queue.push_back(id, pool);
-        pool.give_back(oldest, DropReason::FlowLimit);
+        pool.give_back(oldest, reason);
         Placed::HeadDropped
     }
 
@@ -286,7 +293,7 @@ impl Sfq {
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         while let Some(id) = queued.pop_front(pool) {
-            self.place(id, pool);
+            self.place(id, None, pool);
         }
     }
 }
@@ -306,7 +313,7 @@ impl Algorithm for Sfq {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.perturb(now, pool);
-        match self.place(id, pool) {
+        match self.place(id, None, pool) {
             Placed::Slot(index) => {
                 if self.packets > self.config.limit && self.steal(DropReason::LongestFlow, pool) == index {
                     return Verdict::Congested;
@@ -361,7 +368,7 @@ impl Algorithm for Sfq {
         self.drain(pool, &mut queued);
         *self = Sfq::empty(config, self.salt);
         while let Some(id) = queued.pop_front(pool) {
-            self.place(id, pool);
+            self.place(id, Some(DropReason::Reconfigured), pool);
             if self.packets > self.config.limit {
                 self.steal(DropReason::Reconfigured, pool);
             }
@@ -481,6 +488,21 @@ mod tests {
         let returned: Vec<u64> = driver.returned.iter().map(|&(cookie, _)| cookie).collect();
         assert_eq!(returned, [2, 1]);
         assert_eq!(driver.drain(Time::ZERO), [0, 3]);
+    }
+
+    #[test]
+    fn what_a_change_leaves_no_room_for_says_so() {
+        let mut driver = sfq(Config::default());
+        for bucket in [1, 1, 2] {
+            let _ = offer(&mut driver, bucket);
+        }
+        let mut config = driver.root.algorithm().config();
+        (config.depth, config.flows) = (1, 1);
+        driver.reconfigure(config, Time::ZERO);
+        assert_eq!(
+            driver.returned,
+            [(1, DropReason::Reconfigured), (2, DropReason::Reconfigured)]
+        );
     }
 
     #[test]
