@@ -25,7 +25,7 @@ impl Count {
 ///
 /// The backlog follows from the other four. The conformance suite compares it with the packets really there.
 /// There is no count of requeues: nobody prepends (ALTQ section 2), a driver that can't send keeps the packet itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Handed in, whatever became of them.
     pub enqueued: Count,

@@ -1,0 +1,149 @@
+//! What is done to a discipline: random operations and random packets.
+
+use std::net::Ipv4Addr;
+
+use fairgate::flow::{FlowHasher, FlowKey};
+use fairgate::{ClassId, Ecn, Packet};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::recipe::Tree;
+
+/// Flows that packets belong to: few, so that they meet in queues; enough to collide in small hash tables.
+const FLOWS: u8 = 12;
+
+/// A test case.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What is tested.
+    pub tree: Tree,
+    /// What is put in the place of classes.
+    pub replacements: Vec<Tree>,
+    /// The seed of the disciplines and of the flow hash.
+    pub seed: u64,
+    /// What is done.
+    pub operations: Vec<Operation>,
+}
+
+/// One step. An [`Index`] chooses among the nodes, classes or configurations that there are then.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// Offers `count` packets.
+    Enqueue {
+        /// The number of their flow.
+        flow: u8,
+        /// Their length, bytes.
+        length: u32,
+        /// Their ECN bits.
+        ecn: Ecn,
+        /// How many.
+        count: u8,
+    },
+    /// Asks for up to so many packets at once.
+    Dequeue(u8),
+    /// Looks at the next packet.
+    Peek,
+    /// Lets so many ns pass.
+    Advance(u64),
+    /// Goes from watchdog to watchdog until a packet comes.
+    Wait,
+    /// Flushes the root.
+    Flush,
+    /// Flushes a class.
+    FlushClass(Index),
+    /// Changes a node's parameters in place.
+    Reconfigure {
+        /// The node.
+        node: Index,
+        /// Its new parameters.
+        config: Index,
+    },
+    /// Puts another tree in the place of a class's discipline.
+    Replace {
+        /// The class.
+        class: Index,
+        /// What comes in its place.
+        with: Index,
+    },
+}
+
+/// Random cases on random `trees`.
+pub fn cases(trees: BoxedStrategy<Tree>) -> impl Strategy<Value = Case> {
+    (
+        trees.clone(),
+        vec(trees, 1..3),
+        any::<u64>(),
+        vec(operations(), 0..150),
+    )
+        .prop_map(|(tree, replacements, seed, operations)| Case {
+            tree,
+            replacements,
+            seed,
+            operations,
+        })
+}
+
+fn operations() -> impl Strategy<Value = Operation> {
+    let ecn = prop::sample::select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]);
+    prop_oneof![
+        40 => (0..FLOWS, lengths(), ecn, 1u8..12)
+            .prop_map(|(flow, length, ecn, count)| Operation::Enqueue { flow, length, ecn, count }),
+        25 => (1u8..8).prop_map(Operation::Dequeue),
+        8 => Just(Operation::Peek),
+        15 => nanos().prop_map(Operation::Advance),
+        6 => Just(Operation::Wait),
+        1 => Just(Operation::Flush),
+        1 => any::<Index>().prop_map(Operation::FlushClass),
+        3 => any::<(Index, Index)>().prop_map(|(node, config)| Operation::Reconfigure { node, config }),
+        2 => any::<(Index, Index)>().prop_map(|(class, with)| Operation::Replace { class, with }),
+    ]
+}
+
+/// Mostly what is on wires; also nothing at all, and what network cards cut into segments.
+fn lengths() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        1 => Just(0),
+        8 => 1u32..129,
+        8 => 129u32..1515,
+        1 => 1515u32..65_536,
+    ]
+}
+
+/// From less than a packet takes on a fast link to longer than any timer of a queue.
+fn nanos() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 0u64..2_000,
+        4 => 2_000u64..5_000_000,
+        4 => 5_000_000u64..500_000_000,
+        1 => 500_000_000u64..30_000_000_000,
+        1 => 30_000_000_000u64..10_000_000_000_000,
+    ]
+}
+
+/// A packet of flow number `flow`, and its headers for two flows in three. Whatever may place a packet in a class
+/// depends on the flow alone: packets of one flow must take the same way.
+pub(crate) fn packet(flow: u8, length: u32, ecn: Ecn, hasher: &FlowHasher) -> (Packet, Option<FlowKey>) {
+    let source = Ipv4Addr::new(10, 0, 0, flow);
+    let destination = Ipv4Addr::new(192, 0, 2, flow % 2);
+    let protocol = if flow.is_multiple_of(2) { 6 } else { 17 };
+    let dscp = [0, 46, 8, 34, 0, 10, 48][usize::from(flow) % 7];
+    let key = FlowKey {
+        traffic_class: dscp << 2 | ecn as u8,
+        ..FlowKey::of(source.into(), destination.into(), protocol, 5000, u16::from(flow))
+    };
+    let packet = Packet {
+        memory: length + 256,
+        flow: hasher.five_tuple(&key),
+        class: match flow % 5 {
+            0 => ClassId::NONE,
+            minor => ClassId::new(1, minor.into()),
+        },
+        mark: u32::from(flow % 3),
+        priority: flow % 16,
+        dscp,
+        ecn,
+        ..Packet::of_length(length)
+    };
+    (packet, (!flow.is_multiple_of(3)).then_some(key))
+}

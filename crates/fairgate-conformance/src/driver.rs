@@ -1,0 +1,339 @@
+//! Runs a case, as a driver in the simulator or on live traffic would, and compares two runs.
+
+use std::any::Any;
+use std::rc::Rc;
+
+use allocation_counter::measure;
+use fairgate::flow::FlowHasher;
+use fairgate::{Discipline, DropReason, Ecn, Pool, Statistics, Time, Verdict};
+use proptest::sample::Index;
+
+use crate::case::{Case, Operation, packet};
+use crate::probe::Withheld;
+
+/// Most packets queued at once; further ones are not offered.
+const MOST_PACKETS: u32 = 500;
+
+/// Runs a case under probes and without them.
+///
+/// # Panics
+/// If the discipline breaks its contract; the message begins with the name of what it broke.
+pub fn check(case: &Case) {
+    let probed = Driver::new(case, true).run();
+    let bare = Driver::new(case, false).run();
+    let difference = probed.iter().zip(&bare).find(|(first, second)| first != second);
+    if let Some((first, second)) = difference {
+        panic!("determinism: the same calls gave {first:?} and then {second:?}");
+    }
+    assert_eq!(
+        probed.len(),
+        bare.len(),
+        "determinism: the same calls gave more events"
+    );
+}
+
+/// What a run is compared by. Packets are known by their cookie.
+#[derive(Clone, Debug, PartialEq)]
+enum Event {
+    Offered { cookie: u64, verdict: Verdict },
+    Departed { cookie: u64, ecn: Ecn, at: Time },
+    Nothing { watchdog: Option<Time> },
+    Shown { cookie: Option<u64> },
+    Returned { cookie: u64, reason: DropReason },
+    Refused(String),
+    Books(Statistics),
+}
+
+struct Driver<'a> {
+    case: &'a Case,
+    root: Box<dyn Discipline>,
+    pool: Pool,
+    now: Time,
+    hasher: FlowHasher,
+    /// When each packet was offered, by its cookie.
+    offered: Vec<Time>,
+    probes: Option<Withheld>,
+    events: Vec<Event>,
+}
+
+impl<'a> Driver<'a> {
+    fn new(case: &'a Case, probed: bool) -> Driver<'a> {
+        let probes = probed.then(Withheld::default);
+        let mut pool = Pool::with_capacity(MOST_PACKETS);
+        if !probed {
+            scramble(&mut pool);
+        }
+        Driver {
+            case,
+            root: case.tree.build(case.seed, probes.as_ref()),
+            pool,
+            now: Time::ZERO,
+            hasher: FlowHasher::new([case.seed, 1]),
+            offered: Vec::new(),
+            probes,
+            events: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Vec<Event> {
+        for operation in &self.case.operations {
+            self.apply(operation);
+        }
+        self.send_all();
+        self.record_books();
+        self.events
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        match *operation {
+            Operation::Enqueue {
+                flow,
+                length,
+                ecn,
+                count,
+            } => {
+                for _ in 0..count {
+                    self.enqueue(flow, length, ecn);
+                }
+            }
+            Operation::Dequeue(count) => {
+                for _ in 0..count {
+                    if !self.dequeue() {
+                        break;
+                    }
+                }
+            }
+            Operation::Peek => self.peek(),
+            Operation::Advance(nanos) => self.now += nanos,
+            Operation::Wait => self.wait(),
+            Operation::Flush => {
+                self.root.flush(&mut self.pool);
+                self.settle();
+                assert_eq!(
+                    self.root.backlog().packets,
+                    0,
+                    "conservation: a flush left packets behind"
+                );
+            }
+            Operation::FlushClass(class) => {
+                if let Some((path, minor)) = self.choose_class(class) {
+                    let path = [&path[..], &[minor]].concat();
+                    self.change(&path, &mut |node, pool| node.flush(pool));
+                }
+            }
+            Operation::Reconfigure { node, config } => self.reconfigure(node, config),
+            Operation::Replace { class, with } => self.replace(class, with),
+        }
+    }
+
+    fn enqueue(&mut self, flow: u8, length: u32, ecn: Ecn) {
+        let (mut packet, headers) = packet(flow, length, ecn, &self.hasher);
+        packet.cookie = self.offered.len() as u64;
+        let inserted = match headers {
+            Some(key) => self.pool.insert_with_headers(packet, key),
+            None => self.pool.insert(packet),
+        };
+        let Ok(id) = inserted else { return };
+        self.offered.push(self.now);
+        let verdict = self.on_packet_path("enqueue", |root, now, pool| root.enqueue(id, now, pool));
+        self.events.push(Event::Offered {
+            cookie: packet.cookie,
+            verdict,
+        });
+        self.settle();
+    }
+
+    /// Asks for a packet; whether one came.
+    fn dequeue(&mut self) -> bool {
+        let next = self.on_packet_path("dequeue", |root, now, pool| root.dequeue(now, pool));
+        if let Some(id) = next {
+            let packet = self.pool.release(id);
+            assert_eq!(
+                packet.enqueued_at, self.offered[packet.cookie as usize],
+                "sojourn: the time of arrival was lost"
+            );
+            self.events.push(Event::Departed {
+                cookie: packet.cookie,
+                ecn: packet.ecn,
+                at: self.now,
+            });
+        }
+        self.settle();
+        if next.is_none() && self.root.backlog().packets > 0 {
+            let watchdog = self.on_packet_path("watchdog", |root, _, _| root.watchdog());
+            self.events.push(Event::Nothing { watchdog });
+        }
+        next.is_some()
+    }
+
+    fn peek(&mut self) {
+        let shown = self.on_packet_path("peek", |root, now, pool| root.peek(now, pool));
+        let cookie = shown.map(|id| self.pool[id].cookie);
+        self.events.push(Event::Shown { cookie });
+        self.settle();
+    }
+
+    /// Goes from watchdog to watchdog until a packet is sent or dropped, or none is left. Each step may show that
+    /// another shaper on the packet's way lacks tokens, but the same one must not ask for patience for ever.
+    fn wait(&mut self) {
+        let patience = 2 * nodes(self.root.as_ref()).len() + 2;
+        let queued = self.root.backlog().packets;
+        for _ in 0..patience {
+            self.dequeue();
+            let left = self.root.backlog().packets;
+            if left == 0 || left < queued {
+                return;
+            }
+            let Some(Event::Nothing { watchdog }) = self.events.last() else {
+                unreachable!("an empty-handed dequeue is recorded");
+            };
+            match *watchdog {
+                Some(due) if due > self.now => self.now = due,
+                _ => panic!(
+                    "work: packets are queued, none comes at {}, watchdog {watchdog:?}",
+                    self.now
+                ),
+            }
+        }
+        panic!("progress: asked at {patience} watchdogs in a row, no packet came");
+    }
+
+    fn send_all(&mut self) {
+        while self.root.backlog().packets > 0 {
+            self.wait();
+        }
+        assert!(
+            self.pool.is_empty(),
+            "leak: {} packets never came back",
+            self.pool.len()
+        );
+    }
+
+    fn reconfigure(&mut self, node: Index, config: Index) {
+        let paths = nodes(self.root.as_ref());
+        let path = node.get(&paths);
+        let mut old: Box<dyn Any> = Box::new(());
+        self.change(path, &mut |node, _| old = node.config());
+        // Parameters of the same discipline if the case has any, else those of another one, to be refused.
+        let mut configs = Vec::new();
+        for tree in std::iter::once(&self.case.tree).chain(&self.case.replacements) {
+            tree.visit(&mut |tree| configs.extend_from_slice(tree.subject.configs()));
+        }
+        let same_type = |config: &&Rc<dyn Any>| (***config).type_id() == (*old).type_id();
+        let fitting: Vec<_> = configs.iter().filter(same_type).collect();
+        let config = match fitting.is_empty() {
+            true => config.get(&configs),
+            false => config.get(&fitting),
+        };
+        let now = self.now;
+        let mut refusal = None;
+        self.change(path, &mut |node, pool| {
+            refusal = node.reconfigure(config.as_ref(), now, pool).err();
+        });
+        self.events
+            .extend(refusal.map(|error| Event::Refused(error.to_string())));
+    }
+
+    fn replace(&mut self, class: Index, with: Index) {
+        let Some((path, minor)) = self.choose_class(class) else {
+            return;
+        };
+        let tree = with.get(&self.case.replacements);
+        let mut child = Some(tree.build(self.case.seed, self.probes.as_ref()));
+        let now = self.now;
+        self.change(&path, &mut |node, pool| {
+            let child = child.take().expect("one node is changed");
+            node.replace_class(minor, child, now, pool)
+                .expect("the class was just seen");
+        });
+    }
+
+    /// A class: the path to its parent, and its number there.
+    fn choose_class(&self, class: Index) -> Option<(Vec<u16>, u16)> {
+        let mut paths = nodes(self.root.as_ref());
+        paths.retain(|path| !path.is_empty());
+        let (minor, parent) = paths.get(class.index(paths.len().max(1)))?.split_last()?;
+        Some((parent.to_vec(), *minor))
+    }
+
+    fn change(&mut self, path: &[u16], change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool)) {
+        descend(self.root.as_mut(), path, &mut self.pool, change);
+        self.settle();
+    }
+
+    /// Makes a call that must not allocate. Probes do, so that only bare runs are measured.
+    fn on_packet_path<T>(
+        &mut self,
+        call: &str,
+        make: impl FnOnce(&mut dyn Discipline, Time, &mut Pool) -> T,
+    ) -> T {
+        let mut answer = None;
+        let run = || answer = Some(make(self.root.as_mut(), self.now, &mut self.pool));
+        if self.probes.is_some() {
+            run();
+        } else {
+            let made = measure(run).count_total;
+            assert_eq!(made, 0, "allocation: {call} allocated {made} times");
+        }
+        answer.expect("the call was made")
+    }
+
+    /// Takes back what the last call returned. Then the pool holds just what the root says it does.
+    fn settle(&mut self) {
+        while let Some((id, reason)) = self.pool.take_returned() {
+            let cookie = self.pool.release(id).cookie;
+            self.events.push(Event::Returned { cookie, reason });
+        }
+        assert_eq!(
+            u64::from(self.pool.len()),
+            self.root.backlog().packets,
+            "conservation: packets in the pool, and in the root's books"
+        );
+    }
+
+    fn record_books(&mut self) {
+        fn record(node: &dyn Discipline, events: &mut Vec<Event>) {
+            events.push(Event::Books(node.statistics().clone()));
+            node.visit_classes(&mut |class| record(class.discipline, events));
+        }
+        record(self.root.as_ref(), &mut self.events);
+    }
+}
+
+/// The paths of all nodes, by class numbers from the root on; the root's is empty.
+fn nodes(root: &dyn Discipline) -> Vec<Vec<u16>> {
+    let mut paths = vec![Vec::new()];
+    root.visit_classes(&mut |class| {
+        paths.extend(
+            nodes(class.discipline)
+                .into_iter()
+                .map(|below| [&[class.minor], &below[..]].concat()),
+        );
+    });
+    paths
+}
+
+fn descend(
+    node: &mut dyn Discipline,
+    path: &[u16],
+    pool: &mut Pool,
+    change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
+) {
+    match path {
+        [] => change(node, pool),
+        [minor, below @ ..] => node
+            .change_class(*minor, pool, &mut |child, pool| {
+                descend(child, below, pool, change)
+            })
+            .expect("the path leads through classes just seen"),
+    }
+}
+
+/// Brings the free slots into another order.
+fn scramble(pool: &mut Pool) {
+    let packet = fairgate::Packet::of_length(0);
+    let ids: Vec<_> = std::iter::from_fn(|| pool.insert(packet).ok()).collect();
+    for id in ids.iter().step_by(2).chain(ids.iter().skip(1).step_by(2)) {
+        pool.release(*id);
+    }
+}

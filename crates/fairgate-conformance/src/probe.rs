@@ -1,0 +1,422 @@
+//! A discipline around a discipline, which passes every call on and keeps books of its own: of the very packets that
+//! went in and have not come out.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fairgate::{
+    Class, ClassId, ConfigError, Discipline, DropReason, Ecn, FlowHash, PacketId, PacketQueue, Pool,
+    Statistics, Time, Value, Verdict,
+};
+
+use crate::recipe::Show;
+
+/// How often a probed discipline of a tree held packets back. A discipline that isn't a shaper may only do so in a
+/// call in which one below it did.
+#[derive(Clone, Default)]
+pub(crate) struct Withheld(Arc<AtomicU64>);
+
+impl Withheld {
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Packets that must keep their order: all that classifiers and hashes look at is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Lane {
+    flow: FlowHash,
+    class: ClassId,
+    mark: u32,
+    priority: u8,
+    dscp: u8,
+    ecn: Ecn,
+    /// Changes of parameters since construction: they may send later packets another way.
+    epoch: u64,
+}
+
+/// A packet that is inside.
+#[derive(Debug)]
+struct Held {
+    /// Its number in the order of arrival.
+    arrival: u64,
+    length: u32,
+    cookie: u64,
+    lane: Lane,
+}
+
+/// What pool and tree had counted before a call.
+struct Before {
+    returned: u64,
+    marked: u64,
+    withheld: u64,
+}
+
+/// The discipline around a discipline.
+pub(crate) struct Probe {
+    inner: Box<dyn Discipline>,
+    shapes: bool,
+    show: Show,
+    withheld: Withheld,
+    held: HashMap<PacketId, Held>,
+    arrivals: u64,
+    epoch: u64,
+    /// The last departure of each lane.
+    departed: HashMap<Lane, u64>,
+    /// Shown by a peek.
+    promised: Option<PacketId>,
+    /// What the books must say.
+    books: Statistics,
+    now: Time,
+}
+
+impl Probe {
+    pub(crate) fn new(inner: Box<dyn Discipline>, shapes: bool, show: Show, withheld: Withheld) -> Probe {
+        Probe {
+            inner,
+            shapes,
+            show,
+            withheld,
+            held: HashMap::new(),
+            arrivals: 0,
+            epoch: 0,
+            departed: HashMap::new(),
+            promised: None,
+            books: Statistics::default(),
+            now: Time::ZERO,
+        }
+    }
+
+    fn before(&self, pool: &Pool) -> Before {
+        Before {
+            returned: pool.returned_total(),
+            marked: pool.marked_total(),
+            withheld: self.withheld.count(),
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        assert!(
+            now >= self.now,
+            "time: {} was asked to go back",
+            self.inner.name()
+        );
+        self.now = now;
+    }
+
+    /// A packet leaves, whichever way. It must be inside, and the same as it was.
+    fn leave(&mut self, id: PacketId, pool: &Pool) -> Held {
+        let name = self.inner.name();
+        let Some(held) = self.held.remove(&id) else {
+            panic!(
+                "once: {name} let out a packet that it did not hold: {:?}",
+                pool[id]
+            );
+        };
+        let packet = &pool[id];
+        let ecn_is_true =
+            packet.ecn == held.lane.ecn || (packet.ecn == Ecn::Ce && held.lane.ecn.is_capable());
+        let unchanged = packet.length == held.length
+            && packet.cookie == held.cookie
+            && packet.flow == held.lane.flow
+            && packet.dscp == held.lane.dscp;
+        assert!(
+            ecn_is_true && unchanged,
+            "tampering: {name} let out {packet:?}, which was {held:?}"
+        );
+        held
+    }
+
+    /// Checks that a packet follows those of its lane.
+    fn keep_order(&mut self, held: &Held) {
+        let last = self.departed.insert(held.lane, held.arrival);
+        assert!(
+            last.is_none_or(|last| last < held.arrival),
+            "order: {} let arrival {last:?} of a flow out before arrival {}",
+            self.inner.name(),
+            held.arrival,
+        );
+    }
+
+    /// Enters what the call gave back and marked, and compares the books. Gives the reasons.
+    fn settle(&mut self, before: &Before, pool: &Pool) -> Vec<(PacketId, DropReason)> {
+        let count = pool.returned_total() - before.returned;
+        let returned: Vec<_> = pool.returned().take(count as usize).collect();
+        for &(id, reason) in &returned {
+            let held = self.leave(id, pool);
+            if reason == DropReason::Flushed {
+                self.books.flushed.add(held.length);
+                continue;
+            }
+            self.books.dropped.add(held.length);
+            self.books.dropped_by_reason[reason as usize] += 1;
+            assert_ne!(
+                self.promised,
+                Some(id),
+                "peek: {} dropped the packet that it had shown",
+                self.inner.name()
+            );
+        }
+        self.books.marked += pool.marked_total() - before.marked;
+        self.audit();
+        returned
+    }
+
+    /// The contract: the books equal the packets truly there, and hold those of all classes.
+    fn audit(&self) {
+        let name = self.inner.name();
+        assert_eq!(
+            *self.inner.statistics(),
+            self.books,
+            "conservation: the books of {name}, and what truly happened"
+        );
+        let backlog = self.inner.backlog();
+        let bytes: u64 = self.held.values().map(|held| u64::from(held.length)).sum();
+        assert_eq!(
+            (backlog.packets, backlog.bytes),
+            (self.held.len() as u64, bytes),
+            "conservation: the backlog of {name}, and the packets inside"
+        );
+        let (mut packets, mut bytes) = (0, 0);
+        self.inner.visit_classes(&mut |class| {
+            let backlog = class.discipline.backlog();
+            packets += backlog.packets;
+            bytes += backlog.bytes;
+        });
+        assert!(
+            packets <= backlog.packets && bytes <= backlog.bytes,
+            "conservation: the classes of {name} hold {packets} packets of {bytes} bytes, itself only {backlog:?}"
+        );
+    }
+
+    /// Checks the answer of a dequeue or peek.
+    fn answered(&mut self, answer: Option<PacketId>, before: &Before) {
+        let name = self.inner.name();
+        if let Some(promised) = self.promised {
+            assert_eq!(answer, Some(promised), "peek: {name} had shown another packet");
+        }
+        if answer.is_some() || self.held.is_empty() {
+            return;
+        }
+        assert!(
+            self.shapes || self.withheld.count() > before.withheld,
+            "work: {name} holds {} packets and sends none",
+            self.held.len()
+        );
+        let watchdog = self.inner.watchdog();
+        assert!(
+            watchdog.is_some_and(|due| due > self.now),
+            "watchdog: {name} holds packets back at {}, until {watchdog:?}",
+            self.now
+        );
+        self.withheld.add_one();
+    }
+}
+
+impl Discipline for Probe {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.advance(now);
+        let before = self.before(pool);
+        let packet = &pool[id];
+        let held = Held {
+            arrival: self.arrivals,
+            length: packet.length,
+            cookie: packet.cookie,
+            lane: Lane {
+                flow: packet.flow,
+                class: packet.class,
+                mark: packet.mark,
+                priority: packet.priority,
+                dscp: packet.dscp,
+                ecn: packet.ecn,
+                epoch: self.epoch,
+            },
+        };
+        self.arrivals += 1;
+        self.books.enqueued.add(packet.length);
+        let twice = self.held.insert(id, held).is_some();
+        assert!(!twice, "once: {} was given a packet that it holds", self.name());
+
+        let verdict = self.inner.enqueue(id, now, pool);
+        let returned = self.settle(&before, pool);
+        let fate = returned.iter().find(|(returned, _)| *returned == id);
+        let is_true = match verdict {
+            Verdict::Queued => fate.is_none(),
+            Verdict::Dropped => !returned.is_empty(),
+            Verdict::Congested => !returned.is_empty() || pool.marked_total() > before.marked,
+            Verdict::Unclassified => fate.is_some_and(|(_, reason)| *reason == DropReason::NoClass),
+        };
+        assert!(
+            is_true,
+            "verdict: {} said {verdict:?} and gave back {returned:?}",
+            self.name()
+        );
+        verdict
+    }
+
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.advance(now);
+        let before = self.before(pool);
+        let answer = self.inner.dequeue(now, pool);
+        if let Some(id) = answer {
+            let held = self.leave(id, pool);
+            self.keep_order(&held);
+            self.books.dequeued.add(held.length);
+        }
+        let counted = self.inner.statistics().overlimits;
+        let overlimits = counted - self.books.overlimits;
+        self.books.overlimits = counted;
+        self.settle(&before, pool);
+        self.answered(answer, &before);
+        self.promised = None;
+        let withheld = answer.is_none() && !self.held.is_empty();
+        assert_eq!(
+            overlimits,
+            u64::from(withheld),
+            "overlimits: those of {}",
+            self.name()
+        );
+        answer
+    }
+
+    fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.advance(now);
+        let before = self.before(pool);
+        let answer = self.inner.peek(now, pool);
+        self.settle(&before, pool);
+        self.answered(answer, &before);
+        self.promised = answer;
+        answer
+    }
+
+    fn flush(&mut self, pool: &mut Pool) {
+        self.promised = None;
+        let before = self.before(pool);
+        self.inner.flush(pool);
+        let returned = self.settle(&before, pool);
+        let all_flushed = returned.iter().all(|(_, reason)| *reason == DropReason::Flushed);
+        assert!(all_flushed, "flush: {} gave back {returned:?}", self.name());
+        assert!(
+            self.held.is_empty(),
+            "flush: {} kept {:?}",
+            self.name(),
+            self.held
+        );
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.promised = None;
+        let before = self.before(pool);
+        let mut all = PacketQueue::new();
+        self.inner.drain(pool, &mut all);
+        while let Some(id) = all.pop_front(pool) {
+            let held = self.leave(id, pool);
+            self.keep_order(&held);
+            self.books.flushed.add(held.length);
+            into.push_back(id, pool);
+        }
+        let returned = self.settle(&before, pool);
+        assert!(
+            returned.is_empty(),
+            "drain: {} gave back {returned:?}",
+            self.name()
+        );
+        assert!(
+            self.held.is_empty(),
+            "drain: {} kept {:?}",
+            self.name(),
+            self.held
+        );
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        self.inner.watchdog()
+    }
+
+    fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        self.advance(now);
+        let before = self.before(pool);
+        let old = (self.show)(self.inner.config().as_ref());
+        let result = self.inner.reconfigure(config, now, pool);
+        let returned = self.settle(&before, pool);
+        let new = (self.show)(self.inner.config().as_ref());
+        match &result {
+            Err(error) => assert!(
+                new == old && returned.is_empty(),
+                "refusal: {} refused ({error}), but went from {old} to {new} and gave back {returned:?}",
+                self.name()
+            ),
+            Ok(()) => {
+                assert_eq!(
+                    new,
+                    (self.show)(config),
+                    "reconfigure: {} took another",
+                    self.name()
+                );
+                let reasons = returned.iter().map(|(_, reason)| *reason);
+                assert!(
+                    reasons
+                        .into_iter()
+                        .all(|reason| reason == DropReason::Reconfigured),
+                    "reconfigure: {} gave back {returned:?}",
+                    self.name()
+                );
+                self.epoch += 1;
+            }
+        }
+        result
+    }
+
+    fn replace_class(
+        &mut self,
+        minor: u16,
+        child: Box<dyn Discipline>,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        self.advance(now);
+        let before = self.before(pool);
+        let result = self.inner.replace_class(minor, child, now, pool);
+        self.settle(&before, pool);
+        result
+    }
+
+    fn statistics(&self) -> &Statistics {
+        self.inner.statistics()
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        self.inner.visit_classes(visit);
+    }
+
+    fn change_class(
+        &mut self,
+        minor: u16,
+        pool: &mut Pool,
+        change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
+    ) -> Result<(), ConfigError> {
+        let before = self.before(pool);
+        let result = self.inner.change_class(minor, pool, change);
+        self.settle(&before, pool);
+        self.epoch += 1;
+        result
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        self.inner.visit_variables(visit);
+    }
+
+    fn config(&self) -> Box<dyn Any> {
+        self.inner.config()
+    }
+}

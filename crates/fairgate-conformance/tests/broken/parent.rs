@@ -1,0 +1,112 @@
+//! A discipline with one class that hears what its child does with the packet at hand, and nothing else: the bug that
+//! net/sched has had again and again.
+
+use std::any::Any;
+
+use fairgate::{
+    Class, ConfigError, Discipline, DropReason, PacketId, PacketQueue, Pool, Statistics, Time, Value, Verdict,
+};
+
+pub(crate) struct Forgetful {
+    child: Box<dyn Discipline>,
+    books: Statistics,
+}
+
+impl Forgetful {
+    pub(crate) fn new(child: Box<dyn Discipline>) -> Forgetful {
+        Forgetful {
+            child,
+            books: Statistics::default(),
+        }
+    }
+}
+
+impl Discipline for Forgetful {
+    fn name(&self) -> &'static str {
+        "forgetful"
+    }
+
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.books.enqueued.add(pool[id].length);
+        let verdict = self.child.enqueue(id, now, pool);
+        if verdict == Verdict::Dropped {
+            self.books.dropped.add(pool[id].length);
+            self.books.dropped_by_reason[DropReason::QueueLimit as usize] += 1;
+        }
+        verdict
+    }
+
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let next = self.child.dequeue(now, pool);
+        if let Some(id) = next {
+            self.books.dequeued.add(pool[id].length);
+        }
+        next
+    }
+
+    fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.child.peek(now, pool)
+    }
+
+    fn flush(&mut self, pool: &mut Pool) {
+        self.books.flushed.packets += self.child.backlog().packets;
+        self.books.flushed.bytes += self.child.backlog().bytes;
+        self.child.flush(pool);
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.books.flushed.packets += self.child.backlog().packets;
+        self.books.flushed.bytes += self.child.backlog().bytes;
+        self.child.drain(pool, into);
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        self.child.watchdog()
+    }
+
+    fn reconfigure(&mut self, _config: &dyn Any, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    fn replace_class(
+        &mut self,
+        _minor: u16,
+        _child: Box<dyn Discipline>,
+        _now: Time,
+        _pool: &mut Pool,
+    ) -> Result<(), ConfigError> {
+        Err(ConfigError::out_of_range(
+            "class",
+            "another",
+            "the first one",
+            "keep it",
+        ))
+    }
+
+    fn statistics(&self) -> &Statistics {
+        &self.books
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        visit(Class {
+            minor: 1,
+            discipline: self.child.as_ref(),
+        });
+    }
+
+    fn change_class(
+        &mut self,
+        _minor: u16,
+        pool: &mut Pool,
+        change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
+    ) -> Result<(), ConfigError> {
+        change(self.child.as_mut(), pool);
+        Ok(())
+    }
+
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
+
+    fn config(&self) -> Box<dyn Any> {
+        Box::new(())
+    }
+}

@@ -1,0 +1,226 @@
+//! Random parameters of each discipline: small limits, so that queues fill, and few flows, so that they collide.
+//! Settings that a discipline must refuse are its own tests' business.
+
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate::aqm::codel;
+use fairgate::classify::{Classifier, Filter, Match, Prefix};
+use fairgate::queues::fifo::DropFrom;
+use fairgate::queues::{fifo, pfifo_fast, prio, tbf};
+use fairgate::rounds::{drr, drr_classes, fq_codel, msfc, sfq};
+use fairgate_conformance::proptest::array::{uniform16, uniform32};
+use fairgate_conformance::proptest::collection::vec;
+use fairgate_conformance::proptest::option;
+use fairgate_conformance::proptest::prelude::*;
+
+pub(crate) fn fifo() -> impl Strategy<Value = fifo::Config> {
+    (option::of(1u32..40), option::of(1u64..20_000), drop_from()).prop_map(
+        |(limit_packets, limit_bytes, drop_from)| fifo::Config {
+            limit_packets,
+            limit_bytes,
+            drop_from,
+        },
+    )
+}
+
+pub(crate) fn pfifo_fast() -> impl Strategy<Value = pfifo_fast::Config> {
+    (1u32..30).prop_map(|limit| pfifo_fast::Config { limit })
+}
+
+pub(crate) fn prio(bands: usize) -> impl Strategy<Value = prio::Config> {
+    (uniform16(0..bands as u8), classifier(bands))
+        .prop_map(|(priomap, classifier)| prio::Config { priomap, classifier })
+}
+
+/// Over a fifo of its own.
+pub(crate) fn tbf() -> impl Strategy<Value = tbf::Config> {
+    let limit = prop_oneof![
+        (1u64..50_000).prop_map(tbf::Limit::Bytes),
+        (1u64..200_000_000).prop_map(tbf::Limit::Latency),
+    ];
+    (tbf_over(1), limit).prop_map(|(config, limit)| tbf::Config {
+        limit: Some(limit),
+        ..config
+    })
+}
+
+/// Over another discipline.
+pub(crate) fn tbf_over(_classes: usize) -> impl Strategy<Value = tbf::Config> {
+    (
+        10_000u64..1_000_000_000,
+        1_000u32..20_000,
+        option::of((1u64..100_000_000, 500u32..5_000)),
+    )
+        .prop_map(|(bits, burst, peak)| tbf::Config {
+            burst,
+            peak: peak.map(|(above, mtu)| tbf::Peak {
+                rate: rate(bits + above),
+                mtu,
+            }),
+            limit: None,
+            ..tbf::Config::of_rate(rate(bits))
+        })
+}
+
+pub(crate) fn drr() -> impl Strategy<Value = drr::Config> {
+    (64u32..3000, 1u32..20, 1u32..60)
+        .prop_flat_map(|(quantum, flows, limit)| (Just((quantum, flows, limit)), classifier(flows as usize)))
+        .prop_map(|((quantum, flows, limit), classifier)| drr::Config {
+            quantum,
+            flows,
+            limit,
+            classifier,
+        })
+}
+
+pub(crate) fn drr_classes(classes: usize) -> impl Strategy<Value = drr_classes::Config> {
+    (vec(64u32..3000, classes), classifier(classes)).prop_map(|(quanta, classifier)| drr_classes::Config {
+        classifier,
+        classes: (1..)
+            .zip(quanta)
+            .map(|(minor, quantum)| drr_classes::ClassConfig { minor, quantum })
+            .collect(),
+    })
+}
+
+pub(crate) fn sfq() -> impl Strategy<Value = sfq::Config> {
+    (
+        (2u32..60, 1u32..20, 1u32..20, 0u32..6, 64u32..3000),
+        drop_from(),
+        option::of((1u64..1_000).prop_map(Duration::from_millis)),
+    )
+        .prop_flat_map(|(numbers, drop_from, perturb)| {
+            let buckets = 1 << numbers.3;
+            (Just((numbers, drop_from, perturb)), classifier(buckets))
+        })
+        .prop_map(
+            |(((limit, depth, flows, log2_divisor, quantum), drop_from, perturb), classifier)| sfq::Config {
+                limit,
+                depth,
+                flows,
+                divisor: 1 << log2_divisor,
+                quantum,
+                drop_from,
+                perturb,
+                classifier,
+            },
+        )
+}
+
+pub(crate) fn codel() -> impl Strategy<Value = codel::Config> {
+    (1u32..60, codel_params()).prop_map(|(limit, codel)| codel::Config { limit, codel })
+}
+
+pub(crate) fn fq_codel() -> impl Strategy<Value = fq_codel::Config> {
+    (
+        1u32..60,
+        1_000u64..100_000,
+        1u32..20,
+        256u32..3000,
+        1u32..70,
+        0u16..2,
+        codel_params(),
+    )
+        .prop_map(
+            |(limit, memory_limit, flows, quantum, drop_batch, handle, codel)| fq_codel::Config {
+                limit,
+                memory_limit,
+                flows,
+                quantum,
+                drop_batch,
+                handle,
+                codel,
+            },
+        )
+}
+
+pub(crate) fn msfc() -> impl Strategy<Value = msfc::Config> {
+    (1u8..5, 1u32..4, fq_codel())
+        .prop_flat_map(|(prios, ratio, flows)| {
+            let by_dscp = [uniform32(0..prios), uniform32(0..prios)].prop_map(|halves| {
+                let map = halves.concat().try_into().expect("twice 32 are 64");
+                msfc::ClassBy::Dscp(map)
+            });
+            let by_priority = uniform16(0..prios).prop_map(msfc::ClassBy::Priority);
+            let class_by = prop_oneof![by_dscp, by_priority];
+            (Just((prios, ratio, flows)), class_by, classifier(prios.into()))
+        })
+        .prop_map(|((prios, ratio, flows), class_by, classifier)| msfc::Config {
+            prios,
+            flows: flows.flows,
+            quantum: flows.quantum,
+            ratio,
+            limit: flows.limit,
+            memory_limit: flows.memory_limit,
+            drop_batch: flows.drop_batch,
+            classifier,
+            class_by,
+            codel: flows.codel,
+        })
+}
+
+fn codel_params() -> impl Strategy<Value = codel::Params> {
+    let below = |most: u64| (2_000u64..most).prop_map(Duration::from_nanos);
+    (
+        below(20_000_000),
+        below(200_000_000),
+        any::<bool>(),
+        option::weighted(0.2, below(20_000_000)),
+        0u32..3000,
+    )
+        .prop_map(|(target, interval, ecn, ce_threshold, mtu)| codel::Params {
+            target,
+            interval,
+            ecn,
+            ce_threshold,
+            mtu,
+        })
+}
+
+/// Filters for classes 1 to `classes` on whatever the suite's packets differ in.
+fn classifier(classes: usize) -> impl Strategy<Value = Classifier> {
+    let class = 1..=classes as u16;
+    let filter = (condition(), class.clone()).prop_map(|(condition, class)| Filter { condition, class });
+    (0u16..2, vec(filter, 0..4), option::of(class)).prop_map(|(handle, filters, default)| Classifier {
+        handle,
+        filters,
+        default,
+    })
+}
+
+fn condition() -> impl Strategy<Value = Match> {
+    let prefix = |last: u8, length: u8| {
+        Prefix::new([10, 0, 0, last].into(), length).expect("at most 32 bits of an IPv4 address")
+    };
+    prop_oneof![
+        (0u8..64, 0u8..64).prop_map(|(from, to)| Match {
+            dscp: Some(from..=to),
+            ..Match::default()
+        }),
+        (0u8..16, 0u8..16).prop_map(|(from, to)| Match {
+            priority: Some(from..=to),
+            ..Match::default()
+        }),
+        (0u32..3).prop_map(|mark| Match {
+            mark: Some(mark),
+            ..Match::default()
+        }),
+        (0u8..16, 28u8..33).prop_map(move |(last, length)| Match {
+            source: Some(prefix(last, length)),
+            ..Match::default()
+        }),
+        prop_oneof![Just(6), Just(17)].prop_map(|protocol| Match {
+            protocol: Some(protocol),
+            ..Match::default()
+        }),
+    ]
+}
+
+fn drop_from() -> impl Strategy<Value = DropFrom> {
+    prop_oneof![Just(DropFrom::Tail), Just(DropFrom::Head)]
+}
+
+fn rate(bits: u64) -> Rate {
+    Rate::from_bits_per_second(bits).expect("above 0")
+}

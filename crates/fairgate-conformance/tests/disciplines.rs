@@ -1,0 +1,26 @@
+//! Every discipline of the library, a line each.
+
+mod configs;
+
+use fairgate::aqm::codel::Codel;
+use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
+use fairgate::rounds::{drr::Drr, drr_classes::DrrClasses, fq_codel::FqCodel, msfc::Msfc, sfq::Sfq};
+use fairgate_conformance::{Recipe, conformance_suite};
+
+conformance_suite! {
+    fifo: Recipe::leaf(configs::fifo, |config, _seed| Fifo::node(config));
+    pfifo_fast: Recipe::leaf(configs::pfifo_fast, |config, _seed| PfifoFast::node(config));
+    prio: Recipe::classful(1..=4, configs::prio, |config, _seed, bands| Prio::node(config, bands));
+    tbf: Recipe::leaf(configs::tbf, |config, _seed| Tbf::node(config, None)).shaping();
+    tbf_over_another: Recipe::classful(1..=1, configs::tbf_over, |config, _seed, mut inner| {
+        Tbf::node(config, inner.pop())
+    }).shaping();
+    codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
+    drr: Recipe::leaf(configs::drr, Drr::node);
+    drr_classes: Recipe::classful(1..=4, configs::drr_classes, |config, _seed, classes| {
+        DrrClasses::node(config, classes)
+    });
+    sfq: Recipe::leaf(configs::sfq, Sfq::node);
+    fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
+    msfc: Recipe::leaf(configs::msfc, Msfc::node);
+}
