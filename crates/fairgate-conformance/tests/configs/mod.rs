@@ -119,17 +119,17 @@ pub(crate) fn fq_codel() -> impl Strategy<Value = fq_codel::Config> {
         1u32..20,
         256u32..3000,
         1u32..70,
-        0u16..2,
         codel_params(),
     )
+        .prop_flat_map(|numbers| (classifier(numbers.2 as usize), Just(numbers)))
         .prop_map(
-            |(limit, memory_limit, flows, quantum, drop_batch, handle, codel)| fq_codel::Config {
+            |(classifier, (limit, memory_limit, flows, quantum, drop_batch, codel))| fq_codel::Config {
                 limit,
                 memory_limit,
                 flows,
                 quantum,
                 drop_batch,
-                handle,
+                classifier,
                 codel,
             },
         )
