@@ -1,0 +1,76 @@
+//! Instructions for enqueue and dequeue of a packet, by discipline and number of flows, counted by callgrind: exact and
+//! the same on a busy machine, where times are not. The driver's own part is taken off.
+//!
+//! The program counts itself: it runs again under valgrind with few and with many pairs, and divides the difference.
+
+mod workload;
+
+use std::process::{Command, ExitCode};
+
+use workload::{FLOWS, Pairs, SUBJECTS};
+
+const FEW: u64 = 5_000;
+const MANY: u64 = 45_000;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, run, name, flows, pairs] = &arguments[..]
+        && run == "--run"
+    {
+        let number = |text: &str| text.parse().expect("the counting process passes numbers");
+        run_pairs(name, number(flows) as u32, number(pairs));
+        return ExitCode::SUCCESS;
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!(
+            "SKIPPED: instructions are counted by valgrind, and there is none; install it (apt install valgrind)"
+        );
+        return ExitCode::SUCCESS;
+    }
+    let header: String = FLOWS.iter().map(|flows| format!("{flows:>10}")).collect();
+    println!("instructions for a pair\n{:12}{header}  flows", "");
+    let driver = per_pair("none", FLOWS[0]);
+    for (name, _) in SUBJECTS {
+        let row: String = FLOWS
+            .iter()
+            .map(|&flows| format!("{:>10.1}", per_pair(name, flows) - driver))
+            .collect();
+        println!("{name:12}{row}");
+    }
+    println!("driver, taken off: {driver:.1}");
+    ExitCode::SUCCESS
+}
+
+fn run_pairs(name: &str, flows: u32, count: u64) {
+    let subject = SUBJECTS.into_iter().find(|subject| subject.0 == name);
+    let mut pairs = Pairs::new(subject.unwrap_or(SUBJECTS[0]), flows);
+    for _ in 0..count {
+        match subject {
+            Some(_) => pairs.step(),
+            None => pairs.step_without_discipline(),
+        }
+    }
+}
+
+fn per_pair(name: &str, flows: u32) -> f64 {
+    let difference = instructions(name, flows, MANY) - instructions(name, flows, FEW);
+    difference as f64 / (MANY - FEW) as f64
+}
+
+/// Of a whole run, from callgrind's summary: `==123== Collected : 4567`.
+fn instructions(name: &str, flows: u32, pairs: u64) -> u64 {
+    let program = std::env::current_exe().expect("a running program has a path");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args(["--run", name, &flows.to_string(), &pairs.to_string()])
+        .output()
+        .expect("valgrind was there a moment ago");
+    let summary = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the counted run failed:\n{summary}");
+    let collected = summary.lines().find_map(|line| line.split_once("Collected : "));
+    let Some((_, count)) = collected else {
+        panic!("callgrind says nothing of instructions:\n{summary}");
+    };
+    count.trim().parse().expect("callgrind counts in whole numbers")
+}

@@ -1,0 +1,181 @@
+//! What is measured: a packet in, a packet out, with two packets of each flow queued throughout.
+//!
+//! A packet of 1000 bytes arrives every 100 ns, from the flow whose packet left last. Flows are told apart by their hash
+//! alone and have four times as many queues to fall into, so that few share one. Limits are out of reach and CoDel's target
+//! is a second: nothing is dropped. Disciplines are called as drivers call them, through `Box<dyn Discipline>`.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use fairgate::aqm::codel::{self, Codel};
+use fairgate::queues::fifo::{self, Fifo};
+use fairgate::queues::pfifo_fast::{self, PfifoFast};
+use fairgate::queues::prio::{self, Prio};
+use fairgate::queues::tbf::{self, Tbf};
+use fairgate::rounds::drr::{self, Drr};
+use fairgate::rounds::fq_codel::{self, FqCodel};
+use fairgate::rounds::msfc::{self, Msfc};
+use fairgate::rounds::sfq::{self, Sfq};
+use fairgate::{Discipline, FlowHash, Packet, PacketId, Pool, Rate, Time};
+
+/// Numbers of flows to measure with.
+pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
+
+/// A discipline's name, and how it is made for a number of flows.
+pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
+
+/// Every discipline.
+pub(crate) const SUBJECTS: [Subject; 9] = [
+    ("fifo", |_| fifo()),
+    ("pfifo_fast", |_| {
+        let config = pfifo_fast::Config { limit: PLENTY };
+        Box::new(PfifoFast::node(config).expect(VALID))
+    }),
+    ("prio", |_| {
+        let bands = vec![fifo(), fifo(), fifo()];
+        Box::new(Prio::node(prio::Config::default(), bands).expect(VALID))
+    }),
+    ("tbf", |_| {
+        let config = tbf::Config {
+            limit: Some(tbf::Limit::Bytes(u64::from(PLENTY) * 1000)),
+            // Faster than packets come.
+            ..tbf::Config::of_rate(Rate::mbit(100_000))
+        };
+        Box::new(Tbf::node(config, None).expect(VALID))
+    }),
+    ("codel", |_| {
+        let config = codel::Config {
+            limit: PLENTY,
+            codel: patient(),
+        };
+        Box::new(Codel::node(config).expect(VALID))
+    }),
+    ("drr", |flows| {
+        let config = drr::Config {
+            flows: queues(flows),
+            limit: PLENTY,
+            ..drr::Config::default()
+        };
+        Box::new(Drr::node(config, SEED).expect(VALID))
+    }),
+    ("sfq", |flows| {
+        let config = sfq::Config {
+            flows: queues(flows).min(65_408),
+            divisor: queues(flows),
+            limit: PLENTY,
+            ..sfq::Config::default()
+        };
+        Box::new(Sfq::node(config, SEED).expect(VALID))
+    }),
+    ("fq_codel", |flows| {
+        let config = fq_codel::Config {
+            flows: queues(flows),
+            limit: PLENTY,
+            memory_limit: u64::MAX,
+            codel: patient(),
+            ..fq_codel::Config::default()
+        };
+        Box::new(FqCodel::node(config, SEED).expect(VALID))
+    }),
+    ("msfc", |flows| {
+        let config = msfc::Config {
+            flows: queues(flows),
+            class_by: msfc::PRIOMAP3,
+            limit: PLENTY,
+            memory_limit: u64::MAX,
+            codel: patient(),
+            ..msfc::Config::default()
+        };
+        Box::new(Msfc::node(config, SEED).expect(VALID))
+    }),
+];
+
+/// A limit that is never reached.
+const PLENTY: u32 = 1 << 24;
+const SEED: u64 = 1;
+const VALID: &str = "the parameters are within their ranges";
+
+fn queues(flows: u32) -> u32 {
+    (4 * flows).max(1024)
+}
+
+fn fifo() -> Box<dyn Discipline> {
+    let config = fifo::Config {
+        limit_packets: None,
+        ..fifo::Config::default()
+    };
+    Box::new(Fifo::node(config).expect(VALID))
+}
+
+fn patient() -> codel::Params {
+    codel::Params {
+        target: Duration::from_secs(1),
+        ..codel::Params::default()
+    }
+}
+
+/// A driver over one discipline.
+pub(crate) struct Pairs {
+    pool: Pool,
+    root: Box<dyn Discipline>,
+    now: Time,
+    /// Whose packet comes next: the flow that the last one left.
+    flow: u64,
+}
+
+impl Pairs {
+    /// With two packets queued for each flow.
+    pub(crate) fn new(subject: Subject, flows: u32) -> Pairs {
+        let mut pairs = Pairs {
+            pool: Pool::with_capacity(2 * flows + 1),
+            root: subject.1(flows),
+            now: Time::from_secs(1),
+            flow: 0,
+        };
+        for _ in 0..2 {
+            for flow in 0..flows {
+                pairs.flow = flow.into();
+                let id = pairs.arrive();
+                let _ = pairs.root.enqueue(id, pairs.now, &mut pairs.pool);
+            }
+        }
+        pairs
+    }
+
+    /// One packet in, one out.
+    #[inline]
+    pub(crate) fn step(&mut self) {
+        let id = self.arrive();
+        let _ = self.root.enqueue(id, self.now, &mut self.pool);
+        let sent = self
+            .root
+            .dequeue(self.now, &mut self.pool)
+            .expect("there is a backlog and nothing holds it back");
+        self.leave(sent);
+    }
+
+    /// The driver's own part of a step.
+    #[inline]
+    pub(crate) fn step_without_discipline(&mut self) {
+        let id = self.arrive();
+        self.leave(id);
+    }
+
+    #[inline]
+    fn arrive(&mut self) -> PacketId {
+        self.now += 100;
+        let packet = Packet {
+            flow: FlowHash::from_raw((self.flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            cookie: self.flow,
+            priority: (self.flow % 16) as u8,
+            ..Packet::of_length(1000)
+        };
+        self.pool.insert(packet).expect("a slot for each packet")
+    }
+
+    #[inline]
+    fn leave(&mut self, id: PacketId) {
+        assert!(self.pool.take_returned().is_none(), "nothing is dropped");
+        self.flow = black_box(self.pool.release(id).cookie);
+    }
+}
