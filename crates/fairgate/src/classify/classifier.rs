@@ -52,3 +52,122 @@ impl Classifier {
             .map(|filter| filter.class)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::Match;
+    use crate::flow::{FlowHash, FlowKey};
+    use crate::packet::Packet;
+    use proptest::prelude::*;
+
+    /// Handle 1; DSCP 46 to class 3; DSCP 40 and above to class 4; all else to class 5.
+    fn classifier() -> Classifier {
+        let filter = |dscp, class| Filter {
+            condition: Match {
+                dscp: Some(dscp),
+                ..Match::default()
+            },
+            class,
+        };
+        Classifier {
+            handle: 1,
+            filters: vec![filter(46..=46, 3), filter(40..=63, 4)],
+            default: Some(5),
+        }
+    }
+
+    fn class_of(classifier: &Classifier, class: ClassId, dscp: u8) -> Option<u16> {
+        let mut pool = Pool::with_capacity(1);
+        let packet = Packet {
+            class,
+            dscp,
+            ..Packet::of_length(100)
+        };
+        let id = pool.insert(packet).unwrap();
+        classifier.classify(id, &pool)
+    }
+
+    #[test]
+    fn a_named_class_goes_before_filters_and_filters_before_the_default() {
+        let classifier = classifier();
+        assert_eq!(class_of(&classifier, ClassId::new(1, 2), 46), Some(2));
+        assert_eq!(
+            class_of(&classifier, ClassId::NONE, 46),
+            Some(3),
+            "the first filter that matches wins"
+        );
+        assert_eq!(class_of(&classifier, ClassId::NONE, 48), Some(4));
+        assert_eq!(class_of(&classifier, ClassId::NONE, 0), Some(5));
+        assert_eq!(class_of(&Classifier::default(), ClassId::NONE, 0), None);
+    }
+
+    #[test]
+    fn a_class_of_another_discipline_is_not_heard() {
+        let classifier = classifier();
+        assert_eq!(
+            class_of(&classifier, ClassId::new(2, 2), 0),
+            Some(5),
+            "another handle"
+        );
+        assert_eq!(
+            class_of(&classifier, ClassId::new(1, 0), 0),
+            Some(5),
+            "the discipline itself"
+        );
+        let anonymous = Classifier {
+            handle: 0,
+            ..classifier
+        };
+        assert_eq!(
+            class_of(&anonymous, ClassId::new(0, 2), 0),
+            Some(5),
+            "handle 0 is none"
+        );
+    }
+
+    #[test]
+    fn filters_see_headers_only_where_they_came_along() {
+        let filter = Filter {
+            condition: Match {
+                protocol: Some(17),
+                ..Match::default()
+            },
+            class: 2,
+        };
+        let classifier = Classifier {
+            filters: vec![filter],
+            ..Classifier::default()
+        };
+        let mut pool = Pool::with_capacity(2);
+        let key = FlowKey::of([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 17, 1, 2);
+        let with = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
+        assert_eq!(classifier.classify(with, &pool), Some(2));
+        pool.release(with);
+        let without = pool.insert(Packet::of_length(100)).unwrap();
+        assert_eq!(without, with, "the same slot, where the old headers still lie");
+        assert_eq!(classifier.classify(without, &pool), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_flow_is_the_class_if_it_is_one_and_else_hashed(
+            minor in 0u16..8, flows in 1u32..5, hash in any::<u64>(), salt in any::<u64>(),
+        ) {
+            let mut pool = Pool::with_capacity(1);
+            let packet = Packet {
+                class: ClassId::new(1, minor),
+                flow: FlowHash::from_raw(hash),
+                ..Packet::of_length(100)
+            };
+            let id = pool.insert(packet).unwrap();
+            let by_name = Classifier { handle: 1, ..Classifier::default() };
+            let expected = match u32::from(minor) {
+                named if named >= 1 && named <= flows => named - 1,
+                _ => packet.flow.bucket(salt, flows),
+            };
+            prop_assert_eq!(by_name.flow(id, &pool, salt, flows), expected);
+            prop_assert!(expected < flows);
+        }
+    }
+}

@@ -5,21 +5,23 @@ use std::ops::RangeInclusive;
 
 use crate::error::ConfigError;
 use crate::flow::FlowKey;
+use crate::flow::ethertype::{IPV4, IPV6};
 use crate::packet::Packet;
 
-/// An address prefix, of either family.
+/// An address prefix, of one family: `::/0` holds no IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: u128,
     mask: u128,
+    ethertype: u16,
 }
 
 impl Prefix {
     /// The first `length` bits of `address`: 0 to 32 for IPv4, 0 to 128 for IPv6.
     pub fn new(address: IpAddr, length: u8) -> Result<Prefix, ConfigError> {
-        let (longest, address, offset) = match address {
-            IpAddr::V4(v4) => (32, u128::from(v4.to_ipv6_mapped()), 96),
-            IpAddr::V6(v6) => (128, u128::from(v6), 0),
+        let (longest, address, offset, ethertype) = match address {
+            IpAddr::V4(v4) => (32, u128::from(v4.to_ipv6_mapped()), 96, IPV4),
+            IpAddr::V6(v6) => (128, u128::from(v6), 0, IPV6),
         };
         if length > longest {
             return Err(ConfigError::out_of_range(
@@ -34,12 +36,13 @@ impl Prefix {
         Ok(Prefix {
             address: address & mask,
             mask,
+            ethertype,
         })
     }
 
-    /// Whether `address` (in the form of [`FlowKey`]) begins with this prefix.
-    pub fn contains(&self, address: &[u8; 16]) -> bool {
-        u128::from_be_bytes(*address) & self.mask == self.address
+    /// Whether `address` begins with this prefix: in the form of [`FlowKey`], and of a packet with this EtherType.
+    pub fn contains(&self, address: &[u8; 16], ethertype: u16) -> bool {
+        ethertype == self.ethertype && u128::from_be_bytes(*address) & self.mask == self.address
     }
 }
 
@@ -50,9 +53,9 @@ pub struct Match {
     pub source: Option<Prefix>,
     /// Destination address.
     pub destination: Option<Prefix>,
-    /// Source port.
+    /// Source port. Fails for packets without ports: fragments, and other protocols than TCP, UDP, UDP-Lite, SCTP, DCCP.
     pub source_port: Option<RangeInclusive<u16>>,
-    /// Destination port.
+    /// Destination port; the same.
     pub destination_port: Option<RangeInclusive<u16>>,
     /// IP protocol number.
     pub protocol: Option<u8>,
@@ -71,9 +74,6 @@ pub struct Match {
 impl Match {
     /// Whether all conditions hold. A condition on header fields fails for a packet that came without headers.
     pub fn matches(&self, packet: &Packet, headers: Option<&FlowKey>) -> bool {
-        fn within<T: PartialOrd>(range: &Option<RangeInclusive<T>>, value: T) -> bool {
-            range.as_ref().is_none_or(|range| range.contains(&value))
-        }
         let stamped = within(&self.dscp, packet.dscp)
             && within(&self.priority, packet.priority)
             && self.mark.is_none_or(|mark| mark == packet.mark);
@@ -81,28 +81,42 @@ impl Match {
             return false;
         }
         match headers {
-            Some(key) => {
-                self.protocol.is_none_or(|protocol| protocol == key.protocol)
-                    && self.ethertype.is_none_or(|ethertype| ethertype == key.ethertype)
-                    && self.vlan.is_none_or(|vlan| vlan == key.vlan)
-                    && within(&self.source_port, key.source_port)
-                    && within(&self.destination_port, key.destination_port)
-                    && self.source.is_none_or(|prefix| prefix.contains(&key.source))
-                    && self
-                        .destination
-                        .is_none_or(|prefix| prefix.contains(&key.destination))
-            }
-            None => {
-                self.protocol.is_none()
-                    && self.ethertype.is_none()
-                    && self.vlan.is_none()
-                    && self.source_port.is_none()
-                    && self.destination_port.is_none()
-                    && self.source.is_none()
-                    && self.destination.is_none()
-            }
+            Some(key) => self.matches_headers(key),
+            None => !self.needs_headers(),
         }
     }
+
+    fn matches_headers(&self, key: &FlowKey) -> bool {
+        self.protocol.is_none_or(|protocol| protocol == key.protocol)
+            && self.ethertype.is_none_or(|ethertype| ethertype == key.ethertype)
+            && self.vlan.is_none_or(|vlan| vlan == key.vlan)
+            && (!self.needs_ports() || key.has_ports())
+            && within(&self.source_port, key.source_port)
+            && within(&self.destination_port, key.destination_port)
+            && self
+                .source
+                .is_none_or(|prefix| prefix.contains(&key.source, key.ethertype))
+            && self
+                .destination
+                .is_none_or(|prefix| prefix.contains(&key.destination, key.ethertype))
+    }
+
+    fn needs_headers(&self) -> bool {
+        self.protocol.is_some()
+            || self.ethertype.is_some()
+            || self.vlan.is_some()
+            || self.needs_ports()
+            || self.source.is_some()
+            || self.destination.is_some()
+    }
+
+    fn needs_ports(&self) -> bool {
+        self.source_port.is_some() || self.destination_port.is_some()
+    }
+}
+
+fn within<T: PartialOrd>(range: &Option<RangeInclusive<T>>, value: T) -> bool {
+    range.as_ref().is_none_or(|range| range.contains(&value))
 }
 
 /// Conditions and the class that they lead to.
@@ -112,4 +126,131 @@ pub struct Filter {
     pub condition: Match,
     /// The class of the discipline that the filter belongs to, by its minor number.
     pub class: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    fn address() -> impl Strategy<Value = IpAddr> {
+        // Few distinct bits, so that prefixes meet; IPv6 addresses also among the mapped ones.
+        prop_oneof![
+            any::<[bool; 4]>().prop_map(|bits| Ipv4Addr::from(bits.map(|bit| u8::from(bit) * 129)).into()),
+            any::<[bool; 16]>().prop_map(|bits| Ipv6Addr::from(bits.map(|bit| u8::from(bit) * 129)).into()),
+            any::<[bool; 4]>().prop_map(|bits| Ipv4Addr::from(bits.map(|bit| u8::from(bit) * 129))
+                .to_ipv6_mapped()
+                .into()),
+        ]
+    }
+
+    fn bits(address: IpAddr) -> Vec<bool> {
+        let octets = match address {
+            IpAddr::V4(v4) => v4.octets().to_vec(),
+            IpAddr::V6(v6) => v6.octets().to_vec(),
+        };
+        octets
+            .iter()
+            .flat_map(|octet| (0..8).rev().map(move |bit| octet >> bit & 1 == 1))
+            .collect()
+    }
+
+    fn udp() -> FlowKey {
+        FlowKey {
+            vlan: 7,
+            ..FlowKey::of([10, 1, 2, 3].into(), [192, 0, 2, 1].into(), 17, 5000, 53)
+        }
+    }
+
+    /// Whether `condition` holds for a packet of `key` with DSCP 46, priority 6 and mark 9.
+    fn holds(condition: &Match, key: Option<&FlowKey>) -> bool {
+        let packet = Packet {
+            dscp: 46,
+            priority: 6,
+            mark: 9,
+            ..Packet::of_length(100)
+        };
+        condition.matches(&packet, key)
+    }
+
+    proptest! {
+        /// Bit by bit, for addresses and prefixes of both families.
+        #[test]
+        fn a_prefix_is_its_leading_bits(network in address(), host in address(), length in 0u8..=130) {
+            let longest = if network.is_ipv4() { 32 } else { 128 };
+            let Ok(prefix) = Prefix::new(network, length) else {
+                prop_assert!(length > longest);
+                return Ok(());
+            };
+            prop_assert!(length <= longest);
+            let leading = usize::from(length);
+            let key = FlowKey::of(host, host, 6, 1, 1);
+            let expected =
+                host.is_ipv4() == network.is_ipv4() && bits(host)[..leading] == bits(network)[..leading];
+            prop_assert_eq!(prefix.contains(&key.source, key.ethertype), expected);
+        }
+
+        #[test]
+        fn ranges_hold_both_ends(from in 0u16..20, to in 0u16..20, port in 1u16..20) {
+            let key = FlowKey { source_port: port, ..udp() };
+            let condition = Match { source_port: Some(from..=to), ..Match::default() };
+            prop_assert_eq!(holds(&condition, Some(&key)), from <= port && port <= to);
+        }
+
+        /// Of conditions taken one from each list, all must hold; the first of each list does.
+        #[test]
+        fn all_conditions_must_hold(chosen in any::<[Option<bool>; 10]>()) {
+            let prefix = |address: [u8; 4]| Prefix::new(address.into(), 24).expect("24 bits");
+            let choose = |index: usize| chosen[index];
+            let condition = Match {
+                source: choose(0).map(|holds| prefix(if holds { [10, 1, 2, 0] } else { [10, 1, 3, 0] })),
+                destination: choose(1).map(|holds| prefix(if holds { [192, 0, 2, 0] } else { [10, 1, 2, 0] })),
+                source_port: choose(2).map(|holds| if holds { 5000..=5000 } else { 1..=4999 }),
+                destination_port: choose(3).map(|holds| if holds { 1..=1023 } else { 54..=u16::MAX }),
+                protocol: choose(4).map(|holds| if holds { 17 } else { 6 }),
+                ethertype: choose(5).map(|holds| if holds { IPV4 } else { IPV6 }),
+                vlan: choose(6).map(|holds| if holds { 7 } else { 0 }),
+                dscp: choose(7).map(|holds| if holds { 46..=46 } else { 0..=45 }),
+                priority: choose(8).map(|holds| if holds { 0..=15 } else { 7..=15 }),
+                mark: choose(9).map(|holds| if holds { 9 } else { 0 }),
+            };
+            let all = chosen.iter().all(|choice| *choice != Some(false));
+            prop_assert_eq!(holds(&condition, Some(&udp())), all);
+
+            let of_headers = chosen[..7].iter().any(Option::is_some);
+            let stamped = chosen[7..].iter().all(|choice| *choice != Some(false));
+            prop_assert_eq!(holds(&condition, None), stamped && !of_headers, "without headers");
+        }
+    }
+
+    #[test]
+    fn a_prefix_too_long_is_refused_by_name() {
+        let error = Prefix::new([10, 0, 0, 0].into(), 33).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`prefix` is /33, but must be at most /32 for this family; count only the leading bits that must match"
+        );
+    }
+
+    #[test]
+    fn a_condition_on_ports_fails_where_there_are_none() {
+        let any_port = Match {
+            source_port: Some(0..=u16::MAX),
+            ..Match::default()
+        };
+        let fragment = FlowKey {
+            source_port: 0,
+            destination_port: 0,
+            ..udp()
+        };
+        let echo = FlowKey {
+            protocol: 1,
+            destination_port: 0,
+            ..udp()
+        };
+        assert!(holds(&any_port, Some(&udp())));
+        assert!(!holds(&any_port, Some(&fragment)));
+        assert!(!holds(&any_port, Some(&echo)), "an echo's identifier is no port");
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::flow::numbers::{ethertype, protocol};
+
 /// Addresses, ports and protocol of a packet, and what else filters match on. 48 bytes.
 ///
 /// IPv4 addresses are kept in the last four bytes, as IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`). Fields that a
@@ -50,9 +52,19 @@ impl FlowKey {
             destination: octets(destination),
             source_port,
             destination_port,
-            ethertype: if source.is_ipv4() { 0x0800 } else { 0x86dd },
+            ethertype: if source.is_ipv4() {
+                ethertype::IPV4
+            } else {
+                ethertype::IPV6
+            },
             protocol,
             ..FlowKey::default()
         }
+    }
+
+    /// Whether the packet has ports: TCP, UDP, UDP-Lite, SCTP and DCCP do, but for their fragments.
+    #[inline]
+    pub fn has_ports(&self) -> bool {
+        protocol::has_ports(self.protocol) && (self.source_port, self.destination_port) != (0, 0)
     }
 }

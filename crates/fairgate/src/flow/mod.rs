@@ -3,7 +3,9 @@
 pub mod dissect;
 mod hash;
 mod key;
+mod numbers;
 
 pub use dissect::{Dissection, LinkType, dissect, dissect_tunnelled, set_ce};
 pub use hash::{FlowHash, FlowHasher};
 pub use key::FlowKey;
+pub(crate) use numbers::ethertype;

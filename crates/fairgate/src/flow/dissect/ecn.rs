@@ -1,6 +1,7 @@
 //! Writing "congestion experienced" into a frame.
 
-use super::{IPV4, IPV6, LinkType};
+use super::LinkType;
+use crate::flow::ethertype::{IPV4, IPV6};
 use crate::packet::Ecn;
 
 /// Sets the ECN field of the frame's IP header to CE, as a discipline's mark demands, and brings IPv4's checksum up to

@@ -1,14 +1,9 @@
 //! The layers below IP: link headers, then tags, labels and PPPoE, down to an EtherType and its payload.
 
-use super::{IPV4, IPV6, bytes_at, u16_at};
-
-const VLAN: u16 = 0x8100;
-const SERVICE_VLAN: u16 = 0x88a8;
-/// Stacked tags before 802.1ad was written.
-const OLD_SERVICE_VLAN: u16 = 0x9100;
-const MPLS_UNICAST: u16 = 0x8847;
-const MPLS_MULTICAST: u16 = 0x8848;
-const PPPOE_SESSION: u16 = 0x8864;
+use super::{bytes_at, u16_at};
+use crate::flow::ethertype::{
+    IPV4, IPV6, MPLS_MULTICAST, MPLS_UNICAST, OLD_SERVICE_VLAN, PPPOE_SESSION, SERVICE_VLAN, VLAN,
+};
 
 /// Tags, labels and PPPoE headers read before giving up. Provider networks use up to two tags and a handful of labels.
 const MOST_HEADERS: usize = 16;

@@ -36,9 +36,6 @@ pub use link::LinkType;
 use crate::flow::{FlowHasher, FlowKey};
 use crate::packet::{Ecn, Packet};
 
-pub(crate) const IPV4: u16 = 0x0800;
-pub(crate) const IPV6: u16 = 0x86dd;
-
 /// What a frame's headers say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dissection {

@@ -1,16 +1,10 @@
 //! IPv4 and IPv6: addresses, traffic class, and where the transport header is.
 
-use super::{IPV4, IPV6};
 use crate::flow::FlowKey;
-
-const HOP_BY_HOP: u8 = 0;
-const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
-const AUTHENTICATION: u8 = 51;
-const DESTINATION_OPTIONS: u8 = 60;
-const MOBILITY: u8 = 135;
-const HOST_IDENTITY: u8 = 139;
-const SHIM6: u8 = 140;
+use crate::flow::ethertype::{IPV4, IPV6};
+use crate::flow::numbers::protocol::{
+    AUTHENTICATION, DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, HOST_IDENTITY, MOBILITY, ROUTING, SHIM6,
+};
 
 /// Extension headers read before giving up; RFC 8200 lists eight in one packet at most, in its recommended order.
 const MOST_EXTENSIONS: usize = 10;

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::flow::ethertype::{IPV4, IPV6};
 
 /// A whole IP packet of TCP or UDP, with its key.
 fn packet() -> impl Strategy<Value = (Vec<u8>, FlowKey)> {

@@ -1,29 +1,18 @@
 //! Ports, and the packets inside tunnels.
 
-use super::{IPV4, IPV6, LinkType, bytes_at, network, u16_at};
+use super::{LinkType, bytes_at, network, u16_at};
 use crate::flow::FlowKey;
-
-const ICMP: u8 = 1;
-const IP_IN_IP: u8 = 4;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const DCCP: u8 = 33;
-const IPV6_IN_IP: u8 = 41;
-const GRE: u8 = 47;
-const ICMPV6: u8 = 58;
-const SCTP: u8 = 132;
-const UDP_LITE: u8 = 136;
+use crate::flow::ethertype::{IPV4, IPV6, TRANSPARENT_BRIDGING};
+use crate::flow::numbers::protocol::{GRE, ICMP, ICMPV6, IP_IN_IP, IPV6_IN_IP, UDP, has_ports};
 
 /// The port that IANA gave to VXLAN.
 const VXLAN_PORT: u16 = 4789;
-/// Ethernet within GRE.
-const TRANSPARENT_BRIDGING: u16 = 0x6558;
 
 /// Reads the ports, or an echo's identifier, into the key.
 #[inline]
 pub(super) fn read(transport: &[u8], key: &mut FlowKey) {
     match key.protocol {
-        TCP | UDP | UDP_LITE | SCTP | DCCP => {
+        protocol if has_ports(protocol) => {
             if let Some(ports) = bytes_at::<4>(transport, 0) {
                 key.source_port = u16::from_be_bytes([ports[0], ports[1]]);
                 key.destination_port = u16::from_be_bytes([ports[2], ports[3]]);

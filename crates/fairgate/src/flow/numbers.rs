@@ -1,0 +1,44 @@
+//! Numbers assigned by IEEE and IANA.
+
+/// EtherTypes.
+pub(crate) mod ethertype {
+    pub(crate) const IPV4: u16 = 0x0800;
+    pub(crate) const VLAN: u16 = 0x8100;
+    pub(crate) const IPV6: u16 = 0x86dd;
+    pub(crate) const MPLS_UNICAST: u16 = 0x8847;
+    pub(crate) const MPLS_MULTICAST: u16 = 0x8848;
+    pub(crate) const PPPOE_SESSION: u16 = 0x8864;
+    pub(crate) const SERVICE_VLAN: u16 = 0x88a8;
+    /// Stacked tags before 802.1ad was written.
+    pub(crate) const OLD_SERVICE_VLAN: u16 = 0x9100;
+    /// Ethernet within GRE.
+    pub(crate) const TRANSPARENT_BRIDGING: u16 = 0x6558;
+}
+
+/// Protocols over IP, and IPv6 extension headers.
+pub(crate) mod protocol {
+    pub(crate) const HOP_BY_HOP: u8 = 0;
+    pub(crate) const ICMP: u8 = 1;
+    pub(crate) const IP_IN_IP: u8 = 4;
+    pub(crate) const TCP: u8 = 6;
+    pub(crate) const UDP: u8 = 17;
+    pub(crate) const DCCP: u8 = 33;
+    pub(crate) const IPV6_IN_IP: u8 = 41;
+    pub(crate) const ROUTING: u8 = 43;
+    pub(crate) const FRAGMENT: u8 = 44;
+    pub(crate) const GRE: u8 = 47;
+    pub(crate) const AUTHENTICATION: u8 = 51;
+    pub(crate) const ICMPV6: u8 = 58;
+    pub(crate) const DESTINATION_OPTIONS: u8 = 60;
+    pub(crate) const SCTP: u8 = 132;
+    pub(crate) const MOBILITY: u8 = 135;
+    pub(crate) const UDP_LITE: u8 = 136;
+    pub(crate) const HOST_IDENTITY: u8 = 139;
+    pub(crate) const SHIM6: u8 = 140;
+
+    /// Whether the protocol's header begins with two ports.
+    #[inline]
+    pub(crate) fn has_ports(protocol: u8) -> bool {
+        matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
+    }
+}
