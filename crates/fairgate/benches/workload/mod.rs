@@ -53,7 +53,8 @@ pub(crate) const SUBJECTS: [Subject; 9] = [
     ("drr", |flows| {
         let config = drr::Config {
             flows: queues(flows),
-            limit: PLENTY,
+            // Ten packets for each queue: the default's proportion.
+            limit: 10 * queues(flows),
             ..drr::Config::default()
         };
         Box::new(Drr::node(config, SEED).expect(VALID))
@@ -62,7 +63,8 @@ pub(crate) const SUBJECTS: [Subject; 9] = [
         let config = sfq::Config {
             flows: queues(flows).min(65_408),
             divisor: queues(flows),
-            limit: PLENTY,
+            // As many packets as slots: Linux's proportion.
+            limit: queues(flows),
             ..sfq::Config::default()
         };
         Box::new(Sfq::node(config, SEED).expect(VALID))

@@ -1,13 +1,16 @@
 //! Flows in lists by their number of packets: the longest flow in constant time (McKenney 1990, buffer stealing).
 //!
 //! ```text
-//!   heads   [0][1][2][3] ... [longest] ...     one list for each length
-//!               |     |          |
-//!              f7    f2         f5 -> f1       doubly linked; who came to a length last stands first
+//!   heads   [least][least + 1] ... [longest] ...     one list for each length
+//!              |        |              |
+//!             f7       f2             f5 -> f1       doubly linked; who came to a length last stands first
 //! ```
 //!
 //! A packet changes a flow's length by one, so a flow only ever moves to a neighbouring list, and when the list of the
-//! longest runs empty the flow that left it is the longest, one shorter. Flows without packets are in no list.
+//! longest runs empty the flow that left it is the longest, one shorter.
+//!
+//! The longest is wanted when the limit on all flows together is exceeded. Then, of `flows` flows, one has more than
+//! `limit / flows` packets: shorter ones can't be it, and are in no list. So short queues cost one comparison a packet.
 
 /// Marks the end of a list.
 const END: u32 = u32::MAX;
@@ -36,15 +39,22 @@ pub(crate) trait Measured {
 /// The lists. The same array must be passed to every call.
 #[derive(Debug)]
 pub(crate) struct ByLength {
+    /// First flow of each length from `least` on.
     heads: Vec<u32>,
+    /// Flows shorter than this are in no list; at least 1.
+    least: u32,
+    /// Length of the longest flow; 0 if all are shorter than `least`.
     longest: u32,
 }
 
 impl ByLength {
-    /// Lists for flows of up to `most_packets` packets.
-    pub(crate) fn new(most_packets: u32) -> ByLength {
+    /// Lists for `flows` flows of up to `most_packets` packets each, in which the longest can be found whenever there
+    /// are more than `limit` packets in all.
+    pub(crate) fn new(flows: u32, most_packets: u32, limit: u32) -> ByLength {
+        let least = limit / flows + 1;
         ByLength {
-            heads: vec![END; most_packets as usize + 1],
+            heads: vec![END; (most_packets + 1).saturating_sub(least) as usize],
+            least,
             longest: 0,
         }
     }
@@ -52,7 +62,10 @@ impl ByLength {
     /// Flow `index` has one packet more: now `length`.
     #[inline]
     pub(crate) fn grew<T: Measured>(&mut self, index: u32, length: u32, flows: &mut [T]) {
-        if length > 1 {
+        if length < self.least {
+            return;
+        }
+        if length > self.least {
             self.unlink(index, length - 1, flows);
         }
         self.link(index, length, flows);
@@ -62,19 +75,24 @@ impl ByLength {
     /// Flow `index` has one packet less: now `length`.
     #[inline]
     pub(crate) fn shrank<T: Measured>(&mut self, index: u32, length: u32, flows: &mut [T]) {
+        if length + 1 < self.least {
+            return;
+        }
         self.unlink(index, length + 1, flows);
-        if length > 0 {
+        let is_listed = length >= self.least;
+        if is_listed {
             self.link(index, length, flows);
         }
-        if self.longest == length + 1 && self.heads[length as usize + 1] == END {
-            self.longest = length;
+        if self.longest == length + 1 && *self.head(length + 1) == END {
+            self.longest = if is_listed { length } else { 0 };
         }
     }
 
-    /// The longest flow and its length; among equals the one that came to this length last.
+    /// The longest flow and its length; among equals the one that came to this length last. `None` if all flows are so
+    /// short that the limit is not exceeded.
     #[inline]
-    pub(crate) fn longest(&self) -> Option<(u32, u32)> {
-        (self.longest > 0).then(|| (self.heads[self.longest as usize], self.longest))
+    pub(crate) fn longest(&mut self) -> Option<(u32, u32)> {
+        (self.longest > 0).then(|| (*self.head(self.longest), self.longest))
     }
 
     /// Forgets all flows. Their neighbours are leftovers from then on.
@@ -84,10 +102,13 @@ impl ByLength {
     }
 
     #[inline]
+    fn head(&mut self, length: u32) -> &mut u32 {
+        &mut self.heads[(length - self.least) as usize]
+    }
+
+    #[inline]
     fn link<T: Measured>(&mut self, index: u32, length: u32, flows: &mut [T]) {
-        let head = &mut self.heads[length as usize];
-        let next = *head;
-        *head = index;
+        let next = std::mem::replace(self.head(length), index);
         *flows[index as usize].neighbours() = Neighbours { next, previous: END };
         if next != END {
             flows[next as usize].neighbours().previous = index;
@@ -98,7 +119,7 @@ impl ByLength {
     fn unlink<T: Measured>(&mut self, index: u32, length: u32, flows: &mut [T]) {
         let Neighbours { next, previous } = *flows[index as usize].neighbours();
         if previous == END {
-            self.heads[length as usize] = next;
+            *self.head(length) = next;
         } else {
             flows[previous as usize].neighbours().next = next;
         }
@@ -122,13 +143,16 @@ mod tests {
     proptest! {
         /// Against a search of all flows, with the time of their last change to settle ties.
         #[test]
-        fn the_longest_is_found(operations in prop::collection::vec((any::<bool>(), 0u32..6), 0..300)) {
+        fn the_longest_is_found_whenever_the_limit_is_exceeded(
+            limit in 0u32..60,
+            operations in prop::collection::vec((0u8..3, 0u32..6), 0..300),
+        ) {
             let mut flows = [Neighbours::NONE; 6];
-            let mut lists = ByLength::new(300);
+            let mut lists = ByLength::new(6, 300, limit);
             let mut model = [(0u32, 0usize); 6];
             for (step, (grow, index)) in operations.into_iter().enumerate() {
                 let (length, changed) = &mut model[index as usize];
-                if grow {
+                if grow > 0 {
                     *length += 1;
                     lists.grew(index, *length, &mut flows);
                 } else if *length > 0 {
@@ -141,8 +165,10 @@ mod tests {
                 let expected = (0..6u32)
                     .max_by_key(|&index| model[index as usize])
                     .map(|index| (index, model[index as usize].0))
-                    .filter(|&(_, length)| length > 0);
+                    .filter(|&(_, length)| length > limit / 6);
                 prop_assert_eq!(lists.longest(), expected);
+                let packets: u32 = model.iter().map(|(length, _)| length).sum();
+                prop_assert!(packets <= limit || lists.longest().is_some());
             }
         }
     }

@@ -10,7 +10,7 @@
 //! Over the limit the newest packet of the longest flow is dropped ("buffer stealing", McKenney 1990), so that a flow
 //! that floods can't keep the others out. A flow that a theft empties leaves the round when its turn comes.
 //!
-//! Invariants: a flow with packets is in the round; every flow is in the list of its length.
+//! Invariants: a flow with packets is in the round; every flow that could be the longest is in the list of its length.
 //! A flow becoming active starts with one quantum at the tail, as in Linux.
 
 use crate::bits::{ByLength, Link, Linked, Measured, Neighbours, Round};
@@ -115,7 +115,7 @@ impl Drr {
             flows: vec![Flow::EMPTY; config.flows as usize],
             round: Round::new(),
             // A flow may be one packet over the limit until the theft.
-            by_length: ByLength::new(config.limit + 1),
+            by_length: ByLength::new(config.flows, config.limit + 1, config.limit),
             packets: 0,
             salt,
             config,
@@ -226,7 +226,7 @@ impl Algorithm for Drr {
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        let longest = self.by_length.longest().map_or(0, |(_, length)| length);
+        let longest = self.flows.iter().map(|flow| flow.queue.len()).max().unwrap_or(0);
         visit("active_flows", Value::Integer(self.round.len().into()));
         visit("longest_flow", Value::Integer(longest.into()));
     }

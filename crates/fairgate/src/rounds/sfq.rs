@@ -177,7 +177,7 @@ impl Sfq {
             free: (0..slots).rev().collect(),
             round: Round::new(),
             // A slot may be one packet over the limit until the theft.
-            by_length: ByLength::new(config.depth.min(config.limit + 1)),
+            by_length: ByLength::new(slots, config.depth.min(config.limit + 1), config.limit),
             packets: 0,
             salt,
             perturb_at: None,
@@ -377,7 +377,7 @@ impl Algorithm for Sfq {
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        let longest = self.by_length.longest().map_or(0, |(_, length)| length);
+        let longest = self.slots.iter().map(|slot| slot.queue.len()).max().unwrap_or(0);
         visit("active_flows", Value::Integer(self.round.len().into()));
         visit("longest_flow", Value::Integer(longest.into()));
         visit(
