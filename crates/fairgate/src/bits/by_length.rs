@@ -17,30 +17,18 @@ const END: u32 = u32::MAX;
 
 /// A flow's place in the list of its length.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Neighbours {
+struct Neighbours {
     next: u32,
     previous: u32,
 }
 
-impl Neighbours {
-    /// Of a flow without packets.
-    pub(crate) const NONE: Neighbours = Neighbours {
-        next: END,
-        previous: END,
-    };
-}
-
-/// An array element with [`Neighbours`].
-pub(crate) trait Measured {
-    /// The neighbours.
-    fn neighbours(&mut self) -> &mut Neighbours;
-}
-
-/// The lists. The same array must be passed to every call.
+/// The lists.
 #[derive(Debug)]
 pub(crate) struct ByLength {
     /// First flow of each length from `least` on.
     heads: Vec<u32>,
+    /// Of each flow; means something for those of `least` packets or more. Apart from the flows, whose lines are hot.
+    neighbours: Vec<Neighbours>,
     /// Flows shorter than this are in no list; at least 1.
     least: u32,
     /// Length of the longest flow; 0 if all are shorter than `least`.
@@ -54,6 +42,13 @@ impl ByLength {
         let least = limit / flows + 1;
         ByLength {
             heads: vec![END; (most_packets + 1).saturating_sub(least) as usize],
+            neighbours: vec![
+                Neighbours {
+                    next: END,
+                    previous: END
+                };
+                flows as usize
+            ],
             least,
             longest: 0,
         }
@@ -61,27 +56,27 @@ impl ByLength {
 
     /// Flow `index` has one packet more: now `length`.
     #[inline]
-    pub(crate) fn grew<T: Measured>(&mut self, index: u32, length: u32, flows: &mut [T]) {
+    pub(crate) fn grew(&mut self, index: u32, length: u32) {
         if length < self.least {
             return;
         }
         if length > self.least {
-            self.unlink(index, length - 1, flows);
+            self.unlink(index, length - 1);
         }
-        self.link(index, length, flows);
+        self.link(index, length);
         self.longest = self.longest.max(length);
     }
 
     /// Flow `index` has one packet less: now `length`.
     #[inline]
-    pub(crate) fn shrank<T: Measured>(&mut self, index: u32, length: u32, flows: &mut [T]) {
+    pub(crate) fn shrank(&mut self, index: u32, length: u32) {
         if length + 1 < self.least {
             return;
         }
-        self.unlink(index, length + 1, flows);
+        self.unlink(index, length + 1);
         let is_listed = length >= self.least;
         if is_listed {
-            self.link(index, length, flows);
+            self.link(index, length);
         }
         if self.longest == length + 1 && *self.head(length + 1) == END {
             self.longest = if is_listed { length } else { 0 };
@@ -107,24 +102,24 @@ impl ByLength {
     }
 
     #[inline]
-    fn link<T: Measured>(&mut self, index: u32, length: u32, flows: &mut [T]) {
+    fn link(&mut self, index: u32, length: u32) {
         let next = std::mem::replace(self.head(length), index);
-        *flows[index as usize].neighbours() = Neighbours { next, previous: END };
+        self.neighbours[index as usize] = Neighbours { next, previous: END };
         if next != END {
-            flows[next as usize].neighbours().previous = index;
+            self.neighbours[next as usize].previous = index;
         }
     }
 
     #[inline]
-    fn unlink<T: Measured>(&mut self, index: u32, length: u32, flows: &mut [T]) {
-        let Neighbours { next, previous } = *flows[index as usize].neighbours();
+    fn unlink(&mut self, index: u32, length: u32) {
+        let Neighbours { next, previous } = self.neighbours[index as usize];
         if previous == END {
             *self.head(length) = next;
         } else {
-            flows[previous as usize].neighbours().next = next;
+            self.neighbours[previous as usize].next = next;
         }
         if next != END {
-            flows[next as usize].neighbours().previous = previous;
+            self.neighbours[next as usize].previous = previous;
         }
     }
 }
@@ -134,12 +129,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    impl Measured for Neighbours {
-        fn neighbours(&mut self) -> &mut Neighbours {
-            self
-        }
-    }
-
     proptest! {
         /// Against a search of all flows, with the time of their last change to settle ties.
         #[test]
@@ -147,17 +136,16 @@ mod tests {
             limit in 0u32..60,
             operations in prop::collection::vec((0u8..3, 0u32..6), 0..300),
         ) {
-            let mut flows = [Neighbours::NONE; 6];
             let mut lists = ByLength::new(6, 300, limit);
             let mut model = [(0u32, 0usize); 6];
             for (step, (grow, index)) in operations.into_iter().enumerate() {
                 let (length, changed) = &mut model[index as usize];
                 if grow > 0 {
                     *length += 1;
-                    lists.grew(index, *length, &mut flows);
+                    lists.grew(index, *length);
                 } else if *length > 0 {
                     *length -= 1;
-                    lists.shrank(index, *length, &mut flows);
+                    lists.shrank(index, *length);
                 } else {
                     continue;
                 }

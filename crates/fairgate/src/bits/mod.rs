@@ -3,5 +3,5 @@
 mod by_length;
 mod round;
 
-pub(crate) use by_length::{ByLength, Measured, Neighbours};
+pub(crate) use by_length::ByLength;
 pub(crate) use round::{Link, Linked, Round};

@@ -19,7 +19,7 @@
 
 use std::time::Duration;
 
-use crate::bits::{ByLength, Link, Linked, Measured, Neighbours, Round};
+use crate::bits::{ByLength, Link, Linked, Round};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -99,7 +99,7 @@ impl Config {
     }
 }
 
-/// What is looked at for each packet: 48 bytes.
+/// What is looked at for each packet: 40 bytes.
 #[derive(Clone, Debug)]
 struct Slot {
     queue: PacketQueue,
@@ -108,7 +108,6 @@ struct Slot {
     /// The bucket that uses this slot.
     bucket: u32,
     link: Link,
-    neighbours: Neighbours,
 }
 
 impl Slot {
@@ -117,7 +116,6 @@ impl Slot {
         allotment: 0,
         bucket: 0,
         link: Link::OUTSIDE,
-        neighbours: Neighbours::NONE,
     };
 }
 
@@ -125,13 +123,6 @@ impl Linked for Slot {
     #[inline]
     fn link(&mut self) -> &mut Link {
         &mut self.link
-    }
-}
-
-impl Measured for Slot {
-    #[inline]
-    fn neighbours(&mut self) -> &mut Neighbours {
-        &mut self.neighbours
     }
 }
 
@@ -213,7 +204,7 @@ impl Sfq {
         slot.queue.push_back(id, pool);
         self.packets += 1;
         let length = slot.queue.len();
-        self.by_length.grew(index, length, &mut self.slots);
+        self.by_length.grew(index, length);
         Placed::Slot(index)
     }
 
@@ -256,7 +247,7 @@ impl Sfq {
         };
         let stolen = stolen.expect("a slot in use isn't empty");
         self.packets -= 1;
-        self.by_length.shrank(victim, length - 1, &mut self.slots);
+        self.by_length.shrank(victim, length - 1);
         if length == 1 {
             self.free_first_slot();
         }
@@ -340,7 +331,7 @@ impl Algorithm for Sfq {
             slot.allotment -= pool[first].length as i32;
             let left = slot.queue.len();
             self.packets -= 1;
-            self.by_length.shrank(index, left, &mut self.slots);
+            self.by_length.shrank(index, left);
             if left == 0 {
                 self.free_first_slot();
             }
@@ -410,7 +401,7 @@ mod tests {
 
     #[test]
     fn hot_state_of_a_slot_is_less_than_a_cache_line() {
-        assert_eq!(std::mem::size_of::<Slot>(), 48);
+        assert_eq!(std::mem::size_of::<Slot>(), 40);
     }
 
     #[test]
