@@ -87,6 +87,23 @@ pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
+/// Text in lines of at most `width` characters, broken between words, for a cell of a table.
+pub(crate) fn wrap(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
 /// A table as text, without blanks at the ends of lines.
 pub(crate) fn table_text(table: &Table) -> String {
     table

@@ -85,7 +85,7 @@ impl Document {
                 continue;
             };
             let draft = Draft::from_toml(key.span(), table, problems);
-            if let Some(spec) = draft.and_then(|draft| check(&draft, problems)) {
+            if let Some(spec) = check(&draft, problems) {
                 self.queues.insert(key.get_ref().to_string(), spec);
             }
         }

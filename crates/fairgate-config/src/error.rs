@@ -148,6 +148,11 @@ impl Problems {
         });
     }
 
+    /// How many were found so far.
+    pub(crate) fn count(&self) -> usize {
+        self.found.len()
+    }
+
     /// `value`, unless something was found.
     pub(crate) fn unless_any<T>(mut self, value: T) -> Result<T, FileError> {
         if self.found.is_empty() {

@@ -11,14 +11,17 @@ mod error;
 mod registry;
 mod spec;
 mod suggest;
+#[cfg(test)]
+mod testing;
 pub mod units;
 mod value;
 
 pub use document::Document;
 pub use error::{FileError, Problem};
 pub use registry::{
-    About, Children, Entry, Family, ParameterInfo, Parts, Setting, closest_entry, entry, registry,
+    About, Children, ClassSettings, Entry, Family, ParameterInfo, Parts, Setting, Settings, entries,
+    registry, similar_name,
 };
-pub use spec::{BuildError, Spec};
+pub use spec::{ApplyError, BuildError, ClassSpec, Spec};
 pub use units::UnitError;
 pub use value::{Unit, Value};

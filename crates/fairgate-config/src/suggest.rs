@@ -2,14 +2,21 @@
 
 /// The candidate that `word` most probably was meant to be.
 pub(crate) fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_lowercase();
+    let word = word.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate))
-        // Below this, suggestions look arbitrary: `rate` for `rata` has 0.88, `limit` for `list` 0.79.
+        .map(|candidate| (similarity(&word, &candidate.to_lowercase()), candidate))
+        // Below this, suggestions look arbitrary.
         .filter(|(similarity, _)| *similarity > 0.78)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// Jaro and Winkler's measure judges short words too hard: one slip, two letters swapped included, always counts as
+/// similar (`tpc`, `tcp`).
+fn similarity(word: &str, candidate: &str) -> f64 {
+    let one_slip = strsim::osa_distance(word, candidate) == 1 && candidate.len() > 2;
+    strsim::jaro_winkler(word, candidate).max(if one_slip { 0.9 } else { 0.0 })
 }
 
 /// A remedy for an unknown word: the similar candidate, and all of them.

@@ -90,6 +90,7 @@ impl Unit {
         match self {
             Unit::Flag => "true or false".to_owned(),
             Unit::Choice(words) => words.join(" or "),
+            Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
             _ if unbounded.contains(range.end()) => format!("at least {least}"),
             _ => format!("{least} to {}", self.show_number(*range.end())),
         }
@@ -238,6 +239,10 @@ impl Smallest for Duration {
 
 impl Smallest for Rate {
     const SMALLEST: Rate = Rate::mbit(1);
+}
+
+impl<const N: usize> Smallest for [u8; N] {
+    const SMALLEST: [u8; N] = [0; N];
 }
 
 impl<const N: usize> Field for [u8; N] {

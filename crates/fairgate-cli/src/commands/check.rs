@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Spec, Value};
 use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
 
 use crate::exit::{Failure, Outcome};
 use crate::input;
@@ -19,44 +21,66 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// `fairgate.check/1`.
-#[derive(Serialize)]
-struct Checked {
-    file: String,
-    queues: Vec<Queue>,
-    sections: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Queue {
-    name: String,
-    tree: String,
-}
-
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let document = input::document(&args.file)?;
-    let checked = Checked {
-        file: document.name().to_owned(),
-        queues: document
-            .queues()
-            .map(|(name, spec)| Queue {
-                name: name.to_owned(),
-                tree: spec.to_string(),
-            })
-            .collect(),
-        sections: document.sections().map(str::to_owned).collect(),
-    };
+    check_sections(&document)?;
     match format {
-        Format::Json => output::json("check", &checked)?,
-        Format::Text => {
-            let mut text = String::new();
-            for queue in &checked.queues {
-                text.push_str(&format!("queue {}\n", queue.name));
-                text.extend(queue.tree.lines().map(|line| format!("  {line}\n")));
-            }
-            text.push_str(&format!("{} is right.\n", checked.file));
-            output::text(&text)?;
-        }
+        Format::Json => output::json("check", &Checked::of(&document))?,
+        Format::Text => output::text(&tree_text(&document))?,
     }
     Ok(Outcome::Yes)
+}
+
+/// The sections of the crates that run and simulate; each checks its own.
+fn check_sections(_document: &Document) -> Result<(), FileError> {
+    Ok(())
+}
+
+fn tree_text(document: &Document) -> String {
+    let mut text = String::new();
+    for (name, spec) in document.queues() {
+        text.push_str(&format!("queue {name}\n"));
+        text.extend(spec.to_string().lines().map(|line| format!("  {line}\n")));
+    }
+    text.push_str(&format!("{} is right\n", document.name()));
+    text
+}
+
+/// `fairgate.check/1`.
+#[derive(Serialize)]
+struct Checked<'a> {
+    file: &'a str,
+    queues: Map<String, Json>,
+    sections: Vec<&'a str>,
+}
+
+impl Checked<'_> {
+    fn of(document: &Document) -> Checked<'_> {
+        Checked {
+            file: document.name(),
+            queues: document
+                .queues()
+                .map(|(name, spec)| (name.to_owned(), tree(spec)))
+                .collect(),
+            sections: document.sections().collect(),
+        }
+    }
+}
+
+fn tree(spec: &Spec) -> Json {
+    let class = |class: &ClassSpec<'_>| json!({ "id": class.minor, "parameters": values(&class.parameters), "tree": tree(class.tree) });
+    json!({
+        "discipline": spec.discipline(),
+        "parameters": values(&spec.parameters()),
+        "handle": spec.classifier().handle,
+        "default": spec.classifier().default,
+        "filters": spec.classifier().filters.len(),
+        "classes": spec.classes().iter().map(class).collect::<Vec<_>>(),
+    })
+}
+
+/// All parameters as users write them.
+fn values(parameters: &[(ParameterInfo, Value)]) -> Map<String, Json> {
+    let value = |(info, value): &(ParameterInfo, Value)| (info.name.to_owned(), json!(info.unit.show(value)));
+    parameters.iter().map(value).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fairgate_config::{Children, Entry, ParameterInfo, Unit, closest_entry, entry, registry};
+use fairgate_config::{Children, Entry, ParameterInfo, Unit, entries, registry, similar_name};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -15,7 +15,7 @@ use crate::output::{self, Format};
 #[command(after_help = "\
 Examples:
   fairgate list                                     all disciplines, with when to use each
-  fairgate list fq_codel                            the parameters of one
+  fairgate list fq_codel                            what the parameters of one mean
   fairgate list --json | jq '.disciplines[].name'   the names, for a script")]
 pub(crate) struct Args {
     /// The discipline to show in detail
@@ -33,72 +33,113 @@ struct UnknownDiscipline {
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let chosen: Vec<&dyn Entry> = match &args.name {
         None => registry().to_vec(),
-        Some(name) => vec![entry(name).ok_or_else(|| UnknownDiscipline {
-            help: match closest_entry(name) {
-                Some(entry) => format!("did you mean `{}`? `fairgate list` shows all", entry.about().name),
-                None => "`fairgate list` shows all".to_owned(),
-            },
-            name: name.clone(),
-        })?],
+        Some(name) => entries(name).collect(),
     };
+    if let (Some(name), true) = (&args.name, chosen.is_empty()) {
+        return Err(unknown(name).into());
+    }
     match (format, args.name) {
         (Format::Json, _) => output::json("list", &Listing::of(&chosen))?,
         (Format::Text, None) => output::text(&overview(&chosen))?,
-        (Format::Text, Some(_)) => output::text(&detail(chosen[0]))?,
+        (Format::Text, Some(_)) => {
+            let details: Vec<String> = chosen.iter().map(|entry| detail(*entry)).collect();
+            output::text(&details.join("\n"))?;
+        }
     }
     Ok(Outcome::Yes)
+}
+
+fn unknown(name: &str) -> UnknownDiscipline {
+    UnknownDiscipline {
+        name: name.to_owned(),
+        help: match similar_name(name) {
+            Some(similar) => format!("did you mean `{similar}`? `fairgate list` shows all"),
+            None => "`fairgate list` shows all".to_owned(),
+        },
+    }
 }
 
 fn overview(entries: &[&dyn Entry]) -> String {
     let mut table = output::table(["NAME", "USE IT", "PARAMETERS AND DEFAULTS"]);
     for entry in entries {
-        let about = entry.about();
-        let parameters: Vec<String> = entry
-            .parameters()
+        let of_classes = entry.class_parameters();
+        let parameters = entry.parameters();
+        let lines: Vec<String> = parameters
             .iter()
-            .enumerate()
-            .map(|(place, info)| match info.unit {
-                Unit::Count(of) => format!("{} = {} {of}", info.name, default(*entry, place)),
-                _ => format!("{} = {}", info.name, default(*entry, place)),
-            })
+            .map(assignment)
+            .chain(
+                of_classes
+                    .iter()
+                    .map(|info| format!("{} (of a class)", assignment(info))),
+            )
             .collect();
-        table.add_row([about.name, about.when, &parameters.join("\n")]);
+        let about = entry.about();
+        let name = match about.children {
+            Children::None => about.name.to_owned(),
+            holds => format!("{}\n({})", about.name, holds.name()),
+        };
+        table.add_row([name, output::wrap(about.when, 44), lines.join("\n")]);
     }
     let mut text = output::table_text(&table);
-    text.push_str("\n`fairgate list NAME` shows what the parameters of one mean.\n");
+    text.push_str(
+        "\n(inner), (classes): what the discipline holds. `fairgate list NAME` tells what parameters mean.\n",
+    );
     text
+}
+
+/// `limit = 1000 packets`.
+fn assignment(info: &ParameterInfo) -> String {
+    let unit = match (info.unit, info.default.is_some()) {
+        (Unit::Count(of), true) if of != info.name => format!(" {of}"),
+        _ => String::new(),
+    };
+    format!("{} = {}{unit}", info.name, default(info))
 }
 
 fn detail(entry: &dyn Entry) -> String {
     let about = entry.about();
     let mut text = format!("{}: {}\n", about.name, about.summary);
-    let holds = match about.children {
-        Children::None => "It queues packets itself.",
-        Children::Inner => "It holds one discipline, written as `inner`.",
-        Children::Classes => "It holds a discipline in each of its classes, written as [[queue.NAME.class]].",
-    };
-    let _ = writeln!(text, "Use it: {}\n{holds}\n", about.when);
-    let mut table = output::table(["PARAMETER", "UNIT", "DEFAULT", "ALLOWED", "MEANING"]);
-    for (place, info) in entry.parameters().into_iter().enumerate() {
-        table.add_row([
-            info.name,
-            info.unit.name(),
-            &default(entry, place),
-            &info.allowed(),
-            info.doc,
-        ]);
+    let _ = writeln!(text, "Use it: {}", about.when);
+    text.push_str(match about.children {
+        Children::None => "",
+        Children::Inner => "It holds one discipline, written as `inner`.\n",
+        Children::Classes => "It holds a discipline in each of its classes, written as [[queue.NAME.class]].\n",
+        Children::Bands => {
+            "It holds a discipline in each of its classes, written as [[queue.NAME.class]], numbered 1, 2, 3; \
+             class 1 goes first.\n"
+        }
+    });
+    if entry.takes_filters() {
+        text.push_str("`handle`, [[queue.NAME.filter]] and `default` place packets.\n");
     }
-    text.push_str(&output::table_text(&table));
+    text.push_str(&parameter_table(&entry.parameters()));
+    if !entry.class_parameters().is_empty() {
+        text.push_str("\nOf each class:\n");
+        text.push_str(&parameter_table(&entry.class_parameters()));
+    }
     text
 }
 
-/// The default as users write it.
-fn default(entry: &dyn Entry, place: usize) -> String {
-    let info = entry.parameters()[place];
-    match info.required {
-        true => "(required)".to_owned(),
-        false => info.unit.show(&entry.default_of(place)),
+fn parameter_table(parameters: &[ParameterInfo]) -> String {
+    if parameters.is_empty() {
+        return String::new();
     }
+    let mut table = output::table(["PARAMETER", "UNIT", "DEFAULT", "ALLOWED", "MEANING"]);
+    for info in parameters {
+        table.add_row([
+            info.name.to_owned(),
+            info.unit.name().to_owned(),
+            output::wrap(&default(info), 24),
+            info.allowed(),
+            output::wrap(info.doc, 60),
+        ]);
+    }
+    format!("\n{}", output::table_text(&table))
+}
+
+/// The default as users write it.
+fn default(info: &ParameterInfo) -> String {
+    info.shown_default().unwrap_or_else(|| "(required)".to_owned())
 }
 
 /// `fairgate.list/1`.
@@ -111,56 +152,48 @@ struct Listing {
 struct DisciplineEntry {
     name: &'static str,
     family: &'static str,
-    children: &'static str,
+    holds: &'static str,
     summary: &'static str,
     when: &'static str,
     parameters: Vec<ParameterEntry>,
+    class_parameters: Vec<ParameterEntry>,
 }
 
 #[derive(Serialize)]
 struct ParameterEntry {
     name: &'static str,
     unit: &'static str,
-    required: bool,
-    /// As users write it; absent if required.
     default: Option<String>,
-    /// In words.
+    required: bool,
     allowed: String,
     meaning: &'static str,
 }
 
 impl Listing {
     fn of(entries: &[&dyn Entry]) -> Listing {
-        let disciplines = entries
-            .iter()
-            .map(|entry| {
-                let about = entry.about();
-                DisciplineEntry {
-                    name: about.name,
-                    family: about.family.name(),
-                    children: about.children.name(),
-                    summary: about.summary,
-                    when: about.when,
-                    parameters: entry
-                        .parameters()
-                        .into_iter()
-                        .enumerate()
-                        .map(|(place, info)| ParameterEntry::of(*entry, place, info))
-                        .collect(),
-                }
-            })
-            .collect();
-        Listing { disciplines }
+        let parameters = |infos: Vec<ParameterInfo>| infos.iter().map(ParameterEntry::of).collect();
+        let discipline = |entry: &&dyn Entry| DisciplineEntry {
+            name: entry.about().name,
+            family: entry.about().family.name(),
+            holds: entry.about().children.name(),
+            summary: entry.about().summary,
+            when: entry.about().when,
+            parameters: parameters(entry.parameters()),
+            class_parameters: parameters(entry.class_parameters()),
+        };
+        Listing {
+            disciplines: entries.iter().map(discipline).collect(),
+        }
     }
 }
 
 impl ParameterEntry {
-    fn of(entry: &dyn Entry, place: usize, info: &ParameterInfo) -> ParameterEntry {
+    fn of(info: &ParameterInfo) -> ParameterEntry {
         ParameterEntry {
             name: info.name,
             unit: info.unit.name(),
-            required: info.required,
-            default: (!info.required).then(|| default(entry, place)),
+            default: info.shown_default(),
+            required: info.default.is_none(),
             allowed: info.allowed(),
             meaning: info.doc,
         }

@@ -1,34 +1,66 @@
 //! The table of all disciplines: what each is for, what its parameters are, and how it is made from them.
 //!
 //! One entry per discipline, in one file per family. A parameter names a field of the discipline's own `Config`, from
-//! which its default is read: no default is written down twice.
+//! which its default is read: no default is written down twice. To add a discipline, describe it in its family's file
+//! and name it in [`REGISTRY`]; the tests below hold it to the rules.
 
+mod aqm;
+mod description;
 mod queues;
+mod rounds;
+mod settings;
 
 use std::any::Any;
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use fairgate::{ConfigError, Discipline};
 
 use crate::suggest;
-use crate::value::{Field, Unit, Value};
+use crate::value::{Unit, Value};
+
+use description::{Description, Parameter, Placing};
+pub use settings::{ClassSettings, Setting, Settings};
+
+static REGISTRY: &[&dyn Entry] = &[
+    &queues::FIFO,
+    &queues::PFIFO_FAST,
+    &queues::PRIO,
+    &queues::TBF,
+    &aqm::CODEL,
+    &rounds::SFQ,
+    &rounds::DRR,
+    &rounds::DRR_CLASSES,
+    &rounds::FQ_CODEL,
+    &rounds::MSFC,
+];
 
 /// All disciplines, families together, in the order of the documentation.
 pub fn registry() -> &'static [&'static dyn Entry] {
     REGISTRY
 }
 
-static REGISTRY: &[&dyn Entry] = &[&queues::FIFO];
-
-/// The entry of the discipline that users configure as `name`.
-pub fn entry(name: &str) -> Option<&'static dyn Entry> {
-    REGISTRY.iter().copied().find(|entry| entry.about().name == name)
+/// The entries of the discipline that users configure as `name`. There are two for one that holds classes or does
+/// without (`drr`); the classless one is the first.
+pub fn entries(name: &str) -> impl Iterator<Item = &'static dyn Entry> {
+    REGISTRY
+        .iter()
+        .copied()
+        .filter(move |entry| entry.about().name == name)
 }
 
-/// The entry whose name `name` was probably meant to be.
-pub fn closest_entry(name: &str) -> Option<&'static dyn Entry> {
-    let names = REGISTRY.iter().map(|entry| entry.about().name);
-    suggest::similar(name, names).and_then(entry)
+/// The name that `name` was probably meant to be.
+pub fn similar_name(name: &str) -> Option<&'static str> {
+    suggest::similar(name, names())
+}
+
+/// The names of all disciplines, each once.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let mut last = "";
+    REGISTRY.iter().filter_map(move |entry| {
+        let name = entry.about().name;
+        (std::mem::replace(&mut last, name) != name).then_some(name)
+    })
 }
 
 /// A family of disciplines: a folder of the library.
@@ -58,20 +90,26 @@ impl Family {
 pub enum Children {
     /// None: it queues packets itself.
     None,
-    /// One, written as `inner`.
+    /// One or none, written as `inner`.
     Inner,
-    /// One in each class, written as `[[class]]`.
+    /// One in each class, written as `[[class]]`, with any numbers.
     Classes,
+    /// The same, but numbered 1, 2, 3 in the order of their priority.
+    Bands,
 }
 
 impl Children {
     /// The word in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
-            Children::None => "classless",
+            Children::None => "none",
             Children::Inner => "inner",
-            Children::Classes => "classes",
+            Children::Classes | Children::Bands => "classes",
         }
+    }
+
+    pub(crate) const fn are_classes(self) -> bool {
+        matches!(self, Children::Classes | Children::Bands)
     }
 }
 
@@ -90,12 +128,6 @@ pub struct About {
     pub children: Children,
 }
 
-/// A parameter of a discipline with the settings `C`.
-pub(crate) struct Parameter<C> {
-    about: ParameterInfo,
-    field: fn(&mut C) -> &mut dyn Field,
-}
-
 /// What a user should know of a parameter.
 #[derive(Clone, Debug)]
 pub struct ParameterInfo {
@@ -105,8 +137,10 @@ pub struct ParameterInfo {
     pub unit: Unit,
     /// The numbers that it may be, in the base unit. Of no meaning for flags and words.
     pub range: RangeInclusive<u64>,
-    /// Whether there is no default.
-    pub required: bool,
+    /// What it is if it is left out, read from the discipline's own default settings; `None` if it is required.
+    pub default: Option<Value>,
+    /// Whether it may be `"none"`.
+    pub optional: bool,
     /// What it does, in one sentence.
     pub doc: &'static str,
 }
@@ -114,59 +148,27 @@ pub struct ParameterInfo {
 impl ParameterInfo {
     /// What the parameter may be, for people: `1 to 65536`.
     pub fn allowed(&self) -> String {
-        self.unit.show_range(&self.range)
-    }
-}
-
-impl<C> Parameter<C> {
-    /// A parameter with a range.
-    const fn new(
-        name: &'static str,
-        unit: Unit,
-        range: RangeInclusive<u64>,
-        doc: &'static str,
-        field: fn(&mut C) -> &mut dyn Field,
-    ) -> Parameter<C> {
-        let about = ParameterInfo {
-            name,
-            unit,
-            range,
-            required: false,
-            doc,
-        };
-        Parameter { about, field }
+        let range = self.unit.show_range(&self.range);
+        if self.optional {
+            format!("{range}, none")
+        } else {
+            range
+        }
     }
 
-    /// A parameter of words or flags, which has no range.
-    const fn word(
-        name: &'static str,
-        unit: Unit,
-        doc: &'static str,
-        field: fn(&mut C) -> &mut dyn Field,
-    ) -> Parameter<C> {
-        Parameter::new(name, unit, 0..=u64::MAX, doc, field)
+    /// The default as users write it.
+    pub fn shown_default(&self) -> Option<String> {
+        self.default.as_ref().map(|value| self.unit.show(value))
     }
-}
-
-/// An entry of the registry.
-struct Description<C: 'static> {
-    about: About,
-    parameters: &'static [Parameter<C>],
-    /// The settings that parameters left out have.
-    start: fn() -> C,
-    build: fn(C, Parts) -> Result<Box<dyn Discipline>, ConfigError>,
 }
 
 /// What a discipline is built from besides its settings.
 pub struct Parts {
-    /// The disciplines of its classes, by their minor numbers; of its `inner` as number 1.
-    pub children: Vec<(u16, Box<dyn Discipline>)>,
+    /// The disciplines of its classes, in the order of their numbers; its `inner`, if it has one.
+    pub children: Vec<Box<dyn Discipline>>,
     /// The seed of all its random choices.
     pub seed: u64,
 }
-
-/// A setting: the parameter's place in [`Entry::parameters`], and its value.
-pub type Setting = (usize, Value);
 
 /// A discipline as the registry knows it.
 pub trait Entry: Sync {
@@ -174,57 +176,35 @@ pub trait Entry: Sync {
     fn about(&self) -> &About;
 
     /// Its parameters.
-    fn parameters(&self) -> Vec<&ParameterInfo>;
+    fn parameters(&self) -> Vec<ParameterInfo>;
 
-    /// The default of the parameter at `place`, read from the discipline's own default settings. Of no meaning for a
-    /// required parameter.
-    fn default_of(&self, place: usize) -> Value;
+    /// The parameters of each of its classes, written beside the class's number.
+    fn class_parameters(&self) -> Vec<ParameterInfo>;
 
-    /// Whether the parameter at `place` may be `"none"`.
-    fn is_optional(&self, place: usize) -> bool;
+    /// Whether `handle`, `filter` and `default` place packets in its classes or flows.
+    fn takes_filters(&self) -> bool;
+
+    /// The classes or flows that filters may name are 1 to this. Of no meaning where they are classes of any number.
+    fn places(&self, settings: &Settings) -> u32;
 
     /// The discipline's own `Config` with these settings, the rest at their defaults.
-    fn config(&self, settings: &[Setting]) -> Box<dyn Any>;
+    ///
+    /// # Errors
+    /// If the settings contradict one another.
+    fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError>;
 
     /// The discipline, ready to use.
     ///
     /// # Errors
     /// If the discipline refuses the settings.
-    fn build(&self, settings: &[Setting], parts: Parts) -> Result<Box<dyn Discipline>, ConfigError>;
+    fn build(&self, settings: &Settings, parts: Parts) -> Result<Box<dyn Discipline>, ConfigError>;
 }
 
-impl<C: 'static> Description<C> {
-    fn settle(&self, settings: &[Setting]) -> C {
-        let mut config = (self.start)();
-        for (place, value) in settings {
-            (self.parameters[*place].field)(&mut config).write(value);
-        }
-        config
+impl fmt::Debug for dyn Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.about().name)
     }
 }
 
-impl<C: 'static> Entry for Description<C> {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn parameters(&self) -> Vec<&ParameterInfo> {
-        self.parameters.iter().map(|parameter| &parameter.about).collect()
-    }
-
-    fn default_of(&self, place: usize) -> Value {
-        (self.parameters[place].field)(&mut (self.start)()).read()
-    }
-
-    fn is_optional(&self, place: usize) -> bool {
-        (self.parameters[place].field)(&mut (self.start)()).is_optional()
-    }
-
-    fn config(&self, settings: &[Setting]) -> Box<dyn Any> {
-        Box::new(self.settle(settings))
-    }
-
-    fn build(&self, settings: &[Setting], parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {
-        (self.build)(self.settle(settings), parts)
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,14 @@
 //! Queues without flows.
 
-use fairgate::queues::fifo::{self, DropFrom, Fifo};
+use std::time::Duration;
 
-use super::{About, Children, Description, Family, Parameter};
+use fairgate::queues::fifo::{self, DropFrom, Fifo};
+use fairgate::queues::pfifo_fast::{self, PfifoFast};
+use fairgate::queues::prio::{self, Prio};
+use fairgate::queues::tbf::{self, Limit, Peak, Tbf};
+use fairgate::{ConfigError, Rate};
+
+use super::{About, Children, Description, Family, Parameter, Placing};
 use crate::value::{Unit, choice_field};
 
 choice_field!(DropFrom {
@@ -10,7 +16,9 @@ choice_field!(DropFrom {
     "head" => DropFrom::Head,
 });
 
-pub(super) static FIFO: Description<fifo::Config> = Description {
+pub(super) const DROP_FROM: Unit = Unit::Choice(&["tail", "head"]);
+
+pub(super) static FIFO: Description<fifo::Config, fifo::Config> = Description {
     about: About {
         name: "fifo",
         family: Family::Queues,
@@ -24,22 +32,186 @@ pub(super) static FIFO: Description<fifo::Config> = Description {
             Unit::Count("packets"),
             1..=u32::MAX as u64,
             "Most packets queued.",
-            |config| &mut config.limit_packets,
+            |fifo, _| &mut fifo.limit_packets,
         ),
         Parameter::new(
             "limit_bytes",
             Unit::Bytes,
             1..=u64::MAX,
             "Most bytes queued.",
-            |config| &mut config.limit_bytes,
+            |fifo, _| &mut fifo.limit_bytes,
         ),
         Parameter::word(
             "drop",
-            Unit::Choice(&["tail", "head"]),
+            DROP_FROM,
             "Which packet pays when the queue is full: the arriving one or the oldest.",
-            |config| &mut config.drop_from,
+            |fifo, _| &mut fifo.drop_from,
         ),
     ],
-    start: fifo::Config::default,
+    class_parameters: &[],
+    placing: Placing::Nothing,
+    start: |_| fifo::Config::default(),
+    config: Ok,
     build: |config, _| Ok(Box::new(Fifo::node(config)?)),
+};
+
+pub(super) static PFIFO_FAST: Description<pfifo_fast::Config, pfifo_fast::Config> = Description {
+    about: About {
+        name: "pfifo_fast",
+        family: Family::Queues,
+        summary: "Three fifos in strict priority, chosen by the packet's priority: Linux's old default",
+        when: "To compare with what Linux machines did for decades.",
+        children: Children::None,
+    },
+    parameters: &[Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=u32::MAX as u64,
+        "Most packets in each of the three bands.",
+        |pfifo_fast, _| &mut pfifo_fast.limit,
+    )],
+    class_parameters: &[],
+    placing: Placing::Nothing,
+    start: |_| pfifo_fast::Config::default(),
+    config: Ok,
+    build: |config, _| Ok(Box::new(PfifoFast::node(config)?)),
+};
+
+pub(super) static PRIO: Description<prio::Config, prio::Config> = Description {
+    about: About {
+        name: "prio",
+        family: Family::Queues,
+        summary: "Strict priority over classes, each with any discipline inside",
+        when: "Where one kind of traffic must always go first and is known to be little; it can starve the rest.",
+        children: Children::Bands,
+    },
+    parameters: &[Parameter::new(
+        "priomap",
+        Unit::List(16),
+        0..=63,
+        "The band, counted from 0, for each packet priority from 0 to 15, where no filter chooses a class.",
+        |prio, _| &mut prio.priomap,
+    )],
+    class_parameters: &[],
+    placing: Placing::Classifier(|prio| &mut prio.classifier, |_| 64),
+    start: |_| prio::Config::default(),
+    config: Ok,
+    build: |config, parts| Ok(Box::new(Prio::node(config, parts.children)?)),
+};
+
+/// tbf as users write it: `limit` or `latency`, `peakrate` with its `mtu`.
+pub(super) struct TbfSettings {
+    rate: Rate,
+    burst: u32,
+    limit: Option<u64>,
+    latency: Option<Duration>,
+    peakrate: Option<Rate>,
+    mtu: Option<u32>,
+}
+
+impl TbfSettings {
+    fn config(self) -> Result<tbf::Config, ConfigError> {
+        let limit = match (self.limit, self.latency) {
+            (Some(_), Some(latency)) => {
+                return Err(ConfigError::out_of_range(
+                    "latency",
+                    format!("{latency:?}"),
+                    "left out beside `limit`",
+                    "give the bound of the queue as bytes or as time, not as both",
+                ));
+            }
+            (Some(bytes), None) => Some(Limit::Bytes(bytes)),
+            (None, Some(latency)) => Some(Limit::Latency(latency.as_nanos() as u64)),
+            (None, None) => None,
+        };
+        let peak = match (self.peakrate, self.mtu) {
+            (Some(rate), Some(mtu)) => Some(Peak { rate, mtu }),
+            (None, None) => None,
+            (Some(rate), None) => {
+                return Err(ConfigError::out_of_range(
+                    "peakrate",
+                    rate,
+                    "given together with `mtu`",
+                    "add the depth of its bucket: mtu = \"1514b\" on Ethernet",
+                ));
+            }
+            (None, Some(mtu)) => {
+                return Err(ConfigError::out_of_range(
+                    "mtu",
+                    mtu,
+                    "given together with `peakrate`",
+                    "leave it out, or add the peak rate whose bucket it is",
+                ));
+            }
+        };
+        Ok(tbf::Config {
+            rate: self.rate,
+            burst: self.burst,
+            peak,
+            limit,
+        })
+    }
+}
+
+pub(super) static TBF: Description<TbfSettings, tbf::Config> = Description {
+    about: About {
+        name: "tbf",
+        family: Family::Queues,
+        summary: "Token bucket shaper over a fifo or any discipline inside",
+        when: "To hold a line to a rate a little below the modem's, so that the queue is here and not there.",
+        children: Children::Inner,
+    },
+    parameters: &[
+        Parameter::required("rate", Unit::Rate, 1..=u64::MAX, "The rate to hold.", |tbf, _| {
+            &mut tbf.rate
+        }),
+        Parameter::required(
+            "burst",
+            Unit::Bytes,
+            1..=u32::MAX as u64,
+            "Bytes that may leave at once after an idle time: at least the longest packet.",
+            |tbf, _| &mut tbf.burst,
+        ),
+        Parameter::new(
+            "limit",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most bytes queued; not with an inner discipline.",
+            |tbf, _| &mut tbf.limit,
+        ),
+        Parameter::new(
+            "latency",
+            Unit::Time,
+            1..=u64::MAX,
+            "The longest that a packet may have to wait, instead of `limit`.",
+            |tbf, _| &mut tbf.latency,
+        ),
+        Parameter::new(
+            "peakrate",
+            Unit::Rate,
+            1..=u64::MAX,
+            "How fast a burst may leave: above the rate.",
+            |tbf, _| &mut tbf.peakrate,
+        ),
+        Parameter::new(
+            "mtu",
+            Unit::Bytes,
+            1..=u32::MAX as u64,
+            "Bytes that may leave at once at the peak rate: at least the longest packet.",
+            |tbf, _| &mut tbf.mtu,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Nothing,
+    start: |_| TbfSettings {
+        // Both are required, and so always overwritten.
+        rate: Rate::mbit(1),
+        burst: 0,
+        limit: None,
+        latency: None,
+        peakrate: None,
+        mtu: None,
+    },
+    config: TbfSettings::config,
+    build: |config, mut parts| Ok(Box::new(Tbf::node(config, parts.children.pop())?)),
 };

@@ -1,45 +1,80 @@
 //! From a draft to a checked description.
+//!
+//! Every discipline is built once on the way, from the leaves to the root, so that what becomes a description is known
+//! to be accepted by the disciplines themselves.
+
+use std::ops::Range;
 
 use fairgate::{ConfigError, Discipline};
 use toml::Spanned;
 
-use super::draft::{Draft, SEE_LIST};
-use super::given::{self, Given};
-use super::{Child, INNER, Spec};
+use super::Spec;
+use super::draft::{Draft, Entry as Written, SEE_LIST};
+use super::filters;
+use super::given::{self, Given, Mistake};
 use crate::error::Problems;
-use crate::registry::{Children, Entry, Parts, Setting, entry, registry};
+use crate::registry::{self, Children, ClassSettings, Entry, ParameterInfo, Parts, Setting, Settings};
 use crate::suggest;
 
-/// Checks a draft against the registry, and that each discipline accepts its settings by building it. Reports all
-/// mistakes; `None` if there was one.
+/// Keys of a discipline's table that no parameter may be called.
+pub(crate) const RESERVED_KEYS: [&str; 7] = [
+    "discipline",
+    "inner",
+    "class",
+    "filter",
+    "handle",
+    "default",
+    "id",
+];
+
+/// A checked description, and what was built from it.
+type Checked = (Spec, Box<dyn Discipline>);
+
+/// Checks a draft, and reports all mistakes; `None` if there was one.
 pub(crate) fn check(draft: &Draft, problems: &mut Problems) -> Option<Spec> {
-    Some(node(draft, problems)?.0)
+    let keys: Vec<&Written> = draft.settings.iter().collect();
+    let checked = node(draft, &keys, problems);
+    checked.map(|(spec, _)| spec)
 }
 
-/// The checked description and the discipline built from it, for its parent to be built with.
-fn node(draft: &Draft, problems: &mut Problems) -> Option<(Spec, Box<dyn Discipline>)> {
-    let name = draft.discipline.get_ref();
-    let Some(entry) = entry(name) else {
-        let names = registry().iter().map(|entry| entry.about().name);
-        let help = suggest::remedy(name, "disciplines", names);
-        let message = format!("there is no discipline `{name}`");
-        problems.add(draft.discipline.span(), message, "unknown discipline", help);
+/// Checks a discipline. `keys` are those of the draft's settings that are its own: beside a class stand others.
+fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Checked> {
+    let entry = find_entry(draft, problems);
+    let Some(entry) = entry else {
+        // What it holds can still be looked at.
+        let _ = draft.inner.as_deref().map(|inner| check(inner, problems));
         return None;
     };
-    let settings = settings(entry, draft, problems);
-    let children = children(entry, draft, problems);
-    let (settings, (children, built)) = (settings?, children?);
-    let spec = Spec {
+    let before = problems.count();
+    let mut reader = Reader {
         entry,
-        settings,
-        children,
+        draft,
+        problems,
     };
-    let parts = Parts {
-        children: built,
-        seed: 0,
+    let mut settings = Settings {
+        own: reader.settings(keys),
+        ..Settings::default()
     };
-    match entry.build(&spec.settings, parts) {
-        Ok(discipline) => Some((spec, discipline)),
+    let (children, built) = reader.children(&mut settings);
+    reader.classifier(&mut settings, keys);
+    if problems.count() > before {
+        return None;
+    }
+    match entry.build(
+        &settings,
+        Parts {
+            children: built,
+            seed: 0,
+        },
+    ) {
+        Ok(discipline) => Some((
+            Spec {
+                entry,
+                settings,
+                children,
+            },
+            discipline,
+        )),
         Err(error) => {
             refused(draft, &error, problems);
             None
@@ -47,95 +82,368 @@ fn node(draft: &Draft, problems: &mut Problems) -> Option<(Spec, Box<dyn Discipl
     }
 }
 
-fn settings(entry: &'static dyn Entry, draft: &Draft, problems: &mut Problems) -> Option<Vec<Setting>> {
-    let parameters = entry.parameters();
-    let mut settings = Vec::new();
-    let mut wrong = false;
-    for (key, given) in &draft.settings {
-        let Some(place) = parameters.iter().position(|info| info.name == key.get_ref()) else {
-            unknown_key(entry, key, problems);
-            wrong = true;
-            continue;
-        };
+fn find_entry(draft: &Draft, problems: &mut Problems) -> Option<&'static dyn Entry> {
+    let Some(named) = &draft.discipline else {
+        let help = format!("add a line like discipline = \"fifo\"; {SEE_LIST}");
+        problems.add(
+            draft.header.clone(),
+            "no `discipline` is named",
+            "`discipline` is missing here",
+            help,
+        );
+        return None;
+    };
+    let name = named.get_ref().as_str();
+    let kinds: Vec<_> = registry::entries(name).collect();
+    let fits = |entry: &&&dyn Entry| entry.about().children.are_classes() != draft.classes.is_empty();
+    let entry = kinds.iter().find(fits).or(kinds.first());
+    if entry.is_none() && !name.is_empty() {
+        let help = suggest::remedy(name, "disciplines", registry::names());
+        problems.add(
+            named.span(),
+            format!("there is no discipline `{name}`"),
+            "unknown discipline",
+            help,
+        );
+    }
+    entry.copied()
+}
+
+/// A class as it was read.
+struct ReadClass {
+    minor: u16,
+    /// The place of its number.
+    place: Range<usize>,
+    own: Vec<Setting>,
+    child: Option<Checked>,
+}
+
+/// What is read of one discipline.
+struct Reader<'a> {
+    entry: &'static dyn Entry,
+    draft: &'a Draft,
+    problems: &'a mut Problems,
+}
+
+impl Reader<'_> {
+    fn name(&self) -> &'static str {
+        self.entry.about().name
+    }
+
+    /// The place of the discipline's name.
+    fn place(&self) -> Range<usize> {
+        let named = self.draft.discipline.as_ref();
+        named.map_or(self.draft.header.clone(), Spanned::span)
+    }
+
+    /// The discipline's own parameters.
+    fn settings(&mut self, keys: &[&Written]) -> Vec<Setting> {
+        let parameters = self.entry.parameters();
+        let mut settings = Vec::new();
+        for &(key, given) in keys {
+            let name = key.get_ref().as_str();
+            if matches!(name, "handle" | "default") {
+                continue;
+            }
+            match parameters.iter().position(|info| info.name == name) {
+                Some(place) => self.setting(place, &parameters[place], key, given, &mut settings),
+                None => self.unknown_key(&parameters, key),
+            }
+        }
+        for info in parameters.iter().filter(|info| info.default.is_none()) {
+            if !keys.iter().any(|(key, _)| key.get_ref() == info.name) {
+                let message = format!("`{}` needs `{}`", self.name(), info.name);
+                let help = format!("{} {}", info.doc, info.unit.example());
+                self.problems
+                    .add(self.place(), message, format!("`{}` is missing", info.name), help);
+            }
+        }
+        settings.sort_by_key(|(place, _)| *place);
+        settings
+    }
+
+    fn setting(
+        &mut self,
+        place: usize,
+        info: &ParameterInfo,
+        key: &Spanned<String>,
+        given: &Spanned<Given>,
+        settings: &mut Vec<Setting>,
+    ) {
         if settings.iter().any(|(other, _)| *other == place) {
             let message = format!("`{}` is given twice", key.get_ref());
-            problems.add(key.span(), message, "given before", "leave one of the two out");
-            wrong = true;
-            continue;
+            self.problems
+                .add(key.span(), message, "given before", "leave one of the two out");
+            return;
         }
-        match given::read(parameters[place], entry.is_optional(place), given) {
+        match given::read(info, given) {
             Ok(value) => settings.push((place, value)),
+            Err(mistake) => mistake.report(self.problems),
+        }
+    }
+
+    fn unknown_key(&mut self, parameters: &[ParameterInfo], key: &Spanned<String>) {
+        let about = self.entry.about();
+        let mut known: Vec<&str> = parameters.iter().map(|info| info.name).collect();
+        known.extend(match about.children {
+            Children::None => None,
+            Children::Inner => Some("inner"),
+            Children::Classes | Children::Bands => Some("class"),
+        });
+        if self.entry.takes_filters() {
+            known.extend(["handle", "filter", "default"]);
+        }
+        let with = if about.children.are_classes() {
+            " with classes"
+        } else {
+            ""
+        };
+        self.problems.add(
+            key.span(),
+            format!("`{}`{with} has no parameter `{}`", about.name, key.get_ref()),
+            "unknown parameter",
+            suggest::remedy(key.get_ref(), "it has", known),
+        );
+    }
+
+    /// The disciplines inside, described and built. Enters the classes' own settings.
+    fn children(&mut self, settings: &mut Settings) -> (Vec<Spec>, Vec<Box<dyn Discipline>>) {
+        let kind = self.entry.about().children;
+        let mut checked = Vec::new();
+        match (&self.draft.inner, kind) {
+            (None, _) => {}
+            (Some(inner), Children::Inner) => checked.extend(child(inner, self.problems)),
+            (Some(inner), _) => {
+                let message = format!("`{}` holds no inner discipline", self.name());
+                let help = if kind.are_classes() {
+                    "put it into a class, [[queue.NAME.class]]"
+                } else {
+                    "leave `inner` out, or put both into a shaper like `tbf`"
+                };
+                self.problems.add(inner.header.clone(), message, "not here", help);
+            }
+        }
+        match (self.draft.classes.first(), kind.are_classes()) {
+            (Some(_), true) => checked.extend(self.classes(settings)),
+            (Some(class), false) => {
+                let message = format!("`{}` holds no classes", self.name());
+                let help =
+                    "leave the classes out, or use a discipline that holds classes, like `prio` or `drr`";
+                self.problems.add(class.header.clone(), message, "not here", help);
+            }
+            (None, true) => {
+                let message = format!("`{}` needs classes, and has none", self.name());
+                let help = "add for each class a line [[queue.NAME.class]], its id and its discipline";
+                self.problems
+                    .add(self.place(), message, "no class is given", help);
+            }
+            (None, false) => {}
+        }
+        checked.into_iter().unzip()
+    }
+
+    /// The classes by rising number.
+    fn classes(&mut self, settings: &mut Settings) -> Vec<Checked> {
+        let parameters = self.entry.class_parameters();
+        let mut found: Vec<ReadClass> = Vec::new();
+        for class in &self.draft.classes {
+            let is_of_class = |written: &&Written| {
+                let name = written.0.get_ref();
+                name == "id" || parameters.iter().any(|info| info.name == name)
+            };
+            let (of_class, of_child): (Vec<_>, Vec<_>) = class.settings.iter().partition(is_of_class);
+            let mut own = Vec::new();
+            for (key, given) in of_class {
+                if let Some(place) = parameters.iter().position(|info| info.name == key.get_ref()) {
+                    self.setting(place, &parameters[place], key, given, &mut own);
+                }
+            }
+            own.sort_by_key(|(place, _)| *place);
+            let child = class_child(class, &of_child, self.problems);
+            let Some((minor, place)) = self.class_number(class) else {
+                continue;
+            };
+            if found.iter().any(|other| other.minor == minor) {
+                let message = format!("`{}` has class {minor} twice", self.name());
+                let help = "give every class a number of its own";
+                self.problems.add(place, message, "given before", help);
+                continue;
+            }
+            found.push(ReadClass {
+                minor,
+                place,
+                own,
+                child,
+            });
+        }
+        found.sort_by_key(|class| class.minor);
+        if self.entry.about().children == Children::Bands {
+            self.bands_have_no_gap(&found);
+        }
+        let mut checked = Vec::new();
+        for class in found {
+            settings.classes.push(ClassSettings {
+                minor: class.minor,
+                settings: class.own,
+            });
+            checked.extend(class.child);
+        }
+        checked
+    }
+
+    fn class_number(&mut self, class: &Draft) -> Option<(u16, Range<usize>)> {
+        let Some((_, given)) = class.setting("id") else {
+            let help = "add a line like id = 1";
+            self.problems.add(
+                class.header.clone(),
+                "the class has no `id`",
+                "`id` is missing here",
+                help,
+            );
+            return None;
+        };
+        match class_number("id", given) {
+            Ok(number) => Some((number, given.span())),
             Err(mistake) => {
-                mistake.report(problems);
-                wrong = true;
+                mistake.report(self.problems);
+                None
             }
         }
     }
-    for info in &parameters {
-        let given = draft.settings.iter().any(|(key, _)| key.get_ref() == info.name);
-        if info.required && !given {
-            problems.add(
-                draft.discipline.span(),
-                format!("`{}` needs `{}`", entry.about().name, info.name),
-                format!("`{}` is missing", info.name),
-                format!("{} {}", info.doc, info.unit.example()),
+
+    fn bands_have_no_gap(&mut self, classes: &[ReadClass]) {
+        if let Some((class, expected)) = classes
+            .iter()
+            .zip(1..)
+            .find(|(class, expected)| class.minor != *expected)
+        {
+            let message = format!(
+                "`{}` has class {}, but no class {expected}",
+                self.name(),
+                class.minor
             );
-            wrong = true;
+            let help = "number the classes 1, 2, 3 without a gap; class 1 goes first";
+            self.problems
+                .add(class.place.clone(), message, format!("expected {expected}"), help);
         }
     }
-    settings.sort_by_key(|(place, _)| *place);
-    (!wrong).then_some(settings)
+
+    /// Handle, default and filters.
+    fn classifier(&mut self, settings: &mut Settings, keys: &[&Written]) {
+        let given = |name: &str| keys.iter().find(|(key, _)| key.get_ref() == name);
+        let (handle, default) = (given("handle"), given("default"));
+        if !self.entry.takes_filters() {
+            for (key, _) in handle.into_iter().chain(default) {
+                self.not_placed(key.span(), key.get_ref());
+            }
+            if let Some(filter) = self.draft.filters.first() {
+                self.not_placed(filter.header.clone(), "filter");
+            }
+            return;
+        }
+        if let Some((_, given)) = handle {
+            match filters::handle(given) {
+                Ok(handle) => settings.classifier.handle = handle,
+                Err(mistake) => mistake.report(self.problems),
+            }
+        }
+        let places = Places::of(self.entry, settings);
+        if let Some((_, given)) = default {
+            match places.number("default", given) {
+                Ok(class) => settings.classifier.default = Some(class),
+                Err(mistake) => mistake.report(self.problems),
+            }
+        }
+        for filter in &self.draft.filters {
+            let read = filters::read(filter, |given| places.number("class", given), self.problems);
+            settings.classifier.filters.extend(read);
+        }
+    }
+
+    fn not_placed(&mut self, place: Range<usize>, key: &str) {
+        let message = format!("`{}` places no packets by `{key}`", self.name());
+        let help = "leave it out, or put the discipline into a class of one that does, like `prio` or `drr`";
+        self.problems.add(place, message, "not here", help);
+    }
 }
 
-fn unknown_key(entry: &'static dyn Entry, key: &Spanned<String>, problems: &mut Problems) {
-    let parameters = entry.parameters();
-    let mut known: Vec<&str> = parameters.iter().map(|info| info.name).collect();
-    if entry.about().children == Children::Inner {
-        known.push("inner");
-    }
-    problems.add(
-        key.span(),
-        format!("`{}` has no parameter `{}`", entry.about().name, key.get_ref()),
-        "unknown parameter",
-        suggest::remedy(key.get_ref(), "its parameters", known),
-    );
+/// An inner discipline.
+fn child(draft: &Draft, problems: &mut Problems) -> Option<Checked> {
+    let keys: Vec<&Written> = draft.settings.iter().collect();
+    node(draft, &keys, problems)
 }
 
-type Checked = (Vec<Child>, Vec<(u16, Box<dyn Discipline>)>);
-
-fn children(entry: &'static dyn Entry, draft: &Draft, problems: &mut Problems) -> Option<Checked> {
-    let mut children = Vec::new();
-    let mut built = Vec::new();
-    let name = entry.about().name;
-    match (entry.about().children, &draft.inner) {
-        (Children::Inner, Some((_, inner))) => {
-            let (spec, discipline) = node(inner, problems)?;
-            children.push(Child { minor: INNER, spec });
-            built.push((INNER, discipline));
-        }
-        (Children::None | Children::Classes, Some((key, _))) => {
-            let message = format!("`{name}` holds no inner discipline");
-            problems.add(
-                key.clone(),
-                message,
-                "not here",
-                "leave `inner` out, or put it into a shaper like `tbf`",
-            );
-            return None;
-        }
-        (_, None) => {}
+/// The discipline of a class: its settings stand beside the class's, or, so that equal names can be told apart, in an
+/// `inner` of a class that names no discipline itself.
+fn class_child(class: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Checked> {
+    let (None, Some(inner)) = (&class.discipline, &class.inner) else {
+        return node(class, keys, problems);
+    };
+    for (key, _) in keys {
+        let message = format!("a class has no parameter `{}`", key.get_ref());
+        let help = "write it into `inner` if it is for the discipline there";
+        problems.add(key.span(), message, "unknown parameter", help);
     }
-    Some((children, built))
+    child(inner, problems)
+}
+
+/// The classes or flows that filters may name.
+enum Places {
+    /// These.
+    Classes(&'static str, Vec<u16>),
+    /// 1 to this.
+    UpTo(&'static str, u32),
+}
+
+impl Places {
+    fn of(entry: &'static dyn Entry, settings: &Settings) -> Places {
+        let name = entry.about().name;
+        if entry.about().children.are_classes() {
+            Places::Classes(name, settings.classes.iter().map(|class| class.minor).collect())
+        } else {
+            Places::UpTo(name, entry.places(settings))
+        }
+    }
+
+    fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
+        let number = class_number(key, given)?;
+        let (name, known, help) = match self {
+            Places::Classes(name, classes) => {
+                let known: Vec<String> = classes.iter().map(u16::to_string).collect();
+                let help = format!("name one of its classes ({}), or add this one", known.join(", "));
+                (name, classes.contains(&number), help)
+            }
+            Places::UpTo(name, most) => (
+                name,
+                u32::from(number) <= *most,
+                format!("its classes are 1 to {most}"),
+            ),
+        };
+        if known {
+            return Ok(number);
+        }
+        Err(Mistake {
+            span: given.span(),
+            message: format!("`{name}` has no class {number}"),
+            label: "no such class".to_owned(),
+            help,
+        })
+    }
+}
+
+fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
+    let number = given::number(key, "class number", 1..=0xffff, given)?;
+    Ok(u16::try_from(number).expect("it is within the range"))
 }
 
 /// A setting that is within its range, but that the discipline refuses together with the others.
 fn refused(draft: &Draft, error: &ConfigError, problems: &mut Problems) {
     let at = error
         .parameter()
-        .and_then(|name| draft.settings.iter().find(|(key, _)| key.get_ref() == name))
-        .map_or(draft.discipline.span(), |(_, given): &(_, Spanned<Given>)| {
-            given.span()
-        });
+        .and_then(|name| draft.setting(name))
+        .map(|(_, given)| given.span())
+        .or(draft.discipline.as_ref().map(Spanned::span))
+        .unwrap_or(draft.header.clone());
     match error {
         ConfigError::OutOfRange {
             parameter,

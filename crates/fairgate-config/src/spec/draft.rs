@@ -8,66 +8,123 @@ use toml::de::{DeTable, DeValue};
 use super::given::{Given, in_order, spanned_from_toml};
 use crate::error::Problems;
 
-/// A discipline as written.
+/// A key and its value, with their places.
+pub(crate) type Entry = (Spanned<String>, Spanned<Given>);
+
+/// A discipline as written, or a class with the discipline in it.
+#[derive(Default)]
 pub(crate) struct Draft {
-    pub(crate) discipline: Spanned<String>,
-    pub(crate) settings: Vec<(Spanned<String>, Spanned<Given>)>,
-    pub(crate) inner: Option<(Range<usize>, Box<Draft>)>,
+    /// The place to point at where something is missing.
+    pub(crate) header: Range<usize>,
+    pub(crate) discipline: Option<Spanned<String>>,
+    /// All keys that are not told apart here.
+    pub(crate) settings: Vec<Entry>,
+    pub(crate) inner: Option<Box<Draft>>,
+    pub(crate) classes: Vec<Draft>,
+    pub(crate) filters: Vec<FilterDraft>,
+}
+
+/// A filter as written.
+pub(crate) struct FilterDraft {
+    pub(crate) header: Range<usize>,
+    pub(crate) entries: Vec<Entry>,
 }
 
 impl Draft {
-    /// Reads a table. `header` is the place to point at where something is missing.
-    pub(crate) fn from_toml(
-        header: Range<usize>,
-        table: &DeTable<'_>,
-        problems: &mut Problems,
-    ) -> Option<Draft> {
-        let mut discipline = None;
-        let mut settings = Vec::new();
-        let mut inner = None;
-        let mut broken = false;
+    /// Reads a table. What has the wrong shape is reported and left out.
+    pub(crate) fn from_toml(header: Range<usize>, table: &DeTable<'_>, problems: &mut Problems) -> Draft {
+        let mut draft = Draft {
+            header,
+            ..Draft::default()
+        };
         for (key, value) in in_order(table) {
-            match (key.get_ref().as_ref(), value.get_ref()) {
-                ("discipline", DeValue::String(name)) => {
-                    discipline = Some(Spanned::new(value.span(), name.to_string()));
-                }
-                ("discipline", other) => {
-                    let message = format!("`discipline` is {}, but must be text", other.type_str());
-                    problems.add(value.span(), message, "expected a name", SEE_LIST);
-                    broken = true;
-                }
-                ("inner", DeValue::Table(table)) => match Draft::from_toml(key.span(), table, problems) {
-                    Some(draft) => inner = Some((key.span(), Box::new(draft))),
-                    None => broken = true,
+            match key.get_ref().as_ref() {
+                "discipline" => match value.get_ref() {
+                    DeValue::String(name) => {
+                        draft.discipline = Some(Spanned::new(value.span(), name.to_string()));
+                    }
+                    other => {
+                        let message = format!("`discipline` is {}, but must be text", other.type_str());
+                        problems.add(value.span(), message, "expected a name", SEE_LIST);
+                        // Not "missing" as well.
+                        draft.discipline = Some(Spanned::new(value.span(), String::new()));
+                    }
                 },
-                ("inner", other) => {
-                    let message = format!("`inner` is {}, but must be a table", other.type_str());
-                    let help = "write inner = { discipline = \"fq_codel\" }";
-                    problems.add(value.span(), message, "expected a table", help);
-                    broken = true;
+                "inner" => match value.get_ref() {
+                    DeValue::Table(inner) => {
+                        draft.inner = Some(Box::new(Draft::from_toml(key.span(), inner, problems)));
+                    }
+                    other => {
+                        let message = format!("`inner` is {}, but must be a table", other.type_str());
+                        let help = "write inner = { discipline = \"fq_codel\" }";
+                        problems.add(value.span(), message, "expected a table", help);
+                    }
+                },
+                "class" => {
+                    for (place, class) in tables(key.get_ref(), value, problems) {
+                        draft.classes.push(Draft::from_toml(place, class, problems));
+                    }
                 }
-                (name, _) => {
-                    settings.push((
-                        Spanned::new(key.span(), name.to_owned()),
-                        spanned_from_toml(value),
-                    ));
+                "filter" => {
+                    draft.filters = tables(key.get_ref(), value, problems)
+                        .into_iter()
+                        .map(|(header, filter)| FilterDraft {
+                            header,
+                            entries: entries(filter),
+                        })
+                        .collect();
                 }
+                _ => draft.settings.push(entry((key, value))),
             }
         }
-        if discipline.is_none() && !broken {
-            let message = "no `discipline` is named";
-            let help = format!("add a line like discipline = \"fifo\"; {SEE_LIST}");
-            problems.add(header, message, "`discipline` is missing here", help);
-        }
-        match (discipline, broken) {
-            (Some(discipline), false) => Some(Draft {
-                discipline,
-                settings,
-                inner,
-            }),
-            _ => None,
+        draft
+    }
+
+    /// Takes the setting `name` out.
+    pub(crate) fn setting(&self, name: &str) -> Option<&Entry> {
+        self.settings.iter().find(|(key, _)| key.get_ref() == name)
+    }
+}
+
+fn entry((key, value): (&Spanned<toml::de::DeString<'_>>, &Spanned<DeValue<'_>>)) -> Entry {
+    (
+        Spanned::new(key.span(), key.get_ref().to_string()),
+        spanned_from_toml(value),
+    )
+}
+
+fn entries(table: &DeTable<'_>) -> Vec<Entry> {
+    in_order(table).into_iter().map(entry).collect()
+}
+
+/// The tables of an array of tables, with their places.
+fn tables<'t, 'i>(
+    key: &str,
+    value: &'t Spanned<DeValue<'i>>,
+    problems: &mut Problems,
+) -> Vec<(Range<usize>, &'t DeTable<'i>)> {
+    let mut found = Vec::new();
+    let DeValue::Array(elements) = value.get_ref() else {
+        let message = format!(
+            "`{key}` is {}, but must be a list of tables",
+            value.get_ref().type_str()
+        );
+        let help = format!("begin each {key} with a line in double brackets, like [[queue.wan.{key}]]");
+        problems.add(value.span(), message, "expected a list of tables", help);
+        return found;
+    };
+    for element in elements {
+        match element.get_ref() {
+            DeValue::Table(table) => found.push((element.span(), table)),
+            other => {
+                let message = format!("a {key} is {}, but must be a table", other.type_str());
+                let help =
+                    format!("write {key} = [{{ ... }}, {{ ... }}], or a line in double brackets for each");
+                problems.add(element.span(), message, "expected a table", help);
+            }
         }
     }
+    found
 }
 
 /// Where to look names up.

@@ -1,7 +1,7 @@
 //! What stands in the text, before anyone knows what it should be.
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -52,7 +52,7 @@ impl Given {
     }
 
     /// The value as text for messages.
-    fn show(&self) -> Cow<'_, str> {
+    pub(crate) fn show(&self) -> Cow<'_, str> {
         match self {
             Given::Text(text) => Cow::Owned(format!("\"{text}\"")),
             Given::Word(text) => Cow::Borrowed(text),
@@ -90,14 +90,36 @@ impl Mistake {
     }
 }
 
+/// Reads a number that is no parameter of a discipline.
+pub(crate) fn number(
+    name: &'static str,
+    of: &'static str,
+    range: RangeInclusive<u64>,
+    given: &Spanned<Given>,
+) -> Result<u64, Mistake> {
+    let info = ParameterInfo {
+        name,
+        unit: Unit::Count(of),
+        range,
+        default: None,
+        optional: false,
+        doc: "",
+    };
+    let reading = Reading { info: &info, given };
+    reading.integer(given).and_then(|number| reading.in_range(number))
+}
+
 /// Reads the value of a parameter.
-pub(crate) fn read(info: &ParameterInfo, optional: bool, given: &Spanned<Given>) -> Result<Value, Mistake> {
+pub(crate) fn read(info: &ParameterInfo, given: &Spanned<Given>) -> Result<Value, Mistake> {
     let reading = Reading { info, given };
-    if optional && matches!(given.get_ref(), Given::Text(text) | Given::Word(text) if text == "none") {
+    if info.optional && matches!(given.get_ref(), Given::Text(text) | Given::Word(text) if text == "none") {
         return Ok(Value::None);
     }
     match info.unit {
-        Unit::Count(_) => reading.integer(given).and_then(|number| reading.in_range(number)),
+        Unit::Count(_) => reading
+            .integer(given)
+            .and_then(|number| reading.in_range(number))
+            .map(Value::Number),
         Unit::Bytes => reading.quantity(true, units::parse_size),
         Unit::Rate => reading.quantity(true, |text| {
             units::parse_rate(text).map(|rate| rate.bits_per_second())
@@ -139,9 +161,9 @@ impl Reading<'_> {
         }
     }
 
-    fn in_range(&self, number: i128) -> Result<Value, Mistake> {
+    fn in_range(&self, number: i128) -> Result<u64, Mistake> {
         match u64::try_from(number) {
-            Ok(fits) if self.info.range.contains(&fits) => Ok(Value::Number(fits)),
+            Ok(fits) if self.info.range.contains(&fits) => Ok(fits),
             _ => Err(Mistake {
                 span: self.given.span(),
                 message: format!(
@@ -151,7 +173,9 @@ impl Reading<'_> {
                     self.info.allowed()
                 ),
                 label: format!("must be {}", self.info.allowed()),
-                help: format!("{} {}", self.info.doc, self.info.unit.example()),
+                help: format!("{} {}", self.info.doc, self.info.unit.example())
+                    .trim_start()
+                    .to_owned(),
             }),
         }
     }
@@ -172,12 +196,14 @@ impl Reading<'_> {
     ) -> Result<Value, Mistake> {
         let parsed = match self.given.get_ref() {
             Given::Text(text) | Given::Word(text) => parse(text),
-            Given::Integer(integer) if plain && *integer > 0 => return self.in_range(*integer),
+            Given::Integer(integer) if plain && *integer > 0 => {
+                return self.in_range(*integer).map(Value::Number);
+            }
             Given::Integer(integer) => parse(&integer.to_string()),
             _ => return Err(self.wrong_type(self.given)),
         };
         match parsed {
-            Ok(number) => self.in_range(number.into()),
+            Ok(number) => self.in_range(number.into()).map(Value::Number),
             Err(error) => Err(Mistake {
                 span: self.within(&error.span),
                 message: format!("`{}`: {}", self.info.name, error.message),
@@ -252,10 +278,7 @@ impl Reading<'_> {
                 info: self.info,
                 given,
             };
-            match element.in_range(self.integer(given)?)? {
-                Value::Number(number) => list.push(number),
-                _ => unreachable!("in_range gives numbers"),
-            }
+            list.push(element.in_range(element.integer(given)?)?);
         }
         Ok(Value::List(list))
     }

@@ -21,7 +21,7 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
     let mut inner = None;
     for words in stages.into_iter().rev() {
         let mut draft = stage(text, &words, problems)?;
-        draft.inner = inner.map(|draft: Draft| (draft.discipline.span(), Box::new(draft)));
+        draft.inner = inner.map(Box::new);
         inner = Some(draft);
     }
     inner
@@ -39,9 +39,9 @@ fn stage(text: &str, words: &[Range<usize>], problems: &mut Problems) -> Option<
         return None;
     };
     let mut draft = Draft {
-        discipline: Spanned::new(name.clone(), text[name.clone()].to_owned()),
-        settings: Vec::new(),
-        inner: None,
+        header: name.clone(),
+        discipline: Some(Spanned::new(name.clone(), text[name.clone()].to_owned())),
+        ..Draft::default()
     };
     for word in settings {
         let Some((key, value)) = text[word.clone()].split_once('=') else {

@@ -1,23 +1,34 @@
 //! The checked description of a tree of disciplines.
 
+mod apply;
 mod check;
 mod draft;
+mod filters;
 mod given;
 mod inline;
+mod names;
+mod print;
 
 use std::fmt;
 use std::sync::Arc;
 
+use fairgate::classify::Classifier;
 use fairgate::{ConfigError, Discipline};
 use miette::NamedSource;
 use thiserror::Error;
 
+pub use apply::ApplyError;
+#[cfg(test)]
+pub(crate) use check::RESERVED_KEYS;
 pub(crate) use check::check;
 pub(crate) use draft::Draft;
 pub(crate) use given::in_order;
+#[cfg(test)]
+pub(crate) use given::{Given, read as read_value};
 
 use crate::error::{FileError, Problems};
-use crate::registry::{Entry, Parts, Setting};
+use crate::registry::{Entry, ParameterInfo, Parts, Setting, Settings};
+use crate::value::Value;
 
 /// The class number of the one discipline that a shaper holds.
 pub(crate) const INNER: u16 = 1;
@@ -26,16 +37,20 @@ pub(crate) const INNER: u16 = 1;
 #[derive(Clone)]
 pub struct Spec {
     pub(crate) entry: &'static dyn Entry,
-    /// Only what was set, in the order of the parameters.
-    pub(crate) settings: Vec<Setting>,
-    pub(crate) children: Vec<Child>,
+    pub(crate) settings: Settings,
+    /// One for each class, in their order; or the inner one.
+    pub(crate) children: Vec<Spec>,
 }
 
-/// A discipline within another.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Child {
-    pub(crate) minor: u16,
-    pub(crate) spec: Spec,
+/// A class within a [`Spec`].
+#[derive(Debug)]
+pub struct ClassSpec<'a> {
+    /// Its number; an inner discipline is class 1.
+    pub minor: u16,
+    /// Its parameters and their values.
+    pub parameters: Vec<(ParameterInfo, Value)>,
+    /// What is in it.
+    pub tree: &'a Spec,
 }
 
 /// A description that was checked and still can't be built.
@@ -76,9 +91,10 @@ impl Spec {
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
         let children = self
-            .children
-            .iter()
-            .map(|child| Ok((child.minor, child.spec.build(derive(seed, child.minor))?)))
+            .child_minors()
+            .into_iter()
+            .zip(&self.children)
+            .map(|(minor, child)| child.build(derive(seed, minor)))
             .collect::<Result<_, BuildError>>()?;
         self.entry
             .build(&self.settings, Parts { children, seed })
@@ -87,6 +103,58 @@ impl Spec {
                 source,
             })
     }
+
+    /// The registry's entry of the tree's root.
+    pub fn entry(&self) -> &'static dyn Entry {
+        self.entry
+    }
+
+    /// The root's parameters and their values, those that were set and those at their defaults.
+    pub fn parameters(&self) -> Vec<(ParameterInfo, Value)> {
+        values(self.entry.parameters(), &self.settings.own)
+    }
+
+    /// The disciplines that the root holds.
+    pub fn classes(&self) -> Vec<ClassSpec<'_>> {
+        let of_class = |place: usize| match self.settings.classes.get(place) {
+            Some(class) => values(self.entry.class_parameters(), &class.settings),
+            None => Vec::new(),
+        };
+        self.child_minors()
+            .into_iter()
+            .zip(&self.children)
+            .enumerate()
+            .map(|(place, (minor, tree))| ClassSpec {
+                minor,
+                parameters: of_class(place),
+                tree,
+            })
+            .collect()
+    }
+
+    /// Handle, filters and default class of the root.
+    pub fn classifier(&self) -> &Classifier {
+        &self.settings.classifier
+    }
+
+    /// The numbers of the classes that the children are in.
+    fn child_minors(&self) -> Vec<u16> {
+        if self.entry.about().children.are_classes() {
+            self.settings.classes.iter().map(|class| class.minor).collect()
+        } else {
+            self.children.iter().map(|_| INNER).collect()
+        }
+    }
+}
+
+/// Each parameter with its value. A required one is always set.
+fn values(parameters: Vec<ParameterInfo>, settings: &[Setting]) -> Vec<(ParameterInfo, Value)> {
+    let value_of = |(place, info): (usize, ParameterInfo)| {
+        let set = settings.iter().find(|(other, _)| *other == place);
+        let value = set.map(|(_, value)| value.clone()).or(info.default.clone());
+        (info, value.expect("a required parameter is set"))
+    };
+    parameters.into_iter().enumerate().map(value_of).collect()
 }
 
 /// A seed for child `minor`, unlike its parent's and its siblings' (SplitMix64's finaliser, Steele et al. 2014).
@@ -105,28 +173,6 @@ impl PartialEq for Spec {
     }
 }
 
-/// The tree for people: a discipline a line with all its parameters, those it holds indented below.
-impl fmt::Display for Spec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.show(f, 0)
-    }
-}
-
-impl Spec {
-    fn show(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
-        write!(f, "{:indent$}{}", "", self.discipline(), indent = 2 * depth)?;
-        for (place, info) in self.entry.parameters().into_iter().enumerate() {
-            let set = self.settings.iter().find(|(other, _)| *other == place);
-            let value = set.map_or_else(|| self.entry.default_of(place), |(_, value)| value.clone());
-            write!(f, " {}={}", info.name, info.unit.show(&value))?;
-        }
-        self.children.iter().try_for_each(|child| {
-            writeln!(f)?;
-            child.spec.show(f, depth + 1)
-        })
-    }
-}
-
 impl fmt::Debug for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(self.discipline())
@@ -135,3 +181,6 @@ impl fmt::Debug for Spec {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

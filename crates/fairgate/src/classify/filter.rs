@@ -1,6 +1,7 @@
 //! One filter: what must match, and the class that a matching packet goes to.
 
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use crate::error::ConfigError;
@@ -40,9 +41,30 @@ impl Prefix {
         })
     }
 
+    /// The address that the prefix begins with: all other bits are 0.
+    pub fn address(&self) -> IpAddr {
+        match self.ethertype {
+            IPV4 => IpAddr::V4(Ipv4Addr::from_bits(self.address as u32)),
+            _ => IpAddr::V6(Ipv6Addr::from_bits(self.address)),
+        }
+    }
+
+    /// How many bits must match.
+    pub fn length(&self) -> u8 {
+        let offset = if self.ethertype == IPV4 { 96 } else { 0 };
+        (self.mask.count_ones() - offset) as u8
+    }
+
     /// Whether `address` begins with this prefix: in the form of [`FlowKey`], and of a packet with this EtherType.
     pub fn contains(&self, address: &[u8; 16], ethertype: u16) -> bool {
         ethertype == self.ethertype && u128::from_be_bytes(*address) & self.mask == self.address
+    }
+}
+
+/// As it is written: `192.0.2.0/24`.
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address(), self.length())
     }
 }
 
@@ -132,7 +154,6 @@ pub struct Filter {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
 
     fn address() -> impl Strategy<Value = IpAddr> {
         // Few distinct bits, so that prefixes meet; IPv6 addresses also among the mapped ones.

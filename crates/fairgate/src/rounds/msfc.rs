@@ -137,8 +137,10 @@ impl Config {
 
     fn check_classes(&self) -> Result<(), ConfigError> {
         check_within("prios", self.prios.into(), 1, MAX_PRIOS.into())?;
-        let largest = u64::from(self.ratio).checked_pow(u32::from(self.prios) - 1);
-        let fits = largest.is_some_and(|factor| u64::from(self.quantum) * factor <= LARGEST_QUANTUM);
+        let largest = u64::from(self.ratio)
+            .checked_pow(u32::from(self.prios) - 1)
+            .and_then(|factor| factor.checked_mul(self.quantum.into()));
+        let fits = largest.is_some_and(|quantum| quantum <= LARGEST_QUANTUM);
         if self.ratio == 0 || !fits {
             return Err(ConfigError::out_of_range(
                 "ratio",
@@ -399,6 +401,10 @@ mod tests {
     fn settings_out_of_range_are_refused_by_name() {
         assert_eq!(refused(|config| config.prios = 0).parameter(), Some("prios"));
         assert_eq!(refused(|config| config.prios = 17).parameter(), Some("prios"));
+        assert_eq!(
+            refused(|config| config.ratio = u32::MAX).parameter(),
+            Some("ratio")
+        );
         assert_eq!(refused(|config| config.ratio = 0).parameter(), Some("ratio"));
         assert_eq!(refused(|config| config.ratio = 1000).parameter(), Some("ratio"));
         assert_eq!(refused(|config| config.prios = 2).parameter(), Some("class_by"));

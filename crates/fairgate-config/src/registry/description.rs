@@ -1,0 +1,161 @@
+//! How an entry of the registry is written.
+
+use std::any::Any;
+use std::ops::RangeInclusive;
+
+use fairgate::classify::Classifier;
+use fairgate::{ConfigError, Discipline};
+
+use super::{About, Entry, ParameterInfo, Parts, Settings};
+use crate::value::{Field, Unit};
+
+/// A discipline whose users' settings are an `S` and whose own parameters are a `C`. The two are the same type unless
+/// users write something else than the discipline computes with.
+pub(super) struct Description<S: 'static, C: 'static> {
+    pub(super) about: About,
+    pub(super) parameters: &'static [Parameter<S>],
+    /// Parameters of a class; their fields are given the class's place among the classes.
+    pub(super) class_parameters: &'static [Parameter<S>],
+    pub(super) placing: Placing<S>,
+    /// All at their defaults, for classes with these numbers.
+    pub(super) start: fn(&[u16]) -> S,
+    pub(super) config: fn(S) -> Result<C, ConfigError>,
+    pub(super) build: fn(C, Parts) -> Result<Box<dyn Discipline>, ConfigError>,
+}
+
+/// A parameter: what users should know, and the field of the settings that it is.
+pub(super) struct Parameter<S> {
+    name: &'static str,
+    unit: Unit,
+    range: RangeInclusive<u64>,
+    required: bool,
+    doc: &'static str,
+    field: fn(&mut S, usize) -> &mut dyn Field,
+}
+
+impl<S> Parameter<S> {
+    /// A parameter of numbers.
+    pub(super) const fn new(
+        name: &'static str,
+        unit: Unit,
+        range: RangeInclusive<u64>,
+        doc: &'static str,
+        field: fn(&mut S, usize) -> &mut dyn Field,
+    ) -> Parameter<S> {
+        Parameter {
+            name,
+            unit,
+            range,
+            required: false,
+            doc,
+            field,
+        }
+    }
+
+    /// A parameter of words or flags, which has no range.
+    pub(super) const fn word(
+        name: &'static str,
+        unit: Unit,
+        doc: &'static str,
+        field: fn(&mut S, usize) -> &mut dyn Field,
+    ) -> Parameter<S> {
+        Parameter::new(name, unit, 0..=u64::MAX, doc, field)
+    }
+
+    /// A parameter of numbers without a default.
+    pub(super) const fn required(
+        name: &'static str,
+        unit: Unit,
+        range: RangeInclusive<u64>,
+        doc: &'static str,
+        field: fn(&mut S, usize) -> &mut dyn Field,
+    ) -> Parameter<S> {
+        let mut parameter = Parameter::new(name, unit, range, doc, field);
+        parameter.required = true;
+        parameter
+    }
+
+    /// With the default that it has in `start`.
+    fn info(&self, start: &mut S) -> ParameterInfo {
+        let field = (self.field)(start, 0);
+        ParameterInfo {
+            name: self.name,
+            unit: self.unit,
+            range: self.range.clone(),
+            default: (!self.required).then(|| field.read()),
+            optional: field.is_optional(),
+            doc: self.doc,
+        }
+    }
+}
+
+/// By what packets are placed.
+pub(super) enum Placing<S> {
+    /// By nothing that users could set.
+    Nothing,
+    /// By this classifier, in as many places.
+    Classifier(fn(&mut S) -> &mut Classifier, fn(&S) -> u32),
+}
+
+impl<S: 'static, C: 'static> Description<S, C> {
+    fn settle(&self, settings: &Settings) -> S {
+        let minors: Vec<u16> = settings.classes.iter().map(|class| class.minor).collect();
+        let mut settled = (self.start)(&minors);
+        for (place, value) in &settings.own {
+            (self.parameters[*place].field)(&mut settled, 0).write(value);
+        }
+        for (class, of_class) in settings.classes.iter().enumerate() {
+            for (place, value) in &of_class.settings {
+                (self.class_parameters[*place].field)(&mut settled, class).write(value);
+            }
+        }
+        match self.placing {
+            Placing::Nothing => {}
+            Placing::Classifier(classifier, _) => {
+                classifier(&mut settled).clone_from(&settings.classifier);
+            }
+        }
+        settled
+    }
+}
+
+impl<S: 'static, C: 'static> Entry for Description<S, C> {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn parameters(&self) -> Vec<ParameterInfo> {
+        let mut start = (self.start)(&[1]);
+        self.parameters
+            .iter()
+            .map(|parameter| parameter.info(&mut start))
+            .collect()
+    }
+
+    fn class_parameters(&self) -> Vec<ParameterInfo> {
+        let mut start = (self.start)(&[1]);
+        self.class_parameters
+            .iter()
+            .map(|parameter| parameter.info(&mut start))
+            .collect()
+    }
+
+    fn takes_filters(&self) -> bool {
+        matches!(self.placing, Placing::Classifier(..))
+    }
+
+    fn places(&self, settings: &Settings) -> u32 {
+        match self.placing {
+            Placing::Classifier(_, places) => places(&self.settle(settings)),
+            Placing::Nothing => 0,
+        }
+    }
+
+    fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError> {
+        Ok(Box::new((self.config)(self.settle(settings))?))
+    }
+
+    fn build(&self, settings: &Settings, parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {
+        (self.build)((self.config)(self.settle(settings))?, parts)
+    }
+}

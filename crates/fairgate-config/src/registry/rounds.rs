@@ -1,0 +1,347 @@
+//! Fair queueing by rounds.
+
+use fairgate::ConfigError;
+use fairgate::rounds::drr::{self, Drr};
+use fairgate::rounds::drr_classes::{self, ClassConfig, DrrClasses};
+use fairgate::rounds::fq_codel::{self, FqCodel};
+use fairgate::rounds::msfc::{self, ClassBy, MAX_PRIOS, Msfc};
+use fairgate::rounds::sfq::{self, Sfq};
+
+use super::aqm::codel_parameters;
+use super::queues::DROP_FROM;
+use super::{About, Children, Description, Family, Parameter, Placing};
+use crate::value::{Unit, choice_field};
+
+pub(super) static SFQ: Description<sfq::Config, sfq::Config> = Description {
+    about: About {
+        name: "sfq",
+        family: Family::Rounds,
+        summary: "Stochastic fairness queueing: few queues, round robin, the longest queue pays",
+        when: "For fair shares with little memory, where delay does not matter much; else take fq_codel.",
+        children: Children::None,
+    },
+    parameters: &[
+        Parameter::new(
+            "limit",
+            Unit::Count("packets"),
+            2..=1 << 24,
+            "Most packets queued in all.",
+            |sfq, _| &mut sfq.limit,
+        ),
+        Parameter::new(
+            "depth",
+            Unit::Count("packets"),
+            1..=65_535,
+            "Most packets of one flow.",
+            |sfq, _| &mut sfq.depth,
+        ),
+        Parameter::new(
+            "flows",
+            Unit::Count("flows"),
+            1..=65_408,
+            "Most flows at a time.",
+            |sfq, _| &mut sfq.flows,
+        ),
+        Parameter::new(
+            "divisor",
+            Unit::Count("buckets"),
+            1..=65_536,
+            "Buckets of the hash: a power of two. More buckets, fewer flows that share one by chance.",
+            |sfq, _| &mut sfq.divisor,
+        ),
+        Parameter::new(
+            "quantum",
+            Unit::Bytes,
+            64..=1 << 30,
+            "Bytes that a flow may send in a round.",
+            |sfq, _| &mut sfq.quantum,
+        ),
+        Parameter::word(
+            "drop",
+            DROP_FROM,
+            "Which packet of the longest flow pays: the newest or the oldest.",
+            |sfq, _| &mut sfq.drop_from,
+        ),
+        Parameter::new(
+            "perturb",
+            Unit::Time,
+            1_000_000..=u64::MAX,
+            "Time after which flows are hashed anew.",
+            |sfq, _| &mut sfq.perturb,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Classifier(|sfq| &mut sfq.classifier, |sfq| sfq.divisor),
+    start: |_| sfq::Config::default(),
+    config: Ok,
+    build: |config, parts| Ok(Box::new(Sfq::node(config, parts.seed)?)),
+};
+
+/// Without classes.
+pub(super) static DRR: Description<drr::Config, drr::Config> = Description {
+    about: About {
+        name: "drr",
+        family: Family::Rounds,
+        summary: "Deficit round robin over hashed flows",
+        when: "For exactly fair shares in bytes at the least cost, where delay does not matter much.",
+        children: Children::None,
+    },
+    parameters: &[
+        Parameter::new(
+            "quantum",
+            Unit::Bytes,
+            64..=1 << 30,
+            "Bytes that a flow may send in a round: at least the longest packet for constant cost.",
+            |drr, _| &mut drr.quantum,
+        ),
+        Parameter::new(
+            "flows",
+            Unit::Count("flows"),
+            1..=65_536,
+            "Queues that flows are hashed into.",
+            |drr, _| &mut drr.flows,
+        ),
+        Parameter::new(
+            "limit",
+            Unit::Count("packets"),
+            1..=1 << 24,
+            "Most packets queued in all.",
+            |drr, _| &mut drr.limit,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Classifier(|drr| &mut drr.classifier, |drr| drr.flows),
+    start: |_| drr::Config::default(),
+    config: Ok,
+    build: |config, parts| Ok(Box::new(Drr::node(config, parts.seed)?)),
+};
+
+/// With classes: the same name, another discipline.
+pub(super) static DRR_CLASSES: Description<drr_classes::Config, drr_classes::Config> = Description {
+    about: About {
+        name: "drr",
+        family: Family::Rounds,
+        summary: "Deficit round robin over classes, each with a quantum and any discipline inside",
+        when: "To share a line between kinds of traffic, or users, in given proportions.",
+        children: Children::Classes,
+    },
+    parameters: &[],
+    class_parameters: &[Parameter::new(
+        "quantum",
+        Unit::Bytes,
+        64..=1 << 30,
+        "Bytes that the class may send in a round: its share is its part of the sum.",
+        |drr, class| &mut drr.classes[class].quantum,
+    )],
+    placing: Placing::Classifier(|drr| &mut drr.classifier, |_| u16::MAX as u32),
+    start: |minors| drr_classes::Config {
+        classes: minors
+            .iter()
+            .map(|minor| ClassConfig {
+                minor: *minor,
+                quantum: drr::Config::default().quantum,
+            })
+            .collect(),
+        ..drr_classes::Config::default()
+    },
+    config: Ok,
+    build: |config, parts| Ok(Box::new(DrrClasses::node(config, parts.children)?)),
+};
+
+pub(super) static FQ_CODEL: Description<fq_codel::Config, fq_codel::Config> = Description {
+    about: About {
+        name: "fq_codel",
+        family: Family::Rounds,
+        summary: "Flow queues with CoDel on each (RFC 8290): fair shares, low delay, sparse flows first",
+        when: "As the first choice for an access line, inside a shaper like tbf.",
+        children: Children::None,
+    },
+    parameters: codel_parameters![|fq_codel| fq_codel.codel;
+        Parameter::new(
+            "limit",
+            Unit::Count("packets"),
+            1..=u32::MAX as u64,
+            "Most packets queued in all flows together.",
+            |fq_codel, _| &mut fq_codel.limit,
+        ),
+        Parameter::new(
+            "memory_limit",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most memory that queued packets may occupy.",
+            |fq_codel, _| &mut fq_codel.memory_limit,
+        ),
+        Parameter::new(
+            "flows",
+            Unit::Count("flows"),
+            1..=65_536,
+            "Number of flow queues. More queues, fewer flows that share one by chance.",
+            |fq_codel, _| &mut fq_codel.flows,
+        ),
+        Parameter::new(
+            "quantum",
+            Unit::Bytes,
+            256..=1 << 20,
+            "Bytes that a flow may send in a turn; 300 favours small packets on slow lines.",
+            |fq_codel, _| &mut fq_codel.quantum,
+        ),
+        Parameter::new(
+            "drop_batch",
+            Unit::Count("packets"),
+            1..=u32::MAX as u64,
+            "Most packets dropped at once when a limit is reached.",
+            |fq_codel, _| &mut fq_codel.drop_batch,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Classifier(|fq_codel| &mut fq_codel.classifier, |fq_codel| fq_codel.flows),
+    start: |_| fq_codel::Config::default(),
+    config: Ok,
+    build: |config, parts| Ok(Box::new(FqCodel::node(config, parts.seed)?)),
+};
+
+/// Which field of a packet tells its class.
+#[derive(Clone, Copy)]
+enum Field {
+    Dscp,
+    Priority,
+}
+
+choice_field!(Field {
+    "dscp" => Field::Dscp,
+    "priority" => Field::Priority,
+});
+
+/// msfc as users write it: the field that tells the class, and a map for it.
+pub(super) struct MsfcSettings {
+    config: msfc::Config,
+    class_by: Field,
+    dscp_map: Option<[u8; 64]>,
+    priomap: Option<[u8; 16]>,
+}
+
+impl MsfcSettings {
+    fn start() -> MsfcSettings {
+        let config = msfc::Config::default();
+        MsfcSettings {
+            class_by: match config.class_by {
+                ClassBy::Dscp(_) => Field::Dscp,
+                ClassBy::Priority(_) => Field::Priority,
+            },
+            config,
+            dscp_map: None,
+            priomap: None,
+        }
+    }
+
+    fn config(self) -> Result<msfc::Config, ConfigError> {
+        let class_by = match (self.class_by, self.dscp_map, self.priomap) {
+            (Field::Dscp, map, None) => map.map_or(msfc::DIFFSERV3, ClassBy::Dscp),
+            (Field::Priority, None, map) => map.map_or(msfc::PRIOMAP3, ClassBy::Priority),
+            (Field::Dscp, _, Some(_)) => return Err(map_of_other_field("priomap", "priority")),
+            (Field::Priority, Some(_), _) => return Err(map_of_other_field("dscp_map", "dscp")),
+        };
+        Ok(msfc::Config {
+            class_by,
+            ..self.config
+        })
+    }
+}
+
+fn map_of_other_field(parameter: &'static str, field: &str) -> ConfigError {
+    ConfigError::out_of_range(
+        parameter,
+        "given",
+        format!("left out unless class_by is \"{field}\""),
+        format!("leave it out, or write class_by = \"{field}\""),
+    )
+}
+
+pub(super) static MSFC: Description<MsfcSettings, msfc::Config> = Description {
+    about: About {
+        name: "msfc",
+        family: Family::Rounds,
+        summary: "Multilevel Stochastic Fairness CoDel: classes that share in a fixed ratio, fq_codel within each",
+        when: "On an access line whose traffic is marked: interactive traffic gets more, bulk never starves.",
+        children: Children::None,
+    },
+    parameters: codel_parameters![|msfc| msfc.config.codel;
+        Parameter::new(
+            "prios",
+            Unit::Count("classes"),
+            1..=MAX_PRIOS as u64,
+            "Number of classes; the highest number gets the largest share.",
+            |msfc, _| &mut msfc.config.prios,
+        ),
+        Parameter::new(
+            "ratio",
+            Unit::Count("times"),
+            1..=u32::MAX as u64,
+            "How many times the share of the next lower class a class gets.",
+            |msfc, _| &mut msfc.config.ratio,
+        ),
+        Parameter::word(
+            "class_by",
+            Unit::Choice(&["dscp", "priority"]),
+            "What tells a packet's class where no filter does.",
+            |msfc, _| &mut msfc.class_by,
+        ),
+        Parameter::new(
+            "dscp_map",
+            Unit::List(64),
+            0..=MAX_PRIOS as u64 - 1,
+            "The class, counted from 0, for each DSCP; none is 0 for CS1 and LE, 2 for EF, VA, AF4x and CS4 up, else 1.",
+            |msfc, _| &mut msfc.dscp_map,
+        ),
+        Parameter::new(
+            "priomap",
+            Unit::List(16),
+            0..=MAX_PRIOS as u64 - 1,
+            "The class, counted from 0, for each packet priority; none is that of pfifo_fast.",
+            |msfc, _| &mut msfc.priomap,
+        ),
+        Parameter::new(
+            "flows",
+            Unit::Count("flows"),
+            1..=65_536,
+            "Number of flow queues in each class.",
+            |msfc, _| &mut msfc.config.flows,
+        ),
+        Parameter::new(
+            "quantum",
+            Unit::Bytes,
+            256..=1 << 20,
+            "Bytes that a flow may send in a turn, and the lowest class in one of its own.",
+            |msfc, _| &mut msfc.config.quantum,
+        ),
+        Parameter::new(
+            "limit",
+            Unit::Count("packets"),
+            1..=u32::MAX as u64,
+            "Most packets queued in all flows together.",
+            |msfc, _| &mut msfc.config.limit,
+        ),
+        Parameter::new(
+            "memory_limit",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most memory that queued packets may occupy.",
+            |msfc, _| &mut msfc.config.memory_limit,
+        ),
+        Parameter::new(
+            "drop_batch",
+            Unit::Count("packets"),
+            1..=u32::MAX as u64,
+            "Most packets dropped at once when a limit is reached.",
+            |msfc, _| &mut msfc.config.drop_batch,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Classifier(
+        |msfc| &mut msfc.config.classifier,
+        |msfc| msfc.config.prios as u32,
+    ),
+    start: |_| MsfcSettings::start(),
+    config: MsfcSettings::config,
+    build: |config, parts| Ok(Box::new(Msfc::node(config, parts.seed)?)),
+};

@@ -1,0 +1,330 @@
+//! Filters and handles: read as written in `[[filter]]`, and written so that they read the same.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use fairgate::classify::{Filter, Match, Prefix};
+use toml::Spanned;
+
+use super::draft::FilterDraft;
+use super::given::{Given, Mistake};
+use super::names::{DSCPS, ETHERTYPES, PROTOCOLS};
+use crate::error::Problems;
+use crate::suggest;
+
+/// The keys of a filter.
+const KEYS: [&str; 11] = [
+    "class",
+    "source",
+    "destination",
+    "source_port",
+    "destination_port",
+    "protocol",
+    "dscp",
+    "priority",
+    "mark",
+    "vlan",
+    "ethertype",
+];
+
+/// Reads a filter. `class` reads the number of its class.
+pub(crate) fn read(
+    draft: &FilterDraft,
+    class: impl Fn(&Spanned<Given>) -> Result<u16, Mistake>,
+    problems: &mut Problems,
+) -> Option<Filter> {
+    let before = problems.count();
+    let mut condition = Match::default();
+    let mut chosen = None;
+    for (key, given) in &draft.entries {
+        let done = match key.get_ref().as_str() {
+            "class" => class(given).map(|class| chosen = Some(class)),
+            "source" => prefix(given).map(|prefix| condition.source = Some(prefix)),
+            "destination" => prefix(given).map(|prefix| condition.destination = Some(prefix)),
+            "source_port" => range(&PORTS, given).map(|ports| condition.source_port = Some(ports)),
+            "destination_port" => range(&PORTS, given).map(|ports| condition.destination_port = Some(ports)),
+            "protocol" => single(&PROTOCOL, given).map(|number| condition.protocol = Some(number)),
+            "dscp" => range(&DSCP, given).map(|dscps| condition.dscp = Some(dscps)),
+            "priority" => range(&PRIORITY, given).map(|range| condition.priority = Some(range)),
+            "mark" => single(&MARK, given).map(|mark| condition.mark = Some(mark)),
+            "vlan" => single(&VLAN, given).map(|vlan| condition.vlan = Some(vlan)),
+            "ethertype" => single(&ETHERTYPE, given).map(|number| condition.ethertype = Some(number)),
+            name => Err(Mistake {
+                span: key.span(),
+                message: format!("a filter has no condition `{name}`"),
+                label: "unknown condition".to_owned(),
+                help: suggest::remedy(name, "conditions", KEYS),
+            }),
+        };
+        if let Err(mistake) = done {
+            mistake.report(problems);
+        }
+    }
+    if !draft.entries.iter().any(|(key, _)| key.get_ref() == "class") {
+        let help = "add a line like class = 1";
+        problems.add(
+            draft.header.clone(),
+            "the filter leads to no class",
+            "`class` is missing here",
+            help,
+        );
+    } else if condition == Match::default() && problems.count() == before {
+        let help =
+            "add a condition such as dscp = \"EF\"; for packets that no filter matches there is `default`";
+        problems.add(
+            draft.header.clone(),
+            "the filter matches every packet",
+            "no condition",
+            help,
+        );
+    }
+    match chosen {
+        Some(class) if problems.count() == before => Some(Filter { condition, class }),
+        _ => None,
+    }
+}
+
+/// A number in a field of a packet, and how it is written.
+struct Number {
+    what: &'static str,
+    most: u64,
+    names: &'static [(&'static str, u64)],
+    example: &'static str,
+}
+
+const PORTS: Number = Number {
+    what: "port",
+    most: 0xffff,
+    names: &[],
+    example: "a port like 5060, or a range like \"5000-5100\"",
+};
+const PROTOCOL: Number = Number {
+    what: "protocol",
+    most: 0xff,
+    names: PROTOCOLS,
+    example: "\"tcp\", \"udp\", \"icmp\", or the IP protocol's number",
+};
+const DSCP: Number = Number {
+    what: "DSCP",
+    most: 63,
+    names: DSCPS,
+    example: "a name like \"EF\", \"AF41\", \"CS1\", a number, or a range like \"32-63\"",
+};
+const PRIORITY: Number = Number {
+    what: "priority",
+    most: 15,
+    names: &[],
+    example: "a number from 0 to 15, or a range like \"6-7\"",
+};
+const MARK: Number = Number {
+    what: "mark",
+    most: u32::MAX as u64,
+    names: &[],
+    example: "a number like 7 or 0x10",
+};
+const VLAN: Number = Number {
+    what: "VLAN identifier",
+    most: 4094,
+    names: &[],
+    example: "a number from 1 to 4094; 0 for packets without a tag",
+};
+const ETHERTYPE: Number = Number {
+    what: "EtherType",
+    most: 0xffff,
+    names: ETHERTYPES,
+    example: "\"ipv4\", \"ipv6\", \"arp\", or a number like 0x0800",
+};
+
+impl Number {
+    fn mistake(&self, given: &Spanned<Given>, message: String) -> Mistake {
+        Mistake {
+            span: given.span(),
+            message,
+            label: format!("expected a {} from 0 to {}", self.what, self.most),
+            help: format!("write {}", self.example),
+        }
+    }
+
+    fn check(&self, number: i128, given: &Spanned<Given>) -> Result<u64, Mistake> {
+        u64::try_from(number)
+            .ok()
+            .filter(|number| *number <= self.most)
+            .ok_or_else(|| self.mistake(given, format!("there is no {} {number}", self.what)))
+    }
+
+    /// A name or a decimal number.
+    fn word(&self, word: &str, given: &Spanned<Given>) -> Result<u64, Mistake> {
+        if let Ok(number) = word.parse::<i128>() {
+            return self.check(number, given);
+        }
+        let named = self
+            .names
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(word));
+        named.map(|(_, number)| *number).ok_or_else(|| {
+            let mut mistake = self.mistake(given, format!("`{word}` is not a {}", self.what));
+            if let Some(name) = suggest::similar(word, self.names.iter().map(|(name, _)| *name)) {
+                mistake.help = format!("did you mean \"{name}\"? {}", mistake.help);
+            }
+            mistake
+        })
+    }
+
+    fn wrong_type(&self, given: &Spanned<Given>) -> Mistake {
+        self.mistake(
+            given,
+            format!("{} is not a {}", given.get_ref().show(), self.what),
+        )
+    }
+}
+
+fn single<T: TryFrom<u64>>(kind: &Number, given: &Spanned<Given>) -> Result<T, Mistake> {
+    let number = match given.get_ref() {
+        Given::Integer(number) => kind.check(*number, given)?,
+        Given::Text(word) => kind.word(word, given)?,
+        _ => return Err(kind.wrong_type(given)),
+    };
+    Ok(narrow(number))
+}
+
+fn range<T: TryFrom<u64>>(kind: &Number, given: &Spanned<Given>) -> Result<RangeInclusive<T>, Mistake> {
+    let (first, last) = match given.get_ref() {
+        Given::Integer(number) => (kind.check(*number, given)?, kind.check(*number, given)?),
+        Given::Text(text) => match text.split_once('-') {
+            Some((first, last)) => (kind.word(first.trim(), given)?, kind.word(last.trim(), given)?),
+            None => (kind.word(text, given)?, kind.word(text, given)?),
+        },
+        _ => return Err(kind.wrong_type(given)),
+    };
+    if first > last {
+        let mut mistake = kind.mistake(given, format!("the range from {first} to {last} is empty"));
+        mistake.help = format!("write the lower end first: \"{last}-{first}\"");
+        return Err(mistake);
+    }
+    Ok(narrow(first)..=narrow(last))
+}
+
+fn narrow<T: TryFrom<u64>>(number: u64) -> T {
+    T::try_from(number).unwrap_or_else(|_| unreachable!("a field's largest number fits its type"))
+}
+
+fn prefix(given: &Spanned<Given>) -> Result<Prefix, Mistake> {
+    let mistake = |message: String, help: String| Mistake {
+        span: given.span(),
+        message,
+        label: "expected an address or a prefix".to_owned(),
+        help,
+    };
+    let example = || "write an address like \"192.0.2.1\" or a prefix like \"2001:db8::/32\"".to_owned();
+    let Given::Text(text) = given.get_ref() else {
+        return Err(mistake(
+            format!("{} is not an address", given.get_ref().show()),
+            example(),
+        ));
+    };
+    let (address_text, length_text) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length)),
+        None => (text.as_str(), None),
+    };
+    let address: IpAddr = address_text
+        .parse()
+        .map_err(|_| mistake(format!("`{address_text}` is not an address"), example()))?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let length = match length_text.map(str::parse::<u8>) {
+        None => longest,
+        Some(Ok(length)) if length <= longest => length,
+        Some(_) => {
+            let message = format!("`{text}` is not a prefix: its length must be 0 to {longest}");
+            return Err(mistake(message, example()));
+        }
+    };
+    let prefix = Prefix::new(address, length).map_err(|error| mistake(error.to_string(), example()))?;
+    // Bits that would be ignored are rather a mistake in the length.
+    if !is_address_of(&prefix, address) {
+        let message = format!("`{text}` has bits set behind its first {length}");
+        return Err(mistake(
+            message,
+            format!("write \"{prefix}\", or the length that is meant"),
+        ));
+    }
+    Ok(prefix)
+}
+
+fn is_address_of(prefix: &Prefix, address: IpAddr) -> bool {
+    prefix.address() == address
+}
+
+/// Reads a handle as tc writes it: hexadecimal, `"10"` or `"10:"`.
+pub(crate) fn handle(given: &Spanned<Given>) -> Result<u16, Mistake> {
+    let text = match given.get_ref() {
+        Given::Text(text) | Given::Word(text) => Some(text.strip_suffix(':').unwrap_or(text)),
+        _ => None,
+    };
+    // `from_str_radix` would take a sign.
+    let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    match digits.and_then(|text| u16::from_str_radix(text, 16).ok()) {
+        Some(handle) if handle > 0 => Ok(handle),
+        _ => Err(Mistake {
+            span: given.span(),
+            message: format!("{} is not a handle", given.get_ref().show()),
+            label: "expected \"1\" to \"ffff\"".to_owned(),
+            help: "write it as tc does, hexadecimal and in quotation marks: handle = \"10\"".to_owned(),
+        }),
+    }
+}
+
+/// A filter as `key = value` lines of TOML, which read the same.
+pub(crate) fn lines(filter: &Filter) -> Vec<String> {
+    let condition = &filter.condition;
+    let mut lines = vec![format!("class = {}", filter.class)];
+    let mut line =
+        |key: &str, value: Option<String>| lines.extend(value.map(|value| format!("{key} = {value}")));
+    line("source", condition.source.map(|prefix| format!("\"{prefix}\"")));
+    line(
+        "destination",
+        condition.destination.map(|prefix| format!("\"{prefix}\"")),
+    );
+    line("source_port", condition.source_port.as_ref().map(show_range));
+    line(
+        "destination_port",
+        condition.destination_port.as_ref().map(show_range),
+    );
+    line(
+        "protocol",
+        condition
+            .protocol
+            .map(|number| show_name(&PROTOCOL, number.into())),
+    );
+    line(
+        "dscp",
+        condition
+            .dscp
+            .as_ref()
+            .map(|dscps| match dscps.start() == dscps.end() {
+                true => show_name(&DSCP, u64::from(*dscps.start())),
+                false => show_range(dscps),
+            }),
+    );
+    line("priority", condition.priority.as_ref().map(show_range));
+    line("mark", condition.mark.map(|mark| mark.to_string()));
+    line("vlan", condition.vlan.map(|vlan| vlan.to_string()));
+    line(
+        "ethertype",
+        condition
+            .ethertype
+            .map(|number| show_name(&ETHERTYPE, number.into())),
+    );
+    lines
+}
+
+fn show_range<T: PartialEq + std::fmt::Display>(range: &RangeInclusive<T>) -> String {
+    match range.start() == range.end() {
+        true => range.start().to_string(),
+        false => format!("\"{}-{}\"", range.start(), range.end()),
+    }
+}
+
+fn show_name(kind: &Number, number: u64) -> String {
+    let named = kind.names.iter().find(|(_, other)| *other == number);
+    named.map_or_else(|| number.to_string(), |(name, _)| format!("\"{name}\""))
+}

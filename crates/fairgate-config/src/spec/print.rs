@@ -1,0 +1,143 @@
+//! A description as TOML that reads the same, and as a tree for people.
+
+use std::fmt::{self, Write};
+
+use super::Spec;
+use super::check::RESERVED_KEYS;
+use super::filters;
+use crate::registry::{ParameterInfo, Setting};
+use crate::value::{Unit, Value};
+
+impl Spec {
+    /// The tree as TOML under `[queue.NAME]`: only what was set. [`Document::parse`](crate::Document::parse) reads the
+    /// same from it.
+    pub fn to_toml(&self, name: &str) -> String {
+        let mut text = String::new();
+        let path = format!("queue.{}", toml::Value::from(name));
+        let _ = writeln!(text, "[{path}]");
+        self.print(&path, &mut text);
+        text
+    }
+
+    /// The body of a table, and the tables below it.
+    fn print(&self, path: &str, text: &mut String) {
+        let _ = writeln!(text, "discipline = \"{}\"", self.discipline());
+        let classifier = &self.settings.classifier;
+        if classifier.handle != 0 {
+            let _ = writeln!(text, "handle = \"{:x}\"", classifier.handle);
+        }
+        if let Some(class) = classifier.default {
+            let _ = writeln!(text, "default = {class}");
+        }
+        print_settings(&self.entry.parameters(), &self.settings.own, text);
+        for filter in &classifier.filters {
+            let _ = writeln!(text, "\n[[{path}.filter]]");
+            for line in filters::lines(filter) {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+        if !self.entry.about().children.are_classes() {
+            if let Some(inner) = self.children.first() {
+                inner.print_inner(path, text);
+            }
+            return;
+        }
+        let class_parameters = self.entry.class_parameters();
+        for (class, child) in self.settings.classes.iter().zip(&self.children) {
+            let _ = writeln!(text, "\n[[{path}.class]]\nid = {}", class.minor);
+            print_settings(&class_parameters, &class.settings, text);
+            let path = format!("{path}.class");
+            if child.collides_with(&class_parameters) {
+                child.print_inner(&path, text);
+            } else {
+                child.print(&path, text);
+            }
+        }
+    }
+
+    fn print_inner(&self, path: &str, text: &mut String) {
+        let path = format!("{path}.inner");
+        let _ = writeln!(text, "\n[{path}]");
+        self.print(&path, text);
+    }
+
+    /// Whether a setting of this discipline, beside a class's, would be taken for one of the class.
+    fn collides_with(&self, class_parameters: &[ParameterInfo]) -> bool {
+        let own = self.entry.parameters();
+        self.settings
+            .own
+            .iter()
+            .any(|(place, _)| class_parameters.iter().any(|info| info.name == own[*place].name))
+    }
+}
+
+fn print_settings(parameters: &[ParameterInfo], settings: &[Setting], text: &mut String) {
+    for (place, value) in settings {
+        let info = &parameters[*place];
+        debug_assert!(!RESERVED_KEYS.contains(&info.name));
+        let shown = info.unit.show(value);
+        let is_bare = match value {
+            Value::Flag(_) | Value::List(_) => true,
+            Value::Number(_) => matches!(info.unit, Unit::Count(_)),
+            Value::Word(_) | Value::None => false,
+        };
+        let _ = match is_bare {
+            true => writeln!(text, "{} = {shown}", info.name),
+            false => writeln!(text, "{} = \"{shown}\"", info.name),
+        };
+    }
+}
+
+/// The tree for people: a discipline a line, with what was set; what it holds and its filters below.
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.show_line(f)?;
+        self.show_below(f, "")
+    }
+}
+
+impl Spec {
+    fn show_line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.discipline())?;
+        let classifier = &self.settings.classifier;
+        if classifier.handle != 0 {
+            write!(f, " handle={:x}:", classifier.handle)?;
+        }
+        if let Some(class) = classifier.default {
+            write!(f, " default={class}")?;
+        }
+        show_settings(f, &self.entry.parameters(), &self.settings.own)
+    }
+
+    fn show_below(&self, f: &mut fmt::Formatter<'_>, indent: &str) -> fmt::Result {
+        for filter in &self.settings.classifier.filters {
+            let (class, conditions) = (filter.class, &filters::lines(filter)[1..]);
+            let conditions = conditions.join(", ").replace(" = ", "=").replace('"', "");
+            write!(f, "\n{indent}│  {conditions} goes to {class}")?;
+        }
+        let class_parameters = self.entry.class_parameters();
+        for (place, child) in self.children.iter().enumerate() {
+            let is_last = place + 1 == self.children.len();
+            write!(f, "\n{indent}{}", if is_last { "└─ " } else { "├─ " })?;
+            if let Some(class) = self.settings.classes.get(place) {
+                write!(f, "{}", class.minor)?;
+                show_settings(f, &class_parameters, &class.settings)?;
+                f.write_str(": ")?;
+            }
+            child.show_line(f)?;
+            child.show_below(f, &format!("{indent}{}", if is_last { "   " } else { "│  " }))?;
+        }
+        Ok(())
+    }
+}
+
+fn show_settings(
+    f: &mut fmt::Formatter<'_>,
+    parameters: &[ParameterInfo],
+    settings: &[Setting],
+) -> fmt::Result {
+    settings.iter().try_for_each(|(place, value)| {
+        let info = &parameters[*place];
+        write!(f, " {}={}", info.name, info.unit.show(value))
+    })
+}

@@ -1,0 +1,356 @@
+//! A description is printed and read the same; a changed one is applied to a running tree.
+
+use fairgate::classify::{Classifier, Filter, Match, Prefix};
+use fairgate::{Discipline, Packet, Pool, Time};
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::strategy::ValueTree;
+
+use super::{ApplyError, Spec};
+use crate::Document;
+use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Setting, Settings, registry};
+use crate::value::{Unit, Value};
+
+/// A value of a parameter: not always one that agrees with the other parameters.
+fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
+    let (least, most) = (*info.range.start(), *info.range.end());
+    // Small numbers, so that no tree takes gigabytes; the ends are the registry's tests'.
+    let number = least..=most.min(least.saturating_add(5000));
+    let some = match info.unit {
+        Unit::Flag => any::<bool>().prop_map(Value::Flag).boxed(),
+        Unit::Choice(words) => select(words).prop_map(Value::Word).boxed(),
+        // Bands that are surely there.
+        Unit::List(length) => Just(Value::List(vec![0; length])).boxed(),
+        _ => number.prop_map(Value::Number).boxed(),
+    };
+    match info.optional {
+        true => prop_oneof![3 => some, 1 => Just(Value::None)].boxed(),
+        false => some,
+    }
+}
+
+/// Some of the parameters, and all required ones.
+fn settings(parameters: Vec<ParameterInfo>) -> BoxedStrategy<Vec<Setting>> {
+    let each: Vec<_> = parameters
+        .iter()
+        .map(|info| match info.default {
+            None => value(info).prop_map(Some).boxed(),
+            Some(_) => prop::option::weighted(0.2, value(info)).boxed(),
+        })
+        .collect();
+    each.prop_map(|values| {
+        let set = values.into_iter().enumerate();
+        set.filter_map(|(place, value)| Some((place, value?))).collect()
+    })
+    .boxed()
+}
+
+fn prefix() -> impl Strategy<Value = Prefix> {
+    prop_oneof![
+        (any::<std::net::Ipv4Addr>(), 0u8..=32)
+            .prop_map(|(address, length)| Prefix::new(address.into(), length)),
+        (any::<std::net::Ipv6Addr>(), 0u8..=128)
+            .prop_map(|(address, length)| Prefix::new(address.into(), length)),
+    ]
+    .prop_map(|prefix| prefix.expect("the length fits the family"))
+}
+
+fn condition() -> impl Strategy<Value = Match> {
+    let ports = || prop::option::of((any::<u16>(), any::<u16>()).prop_map(|(a, b)| a.min(b)..=a.max(b)));
+    let few = |most: u8| prop::option::of((0..=most, 0..=most).prop_map(|(a, b)| a.min(b)..=a.max(b)));
+    (
+        (
+            prop::option::of(prefix()),
+            prop::option::of(prefix()),
+            ports(),
+            ports(),
+            any::<u32>(),
+        ),
+        (
+            prop::option::of(any::<u8>()),
+            prop::option::of(any::<u16>()),
+            prop::option::of(0u16..=4094),
+        ),
+        (few(63), few(15)),
+    )
+        .prop_map(|(five, (protocol, ethertype, vlan), (dscp, priority))| Match {
+            source: five.0,
+            destination: five.1,
+            source_port: five.2,
+            destination_port: five.3,
+            protocol,
+            ethertype,
+            vlan,
+            dscp,
+            priority,
+            mark: Some(five.4),
+        })
+}
+
+fn classifier(entry: &'static dyn Entry, places: Vec<u16>) -> BoxedStrategy<Classifier> {
+    if !entry.takes_filters() {
+        return Just(Classifier::default()).boxed();
+    }
+    let filter =
+        (condition(), select(places.clone())).prop_map(|(condition, class)| Filter { condition, class });
+    (
+        any::<u16>(),
+        prop::collection::vec(filter, 0..3),
+        prop::option::of(select(places)),
+    )
+        .prop_map(|(handle, filters, default)| Classifier {
+            handle,
+            filters,
+            default,
+        })
+        .boxed()
+}
+
+fn leaf() -> impl Strategy<Value = Spec> {
+    let leaves: Vec<_> = registry()
+        .iter()
+        .copied()
+        .filter(|entry| entry.about().children == Children::None)
+        .collect();
+    select(leaves).prop_flat_map(|entry| {
+        (settings(entry.parameters()), classifier(entry, vec![1])).prop_map(move |(own, classifier)| Spec {
+            entry,
+            settings: Settings {
+                own,
+                classifier,
+                ..Settings::default()
+            },
+            children: Vec::new(),
+        })
+    })
+}
+
+fn tree() -> impl Strategy<Value = Spec> {
+    leaf().prop_recursive(3, 12, 4, |child| {
+        let nodes: Vec<_> = registry()
+            .iter()
+            .copied()
+            .filter(|entry| entry.about().children != Children::None)
+            .collect();
+        (select(nodes), prop::collection::vec(child, 1..4), 1u16..20).prop_flat_map(
+            |(entry, children, step)| {
+                let (step, children) = match entry.about().children {
+                    Children::Bands => (1, children),
+                    Children::Classes => (step, children),
+                    Children::Inner | Children::None => (0, children[..1].to_vec()),
+                };
+                let minors: Vec<u16> = (1..=children.len() as u16)
+                    .map(|place| place * step)
+                    .filter(|id| *id > 0)
+                    .collect();
+                let classes: Vec<_> = minors
+                    .iter()
+                    .map(|minor| {
+                        let minor = *minor;
+                        settings(entry.class_parameters())
+                            .prop_map(move |settings| ClassSettings { minor, settings })
+                    })
+                    .collect();
+                (
+                    settings(entry.parameters()),
+                    classifier(entry, minors),
+                    classes,
+                    Just(children),
+                )
+                    .prop_map(move |(own, classifier, classes, children)| Spec {
+                        entry,
+                        settings: Settings {
+                            own,
+                            classes,
+                            classifier,
+                        },
+                        children,
+                    })
+            },
+        )
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_printed_reads_the_same(spec in tree(), name in "[a-z]{1,4}|[ a-z.\"\\\\ü]{1,8}") {
+        let text = spec.to_toml(&name);
+        // Parameters drawn one by one may contradict one another; such a tree is refused on reading as in building.
+        match (Document::parse("printed", &text), spec.build(1)) {
+            (Ok(document), Ok(_)) => prop_assert_eq!(document.queue(&name), Some(&spec)),
+            (Err(error), Ok(_)) => prop_assert!(false, "{error:?} in\n{text}"),
+            (Ok(_), Err(error)) => prop_assert!(false, "{error} was read from\n{text}"),
+            (Err(_), Err(_)) => {}
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "(\\[\\[?queue\\.a(\\.class|\\.filter)?\\]\\]?|(discipline|inner|class|limit|id) = (\"prio\"|\"drr\"|[0-9]|\\{\\}|\\[\\]|\"[a-zü]*\")|\\PC{0,9}|\n){0,12}") {
+        if let Err(error) = Document::parse("any", &text) {
+            for problem in error.problems() {
+                prop_assert!(text.get(problem.span.clone()).is_some(), "{:?}", problem);
+                prop_assert!(problem.position().0 >= 1);
+            }
+        }
+        if let Err(error) = Spec::inline(&text) {
+            prop_assert!(!error.problems().is_empty());
+        }
+    }
+}
+
+/// The property above would also hold if nothing that is drawn could be built.
+#[test]
+fn most_trees_that_are_drawn_can_be_built() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let good = (0..100)
+        .filter(|_| tree().new_tree(&mut runner).unwrap().current().build(1).is_ok())
+        .count();
+    assert!(good > 30, "{good} of 100");
+}
+
+fn parse(text: &str) -> Spec {
+    let document = Document::parse("test.toml", text).unwrap_or_else(|error| panic!("{error:?}"));
+    document.queue("wan").expect("the text describes `wan`").clone()
+}
+
+#[test]
+fn a_tree_is_shown_with_its_filters_and_classes() {
+    let spec = parse(
+        "[queue.wan]
+        discipline = 'tbf'
+        rate = '20mbit'
+        burst = 5000
+        [queue.wan.inner]
+        discipline = 'drr'
+        handle = '1f'
+        default = 2
+        filter = [{ class = 1, dscp = 'EF', protocol = 'udp' }]
+        class = [
+            { id = 1, quantum = 3000, discipline = 'fifo', limit = 10 },
+            { id = 2, inner = { discipline = 'fq_codel', quantum = 300 } },
+        ]",
+    );
+    assert_eq!(
+        spec.to_string(),
+        "\
+tbf rate=20mbit burst=5000b
+└─ drr handle=1f: default=2
+   │  protocol=udp, dscp=EF goes to 1
+   ├─ 1 quantum=3000b: fifo limit=10
+   └─ 2: fq_codel quantum=300b"
+    );
+}
+
+#[test]
+fn disciplines_of_one_tree_have_seeds_of_their_own() {
+    let seeds: Vec<u64> = (0..100).map(|minor| super::derive(7, minor)).collect();
+    let mut distinct = seeds.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 100);
+    assert!(!seeds.contains(&7));
+}
+
+const RUNNING: &str = "
+    [queue.wan]
+    discipline = 'tbf'
+    rate = '20mbit'
+    burst = 5000
+    [queue.wan.inner]
+    discipline = 'prio'
+    priomap = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]
+    class = [{ id = 1, discipline = 'fifo' }, { id = 2, discipline = 'codel' }]";
+
+/// The parameters of every node, from the root down.
+fn configs(node: &dyn Discipline) -> Vec<String> {
+    let mut found = vec![node.name().to_owned()];
+    if let Some(config) = node.config().downcast_ref::<fairgate::queues::tbf::Config>() {
+        found.push(format!("{config:?}"));
+    }
+    if let Some(config) = node.config().downcast_ref::<fairgate::queues::fifo::Config>() {
+        found.push(format!("{config:?}"));
+    }
+    if let Some(config) = node.config().downcast_ref::<fairgate::aqm::codel::Config>() {
+        found.push(format!("{config:?}"));
+    }
+    node.visit_classes(&mut |class| found.extend(configs(class.discipline)));
+    found
+}
+
+#[test]
+fn a_change_is_applied_all_the_way_down_and_keeps_packets() {
+    let mut pool = Pool::with_capacity(64);
+    let mut root = parse(RUNNING).build(1).unwrap();
+    for _ in 0..10 {
+        let id = pool.insert(Packet::of_length(100)).unwrap();
+        let _ = root.enqueue(id, Time::ZERO, &mut pool);
+    }
+    let changed = parse(
+        &RUNNING
+            .replace("20mbit", "30mbit")
+            .replace("'fifo'", "'fifo', limit = 4")
+            .replace("'codel'", "'codel', target = '7ms'"),
+    );
+    changed.apply_to(root.as_mut(), Time::ZERO, &mut pool).unwrap();
+    assert_eq!(
+        configs(root.as_ref()),
+        configs(changed.build(1).unwrap().as_ref())
+    );
+    let mut returned = 0;
+    while let Some((id, _)) = pool.take_returned() {
+        pool.release(id);
+        returned += 1;
+    }
+    assert_eq!((returned, root.backlog().packets), (6, 4));
+}
+
+#[test]
+fn a_tree_of_another_shape_is_told_apart_and_left_alone() {
+    let mut pool = Pool::with_capacity(64);
+    let mut root = parse(RUNNING).build(1).unwrap();
+    let before = configs(root.as_ref());
+    let mut refused = |text: &str| {
+        parse(text)
+            .apply_to(root.as_mut(), Time::ZERO, &mut pool)
+            .expect_err("the shape differs")
+            .to_string()
+    };
+    assert_eq!(
+        refused(
+            &RUNNING
+                .replace("20mbit", "30mbit")
+                .replace("'codel'", "'fq_codel'")
+        ),
+        "class 1, class 2 is running `codel`, but the description says `fq_codel`; replace it instead"
+    );
+    assert_eq!(
+        refused(&RUNNING.replace(", { id = 2, discipline = 'codel' }", "")),
+        "class 1 has the classes [1, 2], but the description says [1]; replace it instead"
+    );
+    assert_eq!(configs(root.as_ref()), before);
+}
+
+/// The shaper's own fifo and an inner one look alike from outside; the shaper itself refuses.
+#[test]
+fn a_refused_change_is_undone() {
+    let shaper = |rate: &str, rest: &str| {
+        let fifo = |limit: u32| format!("{{ id = {limit}, discipline = 'fifo', limit = {limit} }}");
+        format!(
+            "[queue.wan]\ndiscipline = 'drr'\nclass = [{}, {{ id = 9, discipline = 'tbf', rate = '{rate}', burst = 5000, {rest} }}]",
+            fifo(3)
+        )
+    };
+    let mut pool = Pool::with_capacity(64);
+    let mut root = parse(&shaper("1mbit", "limit = 9000")).build(1).unwrap();
+    let before = configs(root.as_ref());
+    let changed =
+        parse(&shaper("2mbit", "inner = { discipline = 'fifo' }").replace("limit = 3", "limit = 4"));
+    let error = changed
+        .apply_to(root.as_mut(), Time::ZERO, &mut pool)
+        .unwrap_err();
+    assert!(
+        matches!(&error, ApplyError::Refused { place, .. } if place == "class 9"),
+        "{error}"
+    );
+    assert_eq!(configs(root.as_ref()), before);
+}

@@ -1,0 +1,57 @@
+//! What several tests need.
+
+use toml::Spanned;
+
+use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Settings};
+use crate::spec::{Given, Spec, read_value};
+use crate::value::{Unit, Value};
+
+/// The smallest right description of a discipline: required parameters at the least that everyone takes, one class.
+pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
+    let required = |(place, info): (usize, ParameterInfo)| {
+        info.default
+            .is_none()
+            .then_some((place, Value::Number(1_000_000)))
+    };
+    let mut spec = Spec {
+        entry,
+        settings: Settings {
+            own: entry
+                .parameters()
+                .into_iter()
+                .enumerate()
+                .filter_map(required)
+                .collect(),
+            ..Settings::default()
+        },
+        children: Vec::new(),
+    };
+    let fifo = || Spec::inline("fifo").expect("fifo needs nothing");
+    match entry.about().children {
+        Children::None => {}
+        Children::Inner => spec.children.push(fifo()),
+        Children::Classes | Children::Bands => {
+            for minor in 1..=3 {
+                spec.settings.classes.push(ClassSettings {
+                    minor,
+                    settings: Vec::new(),
+                });
+                spec.children.push(fifo());
+            }
+        }
+    }
+    spec
+}
+
+/// Reads a parameter's value as a user would write it in a file.
+pub(crate) fn read(info: &ParameterInfo, text: &str) -> Result<Value, String> {
+    let given = match info.unit {
+        _ if text == "none" => Given::Text(text.to_owned()),
+        Unit::Count(_) => Given::Integer(text.parse().expect("a number")),
+        Unit::Flag => Given::Flag(text == "true"),
+        // As on the command line, where a list has no brackets.
+        Unit::List(_) => Given::Word(text.replace(['[', ']', ' '], "")),
+        Unit::Bytes | Unit::Time | Unit::Rate | Unit::Choice(_) => Given::Text(text.to_owned()),
+    };
+    read_value(info, &Spanned::new(0..text.len(), given)).map_err(|mistake| mistake.message)
+}

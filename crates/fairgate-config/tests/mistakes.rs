@@ -1,0 +1,435 @@
+//! Every mistake is found, at its place, with its rule and a remedy; and all of a file's mistakes at once.
+
+use fairgate_config::{Document, FileError, Spec};
+
+/// What is found in a text: the marked place, the message, the remedy.
+fn found(text: &str) -> Vec<(String, String, String)> {
+    let error = Document::parse("test.toml", text).expect_err("the text has a mistake");
+    describe(&error, text)
+}
+
+fn describe(error: &FileError, text: &str) -> Vec<(String, String, String)> {
+    let describe = |problem: &fairgate_config::Problem| {
+        let place = text[problem.span.clone()].to_owned();
+        (place, problem.message.clone(), problem.help.clone())
+    };
+    error.problems().iter().map(describe).collect()
+}
+
+/// One mistake: the place, the message, and what the remedy must contain.
+#[track_caller]
+fn one(text: &str, place: &str, message: &str, remedy: &str) {
+    let found = found(text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].0.as_str(), found[0].1.as_str()), (place, message));
+    assert!(found[0].2.contains(remedy), "the remedy is: {}", found[0].2);
+}
+
+/// The same below `[queue.wan]`.
+#[track_caller]
+fn in_queue(body: &str, place: &str, message: &str, remedy: &str) {
+    one(&format!("[queue.wan]\n{body}"), place, message, remedy);
+}
+
+#[test]
+fn what_is_not_toml() {
+    one("[queue.wan\n", "", "unclosed table, expected `]`", "");
+    let both = found("[queue.wan]\nrate = 20mbit\nlimit = \n");
+    assert!(both.len() >= 2, "both lines are reported: {both:?}");
+}
+
+#[test]
+fn sections() {
+    one(
+        "[queu.wan]\n",
+        "queu",
+        "there is no section `queu`",
+        "did you mean `queue`?",
+    );
+    one("run = 1\n", "1", "`run` is integer, but must be a table", "[run]");
+    one(
+        "[queue]\nwan = 1\n",
+        "wan",
+        "`wan` under `queue` is integer",
+        "[queue.wan]",
+    );
+}
+
+#[test]
+fn names() {
+    in_queue(
+        "discipline = \"fq_code\"",
+        "\"fq_code\"",
+        "there is no discipline `fq_code`",
+        "did you mean `fq_codel`?",
+    );
+    in_queue(
+        "limit = 5",
+        "wan",
+        "no `discipline` is named",
+        "add a line like discipline =",
+    );
+    in_queue(
+        "discipline = 5",
+        "5",
+        "`discipline` is integer, but must be text",
+        "`fairgate list`",
+    );
+    in_queue(
+        "discipline = \"codel\"\ntarjet = \"5ms\"",
+        "tarjet",
+        "`codel` has no parameter `tarjet`",
+        "did you mean `target`?",
+    );
+    in_queue(
+        "discipline = \"fifo\"\ndrop = \"hed\"",
+        "\"hed\"",
+        "`drop` can't be `hed`",
+        "did you mean `head`?",
+    );
+}
+
+#[test]
+fn values() {
+    in_queue(
+        "discipline = \"fifo\"\nlimit = 0",
+        "0",
+        "`limit` is 0, but must be at least 1, none",
+        "a plain number of packets",
+    );
+    in_queue(
+        "discipline = \"fifo\"\nlimit = \"1000\"",
+        "\"1000\"",
+        "`limit` is text, but must be a plain number",
+        "like 1000",
+    );
+    in_queue(
+        "discipline = \"codel\"\ntarget = 5",
+        "5",
+        "`target`: `5` is a duration without a unit",
+        "like 5ms",
+    );
+    in_queue(
+        "discipline = \"codel\"\ntarget = \"5 parsecs\"",
+        " parsecs",
+        "`target`: ` parsecs` is not a unit of a duration",
+        "ms",
+    );
+    in_queue(
+        "discipline = \"fq_codel\"\nflows = 65537",
+        "65537",
+        "`flows` is 65537, but must be 1 to 65536",
+        "More queues, fewer flows",
+    );
+    in_queue(
+        "discipline = \"fq_codel\"\necn = \"yes\"",
+        "\"yes\"",
+        "`ecn` is text, but must be a flag",
+        "true or false",
+    );
+    in_queue(
+        "discipline = \"sfq\"\ndivisor = 1000",
+        "1000",
+        "`divisor` is 1000, but must be a power of two up to 65536",
+        "take 1024",
+    );
+    in_queue(
+        "discipline = \"msfc\"\npriomap = [0, 1]",
+        "[0, 1]",
+        "`priomap` has 2 numbers, but must have 16",
+        "16 numbers",
+    );
+}
+
+#[test]
+fn a_rate_of_zero() {
+    in_queue(
+        "discipline = \"tbf\"\nrate = \"0mbit\"\nburst = \"5kb\"\nlimit = \"64kb\"",
+        "0mbit",
+        "`rate`: a rate must be above 0: at 0 bit/s nothing would ever be sent",
+        "leave the shaper out",
+    );
+}
+
+#[test]
+fn what_is_missing() {
+    let both = found("[queue.wan]\ndiscipline = \"tbf\"\nlimit = \"64kb\"");
+    let messages: Vec<_> = both.iter().map(|(_, message, _)| message.as_str()).collect();
+    assert_eq!(messages, ["`tbf` needs `rate`", "`tbf` needs `burst`"]);
+    in_queue(
+        "discipline = \"tbf\"\nrate = \"1mbit\"\nburst = \"5kb\"",
+        "\"tbf\"",
+        "`limit` is missing, but must be given unless there is an inner discipline",
+        "give a limit or a latency",
+    );
+    in_queue(
+        "discipline = \"prio\"",
+        "\"prio\"",
+        "`prio` needs classes, and has none",
+        "[[queue.NAME.class]]",
+    );
+}
+
+#[test]
+fn settings_that_contradict_one_another() {
+    let tbf = "discipline = \"tbf\"\nrate = \"1mbit\"\nburst = \"5kb\"\n";
+    let in_tbf = |body: &str, place: &str, message: &str, remedy: &str| {
+        in_queue(&format!("{tbf}{body}"), place, message, remedy);
+    };
+    in_tbf(
+        "limit = 9000\nlatency = \"50ms\"",
+        "\"50ms\"",
+        "`latency` is 50ms, but must be left out beside `limit`",
+        "not as both",
+    );
+    in_tbf(
+        "limit = 9000\npeakrate = \"2mbit\"",
+        "\"2mbit\"",
+        "`peakrate` is 2Mbit, but must be given together with `mtu`",
+        "mtu = ",
+    );
+    in_tbf(
+        "limit = 9000\ninner = { discipline = \"fifo\" }",
+        "9000",
+        "`limit` is 9000, but must be left out where there is an inner discipline",
+        "inner discipline instead",
+    );
+    in_queue(
+        "discipline = \"msfc\"\nclass_by = \"priority\"\ndscp_map = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,\
+         0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]",
+        "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,\
+         0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]",
+        "`dscp_map` is given, but must be left out unless class_by is \"dscp\"",
+        "class_by = \"dscp\"",
+    );
+}
+
+#[test]
+fn what_a_discipline_does_not_hold() {
+    in_queue(
+        "discipline = \"fifo\"\ninner = { discipline = \"fifo\" }",
+        "inner",
+        "`fifo` holds no inner discipline",
+        "shaper",
+    );
+    in_queue(
+        "discipline = \"codel\"\nclass = [{ id = 1, discipline = \"fifo\" }]",
+        "{ id = 1, discipline = \"fifo\" }",
+        "`codel` holds no classes",
+        "`prio` or `drr`",
+    );
+    in_queue(
+        "discipline = \"codel\"\nhandle = \"1\"",
+        "handle",
+        "`codel` places no packets by `handle`",
+        "leave it out",
+    );
+    in_queue(
+        "discipline = \"fifo\"\ndefault = 1",
+        "default",
+        "`fifo` places no packets by `default`",
+        "",
+    );
+    in_queue(
+        "discipline = \"tbf\"\ninner = 5\nrate = 1\nburst = 1\nlimit = 1",
+        "5",
+        "`inner` is integer, but must be a table",
+        "",
+    );
+}
+
+const TREE: &str =
+    "discipline = \"drr\"\nclass = [{ id = 1, discipline = \"fifo\" }, { id = 7, discipline = \"fifo\" }]\n";
+
+#[test]
+fn classes() {
+    let in_drr = |classes: &str, place: &str, message: &str, remedy: &str| {
+        in_queue(
+            &format!("discipline = \"drr\"\nclass = [{classes}]"),
+            place,
+            message,
+            remedy,
+        );
+    };
+    in_drr(
+        "{ discipline = \"fifo\" }",
+        "{ discipline = \"fifo\" }",
+        "the class has no `id`",
+        "id = 1",
+    );
+    in_drr(
+        "{ id = 1 }",
+        "{ id = 1 }",
+        "no `discipline` is named",
+        "discipline = \"fifo\"",
+    );
+    in_drr(
+        "{ id = 0, discipline = \"fifo\" }",
+        "0",
+        "`id` is 0, but must be 1 to 65535",
+        "a plain number",
+    );
+    in_drr(
+        "{ id = 1, discipline = \"fifo\" }, { id = 1, discipline = \"fifo\" }",
+        "1",
+        "`drr` has class 1 twice",
+        "a number of its own",
+    );
+    in_drr(
+        "{ id = 1, discipline = \"fifo\", limit_byte = 1 }",
+        "limit_byte",
+        "`fifo` has no parameter `limit_byte`",
+        "`limit_bytes`",
+    );
+    in_drr(
+        "{ id = 1, limit = 7, inner = { discipline = \"fifo\" } }",
+        "limit",
+        "a class has no parameter `limit`",
+        "into `inner`",
+    );
+    in_queue(
+        "discipline = \"prio\"\npriomap = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]\nclass = [{ id = 2, discipline = \"fifo\" }]",
+        "2",
+        "`prio` has class 2, but no class 1",
+        "without a gap",
+    );
+    in_queue(
+        &format!("{TREE}quantum = 1"),
+        "quantum",
+        "`drr` with classes has no parameter `quantum`",
+        "class",
+    );
+    in_queue(
+        &format!("{TREE}default = 2"),
+        "2",
+        "`drr` has no class 2",
+        "(1, 7)",
+    );
+}
+
+#[test]
+fn filters() {
+    let in_filter = |filter: &str, place: &str, message: &str, remedy: &str| {
+        in_queue(
+            &format!("{TREE}filter = [{{ {filter} }}]"),
+            place,
+            message,
+            remedy,
+        );
+    };
+    in_filter("class = 2, mark = 1", "2", "`drr` has no class 2", "(1, 7)");
+    in_filter(
+        "mark = 1",
+        "{ mark = 1 }",
+        "the filter leads to no class",
+        "class = 1",
+    );
+    in_filter(
+        "class = 1",
+        "{ class = 1 }",
+        "the filter matches every packet",
+        "`default`",
+    );
+    in_filter(
+        "class = 1, prot = 6",
+        "prot",
+        "a filter has no condition `prot`",
+        "did you mean `protocol`?",
+    );
+    in_filter(
+        "class = 1, protocol = \"tpc\"",
+        "\"tpc\"",
+        "`tpc` is not a protocol",
+        "did you mean \"tcp\"?",
+    );
+    in_filter("class = 1, dscp = 64", "64", "there is no DSCP 64", "\"EF\"");
+    in_filter(
+        "class = 1, dscp = \"AF44\"",
+        "\"AF44\"",
+        "`AF44` is not a DSCP",
+        "did you mean \"AF4",
+    );
+    in_filter(
+        "class = 1, source_port = \"9-8\"",
+        "\"9-8\"",
+        "the range from 9 to 8 is empty",
+        "\"8-9\"",
+    );
+    in_filter(
+        "class = 1, source_port = 65536",
+        "65536",
+        "there is no port 65536",
+        "5060",
+    );
+    in_filter(
+        "class = 1, source = \"10.0.0\"",
+        "\"10.0.0\"",
+        "`10.0.0` is not an address",
+        "192.0.2.1",
+    );
+    in_filter(
+        "class = 1, source = \"10.0.0.0/33\"",
+        "\"10.0.0.0/33\"",
+        "`10.0.0.0/33` is not a prefix: its length must be 0 to 32",
+        "",
+    );
+    in_filter(
+        "class = 1, source = \"10.0.0.1/8\"",
+        "\"10.0.0.1/8\"",
+        "`10.0.0.1/8` has bits set behind its first 8",
+        "\"10.0.0.0/8\"",
+    );
+    in_filter(
+        "class = 1, priority = true",
+        "true",
+        "true is not a priority",
+        "0 to 15",
+    );
+    in_queue(
+        "discipline = \"msfc\"\nfilter = [{ class = 4, mark = 1 }]",
+        "4",
+        "`msfc` has no class 4",
+        "1 to 3",
+    );
+    in_queue(
+        "discipline = \"drr\"\nhandle = 10",
+        "10",
+        "10 is not a handle",
+        "handle = \"10\"",
+    );
+}
+
+#[test]
+fn all_mistakes_of_a_file_at_once_in_their_order() {
+    let text = "[queue.a]\ndiscipline = \"fifo\"\nlimt = 1\ndrop = \"hed\"\n[queue.b]\ndiscipline = \"fif\"\n[simulat]\n";
+    let places: Vec<String> = found(text).into_iter().map(|(place, ..)| place).collect();
+    assert_eq!(places, ["limt", "\"hed\"", "\"fif\"", "simulat"]);
+}
+
+#[test]
+fn the_command_line() {
+    let one = |text: &str, place: &str, message: &str| {
+        let found = describe(&Spec::inline(text).expect_err("the text has a mistake"), text);
+        assert_eq!((found[0].0.as_str(), found[0].1.as_str()), (place, message));
+    };
+    one(
+        "fq_codel target=5",
+        "5",
+        "`target`: `5` is a duration without a unit",
+    );
+    one("fq_codel target", "target", "`target` is no setting");
+    one("fq_codle", "fq_codle", "there is no discipline `fq_codle`");
+    one("fifo limit=1 limit=2", "limit", "`limit` is given twice");
+    one(
+        "tbf rate=1mbit burst=5kb /",
+        "tbf rate=1mbit burst=5kb /",
+        "no discipline is named",
+    );
+    one("fifo / fifo", "fifo", "`fifo` holds no inner discipline");
+    one(
+        "fifo limit=many",
+        "many",
+        "`limit` is a word, but must be a plain number",
+    );
+    one("", "", "no discipline is named");
+}
