@@ -57,29 +57,16 @@ impl ByLength {
     /// Flow `index` has one packet more: now `length`.
     #[inline]
     pub(crate) fn grew(&mut self, index: u32, length: u32) {
-        if length < self.least {
-            return;
+        if length >= self.least {
+            self.move_up(index, length);
         }
-        if length > self.least {
-            self.unlink(index, length - 1);
-        }
-        self.link(index, length);
-        self.longest = self.longest.max(length);
     }
 
     /// Flow `index` has one packet less: now `length`.
     #[inline]
     pub(crate) fn shrank(&mut self, index: u32, length: u32) {
-        if length + 1 < self.least {
-            return;
-        }
-        self.unlink(index, length + 1);
-        let is_listed = length >= self.least;
-        if is_listed {
-            self.link(index, length);
-        }
-        if self.longest == length + 1 && *self.head(length + 1) == END {
-            self.longest = if is_listed { length } else { 0 };
+        if length + 1 >= self.least {
+            self.move_down(index, length);
         }
     }
 
@@ -94,6 +81,27 @@ impl ByLength {
     pub(crate) fn clear(&mut self) {
         self.heads.fill(END);
         self.longest = 0;
+    }
+
+    #[inline(never)]
+    fn move_up(&mut self, index: u32, length: u32) {
+        if length > self.least {
+            self.unlink(index, length - 1);
+        }
+        self.link(index, length);
+        self.longest = self.longest.max(length);
+    }
+
+    #[inline(never)]
+    fn move_down(&mut self, index: u32, length: u32) {
+        self.unlink(index, length + 1);
+        let is_listed = length >= self.least;
+        if is_listed {
+            self.link(index, length);
+        }
+        if self.longest == length + 1 && *self.head(length + 1) == END {
+            self.longest = if is_listed { length } else { 0 };
+        }
     }
 
     #[inline]

@@ -45,6 +45,15 @@ impl Classifier {
 
     #[inline]
     fn by_filter(&self, id: PacketId, pool: &Pool) -> Option<u16> {
+        if self.filters.is_empty() {
+            return None;
+        }
+        self.first_match(id, pool)
+    }
+
+    /// Out of line, so that a discipline without filters keeps its registers.
+    #[inline(never)]
+    fn first_match(&self, id: PacketId, pool: &Pool) -> Option<u16> {
         let (packet, headers) = (&pool[id], pool.headers(id));
         self.filters
             .iter()
