@@ -114,7 +114,7 @@ pub(crate) fn table_text(table: &Table) -> String {
 
 /// Writes a result file whole or not at all: `write` fills a temporary file beside it, which gets the final name only
 /// when it is safe on the disk.
-#[expect(dead_code, reason = "for commands that write results")]
+#[cfg_attr(not(test), expect(dead_code, reason = "for commands that write results"))]
 pub(crate) fn file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
     let whole = || {
         let directory = match path.parent() {
@@ -133,4 +133,56 @@ pub(crate) fn file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
         let path = path.display().to_string();
         Failure::environment(WriteError::File { path, source })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let name = |entry: io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        entries.map(name).collect()
+    }
+
+    #[test]
+    fn a_result_file_is_written_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result.json");
+        file(&path, |file| file.write_all(b"first")).unwrap();
+        file(&path, |file| file.write_all(b"second")).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(folder.path()), ["result.json"]);
+    }
+
+    #[test]
+    fn on_a_full_disk_the_old_result_stays_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result.json");
+        std::fs::write(&path, "old").unwrap();
+        let failure = file(&path, |file| {
+            file.write_all(b"half of it")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        let Err(Failure::Environment(report)) = failure else {
+            panic!("a full disk is the environment's refusal");
+        };
+        assert!(report.to_string().starts_with("can't write "), "{report}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["result.json"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_said_to_be_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = file(&folder.path().join("none/result.json"), |_| Ok(()));
+        assert!(matches!(failure, Err(Failure::Environment(_))));
+    }
+
+    #[test]
+    fn text_is_wrapped_between_words() {
+        assert_eq!(wrap("a queue without flows", 8), "a queue\nwithout\nflows");
+        assert_eq!(wrap("", 8), "");
+        assert_eq!(wrap("incomprehensibilities", 8), "incomprehensibilities");
+    }
 }

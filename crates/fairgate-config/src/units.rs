@@ -79,6 +79,8 @@ struct Quantity {
     name: &'static str,
     base: &'static str,
     units: &'static [Unit],
+    /// The units that people use.
+    usual: &'static str,
     example: &'static str,
     needs_unit: bool,
 }
@@ -87,6 +89,7 @@ const RATE: Quantity = Quantity {
     name: "rate",
     base: "bit/s",
     units: RATES,
+    usual: "bit, kbit, mbit, gbit; bytes a second are bps, kbps, mbps, gbps",
     example: "20mbit, 500kbit or 2.5mbps (bytes a second)",
     needs_unit: false,
 };
@@ -95,6 +98,7 @@ const SIZE: Quantity = Quantity {
     name: "size",
     base: "bytes",
     units: SIZES,
+    usual: "b, kb, mb, gb",
     example: "1514b, 64kb or 1mb",
     needs_unit: false,
 };
@@ -103,6 +107,7 @@ const DURATION: Quantity = Quantity {
     name: "duration",
     base: "ns",
     units: DURATIONS,
+    usual: "ns, us, ms, s",
     example: "5ms, 100us or 1s",
     needs_unit: true,
 };
@@ -163,23 +168,24 @@ impl Quantity {
             }
             return Ok(1);
         }
-        let lower = suffix.to_ascii_lowercase();
-        self.units
+        self.find(suffix).ok_or_else(|| UnitError {
+            message: format!("`{suffix}` is not a unit of a {}", self.name),
+            remedy: match self.find(suffix.trim()) {
+                Some(_) => format!("write it without a blank: {number}{}", suffix.trim()),
+                None => format!("units are {}", self.usual),
+            },
+            span: number.len()..number.len() + suffix.len(),
+        })
+    }
+
+    /// How many of the base unit the unit called `name` holds.
+    fn find(&self, name: &str) -> Option<u64> {
+        let lower = name.to_ascii_lowercase();
+        let unit = self
+            .units
             .iter()
-            .find(|unit| unit.names.contains(&lower.as_str()))
-            .map(|unit| unit.factor)
-            .ok_or_else(|| {
-                let known = self.units.iter().map(|unit| unit.names[0]);
-                UnitError {
-                    message: format!("`{suffix}` is not a unit of a {}", self.name),
-                    remedy: format!(
-                        "use one of {}, as in {}",
-                        known.collect::<Vec<_>>().join(", "),
-                        self.example
-                    ),
-                    span: number.len()..number.len() + suffix.len(),
-                }
-            })
+            .find(|unit| unit.names.contains(&lower.as_str()));
+        unit.map(|unit| unit.factor)
     }
 }
 
@@ -278,6 +284,9 @@ mod tests {
         assert_eq!(error.span, 2..5);
         assert_eq!(error.message, "`mbt` is not a unit of a rate");
         assert!(error.remedy.contains("mbit"), "{}", error.remedy);
+
+        let error = parse_rate("20 mbit").unwrap_err();
+        assert_eq!(error.remedy, "write it without a blank: 20mbit");
 
         let error = parse_duration("5").unwrap_err();
         assert_eq!(error.message, "`5` is a duration without a unit");

@@ -55,6 +55,19 @@ impl Unit {
         }
     }
 
+    /// What a value of this unit is, in a sentence.
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            Unit::Count(_) => "plain number",
+            Unit::Bytes => "size",
+            Unit::Time => "duration",
+            Unit::Rate => "rate",
+            Unit::Flag => "flag",
+            Unit::Choice(_) => "word",
+            Unit::List(_) => "list of numbers",
+        }
+    }
+
     /// A number of this unit as users write it.
     fn show_number(self, number: u64) -> String {
         match self {

@@ -94,7 +94,7 @@ fn values() {
     in_queue(
         "discipline = \"fifo\"\nlimit = 0",
         "0",
-        "`limit` is 0, but must be at least 1, none",
+        "`limit` is 0, but must be at least 1, or none",
         "a plain number of packets",
     );
     in_queue(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Spec, Value};
+use fairgate_live::Plan;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
@@ -31,8 +32,14 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// The sections of the crates that run and simulate; each checks its own.
-fn check_sections(_document: &Document) -> Result<(), FileError> {
+/// The sections of the crates that run and simulate: each checks its own.
+fn check_sections(document: &Document) -> Result<(), FileError> {
+    for section in document.sections() {
+        match section {
+            "run" => drop(Plan::read(document)?),
+            _ => {}
+        }
+    }
     Ok(())
 }
 
@@ -41,6 +48,9 @@ fn tree_text(document: &Document) -> String {
     for (name, spec) in document.queues() {
         text.push_str(&format!("queue {name}\n"));
         text.extend(spec.to_string().lines().map(|line| format!("  {line}\n")));
+    }
+    for section in document.sections() {
+        text.push_str(&format!("section {section}\n"));
     }
     text.push_str(&format!("{} is right\n", document.name()));
     text

@@ -150,7 +150,7 @@ impl ParameterInfo {
     pub fn allowed(&self) -> String {
         let range = self.unit.show_range(&self.range);
         if self.optional {
-            format!("{range}, none")
+            format!("{range}, or none")
         } else {
             range
         }

@@ -146,15 +146,7 @@ impl Reading<'_> {
                 "`{}` is {}, but must be a {}",
                 self.info.name,
                 at.get_ref().type_name(),
-                match self.info.unit {
-                    Unit::Count(_) => "plain number",
-                    Unit::Bytes => "size",
-                    Unit::Time => "duration",
-                    Unit::Rate => "rate",
-                    Unit::Flag => "flag",
-                    Unit::Choice(_) => "word",
-                    Unit::List(_) => "list of numbers",
-                }
+                self.info.unit.noun(),
             ),
             label: format!("expected {}", self.info.allowed()),
             help: self.info.unit.example(),
@@ -207,7 +199,7 @@ impl Reading<'_> {
             Err(error) => Err(Mistake {
                 span: self.within(&error.span),
                 message: format!("`{}`: {}", self.info.name, error.message),
-                label: format!("expected {}", self.info.allowed()),
+                label: format!("expected a {}", self.info.unit.noun()),
                 help: error.remedy,
             }),
         }
