@@ -14,7 +14,6 @@ pub(crate) enum Outcome {
     /// Done, and the answer, if there was a question, is yes. Exit code 0.
     Yes,
     /// The answer is no: a difference, a failed check. Exit code 1.
-    #[expect(dead_code, reason = "for commands that answer a question")]
     No,
 }
 

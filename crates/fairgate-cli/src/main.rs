@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, list, run, status};
+use crate::commands::{check, list, replay, run, status};
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
 
@@ -34,6 +34,7 @@ struct Cli {
 enum Command {
     List(list::Args),
     Check(check::Args),
+    Replay(replay::Args),
     Run(run::Args),
     Status(status::Args),
 }
@@ -43,6 +44,7 @@ impl Command {
         match self {
             Command::List(args) => list::run(args, format),
             Command::Check(args) => check::run(args, format),
+            Command::Replay(args) => replay::run(args, format),
             Command::Run(args) => run::run(args, format),
             Command::Status(args) => status::run(args, format),
         }

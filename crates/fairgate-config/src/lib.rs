@@ -11,6 +11,7 @@ mod error;
 mod registry;
 mod spec;
 mod suggest;
+pub mod tc;
 #[cfg(test)]
 mod testing;
 pub mod units;

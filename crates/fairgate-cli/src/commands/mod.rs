@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod list;
+pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod status;
 
@@ -11,5 +12,6 @@ Examples:
   fairgate list                     all disciplines, with when to use each
   fairgate list fq_codel            the parameters of one, with units, defaults and ranges
   fairgate check home.toml          is this configuration right?
+  fairgate replay traces            do our disciplines decide as those recorded from Linux?
 
 Exit codes: 0 done; 1 the answer is no; 2 bad input or usage; 3 the environment refused.";

@@ -21,10 +21,10 @@ pub use apply::ApplyError;
 #[cfg(test)]
 pub(crate) use check::RESERVED_KEYS;
 pub(crate) use check::check;
-pub(crate) use draft::Draft;
-pub(crate) use given::in_order;
+pub(crate) use draft::{Draft, Entry as Written};
 #[cfg(test)]
-pub(crate) use given::{Given, read as read_value};
+pub(crate) use given::read as read_value;
+pub(crate) use given::{Given, in_order};
 
 use crate::error::{FileError, Problems};
 use crate::registry::{Entry, ParameterInfo, Parts, Setting, Settings};

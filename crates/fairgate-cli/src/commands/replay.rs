@@ -1,0 +1,197 @@
+//! `fairgate replay`: do our disciplines decide as those recorded from Linux did?
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use fairgate_replay::{Difference, Outcome as Replayed};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, Format};
+
+/// Replay recorded operations of Linux's disciplines through ours and compare
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate replay traces/drr/mixed.jsonl.gz   one trace: equal, or the first operation that differs
+  fairgate replay traces                      all traces below a folder
+  fairgate replay --json traces | jq .summary
+
+A trace is TRACE.jsonl.gz, an operation a line, with its setup TRACE.json beside it. A trace of a discipline that
+there is none of here is unsupported and not compared.
+Exit codes: 0 no trace differs; 1 one does; 2 a file can't be read.")]
+pub(crate) struct Args {
+    /// Traces, and folders of traces
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// Seed for disciplines with random decisions
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// `fairgate.replay/1`.
+#[derive(Serialize)]
+struct Report {
+    seed: u64,
+    summary: Summary,
+    traces: Vec<Trace>,
+}
+
+#[derive(Default, Serialize)]
+struct Summary {
+    equal: u64,
+    different: u64,
+    unsupported: u64,
+}
+
+/// One trace, and what its replay found.
+#[derive(Serialize)]
+struct Trace {
+    path: String,
+    #[serde(flatten)]
+    result: TraceResult,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "result", rename_all = "lowercase")]
+enum TraceResult {
+    Equal {
+        operations: u64,
+    },
+    Different {
+        /// In the trace, from 1.
+        line: u64,
+        t_ns: u64,
+        operation: &'static str,
+        mismatches: Vec<Mismatch>,
+    },
+    Unsupported {
+        reason: String,
+    },
+}
+
+#[derive(Serialize)]
+struct Mismatch {
+    field: String,
+    expected: String,
+    got: String,
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let mut paths = Vec::new();
+    for path in &args.paths {
+        paths.extend(fairgate_replay::find(path)?);
+    }
+    let progress = ProgressBar::new(paths.len() as u64).with_style(
+        ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}").expect("the template is right"),
+    );
+    let mut report = Report {
+        seed: args.seed,
+        summary: Summary::default(),
+        traces: Vec::new(),
+    };
+    for path in &paths {
+        progress.set_message(path.display().to_string());
+        report.add(path, fairgate_replay::replay(path, args.seed)?);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    match format {
+        Format::Json => output::json("replay", &report)?,
+        Format::Text => output::text(&report.text())?,
+    }
+    match report.summary.different {
+        0 => Ok(Outcome::Yes),
+        _ => Ok(Outcome::No),
+    }
+}
+
+impl Report {
+    fn add(&mut self, path: &Path, replayed: Replayed) {
+        let result = match replayed {
+            Replayed::Equal { operations } => {
+                self.summary.equal += 1;
+                TraceResult::Equal { operations }
+            }
+            Replayed::Unsupported { reason } => {
+                self.summary.unsupported += 1;
+                TraceResult::Unsupported { reason }
+            }
+            Replayed::Different(difference) => {
+                self.summary.different += 1;
+                TraceResult::different(difference)
+            }
+        };
+        self.traces.push(Trace {
+            path: path.display().to_string(),
+            result,
+        });
+    }
+
+    fn text(&self) -> String {
+        let mut table = output::table(["TRACE", "RESULT", "DETAIL"]);
+        for trace in &self.traces {
+            table.add_row([&trace.path, trace.result.name(), &trace.result.detail()]);
+        }
+        let mut text = output::table_text(&table);
+        let Summary {
+            equal,
+            different,
+            unsupported,
+        } = self.summary;
+        let _ = writeln!(
+            text,
+            "\n{equal} equal, {different} different, {unsupported} unsupported"
+        );
+        text
+    }
+}
+
+impl TraceResult {
+    fn different(difference: Difference) -> TraceResult {
+        TraceResult::Different {
+            line: difference.line,
+            t_ns: difference.t,
+            operation: difference.operation,
+            mismatches: difference
+                .mismatches
+                .into_iter()
+                .map(|mismatch| Mismatch {
+                    field: mismatch.field,
+                    expected: mismatch.expected,
+                    got: mismatch.got,
+                })
+                .collect(),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            TraceResult::Equal { .. } => "equal",
+            TraceResult::Different { .. } => "different",
+            TraceResult::Unsupported { .. } => "unsupported",
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            TraceResult::Equal { operations } => format!("{operations} operations"),
+            TraceResult::Unsupported { reason } => reason.clone(),
+            TraceResult::Different {
+                line,
+                t_ns,
+                operation,
+                mismatches,
+            } => {
+                let mut detail = format!("line {line}: {operation} at {t_ns} ns");
+                for mismatch in mismatches {
+                    let Mismatch { field, expected, got } = mismatch;
+                    let _ = write!(detail, "\n  {field}: expected {expected}, got {got}");
+                }
+                detail
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Which discipline each kind of qdisc is here, and which parameter each of its options.
+
+use super::Device;
+
+/// Parameters whose default in tc or in the kernel is not ours.
+pub(super) type Defaults = fn(&Device) -> Vec<(&'static str, String)>;
+
+/// A kind of qdisc. A further one is an entry of [`KINDS`].
+pub(super) struct Kind {
+    /// tc's name.
+    name: &'static str,
+    /// Ours.
+    pub(super) discipline: &'static str,
+    pub(super) options: &'static [Opt],
+    /// What its classes hold and how they come to be.
+    pub(super) children: Children,
+    /// Whether packets may name its classes or flows by its handle.
+    pub(super) placed_by_handle: bool,
+    pub(super) defaults: Defaults,
+}
+
+/// An option: its name in tc, the parameter that it sets, and how.
+pub(super) struct Opt {
+    pub(super) word: &'static str,
+    pub(super) parameter: &'static str,
+    pub(super) reads: Reads,
+}
+
+/// How the value of an option is written.
+pub(super) enum Reads {
+    /// As ours.
+    Same,
+    /// A time; a plain number is in this unit.
+    Time(&'static str),
+    /// No value follows: the option itself means this one.
+    Means(&'static str),
+    /// As many numbers as there are.
+    Numbers(usize),
+}
+
+/// The disciplines inside.
+pub(super) enum Children {
+    None,
+    /// One, in class 1; these parameters are of the fifo that is there when nothing is attached.
+    Inner {
+        of_default: &'static [&'static str],
+    },
+    /// One in each band, and as many bands as this option says.
+    Bands {
+        option: &'static str,
+    },
+    /// One in each class that a `tc class` line adds, with these options.
+    Classes {
+        options: &'static [Opt],
+        defaults: Defaults,
+    },
+}
+
+impl Kind {
+    /// Whether classes must be added before something is attached to them.
+    pub(super) fn declares_classes(&self) -> bool {
+        matches!(self.children, Children::Classes { .. })
+    }
+}
+
+/// The kind that tc calls `name`.
+pub(super) fn find(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// tc's names of all kinds.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.name)
+}
+
+/// The kind that the kernel attaches where a script attaches none.
+pub(super) const DEFAULT: &Kind = &PFIFO;
+
+const KINDS: &[Kind] = &[
+    PFIFO,
+    Kind {
+        name: "bfifo",
+        options: &[same("limit", "limit_bytes")],
+        defaults: |device| {
+            let bytes = u64::from(device.txqueuelen) * u64::from(frame(device));
+            vec![("limit", "none".to_owned()), ("limit_bytes", bytes.to_string())]
+        },
+        ..PFIFO
+    },
+    Kind {
+        name: "pfifo_head_drop",
+        defaults: |device| {
+            let limit = device.txqueuelen.to_string();
+            vec![("limit", limit), ("drop", "head".to_owned())]
+        },
+        ..PFIFO
+    },
+    Kind {
+        name: "pfifo_fast",
+        discipline: "pfifo_fast",
+        options: &[],
+        ..PFIFO
+    },
+    Kind {
+        name: "prio",
+        discipline: "prio",
+        options: &[
+            same("bands", "bands"),
+            option("priomap", "priomap", Reads::Numbers(16)),
+        ],
+        children: Children::Bands { option: "bands" },
+        placed_by_handle: true,
+        defaults: |_| vec![("bands", "3".to_owned())],
+    },
+    Kind {
+        name: "tbf",
+        discipline: "tbf",
+        options: &[
+            same("rate", "rate"),
+            same("burst", "burst"),
+            same("buffer", "burst"),
+            same("maxburst", "burst"),
+            same("limit", "limit"),
+            time("latency", "latency"),
+            same("peakrate", "peakrate"),
+            same("mtu", "mtu"),
+            same("minburst", "mtu"),
+        ],
+        children: Children::Inner {
+            of_default: &["limit", "latency"],
+        },
+        placed_by_handle: false,
+        defaults: none,
+    },
+    Kind {
+        name: "drr",
+        discipline: "drr",
+        options: &[],
+        children: Children::Classes {
+            options: &[same("quantum", "quantum")],
+            defaults: quantum_of_one_frame,
+        },
+        placed_by_handle: true,
+        defaults: none,
+    },
+    Kind {
+        name: "sfq",
+        discipline: "sfq",
+        options: &[
+            same("limit", "limit"),
+            same("depth", "depth"),
+            same("flows", "flows"),
+            same("divisor", "divisor"),
+            same("quantum", "quantum"),
+            means("headdrop", "drop", "head"),
+            option("perturb", "perturb", Reads::Time("s")),
+        ],
+        children: Children::None,
+        placed_by_handle: true,
+        defaults: |device| {
+            let mut defaults = quantum_of_one_frame(device);
+            defaults.push(("perturb", "none".to_owned()));
+            defaults
+        },
+    },
+    Kind {
+        name: "codel",
+        discipline: "codel",
+        options: &[
+            same("limit", "limit"),
+            time("target", "target"),
+            time("interval", "interval"),
+            time("ce_threshold", "ce_threshold"),
+            means("ecn", "ecn", "true"),
+            means("noecn", "ecn", "false"),
+        ],
+        children: Children::None,
+        placed_by_handle: false,
+        defaults: none,
+    },
+    Kind {
+        name: "fq_codel",
+        discipline: "fq_codel",
+        options: &[
+            same("limit", "limit"),
+            same("flows", "flows"),
+            same("quantum", "quantum"),
+            time("target", "target"),
+            time("interval", "interval"),
+            time("ce_threshold", "ce_threshold"),
+            same("memory_limit", "memory_limit"),
+            same("drop_batch", "drop_batch"),
+            means("ecn", "ecn", "true"),
+            means("noecn", "ecn", "false"),
+        ],
+        children: Children::None,
+        placed_by_handle: true,
+        defaults: quantum_of_one_frame,
+    },
+];
+
+const PFIFO: Kind = Kind {
+    name: "pfifo",
+    discipline: "fifo",
+    options: &[same("limit", "limit")],
+    children: Children::None,
+    placed_by_handle: false,
+    defaults: |device| vec![("limit", device.txqueuelen.to_string())],
+};
+
+const fn option(word: &'static str, parameter: &'static str, reads: Reads) -> Opt {
+    Opt {
+        word,
+        parameter,
+        reads,
+    }
+}
+
+const fn same(word: &'static str, parameter: &'static str) -> Opt {
+    option(word, parameter, Reads::Same)
+}
+
+/// tc reads a time without a unit as microseconds.
+const fn time(word: &'static str, parameter: &'static str) -> Opt {
+    option(word, parameter, Reads::Time("us"))
+}
+
+const fn means(word: &'static str, parameter: &'static str, value: &'static str) -> Opt {
+    option(word, parameter, Reads::Means(value))
+}
+
+fn none(_: &Device) -> Vec<(&'static str, String)> {
+    Vec::new()
+}
+
+fn quantum_of_one_frame(device: &Device) -> Vec<(&'static str, String)> {
+    vec![("quantum", frame(device).to_string())]
+}
+
+/// The longest frame, bytes.
+fn frame(device: &Device) -> u32 {
+    device.mtu.saturating_add(device.hard_header_len)
+}

@@ -1,0 +1,402 @@
+//! The lines of a script together.
+
+use std::sync::Arc;
+
+use fairgate::ClassId;
+use miette::NamedSource;
+use toml::Spanned;
+
+use super::command::{Action, Command, Word};
+use super::{kinds, translate};
+use crate::error::{FileError, Problems};
+use crate::spec::{Spec, check};
+
+/// What tc and the kernel take defaults from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Longest IP packet, bytes.
+    pub mtu: u32,
+    /// Default limit of fifos, packets.
+    pub txqueuelen: u32,
+    /// Bytes of the link-layer header.
+    pub hard_header_len: u32,
+}
+
+/// An Ethernet device as Linux sets it up.
+impl Default for Device {
+    fn default() -> Device {
+        Device {
+            mtu: 1500,
+            txqueuelen: 1000,
+            hard_header_len: 14,
+        }
+    }
+}
+
+/// A script whose lines fit together: one device, one root, every parent before its children.
+pub struct Script {
+    source: Arc<NamedSource<String>>,
+    pub(super) device: Device,
+    pub(super) qdiscs: Vec<Qdisc>,
+    pub(super) classes: Vec<Class>,
+}
+
+/// A line that attaches a qdisc.
+pub(super) struct Qdisc {
+    pub(super) parent: Option<ClassId>,
+    pub(super) handle: Option<u16>,
+    pub(super) kind: Word,
+    pub(super) options: Vec<Word>,
+}
+
+/// A line that adds a class.
+pub(super) struct Class {
+    /// The qdisc, or a class of it, that the class is in.
+    pub(super) parent: ClassId,
+    pub(super) id: Spanned<ClassId>,
+    pub(super) kind: Word,
+    pub(super) options: Vec<Word>,
+}
+
+impl Script {
+    /// Reads a script; `name` stands in messages. All mistakes are reported at once.
+    ///
+    /// ```
+    /// use fairgate_config::tc::{Device, Script};
+    /// let script = Script::parse(
+    ///     "home.tc",
+    ///     "tc qdisc add dev eth0 root handle 1: tbf rate 20mbit burst 5kb latency 50ms",
+    ///     Device::default(),
+    /// )?;
+    /// assert_eq!(script.spec()?.discipline(), "tbf");
+    /// # Ok::<(), fairgate_config::FileError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a line can't be understood, or the lines don't fit together.
+    pub fn parse(name: &str, text: &str, device: Device) -> Result<Script, FileError> {
+        let source = Arc::new(NamedSource::new(name, text.to_owned()));
+        let mut problems = Problems::new(Arc::clone(&source));
+        let mut script = Script {
+            source,
+            device,
+            qdiscs: Vec::new(),
+            classes: Vec::new(),
+        };
+        let mut first_device: Option<Word> = None;
+        let mut start = 0;
+        for line in text.split_inclusive('\n') {
+            let range = start..start + line.len();
+            start = range.end;
+            let Some(command) = Command::read(text, range, &mut problems) else {
+                continue;
+            };
+            let device = first_device.get_or_insert_with(|| command.device.clone());
+            if device.get_ref() != command.device.get_ref() {
+                let message = format!("this line is for device `{}`", command.device.get_ref());
+                let help = format!(
+                    "a script describes one device; the others are for `{}`",
+                    device.get_ref()
+                );
+                problems.add(command.device.span(), message, "another device", help);
+            }
+            script.add(command, &mut problems);
+        }
+        if script.qdiscs.is_empty() && problems.count() == 0 {
+            let help = "begin with a line like tc qdisc add dev eth0 root handle 1: fq_codel";
+            problems.add(
+                0..text.len(),
+                "no qdisc is attached to the root",
+                "nothing here",
+                help,
+            );
+        }
+        problems.unless_any(script)
+    }
+
+    /// The first qdisc that there is no discipline for, if there is one, in words.
+    pub fn unsupported(&self) -> Option<String> {
+        let kinds = self.qdiscs.iter().map(|qdisc| &qdisc.kind);
+        let missing = kinds
+            .map(Spanned::get_ref)
+            .find(|kind| kinds::find(kind).is_none())?;
+        Some(format!("there is no `{missing}` here yet"))
+    }
+
+    /// The description of the tree.
+    ///
+    /// # Errors
+    /// If an option or its value can't be carried over.
+    pub fn spec(&self) -> Result<Spec, FileError> {
+        let mut problems = Problems::new(Arc::clone(&self.source));
+        let draft = translate::tree(self, &mut problems);
+        // What was left out would only be reported once more as missing.
+        let draft = draft.filter(|_| problems.count() == 0);
+        match draft.and_then(|draft| check(&draft, &mut problems)) {
+            Some(spec) => problems.unless_any(spec),
+            None => Err(problems.into_error()),
+        }
+    }
+
+    /// The qdisc attached to `class`.
+    pub(super) fn attached_to(&self, class: ClassId) -> Option<&Qdisc> {
+        self.qdiscs.iter().find(|qdisc| qdisc.parent == Some(class))
+    }
+
+    /// The qdiscs attached to classes of `qdisc`.
+    pub(super) fn attached_below<'s>(&'s self, qdisc: &Qdisc) -> impl Iterator<Item = &'s Qdisc> + use<'s> {
+        let handle = qdisc.handle;
+        let major = |other: &Qdisc| other.parent.map(ClassId::major);
+        let is_below = move |other: &&Qdisc| handle.is_some() && major(other) == handle;
+        self.qdiscs.iter().filter(is_below)
+    }
+
+    /// The classes added to `qdisc`.
+    pub(super) fn classes_of<'s>(&'s self, qdisc: &Qdisc) -> impl Iterator<Item = &'s Class> + use<'s> {
+        let handle = qdisc.handle;
+        let is_of = move |class: &&Class| Some(class.id.get_ref().major()) == handle;
+        self.classes.iter().filter(is_of)
+    }
+
+    fn add(&mut self, command: Command, problems: &mut Problems) {
+        let Command {
+            kind,
+            options,
+            action,
+            ..
+        } = command;
+        match action {
+            Action::Qdisc { parent, handle } => {
+                if let Some(mistake) = self.misplaced(parent.as_ref(), handle) {
+                    let span = parent.map_or(kind.span(), |parent| parent.span());
+                    problems.add(span, mistake, "can't be attached here", ORDER);
+                    return;
+                }
+                self.qdiscs.push(Qdisc {
+                    parent: parent.map(Spanned::into_inner),
+                    handle,
+                    kind,
+                    options,
+                });
+            }
+            Action::Class { parent, class } => {
+                let id = *class.get_ref();
+                let mistake = if self.with_handle(id.major()).is_none() {
+                    Some(format!("no qdisc has the handle {:x}:", id.major()))
+                } else if parent.get_ref().major() != id.major() {
+                    Some(format!(
+                        "class {id} can't be below {}, a class of another qdisc",
+                        parent.get_ref()
+                    ))
+                } else if id.minor() == 0 || self.classes.iter().any(|class| *class.id.get_ref() == id) {
+                    Some(format!("class {id} is not a new one"))
+                } else {
+                    None
+                };
+                if let Some(mistake) = mistake {
+                    problems.add(class.span(), mistake, "can't be added", ORDER);
+                    return;
+                }
+                self.classes.push(Class {
+                    parent: *parent.get_ref(),
+                    id: class,
+                    kind,
+                    options,
+                });
+            }
+        }
+    }
+
+    fn with_handle(&self, handle: u16) -> Option<&Qdisc> {
+        self.qdiscs.iter().find(|qdisc| qdisc.handle == Some(handle))
+    }
+
+    /// What is wrong with attaching a qdisc to `parent`, or the root, under `handle`.
+    fn misplaced(&self, parent: Option<&Spanned<ClassId>>, handle: Option<u16>) -> Option<String> {
+        if let Some(handle) = handle.filter(|&handle| self.with_handle(handle).is_some()) {
+            return Some(format!("the handle {handle:x}: is taken"));
+        }
+        let Some(parent) = parent.map(Spanned::get_ref) else {
+            return (!self.qdiscs.is_empty()).then(|| "there is a root already".to_owned());
+        };
+        if self.attached_to(*parent).is_some() {
+            return Some(format!("class {parent} has a qdisc already"));
+        }
+        let Some(holder) = self.with_handle(parent.major()) else {
+            return Some(format!("no qdisc has the handle {:x}:", parent.major()));
+        };
+        let declared = self.classes.iter().any(|class| class.id.get_ref() == parent);
+        let wants_declaration =
+            kinds::find(holder.kind.get_ref()).is_some_and(|kind| kind.declares_classes());
+        (wants_declaration && !declared).then(|| format!("there is no class {parent}"))
+    }
+}
+
+const ORDER: &str = "a script attaches one root first, then adds classes, then what they hold, each once";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Script, FileError> {
+        Script::parse("test.tc", text, Device::default())
+    }
+
+    /// The tree as people see it.
+    fn tree(text: &str) -> String {
+        let script = parse(text).expect("the lines fit together");
+        script
+            .spec()
+            .expect("the options can be carried over")
+            .to_string()
+    }
+
+    /// The first mistake: line, column, message.
+    fn mistake(text: &str) -> (usize, usize, String) {
+        let error = match parse(text) {
+            Ok(script) => script.spec().expect_err("there is a mistake"),
+            Err(error) => error,
+        };
+        let problem = &error.problems()[0];
+        let (line, column) = problem.position();
+        (line, column, problem.message.clone())
+    }
+
+    #[test]
+    fn the_kernels_defaults_follow_the_device() {
+        let root = "tc qdisc add dev e root handle 1: ";
+        assert!(tree(&format!("{root}pfifo")).contains("limit=1000"));
+        assert!(tree(&format!("{root}bfifo")).contains("limit=none limit_bytes=1514000b"));
+        assert!(tree(&format!("{root}pfifo_head_drop limit 5")).contains("limit=5"));
+        assert!(tree(&format!("{root}sfq")).contains("perturb=none"));
+        let jumbo = Device {
+            mtu: 9000,
+            ..Device::default()
+        };
+        let script = Script::parse("test.tc", &format!("{root}fq_codel"), jumbo).unwrap();
+        assert!(script.spec().unwrap().to_string().contains("quantum=9014b"));
+    }
+
+    #[test]
+    fn times_have_the_units_of_tc() {
+        let text = tree("qdisc add dev e root codel target 5000 interval 80ms ce_threshold 0.2ms ecn # fast");
+        assert!(text.contains("target=5ms"), "{text}");
+        assert!(text.contains("interval=80ms"), "{text}");
+        assert!(text.contains("ce_threshold=200us"), "{text}");
+        assert!(tree("qdisc add dev e root sfq perturb 10").contains("perturb=10s"));
+    }
+
+    #[test]
+    fn classes_hold_what_is_attached_or_a_fifo() {
+        let drr = "tc qdisc add dev e root handle 10: drr
+            tc class add dev e parent 10: classid 10:1 drr quantum 300
+
+            tc class add dev e parent 10: classid 10:a drr
+            tc qdisc add dev e parent 10:a fq_codel quantum 700";
+        let text = tree(drr);
+        assert!(text.contains("quantum=300b"), "{text}");
+        assert!(text.contains("quantum=1514b"), "{text}");
+        assert!(text.contains("fifo limit=1000"), "{text}");
+        assert!(text.contains("quantum=700b"), "{text}");
+        let prio = tree("qdisc add dev e root handle 1: prio bands 4\nqdisc add dev e parent 1:4 codel");
+        assert_eq!(prio.matches("fifo").count(), 3, "{prio}");
+        assert_eq!(prio.matches("codel").count(), 1, "{prio}");
+    }
+
+    #[test]
+    fn what_is_attached_to_tbf_replaces_its_fifo() {
+        let tbf = "qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 9000";
+        assert!(tree(tbf).contains("limit=9000b"));
+        let text = tree(&format!("{tbf}\nqdisc add dev e parent 1:1 pfifo limit 7"));
+        assert!(!text.contains("9000b") && text.contains("fifo limit=7"), "{text}");
+    }
+
+    #[test]
+    fn mistakes_have_their_places() {
+        let at = |line, column, message: &str| (line, column, message.to_owned());
+        assert_eq!(
+            mistake("tc qdisc add dev e root codel\ntc filter add dev e"),
+            at(2, 4, "`filter` stands where `qdisc` or `class` is expected")
+        );
+        assert_eq!(
+            mistake("tc qdisc add dev e root"),
+            at(1, 24, "the line ends where a kind of qdisc is expected")
+        );
+        assert_eq!(
+            mistake("tc qdisc add dev e parent 1:zz pfifo"),
+            at(
+                1,
+                27,
+                "`1:zz` stands where a class like 1:10, in hexadecimal, is expected"
+            )
+        );
+        assert_eq!(
+            mistake("tc qdisc add dev e parent 1:1 pfifo"),
+            at(1, 27, "no qdisc has the handle 1:")
+        );
+        assert_eq!(
+            mistake("qdisc add dev e root codel\nqdisc add dev e root pfifo"),
+            at(2, 22, "there is a root already")
+        );
+        assert_eq!(
+            mistake("qdisc add dev e root handle 1: drr\nqdisc add dev e parent 1:1 pfifo"),
+            at(2, 24, "there is no class 1:1")
+        );
+        assert_eq!(
+            mistake("qdisc add dev e root codel\nqdisc add dev f root codel"),
+            at(2, 15, "this line is for device `f`")
+        );
+        assert_eq!(
+            mistake("qdisc add dev e root codel limit 1 flows 5"),
+            at(1, 36, "the option `flows` can't be carried over")
+        );
+        assert_eq!(
+            mistake("qdisc add dev e root codel target"),
+            at(1, 28, "`target` has no value, or too few")
+        );
+        assert_eq!(
+            mistake("qdisc add dev e root handle 1: prio bands 65"),
+            at(1, 43, "`bands` must be 1 to 64")
+        );
+        assert_eq!(
+            mistake("qdisc add dev e root handle 1: prio\nqdisc add dev e parent 1:4 pfifo"),
+            at(2, 28, "a `prio` has no class 4 to hold this")
+        );
+        assert_eq!(
+            mistake("qdisc add dev e root handle 1: pfifo\nclass add dev e parent 1: classid 1:1 drr"),
+            at(2, 35, "no classes can be added to a `pfifo`")
+        );
+        let drr = "qdisc add dev e root handle 1: drr\n";
+        assert_eq!(
+            mistake(&format!("{drr}class add dev e parent 1:1 classid 1:2 drr")),
+            at(2, 36, "a `drr` has no classes within classes")
+        );
+        assert_eq!(
+            mistake(&format!("{drr}class add dev e parent 1: classid 1:2 htb")),
+            at(2, 39, "`htb` is no class of a `drr`")
+        );
+        assert_eq!(
+            mistake("# nothing\n\n"),
+            at(1, 1, "no qdisc is attached to the root")
+        );
+    }
+
+    #[test]
+    fn values_are_checked_like_those_of_a_file() {
+        let (line, column, message) = mistake("qdisc add dev e root tbf rate 5 Mbit burst 5kb latency 50ms");
+        assert_eq!((line, column), (1, 33), "{message}");
+        let (line, column, message) = mistake("qdisc add dev e root fq_codel flows 70000");
+        assert_eq!((line, column), (1, 37), "{message}");
+        assert!(message.contains("`flows` is 70000"), "{message}");
+    }
+
+    #[test]
+    fn a_qdisc_that_is_not_here_is_named() {
+        let script = parse("qdisc add dev e root handle 1: htb default 10").unwrap();
+        assert_eq!(
+            script.unsupported().as_deref(),
+            Some("there is no `htb` here yet")
+        );
+        assert!(script.spec().is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! From qdiscs and their options to the description that a configuration file would give.
+
+use std::ops::Range;
+
+use fairgate::ClassId;
+use toml::Spanned;
+
+use super::Script;
+use super::command::Word;
+use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
+use super::script::{Class, Qdisc};
+use crate::error::Problems;
+use crate::spec::{Draft, Given, Written};
+use crate::suggest;
+
+/// The tree under the root. What can't be carried over is reported and left out.
+pub(super) fn tree(script: &Script, problems: &mut Problems) -> Option<Draft> {
+    let root = script.qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
+    Translation { script, problems }.qdisc(root)
+}
+
+struct Translation<'a> {
+    script: &'a Script,
+    problems: &'a mut Problems,
+}
+
+impl<'a> Translation<'a> {
+    fn qdisc(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
+        let name = qdisc.kind.get_ref();
+        let Some(kind) = kinds::find(name) else {
+            let message = format!("there is no discipline for the qdisc `{name}`");
+            let help = suggest::remedy(name, "known are", kinds::names());
+            self.problems
+                .add(qdisc.kind.span(), message, "unknown here", help);
+            return None;
+        };
+        let place = qdisc.kind.span();
+        let mut draft = named(kind, &place);
+        if let Some(handle) = qdisc.handle.filter(|_| kind.placed_by_handle) {
+            draft
+                .settings
+                .push(setting(&place, "handle", Given::Word(format!("{handle:x}"))));
+        }
+        let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &place);
+        match &kind.children {
+            Children::None => self.only_attached_to(qdisc, |_| false),
+            Children::Inner { of_default } => {
+                self.only_attached_to(qdisc, |minor| minor <= 1);
+                if let Some(inner) = self.script.attached_below(qdisc).next() {
+                    draft.inner = self.qdisc(inner).map(Box::new);
+                    // It has taken the place of the fifo that these are for.
+                    settings.retain(|(key, _)| !of_default.contains(&key.get_ref().as_str()));
+                }
+            }
+            Children::Bands { option } => {
+                let bands = self.bands(option, &mut settings);
+                self.only_attached_to(qdisc, |minor| (1..=bands).contains(&minor));
+                draft.classes = (1..=bands)
+                    .map(|minor| self.class(qdisc, minor, place.clone()))
+                    .collect();
+            }
+            Children::Classes { options, defaults } => {
+                for class in self.script.classes_of(qdisc) {
+                    self.check_class(class, qdisc);
+                    let mut translated = self.class(qdisc, class.id.get_ref().minor(), class.id.span());
+                    translated.settings.extend(self.settings(
+                        &class.options,
+                        options,
+                        *defaults,
+                        &class.kind.span(),
+                    ));
+                    draft.classes.push(translated);
+                }
+            }
+        }
+        draft.settings.append(&mut settings);
+        Some(draft)
+    }
+
+    /// Class `minor` of `qdisc`, with what is attached to it or else the kernel's default.
+    fn class(&mut self, qdisc: &Qdisc, minor: u16, place: Range<usize>) -> Draft {
+        let id = qdisc.handle.map(|handle| ClassId::new(handle, minor));
+        let inner = match id.and_then(|id| self.script.attached_to(id)) {
+            Some(attached) => self.qdisc(attached),
+            None => {
+                let mut fifo = named(kinds::DEFAULT, &place);
+                fifo.settings = self.settings(&[], &[], kinds::DEFAULT.defaults, &place);
+                Some(fifo)
+            }
+        };
+        Draft {
+            settings: vec![setting(&place, "id", Given::Integer(minor.into()))],
+            header: place,
+            inner: inner.map(Box::new),
+            ..Draft::default()
+        }
+    }
+
+    /// Takes the number of bands out of the settings.
+    fn bands(&mut self, option: &str, settings: &mut Vec<Written>) -> u16 {
+        let at = settings
+            .iter()
+            .position(|(key, _)| key.get_ref() == option)
+            .expect("the number of bands has a default");
+        let (_, given) = settings.remove(at);
+        let number = match given.get_ref() {
+            Given::Word(word) => word.parse().ok().filter(|bands| (1..=64).contains(bands)),
+            _ => None,
+        };
+        number.unwrap_or_else(|| {
+            let message = format!("`{option}` must be 1 to 64");
+            self.problems.add(
+                given.span(),
+                message,
+                "must be 1 to 64",
+                "give a number of bands, like 3",
+            );
+            0
+        })
+    }
+
+    fn check_class(&mut self, class: &Class, qdisc: &Qdisc) {
+        let kind = qdisc.kind.get_ref();
+        if class.kind.get_ref() != kind {
+            let message = format!("`{}` is no class of a `{kind}`", class.kind.get_ref());
+            let help = format!("write tc class add ... classid {} {kind}", class.id.get_ref());
+            self.problems
+                .add(class.kind.span(), message, "another kind", help);
+        }
+        if class.parent.minor() != 0 {
+            let message = format!("a `{kind}` has no classes within classes");
+            let help = format!("add the class with parent {:x}:", class.parent.major());
+            self.problems
+                .add(class.id.span(), message, "not below a class", help);
+        }
+    }
+
+    /// Reports qdiscs attached to classes that there are none of, and classes that were added.
+    fn only_attached_to(&mut self, qdisc: &Qdisc, is_class: impl Fn(u16) -> bool) {
+        let kind = qdisc.kind.get_ref();
+        let minor = |other: &Qdisc| other.parent.map_or(0, ClassId::minor);
+        let is_outside = |other: &&Qdisc| !is_class(minor(other));
+        for other in self.script.attached_below(qdisc).filter(is_outside) {
+            let message = format!("a `{kind}` has no class {:x} to hold this", minor(other));
+            let help = "attach it to a class that there is, or leave it out";
+            self.problems
+                .add(other.kind.span(), message, "can't be attached", help);
+        }
+        for class in self.script.classes_of(qdisc) {
+            let message = format!("no classes can be added to a `{kind}`");
+            let help = "leave the line out";
+            self.problems.add(class.id.span(), message, "not here", help);
+        }
+    }
+
+    /// The settings that `words` and, for what they leave out, tc's defaults stand for.
+    fn settings(
+        &mut self,
+        words: &'a [Word],
+        options: &[Opt],
+        defaults: Defaults,
+        place: &Range<usize>,
+    ) -> Vec<Written> {
+        let mut settings = Vec::new();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let name = word.get_ref();
+            let Some(option) = options.iter().find(|option| option.word == name) else {
+                let message = format!("the option `{name}` can't be carried over");
+                let known = options.iter().map(|option| option.word);
+                let help = suggest::remedy(name, "understood are", known);
+                self.problems.add(word.span(), message, "unknown here", help);
+                break;
+            };
+            let Some(value) = option.reads.value(&mut words, word) else {
+                let message = format!("`{name}` has no value, or too few");
+                let help = format!("write what `{name}` should be behind it");
+                self.problems
+                    .add(word.span(), message, "a value is missing", help);
+                break;
+            };
+            settings.push((Spanned::new(word.span(), option.parameter.to_owned()), value));
+        }
+        for (parameter, value) in defaults(&self.script.device) {
+            if !settings.iter().any(|(key, _)| key.get_ref() == parameter) {
+                settings.push(setting(place, parameter, Given::Word(value)));
+            }
+        }
+        settings
+    }
+}
+
+impl Reads {
+    /// The value behind `option`; `None` if words are missing.
+    fn value<'w>(&self, words: &mut impl Iterator<Item = &'w Word>, option: &Word) -> Option<Spanned<Given>> {
+        let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
+        match self {
+            Reads::Same => words.next().map(word),
+            Reads::Time(unit) => words.next().map(|time| {
+                let is_plain = time
+                    .get_ref()
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b'.');
+                let unit = if is_plain { unit } else { "" };
+                Spanned::new(time.span(), Given::Word(format!("{}{unit}", time.get_ref())))
+            }),
+            Reads::Means(value) => Some(Spanned::new(option.span(), Given::Word((*value).to_owned()))),
+            Reads::Numbers(count) => {
+                let numbers: Vec<_> = words.by_ref().take(*count).map(word).collect();
+                let last = numbers.last()?.span().end;
+                let whole = numbers[0].span().start..last;
+                (numbers.len() == *count).then(|| Spanned::new(whole, Given::List(numbers)))
+            }
+        }
+    }
+}
+
+/// A discipline without settings.
+fn named(kind: &Kind, place: &Range<usize>) -> Draft {
+    Draft {
+        header: place.clone(),
+        discipline: Some(Spanned::new(place.clone(), kind.discipline.to_owned())),
+        ..Draft::default()
+    }
+}
+
+fn setting(place: &Range<usize>, name: &str, value: Given) -> Written {
+    (
+        Spanned::new(place.clone(), name.to_owned()),
+        Spanned::new(place.clone(), value),
+    )
+}

@@ -1,0 +1,56 @@
+//! From what the user names to traces.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Mistake};
+
+/// How a trace's name ends.
+const SUFFIX: &str = ".jsonl.gz";
+
+/// The traces that `path` names: the file itself, or all below a folder, in the order of their names.
+///
+/// # Errors
+/// If the path can't be read or names no trace.
+pub fn find(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let metadata = fs::metadata(path).map_err(|error| Mistake::Unreadable(error).in_file(path))?;
+    if !metadata.is_dir() {
+        return match is_trace(path) {
+            true => Ok(vec![path.to_owned()]),
+            false => Err(Mistake::NoTrace.in_file(path)),
+        };
+    }
+    let mut traces = Vec::new();
+    collect(path, &mut traces)?;
+    if traces.is_empty() {
+        return Err(Mistake::NoTraceBelow.in_file(path));
+    }
+    traces.sort();
+    Ok(traces)
+}
+
+fn collect(folder: &Path, traces: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let unreadable = |error| Mistake::Unreadable(error).in_file(folder);
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        // A link to a folder is not followed: it may lead back up.
+        if entry.file_type().map_err(unreadable)?.is_dir() {
+            collect(&entry.path(), traces)?;
+        } else if is_trace(&entry.path()) {
+            traces.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn is_trace(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().ends_with(SUFFIX))
+}
+
+/// The setup of a trace: `TRACE.json` beside `TRACE.jsonl.gz`.
+pub(crate) fn setup_of(trace: &Path) -> PathBuf {
+    let name = trace.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.strip_suffix(SUFFIX).unwrap_or(&name);
+    trace.with_file_name(format!("{stem}.json"))
+}

@@ -1,0 +1,60 @@
+//! The setup of a trace: how the recorded discipline was built.
+
+use std::path::Path;
+
+use fairgate_config::{FileError, tc};
+use serde::Deserialize;
+
+use crate::error::{Error, Mistake};
+
+/// `TRACE.json`, as far as a replay needs it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Setup {
+    /// The tc commands, in their order.
+    #[serde(rename = "setup")]
+    pub(crate) commands: Vec<String>,
+    /// The device, from which tc and the kernel take defaults.
+    pub(crate) device: Device,
+}
+
+/// The device that the discipline was attached to.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Device {
+    /// Longest IP packet, bytes.
+    pub(crate) mtu: u32,
+    /// Default limit of fifos, packets.
+    pub(crate) txqueuelen: u32,
+    /// Bytes of the link-layer header.
+    pub(crate) hard_header_len: u32,
+}
+
+impl Setup {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// If it can't be read or is not a setup.
+    pub(crate) fn read(path: &Path) -> Result<Setup, Error> {
+        let text = std::fs::read(path).map_err(|error| Mistake::Unreadable(error).in_file(path))?;
+        serde_json::from_slice(&text).map_err(|error| Mistake::Json(error.to_string()).in_file(path))
+    }
+
+    /// The commands as tc's language.
+    pub(crate) fn script(&self, path: &Path) -> Result<tc::Script, Error> {
+        let device = tc::Device {
+            mtu: self.device.mtu,
+            txqueuelen: self.device.txqueuelen,
+            hard_header_len: self.device.hard_header_len,
+        };
+        tc::Script::parse(&path.display().to_string(), &self.commands.join("\n"), device)
+            .map_err(|error| refused(&error, path))
+    }
+}
+
+/// Mistakes in the commands, each with the number of its command.
+pub(crate) fn refused(error: &FileError, path: &Path) -> Error {
+    let problems = error.problems().iter().map(|problem| {
+        let (command, _) = problem.position();
+        format!("command {command}: {}; {}", problem.message, problem.help)
+    });
+    Mistake::Commands(problems.collect::<Vec<_>>().join("; ")).in_file(path)
+}
