@@ -84,9 +84,12 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     for path in &args.paths {
         paths.extend(fairgate_replay::find(path)?);
     }
-    let progress = ProgressBar::new(paths.len() as u64).with_style(
-        ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}").expect("the template is right"),
-    );
+    let progress = match format {
+        Format::Text => ProgressBar::new(paths.len() as u64),
+        Format::Json => ProgressBar::hidden(),
+    };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
+    progress.set_style(style.expect("the template is right"));
     let mut report = Report {
         seed: args.seed,
         summary: Summary::default(),

@@ -1,4 +1,7 @@
-//! The program as its users meet it: what `list` and `check` print, errors, exit codes, pipes.
+//! The program as its users meet it: what commands print, errors, exit codes, pipes. Here `list` and `check`, in files
+//! of their own the others.
+
+mod replay;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
