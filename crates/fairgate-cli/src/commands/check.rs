@@ -34,11 +34,8 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 
 /// The sections of the crates that run and simulate: each checks its own.
 fn check_sections(document: &Document) -> Result<(), FileError> {
-    for section in document.sections() {
-        match section {
-            "run" => drop(Plan::read(document)?),
-            _ => {}
-        }
+    if document.sections().any(|section| section == "run") {
+        Plan::read(document)?;
     }
     Ok(())
 }
