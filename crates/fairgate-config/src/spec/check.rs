@@ -32,9 +32,7 @@ type Checked = (Spec, Box<dyn Discipline>);
 
 /// Checks a draft, and reports all mistakes; `None` if there was one.
 pub(crate) fn check(draft: &Draft, problems: &mut Problems) -> Option<Spec> {
-    let keys: Vec<&Written> = draft.settings.iter().collect();
-    let checked = node(draft, &keys, problems);
-    checked.map(|(spec, _)| spec)
+    child(draft, problems).map(|(spec, _)| spec)
 }
 
 /// Checks a discipline. `keys` are those of the draft's settings that are its own: beside a class stand others.
@@ -57,24 +55,22 @@ fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Che
     };
     let (children, built) = reader.children(&mut settings);
     reader.classifier(&mut settings, keys);
-    if problems.count() > before {
+    if draft.is_broken || problems.count() > before {
         return None;
     }
-    match entry.build(
-        &settings,
-        Parts {
-            children: built,
-            seed: 0,
-        },
-    ) {
-        Ok(discipline) => Some((
-            Spec {
+    let parts = Parts {
+        children: built,
+        seed: 0,
+    };
+    match entry.build(&settings, parts) {
+        Ok(discipline) => {
+            let spec = Spec {
                 entry,
                 settings,
                 children,
-            },
-            discipline,
-        )),
+            };
+            Some((spec, discipline))
+        }
         Err(error) => {
             refused(draft, &error, problems);
             None
@@ -84,20 +80,22 @@ fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Che
 
 fn find_entry(draft: &Draft, problems: &mut Problems) -> Option<&'static dyn Entry> {
     let Some(named) = &draft.discipline else {
-        let help = format!("add a line like discipline = \"fifo\"; {SEE_LIST}");
-        problems.add(
-            draft.header.clone(),
-            "no `discipline` is named",
-            "`discipline` is missing here",
-            help,
-        );
+        if !draft.is_broken {
+            let help = format!("add a line like discipline = \"fifo\"; {SEE_LIST}");
+            problems.add(
+                draft.header.clone(),
+                "no `discipline` is named",
+                "`discipline` is missing here",
+                help,
+            );
+        }
         return None;
     };
     let name = named.get_ref().as_str();
     let kinds: Vec<_> = registry::entries(name).collect();
     let fits = |entry: &&&dyn Entry| entry.about().children.are_classes() != draft.classes.is_empty();
     let entry = kinds.iter().find(fits).or(kinds.first());
-    if entry.is_none() && !name.is_empty() {
+    if entry.is_none() {
         let help = suggest::remedy(name, "disciplines", registry::names());
         problems.add(
             named.span(),
@@ -233,7 +231,8 @@ impl Reader<'_> {
             }
             (None, true) => {
                 let message = format!("`{}` needs classes, and has none", self.name());
-                let help = "add for each class a line [[queue.NAME.class]], its id and its discipline";
+                let help =
+                    "add to the file, for each class, a line [[queue.NAME.class]], its id and its discipline";
                 self.problems
                     .add(self.place(), message, "no class is given", help);
             }

@@ -22,6 +22,8 @@ pub(crate) struct Draft {
     pub(crate) inner: Option<Box<Draft>>,
     pub(crate) classes: Vec<Draft>,
     pub(crate) filters: Vec<FilterDraft>,
+    /// Something had the wrong shape, was reported and left out: what is here is not the whole.
+    pub(crate) is_broken: bool,
 }
 
 /// A filter as written.
@@ -33,6 +35,7 @@ pub(crate) struct FilterDraft {
 impl Draft {
     /// Reads a table. What has the wrong shape is reported and left out.
     pub(crate) fn from_toml(header: Range<usize>, table: &DeTable<'_>, problems: &mut Problems) -> Draft {
+        let before = problems.count();
         let mut draft = Draft {
             header,
             ..Draft::default()
@@ -46,8 +49,6 @@ impl Draft {
                     other => {
                         let message = format!("`discipline` is {}, but must be text", other.type_str());
                         problems.add(value.span(), message, "expected a name", SEE_LIST);
-                        // Not "missing" as well.
-                        draft.discipline = Some(Spanned::new(value.span(), String::new()));
                     }
                 },
                 "inner" => match value.get_ref() {
@@ -77,10 +78,11 @@ impl Draft {
                 _ => draft.settings.push(entry((key, value))),
             }
         }
+        draft.is_broken = problems.count() > before;
         draft
     }
 
-    /// Takes the setting `name` out.
+    /// The setting `name`.
     pub(crate) fn setting(&self, name: &str) -> Option<&Entry> {
         self.settings.iter().find(|(key, _)| key.get_ref() == name)
     }

@@ -157,17 +157,21 @@ impl Number {
         if let Ok(number) = word.parse::<i128>() {
             return self.check(number, given);
         }
-        let named = self
-            .names
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(word));
-        named.map(|(_, number)| *number).ok_or_else(|| {
+        self.named(word).ok_or_else(|| {
             let mut mistake = self.mistake(given, format!("`{word}` is not a {}", self.what));
             if let Some(name) = suggest::similar(word, self.names.iter().map(|(name, _)| *name)) {
                 mistake.help = format!("did you mean \"{name}\"? {}", mistake.help);
             }
             mistake
         })
+    }
+
+    fn named(&self, word: &str) -> Option<u64> {
+        let mut named = self
+            .names
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(word));
+        named.next().map(|(_, number)| *number)
     }
 
     fn wrong_type(&self, given: &Spanned<Given>) -> Mistake {
@@ -191,8 +195,11 @@ fn range<T: TryFrom<u64>>(kind: &Number, given: &Spanned<Given>) -> Result<Range
     let (first, last) = match given.get_ref() {
         Given::Integer(number) => (kind.check(*number, given)?, kind.check(*number, given)?),
         Given::Text(text) => match text.split_once('-') {
-            Some((first, last)) => (kind.word(first.trim(), given)?, kind.word(last.trim(), given)?),
-            None => (kind.word(text, given)?, kind.word(text, given)?),
+            // A name may have a dash in it.
+            Some((first, last)) if kind.named(text).is_none() => {
+                (kind.word(first.trim(), given)?, kind.word(last.trim(), given)?)
+            }
+            _ => (kind.word(text, given)?, kind.word(text, given)?),
         },
         _ => return Err(kind.wrong_type(given)),
     };
@@ -240,7 +247,7 @@ fn prefix(given: &Spanned<Given>) -> Result<Prefix, Mistake> {
     };
     let prefix = Prefix::new(address, length).map_err(|error| mistake(error.to_string(), example()))?;
     // Bits that would be ignored are rather a mistake in the length.
-    if !is_address_of(&prefix, address) {
+    if prefix.address() != address {
         let message = format!("`{text}` has bits set behind its first {length}");
         return Err(mistake(
             message,
@@ -248,10 +255,6 @@ fn prefix(given: &Spanned<Given>) -> Result<Prefix, Mistake> {
         ));
     }
     Ok(prefix)
-}
-
-fn is_address_of(prefix: &Prefix, address: IpAddr) -> bool {
-    prefix.address() == address
 }
 
 /// Reads a handle as tc writes it: hexadecimal, `"10"` or `"10:"`.

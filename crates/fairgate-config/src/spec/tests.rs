@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 
 use super::{ApplyError, Spec};
 use crate::Document;
-use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Setting, Settings, registry};
+use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Setting, Settings, entries, registry};
 use crate::value::{Unit, Value};
 
 /// A value of a parameter: not always one that agrees with the other parameters.
@@ -57,7 +57,10 @@ fn prefix() -> impl Strategy<Value = Prefix> {
 
 fn condition() -> impl Strategy<Value = Match> {
     let ports = || prop::option::of((any::<u16>(), any::<u16>()).prop_map(|(a, b)| a.min(b)..=a.max(b)));
-    let few = |most: u8| prop::option::of((0..=most, 0..=most).prop_map(|(a, b)| a.min(b)..=a.max(b)));
+    let few = |most: u8| {
+        let pair = (0..=most, 0..=most).prop_map(|(a, b)| a.min(b)..=a.max(b));
+        prop::option::of(prop_oneof![pair, (0..=most).prop_map(|single| single..=single)])
+    };
     (
         (
             prop::option::of(prefix()),
@@ -211,6 +214,20 @@ fn most_trees_that_are_drawn_can_be_built() {
 fn parse(text: &str) -> Spec {
     let document = Document::parse("test.toml", text).unwrap_or_else(|error| panic!("{error:?}"));
     document.queue("wan").expect("the text describes `wan`").clone()
+}
+
+#[test]
+fn every_dscp_is_written_as_it_is_read() {
+    let drr = entries("drr").next().expect("drr is a discipline");
+    for dscp in 0..=63 {
+        let condition = Match {
+            dscp: Some(dscp..=dscp),
+            ..Match::default()
+        };
+        let mut spec = crate::testing::smallest(drr);
+        spec.settings.classifier.filters = vec![Filter { condition, class: 1 }];
+        assert_eq!(parse(&spec.to_toml("wan")), spec);
+    }
 }
 
 #[test]
