@@ -32,6 +32,8 @@ pub struct Config {
     pub hystart: bool,
     /// Whether the connection asks for ECN and answers marks (`tcp_ecn` = 1).
     pub ecn: bool,
+    /// Bytes that the application writes at a time: the segment in which a write ends asks to be acknowledged at once.
+    pub write_size: u32,
     /// Payload of a full segment, bytes: the MTU less 40 of headers less 12 of timestamps.
     pub mss: u32,
     /// Initial congestion window, segments (RFC 6928).
@@ -54,6 +56,7 @@ impl Default for Config {
             congestion_control: CongestionControl::default(),
             hystart: true,
             ecn: false,
+            write_size: 262_144,
             mss: 1448,
             initial_window: 10,
             slow_start_after_idle: true,

@@ -78,6 +78,11 @@ impl ReceiveWindow {
         }
     }
 
+    /// The handshake is complete: what is read counts from now on.
+    pub(super) fn establish(&mut self, now: Moment) {
+        self.read_since = now.micros;
+    }
+
     /// First number outside of the window.
     pub(super) fn right_edge(&self) -> u64 {
         self.right_edge

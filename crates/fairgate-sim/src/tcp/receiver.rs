@@ -46,6 +46,8 @@ pub struct Receiver {
     state: State,
     wants_ecn: bool,
     ecn: bool,
+    /// When the last data arrived.
+    last_data: Moment,
     /// The next number expected.
     next: u64,
     /// The number acknowledged last.
@@ -101,6 +103,8 @@ struct AckPolicy {
     scheduled: bool,
     /// It is to be acknowledged at once.
     now: bool,
+    /// A write of the peer's ended: it is to be acknowledged as soon as the application has read it.
+    pushed: bool,
     /// The delayed acknowledgement's tick and time.
     delayed: Option<(u64, Time)>,
     /// Acknowledgements compressed so far, and when one is sent for all.
@@ -122,6 +126,7 @@ impl Receiver {
             state: State::Listening,
             wants_ecn: config.ecn,
             ecn: false,
+            last_data: now,
             next: 0,
             acknowledged: 0,
             fin: None,
@@ -139,6 +144,7 @@ impl Receiver {
                 last_segment: 0,
                 scheduled: false,
                 now: false,
+                pushed: false,
                 delayed: None,
                 compressed: 0,
                 compressed_until: None,
@@ -268,12 +274,14 @@ impl Receiver {
         {
             self.rtt.measure(self.now.micros - syn_ack.sent_at, 1, 1);
         }
+        self.window.establish(self.now);
         // The SYN-ACK still waiting to be polled is no longer needed.
         self.pending = None;
         self.timestamp = segment.timestamp;
     }
 
     fn on_data(&mut self, segment: &Segment) {
+        self.finish_read();
         let range = segment.range();
         if segment.flags.contains(Flags::FIN) {
             self.fin = Some(range.end - 1);
@@ -347,6 +355,7 @@ impl Receiver {
         if segment.length >= self.acks.segment_size {
             self.acks.segment_size = segment.length;
         }
+        self.acks.pushed |= segment.flags.contains(Flags::PSH);
         self.window.measure_round(self.next, self.now);
         let timeout = self.clock.ticks(self.rtt.timeout());
         self.acks
@@ -429,16 +438,23 @@ impl Receiver {
         acks.delayed = Some((due, self.clock.expiry(self.now, delay)));
     }
 
+    /// The application reads everything that arrived at one instant in one go: only a later segment ends that.
+    fn finish_read(&mut self) {
+        if self.now.time > self.last_data.time {
+            self.window.on_read(self.next, self.last_data);
+        }
+    }
+
     /// The application reads all that is in order, which may itself call for an acknowledgement.
     fn read(&mut self) {
-        self.window.on_read(self.next, self.now);
+        self.last_data = self.now;
         if self.pending.is_some() || !self.acks.scheduled {
             return;
         }
         let unacknowledged = self.next - self.acknowledged;
         let offered = self.window.current(self.next);
         let worth_telling = 2 * offered <= self.window.selectable(self.reassembly.bytes());
-        if unacknowledged > u64::from(self.acks.segment_size) || worth_telling {
+        if unacknowledged > u64::from(self.acks.segment_size) || worth_telling || self.acks.pushed {
             self.pending = Some(Pending::Ack);
         }
     }
@@ -527,6 +543,7 @@ impl AckPolicy {
         }
         self.scheduled = false;
         self.now = false;
+        self.pushed = false;
         self.delayed = None;
         self.compressed = 0;
         self.compressed_until = None;

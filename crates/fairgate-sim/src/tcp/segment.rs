@@ -97,6 +97,8 @@ impl Flags {
     pub const FIN: Flags = Flags(0x01);
     /// Opens a connection.
     pub const SYN: Flags = Flags(0x02);
+    /// The application's write ends in this segment.
+    pub const PSH: Flags = Flags(0x08);
     /// The acknowledgement field counts.
     pub const ACK: Flags = Flags(0x10);
     /// A CE mark was received (RFC 3168); with CWR on a SYN: capable of ECN.

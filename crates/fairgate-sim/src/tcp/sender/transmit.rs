@@ -235,6 +235,10 @@ impl Sender {
                 flags |= Flags::CWR;
             }
         }
+        let write = u64::from(self.config.write_size);
+        if (range.start - 1) / write != (range.end - 1) / write {
+            flags |= Flags::PSH;
+        }
         let segment = Segment {
             ecn,
             ..self.segment(range, flags)
