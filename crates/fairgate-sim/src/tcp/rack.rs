@@ -3,6 +3,9 @@
 //! The newest delivered transmission is remembered; [`Scoreboard::detect_loss`](super::scoreboard::Scoreboard) holds
 //! every older one against it. "Sufficiently" is the reordering window: nothing while no reordering was ever seen and
 //! recovery is under way, else a quarter of the least RTT, widened each time a duplicate is reported (DSACK).
+//!
+//! Deviation: of two transmissions at the same time the later one is the one made later, not the one of the higher
+//! sequence number: in simulated time a window may leave in an instant, and a retransmission in the middle of it.
 
 /// Recoveries without a duplicate after which a widened reordering window is given up (RFC 8985, 6.2).
 const PERSISTENCE: u8 = 16;
@@ -10,10 +13,8 @@ const PERSISTENCE: u8 = 16;
 /// The newest delivered transmission and what is known of reordering.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// When it was sent, µs.
-    sent_at: u64,
-    /// The number after its last; breaks ties.
-    end: u64,
+    /// Its place in the order of all transmissions.
+    order: u64,
     /// Its RTT, µs.
     pub(super) rtt: u64,
     /// Whether something was delivered since losses were last looked for.
@@ -33,8 +34,7 @@ pub(super) struct Rack {
 impl Rack {
     pub(super) fn new() -> Rack {
         Rack {
-            sent_at: 0,
-            end: 0,
+            order: 0,
             rtt: 0,
             advanced: false,
             reordering_seen: false,
@@ -45,8 +45,15 @@ impl Rack {
         }
     }
 
-    /// A transmission made at `sent_at` has arrived. `retransmitted`: it is not known which one of several.
-    pub(super) fn delivered(&mut self, end: u64, sent_at: u64, retransmitted: bool, now: u64, rtt_min: u64) {
+    /// The transmission `order`, made at `sent_at`, has arrived. `retransmitted`: it is not known which one of several.
+    pub(super) fn delivered(
+        &mut self,
+        order: u64,
+        sent_at: u64,
+        retransmitted: bool,
+        now: u64,
+        rtt_min: u64,
+    ) {
         let rtt = now - sent_at;
         if retransmitted && rtt < rtt_min {
             // Too soon for the retransmission: the original was late.
@@ -54,14 +61,12 @@ impl Rack {
         }
         self.advanced = true;
         self.rtt = rtt;
-        if (sent_at, end) > (self.sent_at, self.end) {
-            (self.sent_at, self.end) = (sent_at, end);
-        }
+        self.order = self.order.max(order);
     }
 
     /// Whether the newest delivered transmission was made after this one.
-    pub(super) fn is_newer_than(&self, sent_at: u64, end: u64) -> bool {
-        (self.sent_at, self.end) > (sent_at, end)
+    pub(super) fn is_newer_than(&self, order: u64) -> bool {
+        self.order > order
     }
 
     pub(super) fn reordering_seen(&mut self) {
@@ -138,6 +143,6 @@ mod tests {
         rack.delivered(100, 1_000, true, 1_500, 10_000);
         assert!(!rack.advanced);
         rack.delivered(100, 1_000, false, 11_500, 10_000);
-        assert!(rack.is_newer_than(1_000, 99) && !rack.is_newer_than(1_000, 100));
+        assert!(rack.is_newer_than(99) && !rack.is_newer_than(100));
     }
 }

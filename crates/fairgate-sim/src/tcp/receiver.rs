@@ -275,6 +275,7 @@ impl Receiver {
             self.rtt.measure(self.now.micros - syn_ack.sent_at, 1, 1);
         }
         self.window.establish(self.now);
+        self.last_data = self.now;
         // The SYN-ACK still waiting to be polled is no longer needed.
         self.pending = None;
         self.timestamp = segment.timestamp;

@@ -53,6 +53,8 @@ struct Sent {
     range: Range,
     /// Last transmission, µs.
     sent_at: u64,
+    /// Its place in the order of all transmissions.
+    order: u64,
     older: u64,
     newer: u64,
     /// Segments delivered in all when it was last sent.
@@ -127,6 +129,8 @@ pub(super) struct Scoreboard {
     ring: VecDeque<Sent>,
     /// Number of the ring's first segment.
     first: u64,
+    /// Transmissions since the connection began.
+    transmissions: u64,
     oldest: u64,
     newest: u64,
     sacked: u32,
@@ -149,6 +153,7 @@ impl Scoreboard {
         Scoreboard {
             ring: VecDeque::new(),
             first: 0,
+            transmissions: 0,
             oldest: NONE,
             newest: NONE,
             sacked: 0,
@@ -165,9 +170,11 @@ impl Scoreboard {
     /// A new segment was sent.
     pub(super) fn sent(&mut self, range: Range, now: u64) {
         let number = self.first + self.ring.len() as u64;
+        self.transmissions += 1;
         self.ring.push_back(Sent {
             range,
             sent_at: now,
+            order: self.transmissions,
             older: NONE,
             newer: NONE,
             delivered_before: self.delivered,
@@ -180,8 +187,10 @@ impl Scoreboard {
     /// A segment was sent again. `probe`: only to learn whether it is there; it doesn't count as a retransmission.
     pub(super) fn resent(&mut self, number: u64, now: u64, probe: bool) {
         let delivered = self.delivered;
+        self.transmissions += 1;
         let segment = &mut self.ring[(number - self.first) as usize];
         segment.sent_at = now;
+        segment.order = self.transmissions;
         segment.delivered_before = delivered;
         segment.tags.set(Tags::EVER_RESENT);
         if !probe {
@@ -207,7 +216,8 @@ impl Scoreboard {
         while let Some(segment) = self.ring.front()
             && segment.range.end <= una
         {
-            let (range, tags, sent_at) = (segment.range, segment.tags, segment.sent_at);
+            let (range, tags) = (segment.range, segment.tags);
+            let (sent_at, order) = (segment.sent_at, segment.order);
             let delivered_before = segment.delivered_before;
             if tags.any(Tags::EVER_RESENT) {
                 self.resent -= u32::from(tags.any(Tags::RESENT));
@@ -228,13 +238,7 @@ impl Scoreboard {
                     && circumstances.echo < super::clock::timestamp_of(sent_at);
                 if !spurious {
                     let resent = tags.any(Tags::EVER_RESENT);
-                    rack.delivered(
-                        range.end,
-                        sent_at,
-                        resent,
-                        circumstances.now,
-                        circumstances.rtt_min,
-                    );
+                    rack.delivered(order, sent_at, resent, circumstances.now, circumstances.rtt_min);
                 }
             }
             self.lost -= u32::from(tags.any(Tags::LOST));
@@ -325,16 +329,11 @@ impl Scoreboard {
             if segment.tags.any(Tags::SACKED) {
                 continue;
             }
-            let (range, tags, sent_at) = (segment.range, segment.tags, segment.sent_at);
+            let (range, tags) = (segment.range, segment.tags);
+            let (sent_at, order) = (segment.sent_at, segment.order);
             segment.tags.set(Tags::SACKED);
             let resent = tags.any(Tags::EVER_RESENT);
-            rack.delivered(
-                range.end,
-                sent_at,
-                resent,
-                circumstances.now,
-                circumstances.rtt_min,
-            );
+            rack.delivered(order, sent_at, resent, circumstances.now, circumstances.rtt_min);
             if tags.any(Tags::RESENT) {
                 // A retransmission of something not taken for lost (anymore) stays in flight.
                 if tags.any(Tags::LOST) {
@@ -397,7 +396,7 @@ impl Scoreboard {
         while number != NONE {
             let segment = &self.ring[(number - self.first) as usize];
             let newer = segment.newer;
-            if !rack.is_newer_than(segment.sent_at, segment.range.end) {
+            if !rack.is_newer_than(segment.order) {
                 break;
             }
             match remaining(segment.sent_at, rack, reordering_window, now) {

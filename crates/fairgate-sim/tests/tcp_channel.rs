@@ -1,0 +1,282 @@
+//! Both ends of TCP over a channel that loses, delays, reorders, duplicates and marks: everything arrives, in order,
+//! once, and the connection closes. The same channel gives the same run.
+
+use std::collections::BTreeMap;
+
+use fairgate::{Ecn, Time};
+use fairgate_sim::tcp::{Config, CongestionControl, Flags, Receiver, Segment, Sender, SenderCounters};
+use proptest::prelude::*;
+
+/// One-way delay of the channel without reordering, ns.
+const DELAY: u64 = 10_000_000;
+/// A segment that takes a detour comes so much later.
+const DETOUR: u64 = 4_000_000;
+/// Longest a connection may take: many time-outs with back-off.
+const PATIENCE: Time = Time::from_secs(100_000);
+
+/// What happens to a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    Lose,
+    Delay(u64),
+    Duplicate,
+    Mark,
+}
+
+/// Fates dealt in turn; after the last one everything passes, so that every run ends.
+#[derive(Clone, Debug)]
+struct Fates {
+    list: Vec<Fate>,
+    used: usize,
+}
+
+impl Fates {
+    fn next(&mut self) -> Fate {
+        let fate = self.list.get(self.used).copied().unwrap_or(Fate::Pass);
+        self.used += 1;
+        fate
+    }
+}
+
+/// What a finished run looked like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Outcome {
+    delivered: u64,
+    ended_at: Time,
+    counters: SenderCounters,
+    /// What the sender has sent, and when.
+    segments: Vec<(Time, Segment)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    ToReceiver(Segment),
+    ToSender(Segment),
+}
+
+struct Channel {
+    sender: Sender,
+    receiver: Receiver,
+    events: BTreeMap<(Time, u64), Event>,
+    serial: u64,
+    now: Time,
+    fates: Fates,
+    /// What the sender has sent, and when.
+    sent: Vec<(Time, Segment)>,
+}
+
+impl Channel {
+    fn new(config: &Config, bytes: u64, fates: Vec<Fate>) -> Channel {
+        let mut sender = Sender::new(config, Time::ZERO);
+        sender.write(bytes, Time::ZERO);
+        sender.close(Time::ZERO);
+        Channel {
+            sender,
+            receiver: Receiver::new(config, Time::ZERO),
+            events: BTreeMap::new(),
+            serial: 0,
+            now: Time::ZERO,
+            fates: Fates { list: fates, used: 0 },
+            sent: Vec::new(),
+        }
+    }
+
+    fn put(&mut self, mut segment: Segment, wrap: fn(Segment) -> Event) {
+        let mut arrivals = vec![self.now + DELAY];
+        match self.fates.next() {
+            Fate::Pass => {}
+            Fate::Lose => arrivals.clear(),
+            Fate::Delay(steps) => arrivals[0] = self.now + DELAY + steps * DETOUR,
+            Fate::Duplicate => arrivals.push(self.now + DELAY + DETOUR),
+            Fate::Mark if segment.ecn.is_capable() => segment.ecn = Ecn::Ce,
+            Fate::Mark => {}
+        }
+        for at in arrivals {
+            self.serial += 1;
+            self.events.insert((at, self.serial), wrap(segment));
+        }
+    }
+
+    fn transmit(&mut self) {
+        while let Some(segment) = self.sender.poll_transmit(self.now) {
+            self.sent.push((self.now, segment));
+            self.put(segment, Event::ToReceiver);
+        }
+        while let Some(segment) = self.receiver.poll_transmit(self.now) {
+            self.put(segment, Event::ToSender);
+        }
+    }
+
+    /// Runs until both ends have finished.
+    fn run(mut self) -> Outcome {
+        let mut delivered = 0;
+        self.transmit();
+        while !(self.sender.is_closed() && self.receiver.is_finished()) {
+            let event = self.events.first_key_value().map(|(&(at, _), _)| at);
+            let timer = [self.sender.timer(), self.receiver.timer()]
+                .into_iter()
+                .flatten()
+                .min();
+            let next = event
+                .into_iter()
+                .chain(timer)
+                .min()
+                .expect("an open connection waits for something");
+            assert!(next >= self.now, "time runs backwards: {next} after {}", self.now);
+            assert!(next < PATIENCE, "the connection does not end");
+            self.now = next;
+            if event == Some(next) {
+                match self.events.pop_first().expect("just seen").1 {
+                    Event::ToReceiver(segment) => self.receiver.on_segment(&segment, next),
+                    Event::ToSender(segment) => self.sender.on_segment(&segment, next),
+                }
+            } else {
+                self.sender.on_timer(next);
+                self.receiver.on_timer(next);
+            }
+            assert!(
+                self.receiver.delivered() >= delivered,
+                "what was delivered is taken back"
+            );
+            delivered = self.receiver.delivered();
+            self.transmit();
+        }
+        Outcome {
+            delivered,
+            ended_at: self.now,
+            counters: self.sender.counters(),
+            segments: self.sent,
+        }
+    }
+}
+
+fn config(cubic: bool, ecn: bool) -> Config {
+    Config {
+        congestion_control: if cubic {
+            CongestionControl::Cubic
+        } else {
+            CongestionControl::Reno
+        },
+        ecn,
+        ..Config::default()
+    }
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        6 => Just(Fate::Pass),
+        2 => Just(Fate::Lose),
+        2 => (1u64..6).prop_map(Fate::Delay),
+        1 => Just(Fate::Duplicate),
+        1 => Just(Fate::Mark),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn everything_arrives_once_and_in_order(
+        bytes in 0u64..400_000,
+        cubic in any::<bool>(),
+        ecn in any::<bool>(),
+        fates in prop::collection::vec(fate(), 0..400),
+    ) {
+        let outcome = Channel::new(&config(cubic, ecn), bytes, fates.clone()).run();
+        prop_assert_eq!(outcome.delivered, bytes);
+        let again = Channel::new(&config(cubic, ecn), bytes, fates).run();
+        prop_assert_eq!(outcome, again, "the same channel, another run");
+    }
+
+    /// RFC 3168, 6.1.2: however many segments are marked, the window comes down once for each window of data.
+    #[test]
+    fn marks_reduce_the_window_once_each_round_trip(
+        start in 20usize..200,
+        marks in 1usize..200,
+        cubic in any::<bool>(),
+    ) {
+        let mut fates = vec![Fate::Pass; start];
+        fates.extend(vec![Fate::Mark; marks]);
+        let outcome = Channel::new(&config(cubic, true), 600_000, fates).run();
+        prop_assert_eq!(outcome.delivered, 600_000);
+        prop_assert_eq!(outcome.counters.retransmissions, 0, "a mark is no loss");
+        let reductions: Vec<(Time, u64)> = outcome
+            .segments
+            .iter()
+            .filter(|(_, segment)| segment.flags.contains(Flags::CWR) && !segment.flags.contains(Flags::SYN))
+            .map(|(at, segment)| (*at, segment.seq))
+            .collect();
+        prop_assert!(reductions.len() as u64 <= outcome.counters.ecn_reductions);
+        for pair in reductions.windows(2) {
+            prop_assert!(pair[1].0 - pair[0].0 >= 2 * DELAY, "two reductions within a round trip: {:?}", pair);
+        }
+    }
+}
+
+#[test]
+fn a_lossless_channel_sees_no_retransmission() {
+    for cubic in [false, true] {
+        let outcome = Channel::new(&config(cubic, false), 2_000_000, Vec::new()).run();
+        assert_eq!(outcome.delivered, 2_000_000);
+        assert_eq!(outcome.counters.retransmissions, 0);
+        assert_eq!(outcome.counters.data_segments, 2_000_000u64.div_ceil(1448));
+    }
+}
+
+#[test]
+fn the_initial_window_is_ten_segments() {
+    let outcome = Channel::new(&config(true, false), 100_000, Vec::new()).run();
+    let first_flight = outcome
+        .segments
+        .iter()
+        .filter(|(at, segment)| at.nanos() == 2 * DELAY && segment.length > 0);
+    assert_eq!(first_flight.count(), 10);
+}
+
+#[test]
+fn a_single_loss_is_repaired_by_fast_retransmission() {
+    // The SYN, the handshake's ACK, ten segments: the third of these is lost.
+    let mut fates = vec![Fate::Pass; 5];
+    fates.push(Fate::Lose);
+    let outcome = Channel::new(&config(false, false), 100_000, fates).run();
+    assert_eq!(outcome.counters.retransmissions, 1);
+    assert_eq!((outcome.counters.recoveries, outcome.counters.timeouts), (1, 0));
+}
+
+#[test]
+fn a_lost_tail_is_repaired_by_a_probe() {
+    // Three segments, the last one lost: no duplicate acknowledgement can tell of it.
+    let mut fates = vec![Fate::Pass; 5];
+    fates.push(Fate::Lose);
+    let outcome = Channel::new(&config(false, false), 3 * 1448, fates).run();
+    assert_eq!((outcome.counters.probes, outcome.counters.timeouts), (1, 0));
+    assert_eq!(outcome.counters.retransmissions, 1);
+}
+
+#[test]
+fn a_lost_syn_is_sent_again_after_a_second() {
+    let outcome = Channel::new(&config(false, false), 1448, vec![Fate::Lose]).run();
+    assert_eq!(outcome.delivered, 1448);
+    assert!(outcome.ended_at >= Time::from_secs(1) && outcome.ended_at < Time::from_millis(1500));
+}
+
+#[test]
+fn reordering_costs_no_time_out_and_teaches_patience() {
+    let mut fates = vec![Fate::Pass; 20];
+    for _ in 0..30 {
+        fates.extend([
+            Fate::Delay(1),
+            Fate::Pass,
+            Fate::Pass,
+            Fate::Pass,
+            Fate::Pass,
+            Fate::Pass,
+            Fate::Pass,
+        ]);
+    }
+    let outcome = Channel::new(&config(true, false), 1_000_000, fates).run();
+    assert_eq!(outcome.delivered, 1_000_000);
+    assert_eq!(outcome.counters.timeouts, 0);
+    assert!(outcome.counters.retransmissions < 10, "{:?}", outcome.counters);
+}
