@@ -21,6 +21,8 @@ pub(crate) struct Stream {
     /// Packets consumed so far, for errors to tell.
     packets: u64,
     pub(crate) byte_order: ByteOrder,
+    /// Why the source can't be read on: a decompressor asked again would say that this is the end.
+    failure: Option<(io::ErrorKind, String)>,
 }
 
 /// How the file's numbers are written.
@@ -85,6 +87,7 @@ impl Stream {
             offset: 0,
             packets: 0,
             byte_order: ByteOrder::Little,
+            failure: None,
         }
     }
 
@@ -100,21 +103,22 @@ impl Stream {
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted.next_multiple_of(CHUNK), 0);
         }
-        while self.end < wanted {
+        while self.end < wanted && self.failure.is_none() {
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => break,
                 Ok(count) => self.end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => {
-                    return Err(CaptureError::Read {
-                        offset: self.offset + self.end as u64,
-                        packets: self.packets,
-                        source,
-                    });
-                }
+                Err(error) => self.failure = Some((error.kind(), error.to_string())),
             }
         }
-        Ok(self.end)
+        match &self.failure {
+            Some((kind, message)) if self.end < wanted => Err(CaptureError::Read {
+                offset: self.offset + self.end as u64,
+                packets: self.packets,
+                source: io::Error::new(*kind, message.as_str()),
+            }),
+            _ => Ok(self.end),
+        }
     }
 
     /// Reads the first `needed` bytes of the record that starts here, which is `what`, or fails.

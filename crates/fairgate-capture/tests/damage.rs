@@ -2,8 +2,12 @@
 
 mod common;
 
+use std::io::{Cursor, Write};
+
 use common::{Bytes, read};
-use fairgate_capture::CaptureError;
+use fairgate_capture::{Capture, CaptureError};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
 fn three_packets() -> Bytes {
@@ -145,4 +149,22 @@ proptest! {
         prop_assert!(packets.is_sorted_by_key(|p| p.nanos));
         prop_assert_eq!(counts.bytes, packets.iter().map(|p| u64::from(p.length)).sum::<u64>());
     }
+}
+
+#[test]
+fn a_broken_gzip_stream_fails_again_when_asked_again() {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::none());
+    packed.write_all(&three_packets().bytes).expect("into memory");
+    let mut packed = packed.finish().expect("into memory");
+    let checksum = packed.len() - 8;
+    packed[checksum] ^= 1;
+    let mut capture = Capture::from_reader(Box::new(Cursor::new(packed))).expect("a sound beginning");
+    let first = loop {
+        match capture.next_record() {
+            Ok(record) => assert!(record.is_some(), "the file's end hides the damage"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    let again = capture.next_record().expect_err("the damage is still there");
+    assert_eq!(again.to_string(), first);
 }
