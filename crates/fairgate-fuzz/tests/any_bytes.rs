@@ -1,0 +1,112 @@
+//! The checks that the fuzzer runs, on random bytes and on damaged seeds, in every run of the tests.
+
+use std::path::PathBuf;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// The seeds of a fuzz target.
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/seeds")
+        .join(target);
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.expect("a folder that can be listed").path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no seeds in {}", folder.display());
+    files
+        .iter()
+        .map(|file| std::fs::read(file).expect("a seed that can be read"))
+        .collect()
+}
+
+#[derive(Clone, Debug)]
+enum Damage {
+    Overwrite(Index, u8),
+    Insert(Index, Vec<u8>),
+    Remove(Index, usize),
+    /// Repeats a part elsewhere.
+    Copy(Index, Index, usize),
+    Cut(Index),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        8 => any::<(Index, u8)>().prop_map(|(at, byte)| Damage::Overwrite(at, byte)),
+        2 => (any::<Index>(), vec(any::<u8>(), 1..8)).prop_map(|(at, bytes)| Damage::Insert(at, bytes)),
+        2 => (any::<Index>(), 1usize..20).prop_map(|(at, count)| Damage::Remove(at, count)),
+        2 => (any::<Index>(), any::<Index>(), 1usize..40).prop_map(|(from, to, count)| Damage::Copy(from, to, count)),
+        1 => any::<Index>().prop_map(Damage::Cut),
+    ]
+}
+
+fn inflict(bytes: &mut Vec<u8>, damage: &Damage) {
+    let at = |index: &Index| index.index(bytes.len() + 1);
+    match damage {
+        Damage::Overwrite(position, byte) => {
+            let position = at(position);
+            if let Some(target) = bytes.get_mut(position) {
+                *target = *byte;
+            }
+        }
+        Damage::Insert(position, inserted) => {
+            let position = at(position);
+            bytes.splice(position..position, inserted.iter().copied());
+        }
+        Damage::Remove(position, count) => {
+            let position = at(position);
+            bytes.drain(position..(position + count).min(bytes.len()));
+        }
+        Damage::Copy(from, to, count) => {
+            let (from, to) = (at(from), at(to));
+            let copied = bytes[from..(from + count).min(bytes.len())].to_vec();
+            bytes.splice(to..to, copied);
+        }
+        Damage::Cut(position) => bytes.truncate(at(position)),
+    }
+}
+
+/// Seeds, undamaged, with up to five damages, and bytes of no seed at all.
+fn inputs(target: &str) -> impl Strategy<Value = Vec<u8>> {
+    let damaged = (select(seeds(target)), vec(damage(), 0..6)).prop_map(|(mut bytes, damages)| {
+        damages.iter().for_each(|damage| inflict(&mut bytes, damage));
+        bytes
+    });
+    prop_oneof![9 => damaged, 1 => vec(any::<u8>(), 0..300)]
+}
+
+/// A seed that is refused leads nowhere: those that are named as sound must be read to the end.
+#[test]
+fn sound_seeds_are_sound() {
+    for text in seeds("configuration") {
+        let text = String::from_utf8(text).expect("a text");
+        let document = fairgate_config::Document::parse("seed.toml", &text);
+        assert!(document.is_ok(), "{:?}", document.err());
+    }
+    for file in seeds("capture") {
+        let source = std::io::Cursor::new(file);
+        let mut capture = fairgate_capture::Capture::from_reader(Box::new(source)).expect("a capture");
+        while capture.next_record().expect("a sound record").is_some() {}
+        assert!(capture.counts().packets > 0);
+    }
+}
+
+proptest! {
+    #[test]
+    fn headers(bytes in inputs("headers")) {
+        fairgate_fuzz::headers(&bytes);
+    }
+
+    #[test]
+    fn capture(bytes in inputs("capture")) {
+        fairgate_fuzz::capture(&bytes);
+    }
+
+    #[test]
+    fn configuration(bytes in inputs("configuration")) {
+        fairgate_fuzz::configuration(&bytes);
+    }
+}
