@@ -10,8 +10,8 @@
 //!   replay    operation -> the same call on our tree -> equal, or the first operation that differs
 //! ```
 //!
-//! A trace of a discipline, or with an option, that there is none of here is *unsupported*, and never counts as equal.
-//! Files that can't be read are an [`Error`] that names the file and the line.
+//! A trace of a discipline that there is none of here is *unsupported*, and never counts as equal. Files that can't be
+//! read, and options of tc that can't be carried over, are an [`Error`] that names the file and the line.
 
 #![forbid(unsafe_code)]
 

@@ -168,11 +168,11 @@ impl Algorithm for DrrClasses {
                 continue;
             } else {
                 withholding += 1;
-                if withholding > self.round.len() {
-                    return None;
-                }
             }
             self.round.rotate(&mut self.classes);
+            if withholding >= self.round.len() {
+                return None;
+            }
         }
         None
     }
@@ -298,6 +298,26 @@ mod tests {
         assert_eq!(due, Time::from_millis(8));
         assert_eq!(driver.drain(due), [1]);
         assert_eq!(driver.root.watchdog(), None);
+    }
+
+    #[test]
+    fn when_all_withhold_the_earliest_says_when() {
+        let mut driver = drr(&[1000, 1000]);
+        for (minor, mbit) in [(1, 1), (2, 2)] {
+            let slow = tbf::Config {
+                burst: 1000,
+                ..tbf::Config::of_rate(Rate::mbit(mbit))
+            };
+            driver.replace_class(minor, Box::new(Tbf::node(slow, None).unwrap()), Time::ZERO);
+        }
+        for minor in [1, 1, 2, 2] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0, 2]);
+        assert_eq!(driver.root.watchdog(), Some(Time::from_millis(4)));
+        assert_eq!(driver.drain(Time::from_millis(4)), [3]);
+        assert_eq!(driver.root.watchdog(), Some(Time::from_millis(8)));
+        assert_eq!(driver.drain(Time::from_millis(8)), [1]);
     }
 
     #[test]
