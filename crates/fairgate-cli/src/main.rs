@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, list, replay, run, status};
+use crate::commands::{check, compare, list, replay, run, status};
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
 
@@ -32,6 +32,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Compare(compare::Args),
     List(list::Args),
     Check(check::Args),
     Replay(replay::Args),
@@ -42,6 +43,7 @@ enum Command {
 impl Command {
     fn run(self, format: Format) -> Result<Outcome, Failure> {
         match self {
+            Command::Compare(args) => compare::run(args, format),
             Command::List(args) => list::run(args, format),
             Command::Check(args) => check::run(args, format),
             Command::Replay(args) => replay::run(args, format),

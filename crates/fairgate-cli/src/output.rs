@@ -1,7 +1,8 @@
 //! Results: tables, JSON documents, result files.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -114,7 +115,6 @@ pub(crate) fn table_text(table: &Table) -> String {
 
 /// Writes a result file whole or not at all: `write` fills a temporary file beside it, which gets the final name only
 /// when it is safe on the disk.
-#[cfg_attr(not(test), expect(dead_code, reason = "for commands that write results"))]
 pub(crate) fn file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
     let whole = || {
         let directory = match path.parent() {
@@ -122,7 +122,10 @@ pub(crate) fn file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
             _ => Path::new("."),
         };
         // Removed when dropped before `persist`.
-        let mut temporary = tempfile::NamedTempFile::new_in(directory)?;
+        // Readable by whoever the user's mask lets, as any file a program creates.
+        let mut temporary = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory)?;
         write(temporary.as_file_mut())?;
         temporary.as_file_mut().flush()?;
         temporary.as_file().sync_all()?;

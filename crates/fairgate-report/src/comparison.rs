@@ -1,7 +1,8 @@
 //! The finished result. Its shape is the schema of `fairgate compare --json`, described in docs/json.md: a change that
 //! a reader of the old one would trip over needs a new version there.
 
-use fairgate::Count as Counted;
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// Several disciplines, one after the other on the same line.
@@ -85,39 +86,21 @@ pub struct Discipline {
     /// Jain's index, where it means something.
     pub fairness: Option<f64>,
     /// Packets dropped, by reason, reasons that occurred only.
-    pub drops: Vec<(&'static str, u64)>,
+    pub drops: BTreeMap<String, u64>,
     /// The queue.
     pub queue: Queue,
-}
-
-/// Packets and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Count {
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes on the wire.
-    pub bytes: u64,
-}
-
-impl From<Counted> for Count {
-    fn from(count: Counted) -> Count {
-        Count {
-            packets: count.packets,
-            bytes: count.bytes,
-        }
-    }
 }
 
 /// What a flow, a group or all of them got. `offered` is `delivered` and `dropped` and what the end of the run cut off.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Handed to the line.
-    pub offered: Count,
-    /// Carried by it.
-    pub delivered: Count,
-    /// Dropped by the discipline.
-    pub dropped: Count,
-    /// Delivered with a congestion mark that the discipline made.
+    /// Packets handed to the line.
+    pub offered: u64,
+    /// Packets carried by it.
+    pub delivered: u64,
+    /// Packets dropped by the discipline.
+    pub dropped: u64,
+    /// Packets delivered with a congestion mark that the discipline made.
     pub marked: u64,
     /// Delivered bits per second of the run.
     pub throughput_bps: f64,

@@ -123,9 +123,9 @@ impl Meter {
             jitter_ns: (self.jitter_sum.checked_div(self.jitter_count.into())).map(|mean| mean as u64),
             delay,
             throughput_over_time_bps: rates(&bins, width, duration),
-            offered: self.offered.into(),
-            delivered: self.delivered.into(),
-            dropped: self.dropped.into(),
+            offered: self.offered.packets,
+            delivered: self.delivered.packets,
+            dropped: self.dropped.packets,
             marked: self.marked,
         }
     }

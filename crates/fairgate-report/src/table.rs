@@ -1,7 +1,7 @@
 //! The result as tables for a terminal.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
+use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
+use comfy_table::{Cell, CellAlignment, Color, Table};
 
 use crate::comparison::{Comparison, Measured};
 use crate::units;
@@ -91,24 +91,26 @@ pub fn render(comparison: &Comparison, colour: bool) -> String {
 
 fn groups(comparison: &Comparison, colour: bool) -> Table {
     let headings = COLUMNS.iter().map(|column| column.heading);
-    let mut table = new_table(["", "Discipline"].into_iter().chain(headings));
+    let mut table = new_table(["* best of its block"].into_iter().chain(headings));
+    table.load_style(UTF8_HORIZONTAL_ONLY);
     for (index, group) in comparison.groups.iter().enumerate() {
         let rows: Vec<&Measured> = comparison.disciplines.iter().map(|d| &d.groups[index]).collect();
-        let best: Vec<Vec<usize>> = COLUMNS.iter().map(|column| column.best_of(&rows)).collect();
-        // One row of the table holds a group, so that the rules lie between groups.
-        let lines = |text: &dyn Fn(usize) -> String| (0..rows.len()).map(text).collect::<Vec<_>>().join("\n");
-        let mut cells = vec![
-            bold(Cell::new(&group.name), colour),
-            Cell::new(lines(&|row| comparison.disciplines[row].name.clone())),
-        ];
-        for (column, best) in COLUMNS.iter().zip(&best) {
-            let text = lines(&|row| {
+        // A row of the table holds a whole block, so that the rules lie between blocks.
+        let block = |first: &str, line: &dyn Fn(usize) -> String| {
+            (0..rows.len()).fold(first.to_owned(), |text, row| text + "\n" + &line(row))
+        };
+        let names = block(&group.name, &|row| {
+            format!("  {}", comparison.disciplines[row].name)
+        });
+        let figures = COLUMNS.iter().map(|column| {
+            let best = column.best_of(&rows);
+            let text = block("", &|row| {
                 let mark = if best.contains(&row) { "*" } else { " " };
                 format!("{}{mark}", column.text(rows[row]))
             });
-            cells.push(Cell::new(text).set_alignment(CellAlignment::Right));
-        }
-        table.add_row(cells);
+            Cell::new(text).set_alignment(CellAlignment::Right)
+        });
+        table.add_row([emphasised(Cell::new(names), colour)].into_iter().chain(figures));
     }
     table
 }
@@ -139,7 +141,7 @@ fn disciplines(comparison: &Comparison, colour: bool) -> Table {
             in_words(delay.map(|d| d.p99_ns)),
             units::bytes(discipline.queue.mean_bytes),
         ];
-        let name = bold(Cell::new(&discipline.name), colour);
+        let name = emphasised(Cell::new(&discipline.name), colour);
         let figures = figures.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
         table.add_row([name].into_iter().chain(figures));
     }
@@ -148,15 +150,18 @@ fn disciplines(comparison: &Comparison, colour: bool) -> Table {
 
 fn new_table(headings: impl Iterator<Item = &'static str>) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header(headings.map(Cell::new));
+    table.load_style(NOTHING);
+    table.set_header(headings.enumerate().map(|(index, heading)| {
+        let alignment = if index == 0 {
+            CellAlignment::Left
+        } else {
+            CellAlignment::Right
+        };
+        Cell::new(heading).set_alignment(alignment)
+    }));
     table
 }
 
-fn bold(cell: Cell, colour: bool) -> Cell {
-    if colour {
-        cell.add_attribute(Attribute::Bold).fg(Color::Cyan)
-    } else {
-        cell
-    }
+fn emphasised(cell: Cell, colour: bool) -> Cell {
+    if colour { cell.fg(Color::Cyan) } else { cell }
 }

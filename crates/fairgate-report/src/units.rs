@@ -24,6 +24,16 @@ pub(crate) fn rate(bps: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// `20 Mbit/s`: a rate that was set, not measured.
+pub(crate) fn nominal_rate(bps: u64) -> String {
+    let (divisor, unit) = match bps {
+        0..1_000_000 => (1e3, "kbit/s"),
+        1_000_000..1_000_000_000 => (1e6, "Mbit/s"),
+        _ => (1e9, "Gbit/s"),
+    };
+    format!("{} {unit}", plain(bps as f64 / divisor))
+}
+
 /// `1.5 MB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     let (value, unit) = match bytes {
@@ -72,6 +82,8 @@ mod tests {
         assert_eq!(duration(1_204_000_000), "1204 ms");
         assert_eq!(duration(12_340_000_000), "12.3 s");
         assert_eq!(rate(18_240_000.0), "18.2 Mbit/s");
+        assert_eq!(nominal_rate(20_000_000), "20 Mbit/s");
+        assert_eq!(nominal_rate(512_500), "512.5 kbit/s");
         assert_eq!(bytes(1_514), "1.51 kB");
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.00001), "<0.01 %");

@@ -1,6 +1,7 @@
 //! The commands, a file for each.
 
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod run;
@@ -9,6 +10,7 @@ pub(crate) mod status;
 /// The examples under `fairgate --help`.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
+  fairgate compare                  a home line under seven disciplines, side by side
   fairgate list                     all disciplines, with when to use each
   fairgate list fq_codel            the parameters of one, with units, defaults and ranges
   fairgate check home.toml          is this configuration right?

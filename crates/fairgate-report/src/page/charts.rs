@@ -7,9 +7,9 @@ use crate::comparison::{Comparison, Delay, Measured};
 use crate::plot::{Axis, Bar, Frame, Layer, Line, Range, bars, lines, ranges, stack, steps};
 use crate::units;
 
-/// Width of a small plot in the units of its view box; a wide one takes the width of two.
+/// Width of a small plot in the units of its view box; a wide one takes the width of three.
 const SMALL: f64 = 380.0;
-const WIDE: f64 = 780.0;
+const WIDE: f64 = 1180.0;
 
 /// What of the line carries packets is shown in layers of at most this many groups: see the style sheet's colours.
 const COLOURS: usize = 10;
@@ -92,7 +92,7 @@ pub(super) fn throughput(comparison: &Comparison) -> Markup {
         .disciplines
         .iter()
         .flat_map(|discipline| &discipline.total.throughput_over_time_bps)
-        .fold(line, |most, &bps| most.max(bps / 1e6));
+        .fold(line * 1.02, |most, &bps| most.max(bps / 1e6));
     section(
         "Throughput over time",
         "The layers are what each application or flow got, one on top of the other, and the dashed line is the line's \
@@ -120,14 +120,17 @@ pub(super) fn throughput(comparison: &Comparison) -> Markup {
 
 pub(super) fn queues(comparison: &Comparison) -> Markup {
     let xs = bin_edges(comparison);
-    let kilobytes = |bytes: &u64| *bytes as f64 / 1e3;
     let longest = comparison
         .disciplines
         .iter()
         .map(|d| d.queue.most_bytes)
         .max()
-        .unwrap_or(0) as f64
-        / 1e3;
+        .unwrap_or(0);
+    let (unit, label) = match longest {
+        0..5_000_000 => (1e3, "kB queued"),
+        _ => (1e6, "MB queued"),
+    };
+    let in_unit = |bytes: &u64| *bytes as f64 / unit;
     let wait = |bytes: u64| {
         units::duration((u128::from(bytes) * 8_000_000_000 / u128::from(comparison.rate_bps)) as u64)
     };
@@ -138,9 +141,9 @@ pub(super) fn queues(comparison: &Comparison) -> Markup {
         html! { div.panels {
             @for (colour, discipline) in comparison.disciplines.iter().enumerate() {
                 @let frame = Frame::new(SMALL, 180.0, time_axis(comparison),
-                    Axis::linear("kB queued", longest, units::plain));
-                @let most: Vec<f64> = discipline.queue.most_bytes_over_time.iter().map(kilobytes).collect();
-                @let mean: Vec<f64> = discipline.queue.mean_bytes_over_time.iter().map(kilobytes).collect();
+                    Axis::linear(label, in_unit(&longest), units::plain));
+                @let most: Vec<f64> = discipline.queue.most_bytes_over_time.iter().map(in_unit).collect();
+                @let mean: Vec<f64> = discipline.queue.mean_bytes_over_time.iter().map(in_unit).collect();
                 (panel(&discipline.name,
                     &format!("longest {} packets, {}, worth {} of the line", discipline.queue.most_packets,
                         units::bytes(discipline.queue.most_bytes), wait(discipline.queue.most_bytes)),
@@ -150,11 +153,11 @@ pub(super) fn queues(comparison: &Comparison) -> Markup {
                     })))
             }
             @let frame = Frame::new(WIDE, 220.0, time_axis(comparison),
-                Axis::log("kB queued", 0.1, longest, units::plain));
+                Axis::log(label, 100.0 / unit, in_unit(&longest), units::plain));
             @let curves: Vec<Line> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| Line {
                 name: &discipline.name,
                 colour: colour % COLOURS,
-                points: steps(&xs, &discipline.queue.mean_bytes_over_time.iter().map(kilobytes).collect::<Vec<_>>()),
+                points: steps(&xs, &discipline.queue.mean_bytes_over_time.iter().map(in_unit).collect::<Vec<_>>()),
             }).collect();
             div.wide {
                 (panel("all disciplines", "mean backlog, logarithmic", html! {
@@ -193,7 +196,7 @@ pub(super) fn loss(comparison: &Comparison) -> Markup {
 }
 
 fn panel(name: &str, detail: &str, plot: Markup) -> Markup {
-    html! { figure { figcaption { b { (name) } " " span { (detail) } } (plot) } }
+    html! { figure { figcaption { b title=(name) { (name) } span title=(detail) { (detail) } } (plot) } }
 }
 
 fn discipline_legend(comparison: &Comparison) -> Markup {
@@ -231,14 +234,27 @@ fn delay_axis(comparison: &Comparison) -> Axis {
         .flat_map(|discipline| discipline.groups.iter().chain([&discipline.total]))
         .filter_map(|measured| measured.delay.as_ref())
         .collect();
-    let least = delays.iter().map(|delay| delay.p50_ns).min().unwrap_or(0);
+    let least = delays
+        .iter()
+        .filter_map(|delay| low_end(delay))
+        .min()
+        .unwrap_or(0);
     let most = delays.iter().map(|delay| delay.p99_ns).max().unwrap_or(0);
     Axis::log(
         "delay, ms",
-        least as f64 / NANOS_A_MILLI / 2.0,
+        least as f64 / NANOS_A_MILLI,
         most as f64 / NANOS_A_MILLI,
         units::plain,
     )
+}
+
+/// The delay that a few packets in a hundred stay below: what is less isn't worth room on an axis.
+fn low_end(delay: &Delay) -> Option<u64> {
+    delay
+        .distribution
+        .iter()
+        .find(|point| point.1 >= 0.03)
+        .map(|point| point.0)
 }
 
 fn time_axis(comparison: &Comparison) -> Axis {

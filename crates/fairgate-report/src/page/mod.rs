@@ -134,8 +134,8 @@ fn figures(comparison: &Comparison) -> Markup {
                                 @for column in &COLUMNS {
                                     td.best[column.best_of(&rows).contains(&row)] { (column.text(measured)) }
                                 }
-                                td { (measured.offered.packets) }
-                                td { (measured.dropped.packets) }
+                                td { (measured.offered) }
+                                td { (measured.dropped) }
                             }
                         }
                     }
@@ -153,7 +153,7 @@ fn method(comparison: &Comparison) -> Markup {
             pre { code { (comparison.command) } }
             dl.facts {
                 @for fact in &comparison.facts { div { dt { (fact.label) } dd { (fact.value) } } }
-                div { dt { "Line" } dd { (units::rate(comparison.rate_bps as f64)) } }
+                div { dt { "Line" } dd { (units::nominal_rate(comparison.rate_bps)) } }
                 div { dt { "Length of the run" } dd { (units::duration(comparison.duration_ns)) } }
                 div { dt { "Seed" } dd { (comparison.seed) } }
                 div { dt { "Program" } dd { "fairgate " (comparison.version) } }

@@ -10,7 +10,7 @@ const MOST_FINDINGS: usize = 5;
 const NOTABLE_RATIO: f64 = 1.5;
 
 pub(super) fn title(comparison: &Comparison) -> String {
-    let line = units::rate(comparison.rate_bps as f64);
+    let line = units::nominal_rate(comparison.rate_bps);
     match &comparison.input {
         Input::Scenario { name } => format!(
             "{name}: one line of {line}, {} disciplines",
@@ -38,7 +38,7 @@ pub(super) fn lead(comparison: &Comparison) -> String {
 
 /// The groups whose delay depends most on the discipline, and how much is lost where.
 pub(super) fn findings(comparison: &Comparison) -> Vec<String> {
-    let mut by_ratio: Vec<(f64, String)> = Vec::new();
+    let mut by_ratio: Vec<(f64, usize, String)> = Vec::new();
     for (index, group) in comparison.groups.iter().enumerate() {
         let mut delays: Vec<(u64, &str)> = comparison
             .disciplines
@@ -58,19 +58,18 @@ pub(super) fn findings(comparison: &Comparison) -> Vec<String> {
         if ratio >= NOTABLE_RATIO {
             let sentence = format!(
                 "{}: 95 of 100 packets were through within {} with {best}, but only within {} with {worst}.",
-                group.name,
+                capitalised(&group.name),
                 units::duration(least),
                 units::duration(most)
             );
-            by_ratio.push((ratio, sentence));
+            by_ratio.push((ratio, index, sentence));
         }
     }
     by_ratio.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut findings: Vec<String> = by_ratio
-        .into_iter()
-        .take(MOST_FINDINGS)
-        .map(|(_, sentence)| sentence)
-        .collect();
+    by_ratio.truncate(MOST_FINDINGS);
+    // In the order of the tables again: what people notice first stands first there.
+    by_ratio.sort_by_key(|(_, index, _)| *index);
+    let mut findings: Vec<String> = by_ratio.into_iter().map(|(_, _, sentence)| sentence).collect();
     let by_loss = |a: &&crate::comparison::Discipline, b: &&crate::comparison::Discipline| {
         a.total.loss.total_cmp(&b.total.loss)
     };
@@ -87,4 +86,11 @@ pub(super) fn findings(comparison: &Comparison) -> Vec<String> {
         _ => findings.push("No discipline dropped a packet: the line was never full for long.".into()),
     }
     findings
+}
+
+fn capitalised(name: &str) -> String {
+    let mut letters = name.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -22,7 +22,7 @@ pub(crate) struct Axis {
 impl Axis {
     /// From 0 to at least `to`, ending at a tick.
     pub(crate) fn linear(label: &'static str, to: f64, format: fn(f64) -> String) -> Axis {
-        let step = nice_step(to.max(f64::MIN_POSITIVE) / 4.0);
+        let step = nice_step(to.max(f64::MIN_POSITIVE) / 5.0);
         let count = (to / step).ceil().max(1.0) as usize;
         Axis {
             scale: Scale::Linear,

@@ -14,7 +14,7 @@ pub(crate) struct Frame {
 }
 
 const TOP: f64 = 8.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 20.0;
 const BOTTOM: f64 = 34.0;
 
 impl Frame {

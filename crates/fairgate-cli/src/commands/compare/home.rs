@@ -1,0 +1,494 @@
+//! The built-in scenario: an evening on a home line, once under each discipline, with senders that react.
+//!
+//! ```text
+//!   call, game, video, web, file, peers           servers, each with a delay of its own to the provider
+//!        \    \    |    /    /
+//!             provider  ====================  home
+//!                        the line: the discipline at both ends, `rate` down and a quarter of it up
+//! ```
+//!
+//! Each simulation is a thread. All get the same seed: what is random about the applications is the same for all.
+
+use std::time::Duration;
+
+use fairgate::{Rate, Time};
+use fairgate_report::{Comparison, Delay, Discipline, Fact, Group, Input, Measured, Queue, bin_width, jain};
+use fairgate_sim::results::{FlowResults, InterfaceResults};
+use fairgate_sim::{
+    Application, Distribution, Flow, Link, NodeId, Results, Scenario, Simulation, Tcp, Udp, tcp,
+};
+use indicatif::ProgressBar;
+use miette::Diagnostic;
+use thiserror::Error;
+
+use super::{Contestant, progress};
+use crate::exit::Failure;
+use crate::output::Format;
+
+/// How long, unless the user says.
+pub(super) const DURATION: Duration = Duration::from_secs(60);
+
+/// Propagation delay of the line itself.
+const LINE_DELAY: Duration = Duration::from_millis(5);
+
+/// Samples of the queue's length in a bin of the plots.
+const SAMPLES: u64 = 8;
+
+/// The interface whose queue is looked at: the line's, towards home. The line is the first link.
+const DOWNLINK: usize = 0;
+
+/// Applications, in the order of the tables: name and what they do. The flows of `scenario` have the same names.
+const APPLICATIONS: [(&str, &str); 7] = [
+    ("voice call", "64 kbit/s each way, marked"),
+    ("voice call, upwards", "the other half of the call"),
+    ("game", "64 small packets a second"),
+    ("video", "2.5 MB every few seconds"),
+    ("web", "two browsers, pages of 600 kB"),
+    ("downloads", "two, without end"),
+    ("torrent", "ten peers, without end"),
+];
+
+/// Flows that take what they get: Jain's index is over them.
+const GREEDY: [&str; 2] = ["downloads", "torrent"];
+
+#[derive(Debug, Error, Diagnostic)]
+#[error("the home scenario under `{discipline}`: {source}")]
+#[diagnostic(help("a lower rate or a shorter queue needs fewer packets at once"))]
+struct HomeError {
+    discipline: String,
+    source: fairgate_sim::Error,
+}
+
+/// What the user asked for.
+pub(super) struct Options {
+    pub(super) rate: Rate,
+    pub(super) duration: Duration,
+    pub(super) seed: u64,
+    /// Whether to show progress.
+    pub(super) format: Format,
+}
+
+/// Simulates the evening under each discipline.
+pub(super) fn run(
+    options: &Options,
+    contestants: Vec<Contestant>,
+    command: String,
+) -> Result<Comparison, Failure> {
+    let &Options {
+        rate,
+        duration,
+        seed,
+        format,
+    } = options;
+    let bar = progress::simulated(duration.as_millis() as u64 * contestants.len() as u64, format);
+    let outcomes: Vec<Result<(String, Results), HomeError>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = contestants
+            .into_iter()
+            .map(|contestant| {
+                let bar = &bar;
+                scope.spawn(move || {
+                    let discipline = contestant.name.clone();
+                    simulate(&scenario(&contestant, rate, duration, seed), bar)
+                        .map(|results| (contestant.name, results))
+                        .map_err(|source| HomeError { discipline, source })
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a simulation ends with results or an error"))
+            .collect()
+    });
+    bar.finish_and_clear();
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, HomeError>>()?;
+    let duration_ns = duration.as_nanos() as u64;
+    Ok(Comparison {
+        version: env!("CARGO_PKG_VERSION"),
+        command,
+        seed,
+        input: Input::Scenario {
+            name: "An evening at home".into(),
+        },
+        rate_bps: rate.bits_per_second(),
+        duration_ns,
+        bin_ns: bin_width(Time::from_nanos(duration_ns)),
+        facts: facts(rate),
+        remarks: remarks(),
+        groups: APPLICATIONS
+            .map(|(name, detail)| Group {
+                name: name.into(),
+                detail: detail.into(),
+            })
+            .to_vec(),
+        fairness_over: "the throughput of the flows that take what they get: downloads and torrent".into(),
+        disciplines: outcomes
+            .into_iter()
+            .map(|(name, results)| discipline(name, &results))
+            .collect(),
+    })
+}
+
+fn simulate(scenario: &Scenario, bar: &ProgressBar) -> Result<Results, fairgate_sim::Error> {
+    let mut told = 0;
+    Simulation::new(scenario)?.run_with(|now| {
+        let millis = now.nanos() / 1_000_000;
+        bar.inc(millis - told);
+        told = millis;
+    })
+}
+
+fn scenario(contestant: &Contestant, rate: Rate, duration: Duration, seed: u64) -> Scenario {
+    let mut scenario = Scenario::new(duration);
+    scenario.seed = seed;
+    scenario.interval =
+        Duration::from_nanos(bin_width(Time::from_nanos(duration.as_nanos() as u64)) / SAMPLES);
+    let (provider, home) = (scenario.node("provider"), scenario.node("home"));
+    scenario.links.push(Link {
+        rate_b: Some(upstream(rate)),
+        queue_a: contestant.spec.clone().into(),
+        queue_b: contestant.spec.clone().into(),
+        ..Link::new(provider, home, rate, LINE_DELAY)
+    });
+    let mut server = |name: &str, millis| -> NodeId {
+        let node = scenario.node(name);
+        scenario
+            .links
+            .push(Link::unlimited(node, provider, Duration::from_millis(millis)));
+        node
+    };
+    let [call, game, video, web, file, peers] = [
+        ("call", 20),
+        ("game", 12),
+        ("video", 8),
+        ("web", 10),
+        ("file", 15),
+        ("peers", 40),
+    ]
+    .map(|(name, millis)| server(name, millis));
+    let voice = || Udp::constant(bits(64_000), 160);
+    let called = |flow: Flow| Flow {
+        dscp: 46,
+        priority: 6,
+        port: Some(5004),
+        ..flow
+    };
+    let starting = |flow: Flow, start: u64, count: u32, stagger: u64| Flow {
+        start: Duration::from_secs(start),
+        count,
+        stagger: Duration::from_millis(stagger),
+        ..flow
+    };
+    scenario.flows = vec![
+        called(Flow::new("voice call", call, home, voice())),
+        called(Flow::new("voice call, upwards", home, call, voice())),
+        Flow::new("game", game, home, Udp::constant(bits(64 * 128 * 8), 128)),
+        Flow::new(
+            "video",
+            video,
+            home,
+            transfers(Distribution::Constant(2_500_000), Distribution::Constant(SECOND)),
+        ),
+        starting(
+            Flow::new(
+                "web",
+                web,
+                home,
+                transfers(
+                    Distribution::Pareto {
+                        mean: 600_000,
+                        shape: 1.5,
+                    },
+                    Distribution::Exponential { mean: 4 * SECOND },
+                ),
+            ),
+            1,
+            2,
+            1000,
+        ),
+        starting(
+            Flow::new("downloads", file, home, Tcp::bulk(tcp::Config::default())),
+            5,
+            2,
+            5000,
+        ),
+        starting(
+            Flow::new("torrent", peers, home, Tcp::bulk(tcp::Config::default())),
+            15,
+            10,
+            500,
+        ),
+    ];
+    scenario
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+fn transfers(size: Distribution, pause: Distribution) -> Tcp {
+    Tcp {
+        config: tcp::Config::default(),
+        application: Application::Transfers {
+            size,
+            pause,
+            count: None,
+        },
+    }
+}
+
+fn bits(per_second: u64) -> Rate {
+    Rate::from_bits_per_second(per_second).expect("the constants above are above 0")
+}
+
+fn upstream(rate: Rate) -> Rate {
+    Rate::from_bits_per_second((rate.bits_per_second() / 4).max(1)).expect("at least 1 is above 0")
+}
+
+fn discipline(name: String, results: &Results) -> Discipline {
+    let line = &results.interfaces[DOWNLINK];
+    let groups = APPLICATIONS
+        .iter()
+        .map(|(name, _)| together(results, results.flows.iter().filter(|flow| flow.group == *name)))
+        .collect();
+    let greedy: Vec<f64> = results
+        .flows
+        .iter()
+        .filter(|flow| GREEDY.contains(&flow.group.as_str()))
+        .map(|flow| flow.goodput_bps as f64)
+        .collect();
+    Discipline {
+        name,
+        total: together(
+            results,
+            results.flows.iter().filter(|flow| flow.destination == "home"),
+        ),
+        groups,
+        utilisation: line.utilisation.unwrap_or(0.0),
+        fairness: jain(&greedy),
+        drops: line.dropped_by_reason.clone(),
+        queue: queue(line),
+    }
+}
+
+/// Several flows as one. Delays mix as the packets do; jitter stays the mean over successive packets of a flow.
+fn together<'a>(results: &Results, flows: impl Iterator<Item = &'a FlowResults> + Clone) -> Measured {
+    let sum = |of: fn(&FlowResults) -> u64| flows.clone().map(of).sum::<u64>();
+    let (offered, delivered, dropped) = (sum(|f| f.sent), sum(|f| f.received), sum(|f| f.lost));
+    let jitter: u128 = flows
+        .clone()
+        .map(|flow| u128::from(flow.jitter_ns) * u128::from(flow.received))
+        .sum();
+    let mut series = vec![
+        0u64;
+        flows
+            .clone()
+            .map(|flow| flow.throughput_series_bps.len())
+            .max()
+            .unwrap_or(0)
+    ];
+    for flow in flows.clone() {
+        for (all, one) in series.iter_mut().zip(&flow.throughput_series_bps) {
+            *all += one;
+        }
+    }
+    debug_assert_eq!(
+        results.measured_ns,
+        [0, results.duration_ns],
+        "counts are of the whole run"
+    );
+    Measured {
+        offered,
+        delivered,
+        dropped,
+        marked: sum(|f| f.marked),
+        throughput_bps: sum(|f| f.throughput_bps) as f64,
+        loss: dropped as f64 / (offered as f64).max(1.0),
+        delay: mixed_delay(flows),
+        jitter_ns: jitter.checked_div(delivered.into()).map(|mean| mean as u64),
+        throughput_over_time_bps: bins(&series).map(|bin| mean(bin) as f64).collect(),
+    }
+}
+
+/// The delays of all flows' packets together, from each one's percentiles.
+fn mixed_delay<'a>(flows: impl Iterator<Item = &'a FlowResults> + Clone) -> Option<Delay> {
+    // Each step from one percentile to the next stands for a hundredth of the flow's packets.
+    let mut steps: Vec<(u64, f64)> = Vec::new();
+    let (mut count, mut sum, mut longest) = (0u64, 0u128, 0);
+    for delay in flows.map(|flow| &flow.delay).filter(|delay| delay.count > 0) {
+        let share = delay.count as f64 / (delay.percentiles_ns.len() - 1) as f64;
+        steps.extend(delay.percentiles_ns[1..].iter().map(|&nanos| (nanos, share)));
+        count += delay.count;
+        sum += u128::from(delay.mean_ns) * u128::from(delay.count);
+        longest = longest.max(delay.max_ns);
+    }
+    if count == 0 {
+        return None;
+    }
+    steps.sort_by_key(|step| step.0);
+    let mut below = 0.0;
+    let distribution: Vec<(u64, f64)> = steps
+        .into_iter()
+        .map(|(nanos, share)| {
+            below += share / count as f64;
+            (nanos, below.min(1.0))
+        })
+        .collect();
+    let quantile = |share: f64| {
+        let reached = distribution.iter().find(|point| point.1 >= share - 1e-9);
+        reached.map_or(longest, |point| point.0)
+    };
+    Some(Delay {
+        mean_ns: (sum / u128::from(count)) as u64,
+        p50_ns: quantile(0.5),
+        p95_ns: quantile(0.95),
+        p99_ns: quantile(0.99),
+        max_ns: longest,
+        distribution: thinned(&distribution),
+    })
+}
+
+/// As many points as a plot can tell apart.
+fn thinned(distribution: &[(u64, f64)]) -> Vec<(u64, f64)> {
+    let step = distribution.len().div_ceil(100).max(1);
+    let last = distribution.len() - 1;
+    let kept = |(index, _): &(usize, &(u64, f64))| (index + 1) % step == 0 || *index == last;
+    distribution
+        .iter()
+        .enumerate()
+        .filter(kept)
+        .map(|(_, point)| *point)
+        .collect()
+}
+
+/// The queue, as it was at the end of each interval.
+fn queue(line: &InterfaceResults) -> Queue {
+    let most = |samples: &[u64]| samples.iter().copied().max().unwrap_or(0);
+    Queue {
+        mean_bytes: mean(&line.backlog_series_bytes),
+        most_bytes: most(&line.backlog_series_bytes),
+        most_packets: most(&line.backlog_series_packets),
+        mean_bytes_over_time: bins(&line.backlog_series_bytes).map(mean).collect(),
+        most_bytes_over_time: bins(&line.backlog_series_bytes).map(most).collect(),
+    }
+}
+
+fn bins(samples: &[u64]) -> impl Iterator<Item = &[u64]> {
+    samples.chunks(SAMPLES as usize)
+}
+
+fn mean(samples: &[u64]) -> u64 {
+    samples.iter().sum::<u64>() / (samples.len() as u64).max(1)
+}
+
+fn facts(rate: Rate) -> Vec<Fact> {
+    let fact = |label: &str, value: String| Fact {
+        label: label.into(),
+        value,
+    };
+    vec![
+        fact(
+            "Line",
+            format!(
+                "{rate} down, {} up, 5 ms; the discipline at both ends",
+                upstream(rate)
+            ),
+        ),
+        fact(
+            "Voice call",
+            "160 B every 20 ms each way, DSCP EF and priority 6 (interactive), server 20 ms behind the provider".into(),
+        ),
+        fact("Game", "128 B 64 times a second, server 12 ms behind".into()),
+        fact(
+            "Video",
+            "chunks of 2.5 MB over TCP, a second's pause after each, server 8 ms behind".into(),
+        ),
+        fact(
+            "Web",
+            "two browsers, pages of 600 kB in the mean (Pareto, shape 1.5), 4 s to read, 10 ms behind".into(),
+        ),
+        fact(
+            "Downloads",
+            "two TCP transfers from 5 s and 10 s on, 15 ms behind".into(),
+        ),
+        fact(
+            "Torrent",
+            "ten TCP transfers from 15 s on, one every half second, 40 ms behind".into(),
+        ),
+        fact(
+            "TCP",
+            "CUBIC with SACK as in Linux 6.1, initial window 10, no ECN".into(),
+        ),
+        fact(
+            "Delay of a packet",
+            "from its first sending to its arrival, propagation included".into(),
+        ),
+        fact(
+            "Queue",
+            format!("towards home, looked at {SAMPLES} times in each interval of the plots"),
+        ),
+    ]
+}
+
+fn remarks() -> Vec<String> {
+    vec![
+        "Only the voice call marks its packets, so that pfifo_fast, which goes by marks, can help the call and nothing \
+         else; all others tell flows apart, or don't, without help."
+            .into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairgate_config::Spec;
+
+    fn results(seed: u64) -> Results {
+        let contestant = Contestant {
+            name: "fifo".into(),
+            spec: Spec::inline("fifo").unwrap(),
+        };
+        let scenario = scenario(&contestant, Rate::mbit(20), Duration::from_secs(20), seed);
+        Simulation::new(&scenario).unwrap().run().unwrap()
+    }
+
+    #[test]
+    fn every_flow_belongs_to_an_application_and_each_application_has_flows() {
+        let results = results(1);
+        for flow in &results.flows {
+            assert!(
+                APPLICATIONS.iter().any(|(name, _)| *name == flow.group),
+                "{}",
+                flow.group
+            );
+        }
+        let discipline = discipline("fifo".into(), &results);
+        for ((name, _), group) in APPLICATIONS.iter().zip(&discipline.groups) {
+            assert!(group.delivered > 0, "{name} got nothing through");
+        }
+        let packets: u64 = discipline.groups.iter().map(|group| group.delivered).sum();
+        assert_eq!(
+            packets,
+            results.flows.iter().map(|flow| flow.received).sum::<u64>()
+        );
+    }
+
+    #[test]
+    fn the_seed_alone_decides() {
+        assert_eq!(results(7), results(7));
+        assert_ne!(results(7), results(8));
+    }
+
+    /// One flow alone keeps the percentiles that the simulator gave.
+    #[test]
+    fn mixing_one_flow_changes_nothing() {
+        let results = results(1);
+        let call = &results.flows[0];
+        let mixed = mixed_delay([call].into_iter()).unwrap();
+        for (mixed, exact) in [
+            (mixed.p50_ns, call.delay.p50_ns),
+            (mixed.p95_ns, call.delay.p95_ns),
+            (mixed.p99_ns, call.delay.p99_ns),
+        ] {
+            assert_eq!(mixed, exact);
+        }
+        assert_eq!(mixed.distribution.last().map(|point| point.1), Some(1.0));
+    }
+}

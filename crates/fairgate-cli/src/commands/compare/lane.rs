@@ -1,0 +1,305 @@
+//! One discipline at one line, fed with packets that come when they come: an open loop.
+//!
+//! The line sends one packet at a time, `length * 8 / rate` long, and starts the next at once. Of what happens at the
+//! same nanosecond the end of a transmission comes first. A packet's delay reaches from its arrival to its last bit.
+
+use fairgate::{Discipline, DropReason, Ecn, FlowKey, Packet, Pool, Rate, RateMeter, Time};
+use fairgate_report::{Meter, QueueMeter};
+
+/// Most packets queued at once: above any discipline's default limit, 17 MB for each discipline.
+const SLOTS: u32 = 1 << 17;
+
+/// A packet's place in the table of flows. Places are used again; the generation tells by whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+/// A packet that comes to the line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) time: Time,
+    pub(super) flow: Place,
+    pub(super) packet: Packet,
+    pub(super) key: FlowKey,
+}
+
+/// What the line remembers of a packet in the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    arrived: Time,
+    flow: Place,
+    was_marked: bool,
+}
+
+/// The discipline, its line and its books.
+pub(super) struct Lane {
+    discipline: Box<dyn Discipline>,
+    pool: Pool,
+    pending: Vec<Pending>,
+    meter: RateMeter,
+    /// When the packet on the line will be through.
+    free_at: Time,
+    /// When to ask the discipline next, if it holds packets.
+    ask_at: Option<Time>,
+    busy_nanos: u64,
+    flows: Vec<(u32, Meter)>,
+    /// Flows that have lost their place.
+    rest: Meter,
+    queue: QueueMeter,
+}
+
+/// More packets are queued than there are slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QueueTooLong {
+    pub(super) packets: u32,
+}
+
+/// A lane's books when all is over.
+pub(super) struct Books {
+    /// When the last packet was through.
+    pub(super) end: Time,
+    pub(super) busy_nanos: u64,
+    /// The flows that have a place, by slot: generation and meter.
+    pub(super) flows: Vec<(u32, Meter)>,
+    pub(super) rest: Meter,
+    pub(super) queue: QueueMeter,
+    pub(super) drops: [u64; DropReason::COUNT],
+}
+
+impl Lane {
+    pub(super) fn new(discipline: Box<dyn Discipline>, rate: Rate) -> Lane {
+        Lane {
+            discipline,
+            pool: Pool::with_capacity(SLOTS),
+            pending: vec![Pending::default(); SLOTS as usize],
+            meter: rate.meter(),
+            free_at: Time::ZERO,
+            ask_at: None,
+            busy_nanos: 0,
+            flows: Vec::new(),
+            rest: Meter::default(),
+            queue: QueueMeter::default(),
+        }
+    }
+
+    /// Takes a packet. Times never go back.
+    pub(super) fn arrive(&mut self, arrival: &Arrival) -> Result<(), QueueTooLong> {
+        let now = arrival.time;
+        self.run_until(now);
+        self.place(arrival.flow).offered(arrival.packet.length);
+        let inserted = self.pool.insert_with_headers(arrival.packet, arrival.key);
+        let id = inserted.map_err(|full| QueueTooLong {
+            packets: full.capacity,
+        })?;
+        self.pending[id.index()] = Pending {
+            arrived: now,
+            flow: arrival.flow,
+            was_marked: arrival.packet.ecn == Ecn::Ce,
+        };
+        // What became of it shows in the pool and the backlog.
+        let _ = self.discipline.enqueue(id, now, &mut self.pool);
+        self.take_back();
+        self.queue.set(now, self.discipline.backlog());
+        if self.free_at <= now {
+            self.send(now);
+        } else {
+            // Nothing may have been queued behind the packet on the line until now.
+            self.ask_at.get_or_insert(self.free_at);
+        }
+        Ok(())
+    }
+
+    /// Sends all that is left, and closes the books.
+    pub(super) fn finish(mut self) -> Books {
+        self.run_until(Time::MAX);
+        Books {
+            end: self.free_at,
+            busy_nanos: self.busy_nanos,
+            flows: self.flows,
+            rest: self.rest,
+            queue: self.queue,
+            drops: self.discipline.statistics().dropped_by_reason,
+        }
+    }
+
+    /// Sends what can be sent up to `now`.
+    fn run_until(&mut self, now: Time) {
+        while let Some(at) = self.ask_at.filter(|&at| at <= now) {
+            self.send(at);
+        }
+    }
+
+    /// The line is free: puts the next packet on it.
+    fn send(&mut self, now: Time) {
+        let chosen = self.discipline.dequeue(now, &mut self.pool);
+        self.take_back();
+        if let Some(id) = chosen {
+            let packet = self.pool.release(id);
+            let Pending {
+                arrived,
+                flow,
+                was_marked,
+            } = self.pending[id.index()];
+            let lasts = self.meter.nanos(u64::from(packet.length));
+            self.busy_nanos += lasts;
+            self.free_at = now + lasts;
+            let marked = packet.ecn == Ecn::Ce && !was_marked;
+            let (through, delay) = (self.free_at, self.free_at - arrived);
+            self.with_meter(flow, |meter| {
+                meter.delivered(through, packet.length, delay, marked)
+            });
+        }
+        let backlog = self.discipline.backlog();
+        self.queue.set(now, backlog);
+        self.ask_at = match (backlog.packets > 0, chosen) {
+            (false, _) => None,
+            (true, Some(_)) => Some(self.free_at),
+            (true, None) => self.discipline.watchdog().map(|at| at.max(now + 1)),
+        };
+    }
+
+    /// Enters what the discipline dropped in the call before.
+    fn take_back(&mut self) {
+        while let Some((id, _)) = self.pool.take_returned() {
+            let length = self.pool.release(id).length;
+            let flow = self.pending[id.index()].flow;
+            self.with_meter(flow, |meter| meter.dropped(length));
+        }
+    }
+
+    /// The meter of an arriving packet's flow, which from now on has the place.
+    fn place(&mut self, flow: Place) -> &mut Meter {
+        let index = flow.slot as usize;
+        if index >= self.flows.len() {
+            self.flows.resize_with(index + 1, Default::default);
+        }
+        let (generation, meter) = &mut self.flows[index];
+        if *generation != flow.generation {
+            *generation = flow.generation;
+            self.rest.merge(std::mem::take(meter));
+        }
+        &mut self.flows[index].1
+    }
+
+    /// Counts for a packet that leaves: its flow may have lost its place meanwhile.
+    fn with_meter(&mut self, flow: Place, count: impl FnOnce(&mut Meter)) {
+        let (generation, meter) = &mut self.flows[flow.slot as usize];
+        if *generation == flow.generation {
+            count(meter);
+        } else {
+            let mut alone = Meter::default();
+            count(&mut alone);
+            self.rest.merge(alone);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairgate_config::Spec;
+
+    fn lane(discipline: &str, rate: Rate) -> Lane {
+        let spec = Spec::inline(discipline).unwrap();
+        Lane::new(spec.build(1).unwrap(), rate)
+    }
+
+    fn arrival(nanos: u64, length: u32, slot: u32) -> Arrival {
+        Arrival {
+            time: Time::from_nanos(nanos),
+            flow: Place { slot, generation: 0 },
+            packet: Packet::of_length(length),
+            key: FlowKey::default(),
+        }
+    }
+
+    /// Bursts of 256 packets that overflow the queue, and pauses that let it run empty: (ns, length, flow).
+    fn bursts() -> Vec<(u64, u32, u32)> {
+        let mut time = 0;
+        (0..20_000u64)
+            .map(|i| {
+                let mixed = (i ^ 0x5bd1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                time += if mixed >> 56 == 0 { 25_000_000 } else { mixed >> 46 };
+                (time, 40 + (mixed >> 20) as u32 % 1475, (mixed >> 8) as u32 % 5)
+            })
+            .collect()
+    }
+
+    /// The fifo of the library at the line against the three lines of arithmetic that a fifo is: every packet's fate
+    /// and every delay, to the nanosecond.
+    #[test]
+    fn a_fifo_line_is_exact() {
+        const LIMIT: usize = 50;
+        let rate = Rate::mbit(20);
+        let mut lane = lane("fifo limit=50", rate);
+        let mut expected = vec![Meter::default(); 5];
+        // Start of each accepted packet's transmission: those that haven't started are in the queue.
+        let mut starts: Vec<u64> = Vec::new();
+        let mut free_at = 0;
+        for (nanos, length, flow) in bursts() {
+            lane.arrive(&arrival(nanos, length, flow)).unwrap();
+            let meter = &mut expected[flow as usize];
+            meter.offered(length);
+            if starts.iter().rev().take_while(|&&start| start > nanos).count() == LIMIT {
+                meter.dropped(length);
+                continue;
+            }
+            starts.push(free_at.max(nanos));
+            free_at = free_at.max(nanos) + u64::from(length) * 8 * 1_000 / 20;
+            meter.delivered(Time::from_nanos(free_at), length, free_at - nanos, false);
+        }
+        let books = lane.finish();
+        assert_eq!(books.end.nanos(), free_at);
+        let drops = books.drops[DropReason::QueueLimit as usize];
+        assert!(drops > 1_000, "the test means nothing without drops: {drops}");
+        for (slot, (exact, (_, found))) in expected.into_iter().zip(books.flows).enumerate() {
+            assert_eq!(
+                format!("{:?}", found.finish(books.end)),
+                format!("{:?}", exact.finish(books.end)),
+                "flow {slot}"
+            );
+        }
+    }
+
+    /// Whatever the discipline, each packet is delivered or dropped, and the line is busy exactly as long as the
+    /// delivered bytes need.
+    #[test]
+    fn nothing_is_lost_in_any_discipline() {
+        for discipline in super::super::DEFAULT_QUEUES {
+            let mut lane = lane(discipline, Rate::mbit(20));
+            let arrivals = bursts();
+            for &(nanos, length, flow) in &arrivals {
+                lane.arrive(&arrival(nanos, length, flow)).unwrap();
+            }
+            let books = lane.finish();
+            let mut all = books.rest;
+            books.flows.into_iter().for_each(|(_, meter)| all.merge(meter));
+            let (offered, delivered) = (all.total_offered(), all.total_delivered());
+            let all = all.finish(books.end);
+            assert_eq!(offered.packets, arrivals.len() as u64, "{discipline}");
+            assert_eq!(all.delivered + all.dropped, all.offered, "{discipline}");
+            assert_eq!(all.dropped, books.drops.iter().sum::<u64>(), "{discipline}");
+            let needed = delivered.bytes * 400;
+            assert!(
+                needed.abs_diff(books.busy_nanos) <= delivered.packets,
+                "{discipline}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_flow_that_loses_its_place_goes_on_under_rest() {
+        let mut lane = lane("fifo limit=100", Rate::mbit(1));
+        for generation in [0, 0, 1, 1] {
+            let mut arrival = arrival(0, 1000, 0);
+            arrival.flow.generation = generation;
+            lane.arrive(&arrival).unwrap();
+        }
+        let books = lane.finish();
+        assert_eq!(books.flows[0].1.total_delivered().packets, 2);
+        assert_eq!(books.rest.total_offered().packets, 2);
+        assert_eq!(books.rest.total_delivered().packets, 2);
+    }
+}

@@ -1,0 +1,237 @@
+//! `fairgate compare`: one access line, several disciplines side by side.
+
+mod direction;
+mod flows;
+mod home;
+mod lane;
+mod offload;
+mod progress;
+mod services;
+mod trace;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate::classify::Prefix;
+use fairgate_config::Spec;
+use fairgate_config::units::{parse_duration, parse_rate};
+use fairgate_report::{Comparison, page, table};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, Format};
+use direction::{Direction, parse_prefix};
+
+/// What is compared unless the user says. drr gets the fifo's room: its own default is ten times that, and what it then
+/// shows is the buffer.
+pub(crate) const DEFAULT_QUEUES: [&str; 7] = [
+    "fifo",
+    "pfifo_fast",
+    "sfq",
+    "drr limit=1000",
+    "codel",
+    "fq_codel",
+    "msfc",
+];
+
+/// Compare disciplines on one line: in a built-in home scenario, or on a capture of your own traffic
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate compare                                            a home line of 20 Mbit/s, seven disciplines
+  fairgate compare --rate 50mbit --queue fifo --queue 'fq_codel target=10ms'
+  fairgate compare --trace my.pcap --rate 20mbit              what would they have done to my traffic?
+  fairgate compare --trace my.pcap --rate 5mbit --direction up --out upload.html
+
+A capture for it: tcpdump -i eth0 -s 96 -w my.pcap")]
+pub(crate) struct Args {
+    /// Replay this capture (pcap or pcapng, gzipped or not) instead of the built-in scenario
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Rate of the line
+    #[arg(long, default_value = "20mbit", value_parser = parse_rate)]
+    rate: Rate,
+
+    /// A discipline to compare, with settings: 'fifo limit=100'; once for each [default: seven common ones]
+    #[arg(long = "queue", value_name = "DISCIPLINE")]
+    queues: Vec<String>,
+
+    /// How long: of the scenario, or from the capture's beginning [default: 60s, or all of the capture]
+    #[arg(long, value_parser = parse_duration)]
+    duration: Option<Duration>,
+
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Where to write the report
+    #[arg(long, value_name = "FILE", default_value = "fairgate-report.html")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+/// What of a capture is taken.
+#[derive(clap::Args)]
+#[command(next_help_heading = "With --trace")]
+struct ViewArgs {
+    /// Which of the line's two directions to look at
+    #[arg(long, value_enum, default_value = "auto", requires = "trace")]
+    direction: Direction,
+
+    /// Addresses on the local side of the line [default: told from the capture]
+    #[arg(long, value_name = "PREFIX", value_parser = parse_prefix, requires = "trace")]
+    local: Vec<(String, Prefix)>,
+
+    /// Take packets from these addresses, whatever the direction
+    #[arg(long, value_name = "PREFIX", value_parser = parse_prefix, requires = "trace", conflicts_with_all = ["direction", "local"])]
+    from: Vec<(String, Prefix)>,
+
+    /// Take packets to these addresses, whatever the direction
+    #[arg(long, value_name = "PREFIX", value_parser = parse_prefix, requires = "trace", conflicts_with_all = ["direction", "local"])]
+    to: Vec<(String, Prefix)>,
+
+    /// How many flows to show one by one
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=9), requires = "trace")]
+    top: u8,
+
+    /// Longest IP packet on the line; longer ones in the capture were joined by the host and are cut again
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_535), requires = "trace")]
+    mtu: u32,
+
+    /// Of a damaged capture, take what comes before the damage
+    #[arg(long, requires = "trace")]
+    partial: bool,
+}
+
+/// A discipline that takes part.
+struct Contestant {
+    /// As the user wrote it.
+    name: String,
+    spec: Spec,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+enum CompareError {
+    #[error("`{name}` is named twice")]
+    #[diagnostic(help("each discipline runs once; give them different settings, or name it once"))]
+    Twice { name: String },
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let queues = match args.queues.as_slice() {
+        [] => DEFAULT_QUEUES.map(str::to_owned).to_vec(),
+        given => given.to_vec(),
+    };
+    if let Some(name) = (1..queues.len()).find(|&i| queues[..i].contains(&queues[i])) {
+        return Err(CompareError::Twice {
+            name: queues[name].clone(),
+        }
+        .into());
+    }
+    let command = command_line(&args, &queues);
+    let contestants = queues
+        .into_iter()
+        .map(|name| {
+            let spec = Spec::inline(&name)?;
+            Ok(Contestant { name, spec })
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let comparison = match args.trace {
+        Some(file) => {
+            let options = trace::Options {
+                file,
+                rate: args.rate,
+                direction: args.view.direction,
+                local: args.view.local,
+                from: args.view.from,
+                to: args.view.to,
+                duration: args.duration,
+                top: args.view.top.into(),
+                mtu: args.view.mtu,
+                partial: args.view.partial,
+                seed: args.seed,
+                format,
+            };
+            trace::run(&options, contestants, command)?
+        }
+        None => {
+            let options = home::Options {
+                rate: args.rate,
+                duration: args.duration.unwrap_or(home::DURATION),
+                seed: args.seed,
+                format,
+            };
+            home::run(&options, contestants, command)?
+        }
+    };
+    show(&comparison, &args.out, format)
+}
+
+/// The report first, so that a figure on the terminal always has its file.
+fn show(comparison: &Comparison, out: &std::path::Path, format: Format) -> Result<Outcome, Failure> {
+    let page = page::render(comparison);
+    output::file(out, |file| file.write_all(page.as_bytes()))?;
+    match format {
+        Format::Json => output::json("compare", comparison)?,
+        Format::Text => {
+            let colour = std::io::stdout().is_terminal();
+            output::text(&format!(
+                "{}\nReport: {}\n",
+                table::render(comparison, colour),
+                out.display()
+            ))?;
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The command that gives the same result again, whatever the defaults will be then.
+fn command_line(args: &Args, queues: &[String]) -> String {
+    let mut words = vec!["fairgate".to_owned(), "compare".to_owned()];
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+    if let Some(trace) = &args.trace {
+        option("--trace", trace.display().to_string());
+        if args.view.direction != Direction::Auto {
+            let value = clap::ValueEnum::to_possible_value(&args.view.direction);
+            option(
+                "--direction",
+                value.expect("no direction is hidden").get_name().to_owned(),
+            );
+        }
+        for (name, prefixes) in [
+            ("--local", &args.view.local),
+            ("--from", &args.view.from),
+            ("--to", &args.view.to),
+        ] {
+            prefixes.iter().for_each(|(text, _)| option(name, text.clone()));
+        }
+        option("--top", args.view.top.to_string());
+        option("--mtu", args.view.mtu.to_string());
+    }
+    option("--rate", args.rate.to_string().to_lowercase());
+    if let Some(duration) = args.duration {
+        option("--duration", fairgate_config::units::format_duration(duration));
+    }
+    option("--seed", args.seed.to_string());
+    queues.iter().for_each(|queue| option("--queue", queue.clone()));
+    if args.view.partial {
+        words.push("--partial".to_owned());
+    }
+    words.join(" ")
+}
+
+/// As a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

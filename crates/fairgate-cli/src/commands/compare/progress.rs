@@ -1,0 +1,31 @@
+//! Progress on standard error: if that is a terminal, and the result isn't for a program.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::Format;
+
+/// By bytes of a file; without a size, by bytes alone.
+pub(super) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
+    match size {
+        Some(size) => bar(
+            size,
+            "{bar:40} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left",
+            format,
+        ),
+        None => bar(0, "{spinner} {bytes} {bytes_per_sec}", format),
+    }
+}
+
+/// By simulated time of all simulations together, ms.
+pub(super) fn simulated(millis: u64, format: Format) -> ProgressBar {
+    bar(millis, "{bar:40} simulating, {percent} %, {eta} left", format)
+}
+
+fn bar(length: u64, template: &str, format: Format) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).expect("the templates above are valid");
+    let target = match format {
+        Format::Text => ProgressDrawTarget::stderr_with_hz(10),
+        Format::Json => ProgressDrawTarget::hidden(),
+    };
+    ProgressBar::with_draw_target(Some(length), target).with_style(style)
+}

@@ -1,0 +1,257 @@
+//! `fairgate compare` as users run it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fairgate::Time;
+use fairgate::flow::LinkType;
+use fairgate_capture::CaptureWriter;
+use serde_json::Value;
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/home.pcap.gz");
+
+/// A folder of its own to run in.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Desk {
+        Desk(tempfile::tempdir().expect("a temporary folder can be made"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn compare(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_fairgate"))
+            .arg("compare")
+            .args(arguments)
+            .current_dir(self.0.path())
+            .output()
+            .expect("the program starts")
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.compare(&[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).expect("one JSON document")
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A capture of `packets` UDP packets to a home, 100 µs apart.
+fn small_capture(path: &Path, packets: u64) {
+    let mut frame = vec![0; 42];
+    frame[12] = 0x08;
+    frame[14..34].copy_from_slice(&[
+        0x45, 0, 0x05, 0xdc, 0, 0, 0, 0, 64, 17, 0, 0, 203, 0, 113, 5, 192, 168, 1, 20,
+    ]);
+    frame[34..38].copy_from_slice(&[0x13, 0x8c, 0x9c, 0x44]);
+    let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet, 96).unwrap();
+    for number in 0..packets {
+        writer
+            .packet(Time::from_micros(number * 100), 1514, &frame)
+            .unwrap();
+    }
+    std::fs::write(path, writer.finish().unwrap()).unwrap();
+}
+
+#[test]
+fn the_report_needs_nothing_but_itself() {
+    let desk = Desk::new();
+    let output = desk.compare(&["--trace", EXAMPLE, "--rate", "20mbit"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(desk.files(), ["fairgate-report.html"]);
+    let page = std::fs::read_to_string(desk.path("fairgate-report.html")).unwrap();
+    for reference in [
+        "http://", "https://", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe",
+    ] {
+        assert!(
+            !page.contains(reference),
+            "the report refers to something outside: {reference}"
+        );
+    }
+    for name in [
+        "fifo",
+        "pfifo_fast",
+        "sfq",
+        "drr",
+        "codel",
+        "fq_codel",
+        "msfc",
+        "203.0.113.5:rtp",
+        "open loop",
+        "--seed 1",
+    ] {
+        assert!(page.contains(name), "the report does not mention {name}");
+    }
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("Report: fairgate-report.html"), "{table}");
+    assert!(!table.contains('\u{1b}'), "no colour into a pipe");
+}
+
+#[test]
+fn the_same_command_gives_the_same_bytes() {
+    for arguments in [vec!["--trace", EXAMPLE], vec!["--duration", "5s", "--seed", "7"]] {
+        let run = || {
+            let desk = Desk::new();
+            let output = desk.compare(&[arguments.as_slice(), &["--json"]].concat());
+            assert!(output.status.success(), "{}", stderr(&output));
+            (
+                output.stdout,
+                std::fs::read(desk.path("fairgate-report.html")).unwrap(),
+            )
+        };
+        assert!(run() == run(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_home_scenario_compares_seven_disciplines() {
+    let result = Desk::new().json(&["--duration", "20s"]);
+    assert_eq!(result["schema"], "fairgate.compare/1");
+    let names: Vec<&str> = result["disciplines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|d| d["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "fifo",
+            "pfifo_fast",
+            "sfq",
+            "drr limit=1000",
+            "codel",
+            "fq_codel",
+            "msfc"
+        ]
+    );
+    let call_p95 = |name: &str| {
+        let index = names.iter().position(|n| *n == name).unwrap();
+        result["disciplines"][index]["groups"][0]["delay"]["p95_ns"]
+            .as_u64()
+            .unwrap()
+    };
+    // What the whole program is for: 1000 packets at 20 Mbit/s are 0.6 s, a fair queue lets the call pass.
+    assert!(call_p95("fifo") > 200_000_000, "{}", call_p95("fifo"));
+    assert!(call_p95("fq_codel") < 50_000_000, "{}", call_p95("fq_codel"));
+}
+
+/// An uncongested line and one flow: each figure is known.
+#[test]
+fn figures_of_a_known_capture_are_exact() {
+    let desk = Desk::new();
+    small_capture(&desk.path("small.pcap"), 1000);
+    let result = desk.json(&["--trace", "small.pcap", "--rate", "1gbit", "--queue", "fifo"]);
+    let discipline = &result["disciplines"][0];
+    let group = &discipline["groups"][0];
+    assert_eq!(
+        result["groups"][0]["name"],
+        "203.0.113.5:rtp → 192.168.1.20:40004"
+    );
+    assert_eq!(
+        (group["offered"].as_u64(), group["delivered"].as_u64()),
+        (Some(1000), Some(1000))
+    );
+    // 1514 bytes at 1 Gbit/s: 12112 ns, for every packet; the last one arrives at 99.9 ms.
+    assert_eq!(group["delay"]["mean_ns"], 12_112);
+    assert_eq!(group["delay"]["max_ns"], 12_112);
+    assert_eq!(group["jitter_ns"], 0);
+    assert_eq!(result["duration_ns"], 99_900_000 + 12_112);
+    assert_eq!(discipline["queue"]["most_packets"], 1);
+}
+
+#[test]
+fn a_damaged_capture_is_refused_unless_part_of_it_is_enough() {
+    let desk = Desk::new();
+    small_capture(&desk.path("whole.pcap"), 100);
+    let whole = std::fs::read(desk.path("whole.pcap")).unwrap();
+    std::fs::write(desk.path("cut.pcap"), &whole[..whole.len() - 7]).unwrap();
+
+    let output = desk.compare(&["--trace", "cut.pcap", "--queue", "fifo"]);
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = stderr(&output);
+    assert!(
+        complaint.contains("99 packets") && complaint.contains("--partial"),
+        "{complaint}"
+    );
+    assert_eq!(desk.files(), ["cut.pcap", "whole.pcap"]);
+
+    let result = desk.json(&["--trace", "cut.pcap", "--queue", "fifo", "--partial"]);
+    assert_eq!(result["input"]["replayed"], 99);
+    assert!(result["remarks"].to_string().contains("ends in the middle"));
+}
+
+#[test]
+fn what_can_not_be_compared_is_an_error_without_a_report() {
+    let desk = Desk::new();
+    small_capture(&desk.path("small.pcap"), 10);
+    std::fs::write(desk.path("text.pcap"), "no capture at all").unwrap();
+    std::fs::write(desk.path("empty.pcap"), "").unwrap();
+    let cases: [(&[&str], &str); 8] = [
+        (&["--trace", "text.pcap"], "not a packet capture"),
+        (&["--trace", "empty.pcap"], "empty"),
+        (&["--trace", "nowhere.pcap"], "nowhere.pcap"),
+        (
+            &["--trace", "small.pcap", "--direction", "up"],
+            "none of its 10 packets",
+        ),
+        (&["--rate", "0mbit"], "rate"),
+        (&["--queue", "fifo limit=0"], "limit"),
+        (&["--queue", "fifo", "--queue", "fifo"], "named twice"),
+        (&["--trace", "small.pcap", "--local", "home"], "IP address"),
+    ];
+    for (arguments, complaint) in cases {
+        let output = desk.compare(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(complaint),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+    assert_eq!(desk.files(), ["empty.pcap", "small.pcap", "text.pcap"]);
+}
+
+#[test]
+fn a_report_that_can_not_be_written_leaves_nothing_behind() {
+    let desk = Desk::new();
+    let arguments = ["--duration", "2s", "--queue", "fifo", "--out"];
+    let output = desk.compare(&[&arguments[..], &["nowhere/report.html"]].concat());
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+
+    // No more than 8 blocks of 512 bytes to a file: what a full disk looks like to who writes.
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            r#"trap '' XFSZ; ulimit -f 8; exec "$0" compare "$@""#,
+            env!("CARGO_BIN_EXE_fairgate"),
+        ])
+        .args(arguments)
+        .arg("report.html")
+        .current_dir(desk.0.path())
+        .output()
+        .expect("there is a shell");
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("report.html"), "{}", stderr(&output));
+    assert_eq!(desk.files(), Vec::<String>::new());
+}
