@@ -3,15 +3,25 @@
 use fairgate_config::units::{
     format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size,
 };
-use fairgate_config::{Document, FileError, Spec};
+use fairgate_config::{Document, FileError, Spec, tc};
 
-/// The bytes are the text: of a file, and each of its lines also of a discipline on the command line and a quantity.
+/// The bytes are the text: of a file, of tc commands, and each of its lines of a discipline on the command line and of
+/// a quantity.
 pub fn configuration(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
     match Document::parse("queues.toml", text) {
         Ok(document) => document.queues().for_each(|(_, spec)| check_spec(spec)),
+        Err(error) => check_error(&error, text),
+    }
+    let device = tc::Device {
+        mtu: 1500,
+        txqueuelen: 1000,
+        hard_header_len: 14,
+    };
+    match tc::Script::parse("commands", text, device).and_then(|script| script.spec()) {
+        Ok(spec) => check_spec(&spec),
         Err(error) => check_error(&error, text),
     }
     for line in text.lines() {

@@ -14,7 +14,9 @@
 mod capture;
 mod configuration;
 mod headers;
+mod trace;
 
 pub use capture::capture;
 pub use configuration::configuration;
 pub use headers::headers;
+pub use trace::trace;

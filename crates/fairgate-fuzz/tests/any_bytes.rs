@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use fairgate_config::Document;
+use fairgate_config::tc::{Device, Script};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -83,8 +85,13 @@ fn inputs(target: &str) -> impl Strategy<Value = Vec<u8>> {
 fn sound_seeds_are_sound() {
     for text in seeds("configuration") {
         let text = String::from_utf8(text).expect("a text");
-        let document = fairgate_config::Document::parse("seed.toml", &text);
-        assert!(document.is_ok(), "{:?}", document.err());
+        let outcome = match text.starts_with("tc ") {
+            true => Script::parse("seed.tc", &text, Device::default())
+                .and_then(|script| script.spec())
+                .err(),
+            false => Document::parse("seed.toml", &text).err(),
+        };
+        assert!(outcome.is_none(), "{outcome:?}");
     }
     for file in seeds("capture") {
         let source = std::io::Cursor::new(file);
@@ -108,5 +115,10 @@ proptest! {
     #[test]
     fn configuration(bytes in inputs("configuration")) {
         fairgate_fuzz::configuration(&bytes);
+    }
+
+    #[test]
+    fn trace(bytes in inputs("trace")) {
+        fairgate_fuzz::trace(&bytes);
     }
 }
