@@ -99,6 +99,7 @@ fn the_report_needs_nothing_but_itself() {
     }
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("Report: fairgate-report.html"), "{table}");
+    assert!(table.contains("open loop"), "{table}");
     assert!(!table.contains('\u{1b}'), "no colour into a pipe");
 }
 

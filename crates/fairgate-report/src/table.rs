@@ -79,14 +79,42 @@ pub const COLUMNS: [Column; 6] = [
     Column::less_is_better("Loss", |m| Some(m.loss), units::percent),
 ];
 
-/// Both tables: each group under each discipline, then each discipline as a whole. With `colour`, best values stand
-/// out.
+/// Width that remarks are broken at.
+const TEXT_WIDTH: usize = 100;
+
+/// Both tables, each group under each discipline and then each discipline as a whole, and what to know before
+/// believing them. With `colour`, names stand out.
 pub fn render(comparison: &Comparison, colour: bool) -> String {
-    format!(
-        "{}\n\n{}",
+    let mut text = format!(
+        "{}\n\n{}\n",
         groups(comparison, colour),
         disciplines(comparison, colour)
-    )
+    );
+    for remark in &comparison.remarks {
+        text.push('\n');
+        text.push_str(&broken(remark, TEXT_WIDTH));
+    }
+    text
+}
+
+/// Text in lines of at most `width` characters, if its words allow.
+fn broken(text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            lines.push('\n');
+            column = 0;
+        }
+        if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines + "\n"
 }
 
 fn groups(comparison: &Comparison, colour: bool) -> Table {
@@ -164,4 +192,15 @@ fn new_table(headings: impl Iterator<Item = &'static str>) -> Table {
 
 fn emphasised(cell: Cell, colour: bool) -> Cell {
     if colour { cell.fg(Color::Cyan) } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(broken("one two three", 7), "one two\nthree\n");
+        assert_eq!(broken("immeasurable", 7), "immeasurable\n");
+    }
 }

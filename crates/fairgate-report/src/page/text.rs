@@ -16,7 +16,12 @@ pub(super) fn title(comparison: &Comparison) -> String {
             "{name}: one line of {line}, {} disciplines",
             comparison.disciplines.len()
         ),
-        Input::Capture { file, .. } => format!("{file} on a line of {line}"),
+        Input::Capture { file, .. } => {
+            let name = std::path::Path::new(file)
+                .file_name()
+                .map_or(file.as_str().into(), |name| name.to_string_lossy());
+            format!("{name} on a line of {line}")
+        }
     }
 }
 
