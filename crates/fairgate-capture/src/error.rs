@@ -13,7 +13,7 @@ const KNOWN_LINKS: &str =
 #[derive(Debug, Error)]
 pub enum CaptureError {
     /// The file can't be opened.
-    #[error("cannot open the capture `{path}`: {source}")]
+    #[error("cannot open the capture `{path}`")]
     Open {
         /// The path given.
         path: String,
@@ -21,7 +21,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// The system refused to read on.
-    #[error("reading the capture failed at byte {offset}, after {packets} packets: {source}")]
+    #[error("reading the capture failed at byte {offset}, after {packets} packets")]
     Read {
         /// Where.
         offset: u64,

@@ -52,8 +52,7 @@ const APPLICATIONS: [(&str, &str); 7] = [
 const GREEDY: [&str; 2] = ["downloads", "torrent"];
 
 #[derive(Debug, Error, Diagnostic)]
-#[error("the home scenario under `{discipline}`: {source}")]
-#[diagnostic(help("a lower rate or a shorter queue needs fewer packets at once"))]
+#[error("can't simulate the home scenario under `{discipline}`")]
 struct HomeError {
     discipline: String,
     source: fairgate_sim::Error,

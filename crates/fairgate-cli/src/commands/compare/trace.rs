@@ -61,10 +61,10 @@ pub(super) struct Options {
 
 #[derive(Debug, Error, Diagnostic)]
 enum TraceError {
-    #[error("{file}: {source}")]
+    #[error("can't read all of {file}")]
     #[diagnostic(help("`--partial` compares on the packets before it"))]
     Broken { file: String, source: CaptureError },
-    #[error("{file}: {source}")]
+    #[error("can't read {file}")]
     Unusable { file: String, source: CaptureError },
     #[error("{file}: there is no packet in it")]
     #[diagnostic(help(
@@ -217,7 +217,9 @@ fn read(
             Ok(Some(record)) => record,
             Ok(None) => break,
             Err(error) if options.partial && error.leaves_a_sound_beginning() => {
-                reading.defect = Some(error.to_string());
+                let cause =
+                    std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+                reading.defect = Some(format!("{error}{cause}"));
                 break;
             }
             Err(error) => return Err(TraceError::of(&options.file, error).into()),
