@@ -165,11 +165,12 @@ pub fn random_trees(recipes: &[Recipe]) -> BoxedStrategy<Tree> {
     if inner.is_empty() {
         return leaves;
     }
-    leaves
-        .prop_recursive(DEPTH - 1, 24, 3, move |subtrees| {
-            Union::new(inner.iter().map(|recipe| recipe.trees(|| subtrees.clone())))
-        })
-        .boxed()
+    // Level by level: a tree is a leaf or, twice as likely, a discipline over trees of fewer levels. Two in five then
+    // have all five levels. Shrinking goes towards leaves.
+    (1..DEPTH).fold(leaves.clone(), |lower, _| {
+        let over = Union::new(inner.iter().map(|recipe| recipe.trees(|| lower.clone())));
+        prop_oneof![1 => leaves.clone(), 2 => over].boxed()
+    })
 }
 
 impl Subject {
@@ -227,5 +228,46 @@ impl fmt::Debug for Tree {
             write!(f, " over {:?}", self.children)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairgate::queues::prio::{self, Prio};
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    fn depth(tree: &Tree) -> u32 {
+        1 + tree.children.iter().map(depth).max().unwrap_or(0)
+    }
+
+    /// A suite of shallow trees would pass as well, and prove little.
+    #[test]
+    fn random_trees_reach_five_levels_and_no_more() {
+        let recipes = [
+            Recipe::leaf(|| Just(fifo::Config::default()), |config, _| Fifo::node(config)),
+            Recipe::classful(
+                1..=3,
+                |_| {
+                    Just(prio::Config {
+                        priomap: [0; 16],
+                        ..prio::Config::default()
+                    })
+                },
+                |config, _, bands| Prio::node(config, bands),
+            ),
+        ];
+        let strategy = random_trees(&recipes);
+        let mut runner = TestRunner::deterministic();
+        let mut of_depth = [0; DEPTH as usize + 1];
+        for _ in 0..400 {
+            let tree = strategy.new_tree(&mut runner).expect("nothing is rejected");
+            of_depth[depth(&tree.current()) as usize] += 1;
+        }
+        assert!(
+            of_depth[1..].iter().all(|count| *count >= 10),
+            "trees of each depth: {of_depth:?}"
+        );
     }
 }
