@@ -123,6 +123,11 @@ fn the_same_command_gives_the_same_bytes() {
 fn the_home_scenario_compares_seven_disciplines() {
     let result = Desk::new().json(&["--duration", "20s"]);
     assert_eq!(result["schema"], "fairgate.compare/1");
+    let command = result["command"].as_str().unwrap();
+    assert!(
+        command.starts_with("fairgate compare --rate 20mbit --duration 20s --seed 1 --queue fifo"),
+        "{command}"
+    );
     let names: Vec<&str> = result["disciplines"]
         .as_array()
         .unwrap()

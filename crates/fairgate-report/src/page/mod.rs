@@ -153,7 +153,7 @@ fn method(comparison: &Comparison) -> Markup {
             pre { code { (comparison.command) } }
             dl.facts {
                 @for fact in &comparison.facts { div { dt { (fact.label) } dd { (fact.value) } } }
-                div { dt { "Line" } dd { (units::nominal_rate(comparison.rate_bps)) } }
+                div { dt { "Rate" } dd { (units::nominal_rate(comparison.rate_bps)) } }
                 div { dt { "Length of the run" } dd { (units::duration(comparison.duration_ns)) } }
                 div { dt { "Seed" } dd { (comparison.seed) } }
                 div { dt { "Program" } dd { "fairgate " (comparison.version) } }

@@ -215,7 +215,7 @@ fn command_line(args: &Args, queues: &[String]) -> String {
         option("--mtu", args.view.mtu.to_string());
     }
     option("--rate", args.rate.to_string().to_lowercase());
-    if let Some(duration) = args.duration {
+    if let Some(duration) = args.duration.or(args.trace.is_none().then_some(home::DURATION)) {
         option("--duration", fairgate_config::units::format_duration(duration));
     }
     option("--seed", args.seed.to_string());
