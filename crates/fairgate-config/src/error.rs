@@ -82,7 +82,7 @@ impl FileError {
     }
 }
 
-/// All mistakes, one a line, each with file, line and column.
+/// The one mistake, or how many there are: [`FileError::problems`] tells each.
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.single() {

@@ -432,4 +432,6 @@ fn the_command_line() {
         "`limit` is a word, but must be a plain number",
     );
     one("", "", "no discipline is named");
+    let deep = vec!["fifo"; 20_000].join(" / ");
+    one(&deep, &deep, "the tree is 20000 disciplines deep");
 }

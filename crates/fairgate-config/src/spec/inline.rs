@@ -8,6 +8,9 @@ use super::draft::{Draft, SEE_LIST};
 use super::given::Given;
 use crate::error::Problems;
 
+/// As deep as the TOML parser lets files nest: whoever walks a tree may do so by recursion.
+const DEEPEST: usize = 80;
+
 /// Reads a line: a discipline and its settings; after each `/` the one that it holds.
 pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
     let mut stages = vec![Vec::new()];
@@ -17,6 +20,12 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
         } else {
             stages.last_mut().expect("there is always a stage").push(word);
         }
+    }
+    if stages.len() > DEEPEST {
+        let message = format!("the tree is {} disciplines deep", stages.len());
+        let help = format!("nest at most {DEEPEST} disciplines");
+        problems.add(0..text.len(), message, "too deep", help);
+        return None;
     }
     let mut inner = None;
     for words in stages.into_iter().rev() {
