@@ -3,20 +3,12 @@
 use fairgate::Ecn;
 use fairgate::flow::{Dissection, FlowKey, LinkType, dissect, dissect_tunnelled, set_ce};
 
-const LINKS: [LinkType; 5] = [
-    LinkType::Ethernet,
-    LinkType::RawIp,
-    LinkType::LinuxCooked,
-    LinkType::LinuxCooked2,
-    LinkType::Loopback,
-];
-
 /// The first byte chooses the link type, the rest is the frame.
 pub fn headers(bytes: &[u8]) {
     let Some((&choice, frame)) = bytes.split_first() else {
         return;
     };
-    let link = LINKS[usize::from(choice) % LINKS.len()];
+    let link = LinkType::ALL[usize::from(choice) % LinkType::ALL.len()];
     let seen = dissect(frame, link);
     assert_eq!(dissect(frame, link), seen, "the same frame has the same flow");
     check_fields(&seen, frame);

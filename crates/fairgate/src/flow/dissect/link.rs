@@ -34,6 +34,15 @@ pub(super) struct Stripped<'a> {
 }
 
 impl LinkType {
+    /// All of them.
+    pub const ALL: [LinkType; 5] = [
+        LinkType::Ethernet,
+        LinkType::RawIp,
+        LinkType::LinuxCooked,
+        LinkType::LinuxCooked2,
+        LinkType::Loopback,
+    ];
+
     /// From the number in a capture file (pcap's `network`, pcapng's `LinkType`); `None` if it is not one of ours.
     pub const fn from_linktype(number: u16) -> Option<LinkType> {
         match number {

@@ -174,14 +174,6 @@ fn tunnels(inner: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-const LINKS: [LinkType; 5] = [
-    LinkType::Ethernet,
-    LinkType::RawIp,
-    LinkType::LinuxCooked,
-    LinkType::LinuxCooked2,
-    LinkType::Loopback,
-];
-
 /// The Internet checksum of an IPv4 header, from scratch (RFC 1071).
 fn checksum(header: &[u8]) -> u16 {
     let mut sum: u32 = header
@@ -352,7 +344,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(mut frame in vec(any::<u8>(), 0..200)) {
-        for link in LINKS {
+        for link in LinkType::ALL {
             let dissection = dissect_tunnelled(&frame, link);
             prop_assert!(dissection.network_offset.is_none_or(|offset| usize::from(offset) < frame.len()));
             set_ce(&mut frame, link);
@@ -547,7 +539,7 @@ fn priorities_are_those_of_linux() {
 
 #[test]
 fn link_types_keep_their_numbers() {
-    for link in LINKS {
+    for link in LinkType::ALL {
         assert_eq!(LinkType::from_linktype(link.linktype()), Some(link));
     }
     assert_eq!(LinkType::from_linktype(105), None, "IEEE 802.11 is not read");
