@@ -3,8 +3,9 @@
 //! Packets are dropped by how long they waited, not by how many there are: the sojourn time needs no tuning to a line's
 //! rate. The control law, shared with the fair queues that run it on each flow, is in `codel/law.rs`.
 //!
-//! Over the limit the arriving packet is dropped. Decisions fall on the same packets as in Linux 6.1. Non-goal: Linux's
-//! choice of packets for `ce_threshold` by DSCP (`ce_threshold_selector`).
+//! Over the limit the arriving packet is dropped. Decisions fall on the same packets as in Linux 6.1. Deviation: a packet
+//! that a parent's peek took out no longer counts against the limit. Non-goal: Linux's choice of packets for
+//! `ce_threshold` by DSCP (`ce_threshold_selector`).
 
 mod law;
 

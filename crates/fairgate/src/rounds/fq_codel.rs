@@ -11,7 +11,8 @@
 //! packets, and its CoDel counts them. The fattest flow is found without a look at each (`codel_flows.rs`).
 //!
 //! Decisions fall on the same packets as in Linux 6.1. Deviations: a quantum below 256 is refused, where Linux raises
-//! it; a change of `flows` in operation, which Linux refuses, deals the packets out anew.
+//! it; a change of `flows` in operation, which Linux refuses, deals the packets out anew; a packet that a parent's peek
+//! took out no longer counts against the limits.
 
 use crate::aqm::codel::{Law, Params};
 use crate::bits::Round;
