@@ -21,14 +21,18 @@ pub(crate) enum ReadError {
 
 /// Reads a configuration file.
 pub(crate) fn document(path: &Path) -> Result<Document, Failure> {
+    Ok(Document::parse(&path.display().to_string(), &text(path)?)?)
+}
+
+/// Reads a file of text.
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ReadError::Unreadable {
         path: name.clone(),
         source,
     })?;
-    let text = String::from_utf8(bytes).map_err(|error| ReadError::NotText {
-        path: name.clone(),
+    Ok(String::from_utf8(bytes).map_err(|error| ReadError::NotText {
+        path: name,
         offset: error.utf8_error().valid_up_to(),
-    })?;
-    Ok(Document::parse(&name, &text)?)
+    })?)
 }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, compare, list, replay, run, status};
+use crate::commands::{check, compare, list, replay, run, status, testbed};
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
 
@@ -38,6 +38,7 @@ enum Command {
     Replay(replay::Args),
     Run(run::Args),
     Status(status::Args),
+    Testbed(testbed::Args),
 }
 
 impl Command {
@@ -49,6 +50,7 @@ impl Command {
             Command::Replay(args) => replay::run(args, format),
             Command::Run(args) => run::run(args, format),
             Command::Status(args) => status::run(args, format),
+            Command::Testbed(args) => testbed::run(args, format),
         }
     }
 }

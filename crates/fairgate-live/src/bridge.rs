@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fairgate::{FlowHasher, Time};
+use fairgate_config::Spec;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -24,10 +25,11 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Direction, Turn};
-use crate::error::LiveError;
+use crate::error::{LiveError, ReloadError};
 use crate::merging::MergingGuard;
 use crate::port::{Port, longest_frame};
 use crate::status::{DirectionStatus, Server, Status};
+use crate::sys::priority::set_realtime;
 
 /// Most frames received from a port in one turn: what arrives meanwhile on the other side waits for so long.
 const RECEIVE_TURN: usize = 64;
@@ -77,11 +79,11 @@ pub struct Bridge {
     timer: TimerFd,
     /// What the timer is set to.
     armed: Option<Time>,
-    spin: u64,
     signals: Option<SignalFd>,
     stop: Arc<EventFd>,
     server: Option<Server>,
-    name: String,
+    /// What is running.
+    plan: Plan,
     started: Time,
     /// Dropped after the ports: offloads come back when nothing is received any more.
     _merging: [MergingGuard; 2],
@@ -115,7 +117,7 @@ impl Bridge {
         ];
         let longest = longest_frame(&left);
         let hasher = FlowHasher::new(rand::random());
-        let direction = |spec: &fairgate_config::Spec| -> Result<Direction, LiveError> {
+        let direction = |spec: &Spec| -> Result<Direction, LiveError> {
             let tree = spec.build(rand::random())?;
             let delay = plan.delay.as_nanos() as u64;
             Ok(Direction::new(tree, hasher, plan.frames, longest, delay))
@@ -124,8 +126,6 @@ impl Bridge {
         let ports = [Port::open(left, left_tap)?, Port::open(right, right_tap)?];
 
         let system = || LiveError::system("preparing the event loop");
-        // The kernel rounds a thread's timers up by 50 us unless told otherwise.
-        prctl::set_timerslack(1).map_err(system())?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system())?;
         let timer = TimerFd::new(
             ClockId::CLOCK_MONOTONIC,
@@ -139,11 +139,10 @@ impl Bridge {
             epoll,
             timer,
             armed: None,
-            spin: plan.spin.as_nanos() as u64,
             signals: None,
             stop: Arc::new(stop),
             server: None,
-            name: plan.name.clone(),
+            plan: plan.clone(),
             started: clock::now(),
             _merging: merging,
         };
@@ -186,6 +185,19 @@ impl Bridge {
         Ok(())
     }
 
+    /// Puts the calling thread, which is to call [`Bridge::run`], before all ordinary ones of this machine, unless the
+    /// plan says otherwise. On a busy machine it would else wait for tens of milliseconds, longer than a shaper's
+    /// bucket makes up for, and every packet would wait with it.
+    ///
+    /// # Errors
+    /// If the kernel refuses. Forwarding works without, less punctually.
+    pub fn prioritise(&self) -> Result<(), LiveError> {
+        if !self.plan.realtime {
+            return Ok(());
+        }
+        set_realtime().map_err(LiveError::system("asking for real-time scheduling"))
+    }
+
     /// What stops this bridge from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.stop))
@@ -196,6 +208,9 @@ impl Bridge {
     /// # Errors
     /// If an interface goes down or away.
     pub fn run(&mut self) -> Result<Wake, LiveError> {
+        // The kernel rounds this thread's timers up by 50 us unless told otherwise.
+        prctl::set_timerslack(1).map_err(LiveError::system("asking for exact timers"))?;
+        let spin = self.plan.spin.as_nanos() as u64;
         loop {
             let arrived = clock::now();
             let mut busy = self.receive(0, arrived)?;
@@ -211,7 +226,7 @@ impl Bridge {
                 };
                 wake = [wake, next].into_iter().flatten().min();
             }
-            busy |= wake.is_some_and(|wake| wake.nanos_since(now) <= self.spin);
+            busy |= wake.is_some_and(|wake| wake.nanos_since(now) <= spin);
             if let Some(reason) = self.sleep(busy, wake)? {
                 return Ok(reason);
             }
@@ -290,7 +305,10 @@ impl Bridge {
     /// Sets the timer so that the thread is awake at `wake`, early by the time it may spin.
     fn set_timer(&self, wake: Time) -> Result<(), LiveError> {
         // Zero would disarm the timer.
-        let nanos = wake.nanos().saturating_sub(self.spin).max(1);
+        let nanos = wake
+            .nanos()
+            .saturating_sub(self.plan.spin.as_nanos() as u64)
+            .max(1);
         let at = TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64);
         self.timer
             .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
@@ -342,11 +360,40 @@ impl Bridge {
             DirectionStatus::of(direction, &names[from], &names[1 - from], missed[from])
         });
         Status {
-            name: self.name.clone(),
+            name: self.plan.name.clone(),
             pid: std::process::id(),
             uptime_s: now.nanos_since(self.started) as f64 * 1e-9,
             directions: directions.into(),
         }
+    }
+
+    /// Changes the parameters of both trees to those of `plan`, in place: packets stay queued.
+    ///
+    /// # Errors
+    /// If the plan differs in more than that. Everything then runs on as it was.
+    pub fn reload(&mut self, plan: Plan) -> Result<(), ReloadError> {
+        if let Some(key) = self.plan.fixed_difference(&plan) {
+            return Err(ReloadError::Fixed { key });
+        }
+        self.apply(0, &plan.queues[0])?;
+        if let Err(error) = self.apply(1, &plan.queues[1]) {
+            let before = self.plan.queues[0].clone();
+            self.apply(0, &before)
+                .expect("a tree takes back the parameters that it had");
+            return Err(error);
+        }
+        self.plan = plan;
+        Ok(())
+    }
+
+    fn apply(&mut self, from: usize, queue: &Spec) -> Result<(), ReloadError> {
+        let direction = &mut self.directions[from];
+        let result = queue.apply_to(&mut *direction.tree, clock::now(), &mut direction.pool);
+        direction.free_returned();
+        result.map_err(|source| ReloadError::Tree {
+            from: self.ports[from].interface.name.clone(),
+            source: Box::new(source),
+        })
     }
 
     fn watch(&self, descriptor: impl AsFd, flags: EpollFlags, token: Token) -> Result<(), LiveError> {
@@ -358,5 +405,75 @@ impl Bridge {
     fn lost(&self, port: usize, errno: Errno) -> LiveError {
         let ends = [&*self.ports[0].interface.name, &*self.ports[1].interface.name];
         self.ports[port].describe(errno, ends)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::interface::Interface;
+    use crate::sys::layout::Layout;
+    use crate::sys::socket::PacketSocket;
+    use crate::testbed::Network;
+    use crate::vlan::Tag;
+    use fairgate_config::Document;
+    use nix::unistd::geteuid;
+    use std::thread;
+    use std::time::Duration;
+
+    /// A socket on the one interface of a host.
+    fn open_host(host: &crate::testbed::Namespace) -> PacketSocket {
+        let open = || {
+            let interface = Interface::lookup("eth0").unwrap();
+            PacketSocket::open(&interface, Layout::new(2000, 1).unwrap()).unwrap()
+        };
+        host.enter(open).unwrap()
+    }
+
+    /// The kernel takes tags out of frames on both receiving sides; whoever receives behind the bridge must be told
+    /// the same tag, and find a second one where it was.
+    #[test]
+    fn vlan_tags_pass() {
+        if !geteuid().is_root() {
+            return eprintln!("SKIPPED: vlan_tags_pass needs root to build network namespaces");
+        }
+        let network = Network::build().unwrap();
+        let text = "[run]\nleft = \"left\"\nright = \"right\"\n";
+        let plan = Plan::read(&Document::parse("vlan.toml", text).unwrap()).unwrap();
+        let mut bridge = network.router.enter(|| Bridge::open(&plan)).unwrap().unwrap();
+        let stopper = bridge.stopper();
+        let (mut source, mut sink) = (open_host(&network.left), open_host(&network.right));
+        thread::scope(|scope| {
+            let running = scope.spawn(|| bridge.run());
+            for (outer, tci, inner) in [
+                (Tag::CUSTOMER, 0x2005, [0x12, 0x34]),
+                (Tag::SERVICE, 0x0007, [0x81, 0x00]),
+            ] {
+                let mut frame = vec![2; 12];
+                frame.extend(outer.to_be_bytes());
+                frame.extend(u16::to_be_bytes(tci));
+                frame.extend(inner);
+                frame.extend([9; 60]);
+                let (sent, result) = source.send(std::iter::once(&frame[..]));
+                assert_eq!((sent, result), (1, Ok(())));
+                // Other frames come from the hosts themselves: neighbour discovery.
+                let expected = Some(Tag { tpid: outer, tci });
+                loop {
+                    let Some(received) = sink.front() else {
+                        thread::sleep(Duration::from_millis(1));
+                        continue;
+                    };
+                    if received.tag.is_some() {
+                        assert_eq!(received.tag, expected);
+                        assert_eq!(received.bytes[..12], frame[..12]);
+                        assert_eq!(received.bytes[12..], frame[16..]);
+                        break sink.release();
+                    }
+                    sink.release();
+                }
+            }
+            stopper.stop();
+            assert_eq!(running.join().unwrap().unwrap(), Wake::Stop);
+        });
     }
 }

@@ -11,6 +11,7 @@
 //! delay = "5ms"             # added in each direction behind the queue, to stand in for a long line
 //! spin = "20us"             # wait for the shaper's next packet awake for the last 20 us
 //! offloads = "off"          # switch GRO and LRO off while running
+//! realtime = false          # do not ask for real-time scheduling
 //! ```
 
 use std::path::Path;
@@ -69,6 +70,8 @@ pub struct Plan {
     pub spin: Duration,
     /// Receive offloads.
     pub offloads: Offloads,
+    /// Whether to ask for real-time scheduling.
+    pub realtime: bool,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +87,7 @@ struct Section {
     spin: Option<Spanned<String>>,
     #[serde(default)]
     offloads: Offloads,
+    realtime: Option<bool>,
 }
 
 /// Twice the default limit of fq_codel, and some: 32 MiB of full-sized frames.
@@ -126,6 +130,7 @@ impl Plan {
             delay: read_duration(document, section.delay.as_ref(), "delay", LONGEST_DELAY)?,
             spin: read_duration(document, section.spin.as_ref(), "spin", LONGEST_SPIN)?,
             offloads: section.offloads,
+            realtime: section.realtime.unwrap_or(true),
         };
         if plan.ends[0] == plan.ends[1] {
             return Err(document.error(
@@ -135,6 +140,26 @@ impl Plan {
             ));
         }
         Ok(plan)
+    }
+}
+
+impl Plan {
+    /// The first key whose change needs a restart, of those that differ from `other`. Queues may change in place.
+    pub(crate) fn fixed_difference(&self, other: &Plan) -> Option<&'static str> {
+        let differences = [
+            ("left", self.ends[0] != other.ends[0]),
+            ("right", self.ends[1] != other.ends[1]),
+            ("name", self.name != other.name),
+            ("frames", self.frames != other.frames),
+            ("delay", self.delay != other.delay),
+            ("spin", self.spin != other.spin),
+            ("offloads", self.offloads != other.offloads),
+            ("realtime", self.realtime != other.realtime),
+        ];
+        differences
+            .iter()
+            .find(|(_, differs)| *differs)
+            .map(|(key, _)| *key)
     }
 }
 

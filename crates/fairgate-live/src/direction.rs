@@ -9,7 +9,7 @@
 //! socket takes it.
 
 use fairgate::flow::{LinkType, dissect, set_ce};
-use fairgate::{Count, Discipline, Ecn, FlowHasher, Pool, Time};
+use fairgate::{Count, Discipline, Ecn, FlowHasher, PacketId, Pool, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
 
@@ -184,17 +184,23 @@ impl Direction {
             let Some(id) = chosen else {
                 return moved;
             };
-            let packet = self.pool.release(id);
-            let number = packet.cookie as u32;
-            if packet.ecn == Ecn::Ce {
-                // It may have come with the mark; then this writes what is there.
-                set_ce(self.frames.get_mut(number), LinkType::Ethernet);
-            }
-            self.sojourn
-                .saturating_record(now.nanos_since(packet.enqueued_at));
-            self.line.push(number, now);
+            self.enter_line(id, now);
         }
         BATCH
+    }
+
+    /// Ends a packet's stay in the pool and puts its frame into the line.
+    #[inline]
+    fn enter_line(&mut self, id: PacketId, now: Time) {
+        let packet = self.pool.release(id);
+        let number = packet.cookie as u32;
+        if packet.ecn == Ecn::Ce {
+            // It may have come with the mark; then this writes what is there.
+            set_ce(self.frames.get_mut(number), LinkType::Ethernet);
+        }
+        self.sojourn
+            .saturating_record(now.nanos_since(packet.enqueued_at));
+        self.line.push(number, now);
     }
 
     /// Sends the frames that have come out of the line. False if the socket has no room for the next one.
@@ -214,8 +220,8 @@ impl Direction {
                     self.books.socket_full += 1;
                     return Ok(false);
                 }
-                // About this frame, not about the interface: a longer MTU on the receiving side, a runt.
-                Err(Errno::EMSGSIZE | Errno::EINVAL) => {
+                // A frame longer than the MTU, a runt, a TAP device that is down for the moment: goes on without it.
+                Err(Errno::EMSGSIZE | Errno::EINVAL | Errno::EIO) => {
                     self.leave_line();
                     self.books.refused += 1;
                 }
@@ -250,5 +256,102 @@ impl Direction {
     /// Frames between tree and socket.
     pub(crate) fn in_line(&self) -> usize {
         self.line.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offload::VnetHeader;
+    use etherparse::PacketBuilder;
+    use fairgate_config::Spec;
+
+    /// A direction around a tree written as on the command line, with room for four frames.
+    fn direction(queue: &str, delay: u64) -> Direction {
+        let tree = Spec::inline(queue).unwrap().build(1).unwrap();
+        Direction::new(tree, FlowHasher::new([1, 2]), 4, 1518, delay)
+    }
+
+    fn offer(direction: &mut Direction, bytes: &[u8], length: usize, now: Time) {
+        let received = Received {
+            bytes,
+            length,
+            copied: false,
+            tag: None,
+            offload: VnetHeader::default(),
+        };
+        direction.accept(&received, now);
+    }
+
+    /// A UDP packet whose sender can do ECN.
+    fn capable_frame() -> Vec<u8> {
+        let mut frame = Vec::new();
+        let mut ip =
+            etherparse::Ipv4Header::new(0, 64, etherparse::IpNumber::UDP, [10, 0, 0, 1], [10, 0, 0, 2])
+                .unwrap();
+        ip.ecn = etherparse::IpEcn::TWO;
+        PacketBuilder::ethernet2([2; 6], [4; 6])
+            .ip(etherparse::IpHeaders::Ipv4(ip, Default::default()))
+            .udp(1, 2)
+            .write(&mut frame, &[7; 500])
+            .unwrap();
+        frame
+    }
+
+    /// Every frame is in the store, in the line, or accounted for.
+    #[test]
+    fn frames_without_room_are_counted_and_others_freed() {
+        let mut direction = direction("fifo limit=2", 0);
+        let frame = capable_frame();
+        for _ in 0..3 {
+            offer(&mut direction, &frame, frame.len(), Time::ZERO);
+        }
+        // The third was dropped by the queue, and its frame freed.
+        assert_eq!(direction.tree.statistics().dropped.packets, 1);
+        assert_eq!(direction.fill_line(Time::ZERO), 2);
+        for _ in 0..4 {
+            offer(&mut direction, &frame, frame.len(), Time::ZERO);
+        }
+        // Two in the line and two queued: all four frames are in use.
+        assert_eq!(direction.books.no_frame, 2);
+        assert_eq!((direction.in_line(), direction.tree.backlog().packets), (2, 2));
+        offer(&mut direction, &frame[..100], frame.len(), Time::ZERO);
+        offer(&mut direction, &vec![0; 1600], 1600, Time::ZERO);
+        assert_eq!((direction.books.truncated, direction.books.too_long), (1, 1));
+    }
+
+    #[test]
+    fn a_mark_is_written_into_the_frame() {
+        let mut direction = direction("codel ecn=true target=1ms interval=10ms", 0);
+        let frame = capable_frame();
+        let mut marked = 0;
+        for millis in 0..100 {
+            offer(&mut direction, &frame, frame.len(), Time::from_millis(millis));
+            offer(&mut direction, &frame, frame.len(), Time::from_millis(millis));
+            // A packet waits for 5 ms and more.
+            if millis >= 5 && direction.tree.backlog().packets > 0 {
+                let chosen = direction
+                    .tree
+                    .dequeue(Time::from_millis(millis + 20), &mut direction.pool);
+                let id = chosen.expect("a work-conserving discipline with a backlog");
+                direction.enter_line(id, Time::from_millis(millis + 20));
+                let number = direction.line.pop().unwrap();
+                marked += usize::from(direction.frames.get(number)[15] & 3 == 3);
+                direction.frames.free(number);
+            }
+        }
+        assert!(marked > 0);
+        assert_eq!(marked as u64, direction.tree.statistics().marked);
+    }
+
+    #[test]
+    fn the_line_delays_and_keeps_order() {
+        let mut direction = direction("fifo", 5_000_000);
+        let frame = capable_frame();
+        offer(&mut direction, &frame, frame.len(), Time::ZERO);
+        assert_eq!(direction.fill_line(Time::from_millis(1)), 1);
+        assert_eq!(direction.next_departure(), Some(Time::from_millis(6)));
+        assert_eq!(direction.line.due(Time::from_nanos(5_999_999)).count(), 0);
+        assert_eq!(direction.line.due(Time::from_millis(6)).count(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fairgate_config::BuildError;
+use fairgate_config::{ApplyError, BuildError};
 use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
@@ -155,4 +155,27 @@ impl LiveError {
             Unusable::System(errno) => LiveError::system(format!("asking about `{interface}`"))(errno),
         }
     }
+}
+
+/// Why a changed configuration can't be taken over while running. Nothing has changed.
+#[derive(Clone, Debug, Error, Diagnostic)]
+pub enum ReloadError {
+    /// Something that is fixed at the start.
+    #[error("`{key}` in [run] has changed")]
+    #[diagnostic(help(
+        "only parameters of queues change in place; stop the run and start it again for this"
+    ))]
+    Fixed {
+        /// The key.
+        key: &'static str,
+    },
+    /// The tree has another shape, or a discipline refuses.
+    #[error("the queue from `{from}`: {source}")]
+    #[diagnostic(help("stop the run and start it again to replace disciplines"))]
+    Tree {
+        /// The interface that the direction receives from.
+        from: String,
+        /// What differs.
+        source: Box<ApplyError>,
+    },
 }

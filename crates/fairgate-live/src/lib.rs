@@ -13,6 +13,7 @@
 //! * [`Plan`] reads the `[run]` section of a configuration file.
 //! * [`Bridge`] opens both ends and forwards, one thread and one event loop.
 //! * [`status`] is what it tells of itself, over a unix socket.
+//! * [`testbed`] builds two hosts and a router as network namespaces, to send real traffic through a bridge.
 //!
 //! Unsafe code is in the private module `sys` only: memory shared with the kernel, and system calls.
 //!
@@ -35,8 +36,9 @@ mod port;
 mod rate;
 pub mod status;
 mod sys;
+pub mod testbed;
 mod vlan;
 
 pub use bridge::{Bridge, Stopper, Wake};
 pub use config::{End, Offloads, Plan};
-pub use error::LiveError;
+pub use error::{LiveError, ReloadError};

@@ -6,6 +6,7 @@ pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod status;
+pub(crate) mod testbed;
 
 /// The examples under `fairgate --help`.
 pub(crate) const EXAMPLES: &str = "\

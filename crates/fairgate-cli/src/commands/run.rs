@@ -1,6 +1,6 @@
 //! `fairgate run`: a bump in the wire.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fairgate_live::status::default_socket;
 use fairgate_live::{Bridge, LiveError, Plan, Wake};
@@ -16,6 +16,7 @@ use crate::output::{self, Format};
 Examples:
   fairgate run home.toml             join the interfaces named in its [run] section, until Ctrl-C
   fairgate status                    what the run is doing, from another terminal
+  kill -HUP PID                      read the file again and change the queues' parameters in place
   fairgate run --json home.toml      print the final statistics as JSON
 
 The file's [run] section:
@@ -50,6 +51,9 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let mut bridge = Bridge::open(&plan).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     bridge.serve_status(&socket).map_err(failure)?;
+    if let Err(error) = bridge.prioritise() {
+        eprintln!("warning: {error}; on a busy machine packets will wait for the processor");
+    }
     eprintln!(
         "Forwarding between {} and {}; `fairgate status --socket {}` shows how, Ctrl-C ends it.",
         plan.ends[0].name(),
@@ -59,9 +63,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     loop {
         match bridge.run().map_err(failure)? {
             Wake::Stop => break,
-            Wake::Reload => {
-                eprintln!("SIGHUP: parameters can not be changed in place yet; going on as before.")
-            }
+            Wake::Reload => reload(&mut bridge, &args.file),
         }
     }
     let last = bridge.status();
@@ -70,4 +72,19 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         Format::Text => output::text(&status::tables(&last))?,
     }
     Ok(Outcome::Yes)
+}
+
+/// Reads the file again. A mistake in it, or a change that can't be made in place, is said and changes nothing.
+fn reload(bridge: &mut Bridge, file: &Path) {
+    let read = || -> Result<Plan, Failure> { Ok(Plan::read(&input::document(file)?)?) };
+    match read().and_then(|plan| Ok(bridge.reload(plan)?)) {
+        Ok(()) => eprintln!("Read {} again: its queues are in force.", file.display()),
+        Err(Failure::Input(report) | Failure::Environment(report)) => {
+            eprintln!(
+                "{report:?}\n{} is not in force; running on as before.",
+                file.display()
+            );
+        }
+        Err(Failure::ReaderGone) => {}
+    }
 }

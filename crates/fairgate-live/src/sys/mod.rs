@@ -5,6 +5,7 @@
 //!   ring       reads slots of mapped memory         unsafe: pointers into the mapping
 //!   socket     AF_PACKET sockets, receive and send  unsafe: setsockopt, mmap, sendmmsg
 //!   interface  ioctls on interfaces                 unsafe: ioctl
+//!   priority   real-time scheduling                 unsafe: sched_setscheduler
 //!   tap        creates TAP devices                  unsafe: ioctl
 //! ```
 //!
@@ -14,6 +15,7 @@
 
 pub(crate) mod interface;
 pub(crate) mod layout;
+pub(crate) mod priority;
 pub(crate) mod ring;
 pub(crate) mod socket;
 pub(crate) mod tap;

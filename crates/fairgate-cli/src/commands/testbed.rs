@@ -1,0 +1,218 @@
+//! `fairgate testbed`: real traffic through a bridge, between two hosts made of network namespaces.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate_config::units::{UnitError, parse_duration, parse_rate};
+use fairgate_live::testbed::{
+    Experiment, Interrupt, Outcome as Measured, PingTimes, Scenario, Stage, TestbedError,
+};
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use crate::exit::{Failure, Outcome};
+use crate::input;
+use crate::output::{self, Format};
+
+/// Send real TCP and ping through `fairgate run`, between two hosts made for it on this machine
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate testbed                                            fq_codel on a line of 20 Mb/s and 5 ms each way
+  fairgate testbed --queue fq_codel --queue 'fifo limit=1000'  two disciplines in one table
+  fairgate testbed --rate 100mbit --delay 1ms --flows 8 --duration 30s
+  fairgate testbed --config home.toml                         the queues of a file's [run] section
+
+It builds network namespaces, and so must be run as root; it needs iperf3, ping (iputils-ping) and ip (iproute2).
+Nothing outside of its own namespaces is touched, and they are removed when it ends, also after Ctrl-C.
+FRAMES counts Ethernet headers, as shapers do; GOODPUT is TCP payload, 0.956 of it in full-sized frames.")]
+pub(crate) struct Args {
+    /// The queue of the bottleneck; several are measured one after the other [default: fq_codel]
+    #[arg(long = "queue", value_name = "DISCIPLINE", conflicts_with = "config")]
+    queues: Vec<String>,
+
+    /// Rate of the bottleneck
+    #[arg(long, default_value = "20mbit", value_parser = parse_rate, conflicts_with = "config")]
+    rate: Rate,
+
+    /// Delay of the line, each way
+    #[arg(long, default_value = "5ms", value_parser = parse_duration, conflicts_with = "config")]
+    delay: Duration,
+
+    /// A configuration file with a [run] section, whose interfaces are replaced by the testbed's
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// TCP connections
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=128))]
+    flows: u32,
+
+    /// Their congestion control: cubic, reno, bbr or any other that this machine's kernel has
+    #[arg(long, default_value = "cubic", value_name = "NAME")]
+    congestion: String,
+
+    /// For how long to measure, in whole seconds
+    #[arg(long, default_value = "10s", value_parser = whole_seconds)]
+    duration: Duration,
+}
+
+/// `fairgate.testbed/1`.
+#[derive(Serialize)]
+struct Results {
+    flows: u32,
+    congestion: String,
+    duration_s: u64,
+    outcomes: Vec<Measured>,
+}
+
+fn whole_seconds(text: &str) -> Result<Duration, String> {
+    let duration = parse_duration(text).map_err(|error: UnitError| error.to_string())?;
+    if duration.subsec_nanos() != 0 || !(1..=3600).contains(&duration.as_secs()) {
+        return Err("must be from 1s to 3600s, in whole seconds, because iperf3 counts in them".to_owned());
+    }
+    Ok(duration)
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let scenarios = scenarios(&args)?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::environment(TestbedError::System {
+            action: "looking for the program `fairgate`".to_owned(),
+            reason: error.to_string(),
+        })
+    })?;
+    let experiment = Experiment {
+        program,
+        flows: args.flows,
+        congestion: args.congestion.clone(),
+        duration: args.duration,
+    };
+    let interrupt = Interrupt::catch().map_err(Failure::environment)?;
+    let progress = ProgressBar::new_spinner();
+    progress.enable_steady_tick(Duration::from_millis(100));
+    let mut outcomes = Vec::new();
+    for (index, scenario) in scenarios.iter().enumerate() {
+        let mut show = |stage| {
+            progress.set_message(format!(
+                "{} of {}, {}: {}",
+                index + 1,
+                scenarios.len(),
+                scenario.label,
+                describe(stage, args.duration)
+            ));
+        };
+        outcomes.push(
+            experiment
+                .run(scenario, &interrupt, &mut show)
+                .map_err(Failure::environment)?,
+        );
+    }
+    progress.finish_and_clear();
+    match format {
+        Format::Json => output::json(
+            "testbed",
+            &Results {
+                flows: args.flows,
+                congestion: args.congestion,
+                duration_s: args.duration.as_secs(),
+                outcomes,
+            },
+        )?,
+        Format::Text => output::text(&tables(&outcomes))?,
+    }
+    Ok(Outcome::Yes)
+}
+
+fn scenarios(args: &Args) -> Result<Vec<Scenario>, Failure> {
+    if let Some(path) = &args.config {
+        return Ok(vec![Scenario::file(
+            &path.display().to_string(),
+            &input::text(path)?,
+        )?]);
+    }
+    let default = ["fq_codel".to_owned()];
+    let queues: &[String] = if args.queues.is_empty() {
+        &default
+    } else {
+        &args.queues
+    };
+    let line = |queue: &String| Ok(Scenario::line(queue, args.rate, args.delay)?);
+    queues.iter().map(line).collect()
+}
+
+fn describe(stage: Stage, duration: Duration) -> String {
+    match stage {
+        Stage::Starting => "building hosts and router".to_owned(),
+        Stage::Idle => "ping over the idle line, 1 s".to_owned(),
+        Stage::WarmUp => "TCP fills the queue, 5 s".to_owned(),
+        Stage::Load => format!("measuring, {} s", duration.as_secs()),
+        Stage::Collecting => "collecting results".to_owned(),
+    }
+}
+
+/// The results for people: a row for each scenario, then one for each flow.
+fn tables(outcomes: &[Measured]) -> String {
+    let mut lines = output::table([
+        "QUEUE",
+        "FRAMES",
+        "OF RATE",
+        "GOODPUT",
+        "JAIN",
+        "PING IDLE",
+        "PING LOADED",
+        "95 %",
+        "MAX",
+        "LOST",
+        "DROPPED",
+        "MARKED",
+    ]);
+    for outcome in outcomes {
+        let tree = &outcome.status.directions[0].tree;
+        lines.add_row([
+            outcome.scenario.clone(),
+            mbit(outcome.frames_bps),
+            outcome.rate_bps.map_or("-".to_owned(), |rate| {
+                format!("{:.2} %", outcome.frames_bps / rate as f64 * 100.0)
+            }),
+            mbit(outcome.goodput_bps),
+            format!("{:.3}", outcome.jain),
+            millis(outcome.ping_idle.mean_ms),
+            millis(outcome.ping_load.mean_ms),
+            millis(outcome.ping_load.p95_ms),
+            millis(outcome.ping_load.max_ms),
+            lost(&outcome.ping_load),
+            tree.dropped.packets.to_string(),
+            tree.marked.to_string(),
+        ]);
+    }
+    let mut flows = output::table(["QUEUE", "FLOW", "GOODPUT", "RETRANSMITTED"]);
+    for outcome in outcomes {
+        for (number, flow) in outcome.flows.iter().enumerate() {
+            flows.add_row([
+                outcome.scenario.clone(),
+                format!("tcp {}", number + 1),
+                mbit(flow.goodput_bps),
+                flow.retransmits.to_string(),
+            ]);
+        }
+    }
+    format!("{}\n{}", output::table_text(&lines), output::table_text(&flows))
+}
+
+fn mbit(bits_per_second: f64) -> String {
+    format!("{:.3} Mbit/s", bits_per_second / 1e6)
+}
+
+/// A time, or nothing if no answer came back.
+fn millis(millis: f64) -> String {
+    if millis.is_finite() {
+        format!("{millis:.1} ms")
+    } else {
+        "-".to_owned()
+    }
+}
+
+fn lost(ping: &PingTimes) -> String {
+    format!("{:.1} %", ping.loss() * 100.0)
+}

@@ -1,0 +1,469 @@
+//! `fairgate run` on real interfaces, in network namespaces of its own: what passes, how it ends, what it leaves.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use common::can_build_networks;
+use fairgate_live::status::{Status, fetch};
+use fairgate_live::testbed::{Namespace, Network};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// A bump between the testbed's interfaces.
+const PLAIN: &str = "[run]\nleft = \"left\"\nright = \"right\"\n";
+
+/// A `fairgate run` in the router of a network.
+struct Run {
+    child: Option<Child>,
+    folder: TempDir,
+}
+
+impl Run {
+    /// Starts it, without waiting.
+    fn spawn(router: &Namespace, configuration: &str) -> Run {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("run.toml"), configuration).unwrap();
+        let child = router
+            .command(env!("CARGO_BIN_EXE_fairgate"))
+            .args(["run", "--json", "--socket"])
+            .arg(folder.path().join("sock"))
+            .arg(folder.path().join("run.toml"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Run {
+            child: Some(child),
+            folder,
+        }
+    }
+
+    /// Starts it and waits until it forwards.
+    fn start(router: &Namespace, configuration: &str) -> Run {
+        let mut run = Run::spawn(router, configuration);
+        while fetch(&run.socket()).is_err() {
+            if run.child.as_mut().unwrap().try_wait().unwrap().is_some() {
+                panic!("the run ended: {}", String::from_utf8_lossy(&run.output().stderr));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        run
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("sock")
+    }
+
+    fn status(&self) -> Status {
+        fetch(&self.socket()).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = self.child.as_ref().expect("the run has not ended").id();
+        kill(Pid::from_raw(id as i32), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    fn output(&mut self) -> Output {
+        self.child
+            .take()
+            .expect("the run has not ended")
+            .wait_with_output()
+            .unwrap()
+    }
+
+    /// Ends it by Ctrl-C; returns the final status.
+    fn stop(mut self) -> serde_json::Value {
+        self.signal(Signal::SIGINT);
+        let output = self.output();
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(!self.socket().exists(), "the status socket is left behind");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Runs `fairgate run` until it refuses; returns exit code and message.
+fn refusal(router: &Namespace, configuration: &str) -> (Option<i32>, String) {
+    let output = Run::spawn(router, configuration).output();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let message = document["errors"][0]["message"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    (output.status.code(), message)
+}
+
+/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives.
+fn transfer(network: &Network, address: &str) {
+    let bytes: Vec<u8> = (0..4_000_000u32)
+        .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let address: SocketAddr = address.parse().unwrap();
+    let listener = network
+        .right
+        .enter(|| TcpListener::bind(address))
+        .unwrap()
+        .unwrap();
+    // The listener's kernel answers before anyone accepts.
+    let mut sender = network
+        .left
+        .enter(|| TcpStream::connect(address))
+        .unwrap()
+        .unwrap();
+    let (mut receiver, _) = listener.accept().unwrap();
+    thread::scope(|scope| {
+        let received = scope.spawn(|| {
+            let mut received = Vec::new();
+            receiver.read_to_end(&mut received).map(|_| received)
+        });
+        let sent = sender.write_all(&bytes);
+        drop(sender);
+        sent.unwrap();
+        let received = received.join().unwrap().unwrap();
+        assert!(
+            received == bytes,
+            "other bytes arrive at {address} than were sent"
+        );
+    });
+}
+
+fn promiscuity(network: &Network) -> Vec<u64> {
+    let interfaces = ["left", "right"].iter();
+    interfaces
+        .map(|interface| {
+            let text = network
+                .router
+                .ip(&["-d", "-j", "link", "show", "dev", interface])
+                .unwrap();
+            let links: serde_json::Value = serde_json::from_str(&text).unwrap();
+            links[0]["promiscuity"].as_u64().unwrap()
+        })
+        .collect()
+}
+
+fn ping(network: &Network, address: &str) -> bool {
+    let status = network
+        .left
+        .command("ping")
+        .args(["-n", "-c", "3", "-i", "0.05", "-W", "5", address])
+        .output();
+    status.unwrap().status.success()
+}
+
+/// Checksum offload and super-packets of unmodified hosts: TCP gets through, and is counted as full-sized frames.
+#[test]
+fn tcp_passes_with_all_offloads_on() {
+    if !can_build_networks("tcp_passes_with_all_offloads_on") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, PLAIN);
+    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    let status = run.status();
+    let sent = &status.directions[0].sent;
+    assert!(sent.bytes > 4_000_000);
+    assert!(
+        sent.bytes / sent.packets <= 1514,
+        "super-packets were not cut: {sent:?}"
+    );
+    let last = run.stop();
+    assert_eq!(last["schema"], "fairgate.status/1");
+    let lost = last["directions"][0]["lost"].as_object().unwrap();
+    let of_ours = lost
+        .iter()
+        .filter(|(reason, _)| *reason != "no_frame" && *reason != "ring_full");
+    assert!(of_ours.clone().all(|(_, count)| count == 0), "{lost:?}");
+}
+
+#[test]
+fn ipv6_passes() {
+    if !can_build_networks("ipv6_passes") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    for (host, number) in [(&network.left, 1), (&network.right, 2)] {
+        host.ip(&[
+            "address",
+            "add",
+            &format!("fd00::{number}/64"),
+            "dev",
+            "eth0",
+            "nodad",
+        ])
+        .unwrap();
+    }
+    let run = Run::start(&network.router, PLAIN);
+    transfer(&network, "[fd00::2]:4000");
+    run.stop();
+}
+
+#[test]
+fn jumbo_frames_pass() {
+    if !can_build_networks("jumbo_frames_pass") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    for (namespace, interface) in [
+        (&network.left, "eth0"),
+        (&network.router, "left"),
+        (&network.router, "right"),
+        (&network.right, "eth0"),
+    ] {
+        namespace.ip(&["link", "set", interface, "mtu", "9000"]).unwrap();
+    }
+    let run = Run::start(&network.router, PLAIN);
+    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    let status = run.status();
+    let sent = &status.directions[0].sent;
+    assert!(
+        sent.bytes / sent.packets > 5000,
+        "frames are not jumbo frames: {sent:?}"
+    );
+    run.stop();
+}
+
+#[test]
+fn two_tap_devices_are_joined_and_removed() {
+    if !can_build_networks("two_tap_devices_are_joined_and_removed") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let run = Run::start(
+        &network.router,
+        "[run]\nleft = \"tap:fgl\"\nright = \"tap:fgr\"\n",
+    );
+    for (device, host, number) in [("fgl", &network.left, 1), ("fgr", &network.right, 2)] {
+        network
+            .router
+            .ip(&["link", "set", device, "netns", host.name()])
+            .unwrap();
+        host.ip(&["link", "set", device, "up"]).unwrap();
+        host.ip(&["address", "add", &format!("10.79.0.{number}/24"), "dev", device])
+            .unwrap();
+    }
+    transfer(&network, "10.79.0.2:4000");
+    run.stop();
+    let links = network.left.ip(&["-brief", "link"]).unwrap();
+    assert!(!links.contains("fgl"), "the TAP device is left behind: {links}");
+}
+
+#[test]
+fn an_interrupt_leaves_interfaces_as_they_were() {
+    if !can_build_networks("an_interrupt_leaves_interfaces_as_they_were") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    assert_eq!(promiscuity(&network), [0, 0]);
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+        let mut run = Run::start(&network.router, PLAIN);
+        assert_eq!(promiscuity(&network), [1, 1]);
+        assert!(ping(&network, Network::RIGHT));
+        run.signal(signal);
+        let output = run.output();
+        if signal != Signal::SIGKILL {
+            assert_eq!(output.status.code(), Some(0));
+        }
+        assert_eq!(promiscuity(&network), [0, 0], "after {signal}");
+    }
+}
+
+#[test]
+fn a_lost_interface_is_an_error_that_names_it() {
+    if !can_build_networks("a_lost_interface_is_an_error_that_names_it") {
+        return;
+    }
+    for (change, said) in [
+        (["link", "del", "right"].as_slice(), "disappeared"),
+        (["link", "set", "right", "down"].as_slice(), "went down"),
+    ] {
+        let network = Network::build().unwrap();
+        let mut run = Run::start(&network.router, PLAIN);
+        network.router.ip(change).unwrap();
+        let output = run.output();
+        assert_eq!(output.status.code(), Some(3));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let message = document["errors"][0]["message"].as_str().unwrap();
+        assert!(message.contains("`right`") && message.contains(said), "{message}");
+        assert!(!run.socket().exists());
+    }
+}
+
+#[test]
+fn what_can_not_work_is_refused_at_the_start() {
+    if !can_build_networks("what_can_not_work_is_refused_at_the_start") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let router = &network.router;
+    let (code, message) = refusal(router, "[run]\nleft = \"left\"\nright = \"nowhere\"\n");
+    assert_eq!(code, Some(3));
+    assert!(message.contains("`nowhere`"), "{message}");
+
+    let (code, message) = refusal(router, "[run]\nleft = \"left\"\nright = \"left\"\n");
+    assert_eq!(
+        (code, message.contains("same interface")),
+        (Some(2), true),
+        "{message}"
+    );
+
+    let (code, message) = refusal(router, "[run]\nleft = \"left\"\n");
+    assert_eq!((code, message.contains("right")), (Some(2), true), "{message}");
+
+    let (code, message) = refusal(router, "[run]\nleft = \"left\"\nright = \"lo\"\n");
+    assert_eq!((code, message.contains("Ethernet")), (Some(3), true), "{message}");
+
+    router.ip(&["link", "set", "right", "mtu", "1400"]).unwrap();
+    let (code, message) = refusal(router, PLAIN);
+    assert_eq!((code, message.contains("MTU")), (Some(3), true), "{message}");
+
+    router.ip(&["link", "set", "right", "down"]).unwrap();
+    let (code, message) = refusal(router, PLAIN);
+    assert_eq!((code, message.contains("is down")), (Some(3), true), "{message}");
+}
+
+/// Without its capabilities, as an ordinary user has none.
+#[test]
+fn missing_privileges_are_an_error_that_says_so() {
+    if !can_build_networks("missing_privileges_are_an_error_that_says_so") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.toml");
+    fs::write(&file, PLAIN).unwrap();
+    let output = network
+        .router
+        .command("setpriv")
+        .args([
+            "--bounding-set=-net_raw,-net_admin",
+            "--inh-caps=-net_raw,-net_admin",
+        ])
+        .arg(env!("CARGO_BIN_EXE_fairgate"))
+        .args(["run", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        document["errors"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("privileges")
+    );
+}
+
+#[test]
+fn a_second_run_of_the_same_name_is_refused() {
+    if !can_build_networks("a_second_run_of_the_same_name_is_refused") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, PLAIN);
+    let output = network
+        .router
+        .command(env!("CARGO_BIN_EXE_fairgate"))
+        .args(["run", "--socket"])
+        .arg(run.socket())
+        .arg(run.folder.path().join("run.toml"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("another process"));
+    run.stop();
+}
+
+#[test]
+fn a_hangup_changes_parameters_in_place() {
+    if !can_build_networks("a_hangup_changes_parameters_in_place") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let configuration = |limit: u32, left: &str| {
+        format!(
+            "[queue.line]\ndiscipline = \"fifo\"\nlimit = {limit}\n[run]\nleft = \"{left}\"\nright = \"right\"\n\
+             left_to_right = \"line\"\n"
+        )
+    };
+    let mut run = Run::start(&network.router, &configuration(1000, "left"));
+    let limit = |run: &Run| {
+        let variables = &run.status().directions[0].tree.variables;
+        serde_json::to_value(variables["limit_packets"]).unwrap()["integer"]
+            .as_i64()
+            .unwrap()
+    };
+    assert_eq!(limit(&run), 1000);
+    let file = run.folder.path().join("run.toml");
+    // The second can't be made in place, the third can't be read: both change nothing.
+    for (text, expected) in [
+        (configuration(77, "left"), 77),
+        (configuration(88, "nowhere"), 77),
+        ("[run".to_owned(), 77),
+    ] {
+        fs::write(&file, text).unwrap();
+        run.signal(Signal::SIGHUP);
+        // The answer comes after the signal: one thread does both, in this order.
+        let mut now = limit(&run);
+        while now != expected {
+            thread::sleep(Duration::from_millis(10));
+            now = limit(&run);
+        }
+    }
+    assert!(ping(&network, Network::RIGHT));
+    run.signal(Signal::SIGTERM);
+    let output = run.output();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("`left` in [run] has changed"), "{said}");
+    assert!(said.contains("unclosed table"), "{said}");
+}
+
+/// The namespaces of process `id`.
+fn namespaces(id: u32) -> usize {
+    let output = Command::new("ip").args(["netns", "list"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .filter(|line| line.starts_with(&format!("fg-{id}-")))
+        .count()
+}
+
+#[test]
+fn an_interrupted_testbed_is_taken_down() {
+    if !can_build_networks("an_interrupted_testbed_is_taken_down") {
+        return;
+    }
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fairgate"))
+        .args(["testbed", "--queue", "fifo"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while namespaces(child.id()) < 3 {
+        assert!(child.try_wait().unwrap().is_none(), "the testbed ended early");
+        thread::sleep(Duration::from_millis(10));
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert_eq!(namespaces(child.id()), 0);
+}

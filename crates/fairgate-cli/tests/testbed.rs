@@ -1,0 +1,71 @@
+//! A line of 20 Mb/s under four TCP connections, for real: what a shaper over fq_codel gives, and what a deep fifo does.
+
+mod common;
+
+use std::process::Command;
+
+use common::can_build_networks;
+use serde_json::Value;
+
+/// Runs `fairgate testbed --json` and returns its outcomes.
+fn testbed(arguments: &[&str]) -> Vec<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_fairgate"))
+        .args(["testbed", "--json"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "fairgate.testbed/1");
+    document["outcomes"].as_array().unwrap().clone()
+}
+
+fn number(outcome: &Value, pointer: &str) -> f64 {
+    outcome
+        .pointer(pointer)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no {pointer} in {outcome}"))
+}
+
+#[test]
+fn a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short() {
+    if !can_build_networks("a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short") {
+        return;
+    }
+    let outcomes = testbed(&[
+        "--queue",
+        "fq_codel",
+        "--queue",
+        "fifo limit=1000",
+        "--duration",
+        "8s",
+    ]);
+    let [fq_codel, fifo] = outcomes.as_slice() else {
+        panic!("two queues were asked for")
+    };
+    for outcome in [fq_codel, fifo] {
+        // Ethernet headers counted, as the shaper does.
+        let of_rate = number(outcome, "/frames_bps") / 20e6;
+        assert!(
+            (0.98..1.02).contains(&of_rate),
+            "{of_rate} of the rate: {outcome}"
+        );
+        assert_eq!(outcome["flows"].as_array().unwrap().len(), 4);
+    }
+    // 1448 bytes of payload in 1514 of a frame; retransmissions and pings take a little.
+    let payload = number(fq_codel, "/goodput_bps") / 20e6;
+    assert!(
+        (0.92..0.97).contains(&payload),
+        "{payload} of the rate is payload: {fq_codel}"
+    );
+    // The median, because a machine with other work to do holds single packets up. Two delays of 5 ms are the line's.
+    let short = number(fq_codel, "/ping_load/p50_ms");
+    assert!((10.0..15.0).contains(&short), "ping beside fq_codel: {short} ms");
+    let long = number(fifo, "/ping_load/p50_ms");
+    assert!(long > 100.0, "ping beside a fifo of 1000 packets: {long} ms");
+    assert!(number(fq_codel, "/jain") > 0.99, "{fq_codel}");
+}

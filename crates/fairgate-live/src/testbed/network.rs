@@ -1,0 +1,106 @@
+//! The testbed's network: two hosts, a router, two links.
+
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::Deserialize;
+
+use crate::testbed::error::TestbedError;
+use crate::testbed::namespace::{Namespace, PREFIX, ip};
+
+/// Three namespaces and the links between them.
+#[derive(Debug)]
+pub struct Network {
+    /// The host that sends.
+    pub left: Namespace,
+    /// Where the bridge goes, between its interfaces `left` and `right`.
+    pub router: Namespace,
+    /// The host that receives.
+    pub right: Namespace,
+}
+
+/// What an interface has counted.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(crate) struct Counters {
+    /// Packets.
+    pub(crate) packets: u64,
+    /// Their bytes, Ethernet header counted.
+    pub(crate) bytes: u64,
+}
+
+impl Network {
+    /// Address of the left host.
+    pub const LEFT: &str = "10.77.0.1";
+    /// Address of the right host.
+    pub const RIGHT: &str = "10.77.0.2";
+
+    /// Builds everything. The hosts do not reach each other until a bridge runs.
+    ///
+    /// # Errors
+    /// If privileges or `ip` are missing. What was built until then is taken down.
+    pub fn build() -> Result<Network, TestbedError> {
+        Namespace::remove_orphans()?;
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = |what: &str| format!("{PREFIX}{}-{number}-{what}", std::process::id());
+        let network = Network {
+            left: Namespace::create(name("left"))?,
+            router: Namespace::create(name("router"))?,
+            right: Namespace::create(name("right"))?,
+        };
+        network
+            .router
+            .enter(silence)?
+            .map_err(TestbedError::io("switching IPv6 off in the router"))?;
+        for (host, port, address) in [
+            (&network.left, "left", Network::LEFT),
+            (&network.right, "right", Network::RIGHT),
+        ] {
+            let router = network.router.name();
+            ip(&[
+                "link",
+                "add",
+                port,
+                "netns",
+                router,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "eth0",
+                "netns",
+                host.name(),
+            ])?;
+            network.router.ip(&["link", "set", port, "up"])?;
+            host.ip(&["address", "add", &format!("{address}/24"), "dev", "eth0"])?;
+            host.ip(&["link", "set", "eth0", "up"])?;
+        }
+        Ok(network)
+    }
+}
+
+/// A router that is a wire says nothing of its own: no neighbour discovery from its interfaces.
+fn silence() -> std::io::Result<()> {
+    fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1")?;
+    fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")
+}
+
+/// What the interface `eth0` of a host has received.
+pub(crate) fn received(host: &Namespace) -> Result<Counters, TestbedError> {
+    #[derive(Deserialize)]
+    struct Link {
+        stats64: Stats,
+    }
+    #[derive(Deserialize)]
+    struct Stats {
+        rx: Counters,
+    }
+    let text = host.ip(&["-s", "-j", "link", "show", "dev", "eth0"])?;
+    let links: Result<[Link; 1], _> = serde_json::from_str(&text);
+    links
+        .map(|[link]| link.stats64.rx)
+        .map_err(|_| TestbedError::Output {
+            program: "ip",
+            what: "the statistics of an interface".to_string(),
+        })
+}

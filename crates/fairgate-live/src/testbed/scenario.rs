@@ -1,0 +1,137 @@
+//! The configuration that the router of a testbed runs: made from a discipline's name, or from a user's file.
+
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate_config::units::{format_duration, format_rate, format_size};
+use fairgate_config::{Document, FileError, Spec};
+use toml::{Table, Value};
+
+use crate::config::Plan;
+
+/// A shaper's bucket holds what the line carries in this time: a wake-up that comes late by so much costs no rate.
+const BURST_MILLIS: u64 = 10;
+
+/// Smallest bucket: three full-sized frames.
+const SMALLEST_BURST: u64 = 5_000;
+
+/// A configuration for the router.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it is called in tables.
+    pub label: String,
+    /// The rate of the bottleneck, if it is known.
+    pub rate: Option<Rate>,
+    configuration: Table,
+}
+
+impl Scenario {
+    /// A line of `rate` with `delay` each way. Its queue towards the right host is `queue`, written as on the command
+    /// line: `fq_codel target=5ms`.
+    ///
+    /// # Errors
+    /// If there is no such discipline, or it refuses a setting.
+    pub fn line(queue: &str, rate: Rate, delay: Duration) -> Result<Scenario, FileError> {
+        Spec::inline(queue)?;
+        let burst = (rate.bits_per_second() / 8 * BURST_MILLIS / 1000).max(SMALLEST_BURST);
+        let mut shaper = Table::new();
+        shaper.insert("discipline".into(), "tbf".into());
+        shaper.insert("rate".into(), format_rate(rate).into());
+        shaper.insert("burst".into(), format_size(burst).into());
+        shaper.insert("inner".into(), inline_to_table(queue).into());
+        let mut queues = Table::new();
+        queues.insert("line".into(), shaper.into());
+        let mut run = Table::new();
+        run.insert("left_to_right".into(), "line".into());
+        run.insert("delay".into(), format_duration(delay).into());
+        let mut configuration = Table::new();
+        configuration.insert("queue".into(), queues.into());
+        configuration.insert("run".into(), run.into());
+        Ok(Scenario {
+            label: queue.to_string(),
+            rate: Some(rate),
+            configuration: with_testbed_ends(configuration),
+        })
+    }
+
+    /// What a configuration file's `[run]` section says, with the testbed's interfaces in place of its own.
+    ///
+    /// # Errors
+    /// If the file has a mistake.
+    pub fn file(name: &str, text: &str) -> Result<Scenario, FileError> {
+        Plan::read(&Document::parse(name, text)?)?;
+        let configuration: Table = text.parse().expect("the text was parsed before");
+        Ok(Scenario {
+            label: name.to_string(),
+            rate: None,
+            configuration: with_testbed_ends(configuration),
+        })
+    }
+
+    /// The configuration as TOML.
+    pub(crate) fn text(&self) -> String {
+        self.configuration.to_string()
+    }
+}
+
+fn with_testbed_ends(mut configuration: Table) -> Table {
+    let run = configuration.get_mut("run").and_then(Value::as_table_mut);
+    let run = run.expect("the configuration has a [run] section");
+    run.insert("left".into(), "left".into());
+    run.insert("right".into(), "right".into());
+    run.insert("name".into(), "testbed".into());
+    configuration
+}
+
+/// The line as what a file would say: `fq_codel target=5ms` is `{ discipline = "fq_codel", target = "5ms" }`, and what
+/// follows a `/` is `inner`.
+fn inline_to_table(line: &str) -> Table {
+    let (stage, inner) = match line.split_once(" / ") {
+        Some((stage, inner)) => (stage, Some(inner)),
+        None => (line, None),
+    };
+    let mut words = stage.split_whitespace();
+    let mut table = Table::new();
+    table.insert("discipline".into(), words.next().unwrap_or_default().into());
+    for (key, value) in words.filter_map(|word| word.split_once('=')) {
+        table.insert(key.into(), typed(value));
+    }
+    if let Some(inner) = inner {
+        table.insert("inner".into(), inline_to_table(inner).into());
+    }
+    table
+}
+
+/// Numbers and flags are written without quotation marks.
+fn typed(word: &str) -> Value {
+    if let Ok(integer) = word.parse::<i64>() {
+        integer.into()
+    } else if let Ok(flag) = word.parse::<bool>() {
+        flag.into()
+    } else {
+        word.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_what_a_file_would_say() {
+        let scenario = Scenario::line("fifo limit=1000", Rate::mbit(20), Duration::from_millis(5)).unwrap();
+        let text = scenario.text();
+        let document = Document::parse("line.toml", &text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
+        let plan = Plan::read(&document).unwrap();
+        let written = Spec::inline("tbf rate=20mbit burst=25000 / fifo limit=1000").unwrap();
+        assert_eq!(plan.queues[0], written);
+        assert_eq!(plan.delay, Duration::from_millis(5));
+        assert_eq!((plan.ends[0].name(), plan.ends[1].name()), ("left", "right"));
+    }
+
+    #[test]
+    fn mistakes_are_the_users_not_ours() {
+        assert!(Scenario::line("fifo limit=0", Rate::mbit(20), Duration::ZERO).is_err());
+        assert!(Scenario::file("home.toml", "[queue.wan]\ndiscipline = \"fifo\"\n").is_err());
+    }
+}
