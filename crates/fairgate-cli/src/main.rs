@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, compare, list, replay, run, status, testbed};
+use crate::commands::{check, compare, list, replay, run, status, testbed, validate};
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
 
@@ -39,6 +39,7 @@ enum Command {
     Run(run::Args),
     Status(status::Args),
     Testbed(testbed::Args),
+    Validate(validate::Args),
 }
 
 impl Command {
@@ -51,6 +52,7 @@ impl Command {
             Command::Run(args) => run::run(args, format),
             Command::Status(args) => status::run(args, format),
             Command::Testbed(args) => testbed::run(args, format),
+            Command::Validate(args) => validate::run(args, format),
         }
     }
 }

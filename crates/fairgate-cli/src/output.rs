@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -111,6 +112,16 @@ pub(crate) fn table_text(table: &Table) -> String {
         .lines()
         .map(|line| format!("{}\n", line.trim_end()))
         .collect()
+}
+
+/// A progress bar of so many steps on standard error; none beside JSON.
+pub(crate) fn progress(format: Format, steps: u64) -> ProgressBar {
+    let bar = match format {
+        Format::Text => ProgressBar::new(steps),
+        Format::Json => ProgressBar::hidden(),
+    };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
+    bar.with_style(style.expect("the template is right"))
 }
 
 /// Writes a result file whole or not at all: `write` fills a temporary file beside it, which gets the final name only

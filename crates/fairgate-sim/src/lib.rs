@@ -25,6 +25,7 @@ pub mod scenario;
 mod simulation;
 pub mod tcp;
 mod traffic;
+pub mod validation;
 
 pub use network::TooManyPackets;
 pub use random::Distribution;

@@ -7,6 +7,7 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod testbed;
+pub(crate) mod validate;
 
 /// The examples under `fairgate --help`.
 pub(crate) const EXAMPLES: &str = "\
@@ -16,5 +17,6 @@ Examples:
   fairgate list fq_codel            the parameters of one, with units, defaults and ranges
   fairgate check home.toml          is this configuration right?
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
+  fairgate validate kernel-tcp      does simulated TCP do what Linux's did?
 
 Exit codes: 0 done; 1 the answer is no; 2 bad input or usage; 3 the environment refused.";

@@ -1,0 +1,112 @@
+//! The bottleneck of the recordings: one class of Linux's htb, alone at its rate, with a leaf below it.
+//!
+//! Unlike tbf, htb sends while its tokens are not below zero and pays afterwards: a packet leaves at the start of its
+//! serialisation, and after a pause a second one leaves at once.
+
+use fairgate::queues::token_bucket::TokenBucket;
+use fairgate::{
+    Algorithm, Class, ConfigError, Discipline, Node, PacketId, PacketQueue, Pool, Rate, Time, Verdict,
+};
+
+/// The class.
+pub(super) struct HtbClass {
+    bucket: TokenBucket,
+    /// When tokens were last paid.
+    paid_at: Time,
+    now: Time,
+    leaf: Box<dyn Discipline>,
+}
+
+impl HtbClass {
+    /// A class of this rate and burst, bytes, with a full bucket.
+    pub(super) fn node(rate: Rate, burst: u32, leaf: Box<dyn Discipline>) -> Box<dyn Discipline> {
+        Box::new(Node::new(HtbClass {
+            bucket: TokenBucket::full(rate, burst),
+            paid_at: Time::ZERO,
+            now: Time::ZERO,
+            leaf,
+        }))
+    }
+
+    fn tokens(&self, now: Time) -> i64 {
+        self.bucket.after(now - self.paid_at, 0)
+    }
+}
+
+impl Algorithm for HtbClass {
+    const NAME: &'static str = "htb_class";
+    /// Rate and burst are fixed at construction.
+    type Config = ();
+
+    fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.leaf.enqueue(packet, now, pool)
+    }
+
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.now = now;
+        if self.tokens(now) < 0 {
+            return None;
+        }
+        let packet = self.leaf.dequeue(now, pool)?;
+        self.bucket
+            .set(self.bucket.after(now - self.paid_at, pool[packet].length));
+        self.paid_at = now;
+        Some(packet)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.leaf.drain(pool, into);
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        let missing = self.tokens(self.now).min(0).unsigned_abs();
+        (self.leaf.backlog().packets > 0).then(|| self.now + missing)
+    }
+
+    fn config(&self) {}
+
+    fn reconfigure(&mut self, (): (), _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        visit(Class {
+            minor: 1,
+            discipline: &*self.leaf,
+        });
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        (minor == 1).then_some(&mut self.leaf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairgate::Packet;
+    use fairgate::queues::fifo::{Config, Fifo};
+
+    #[test]
+    fn two_packets_leave_at_once_and_then_one_each_serialisation() {
+        let mut pool = Pool::with_capacity(8);
+        let fifo = Box::new(Fifo::node(Config::default()).unwrap());
+        let mut class = HtbClass::node(Rate::mbit(10), 1600, fifo);
+        for _ in 0..4 {
+            let id = pool.insert(Packet::of_length(1514)).unwrap();
+            let _ = class.enqueue(id, Time::ZERO, &mut pool);
+        }
+        let mut now = Time::ZERO;
+        let mut left = Vec::new();
+        while class.backlog().packets > 0 {
+            match class.dequeue(now, &mut pool) {
+                Some(_) => left.push(now.nanos()),
+                None => now = class.watchdog().expect("packets are held back"),
+            }
+        }
+        // 1600 bytes pay for the first packet, the second goes on credit.
+        assert_eq!(left[..2], [0, 0]);
+        assert_eq!(left[2], 2 * 1_211_200 - 1_280_000);
+        assert_eq!(left[3] - left[2], 1_211_200);
+    }
+}
