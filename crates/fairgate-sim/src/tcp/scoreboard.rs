@@ -585,3 +585,204 @@ fn remaining(sent_at: u64, rack: &Rack, reordering_window: u64, now: u64) -> Opt
         .checked_sub(now)
         .filter(|&micros| micros > 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LENGTH: u64 = 10;
+
+    /// A segment as the model knows it: plain flags, looked through one by one.
+    #[derive(Clone, Debug, Default)]
+    struct Known {
+        sent_at: u64,
+        order: u64,
+        acked: bool,
+        sacked: bool,
+        lost: bool,
+        resent: bool,
+        ever_resent: bool,
+    }
+
+    /// All segments ever sent, and RACK's newest delivery.
+    #[derive(Default)]
+    struct Model {
+        segments: Vec<Known>,
+        order: u64,
+        newest: u64,
+        rtt: u64,
+    }
+
+    impl Model {
+        fn outstanding(&self) -> impl Iterator<Item = &Known> {
+            self.segments.iter().filter(|segment| !segment.acked)
+        }
+
+        fn una(&self) -> usize {
+            self.segments.iter().filter(|segment| segment.acked).count()
+        }
+
+        fn transmit(&mut self, index: usize, now: u64) {
+            self.order += 1;
+            self.segments[index].sent_at = now;
+            self.segments[index].order = self.order;
+        }
+
+        fn deliver(&mut self, index: usize, now: u64) {
+            self.newest = self.newest.max(self.segments[index].order);
+            self.rtt = now - self.segments[index].sent_at;
+        }
+
+        fn acknowledge(&mut self, count: usize, now: u64) {
+            for index in self.una()..self.una() + count {
+                if !self.segments[index].sacked {
+                    self.deliver(index, now);
+                }
+                self.segments[index].acked = true;
+            }
+        }
+
+        fn sack(&mut self, from: usize, to: usize, now: u64) {
+            for index in from..to {
+                if !self.segments[index].sacked {
+                    self.deliver(index, now);
+                    let segment = &mut self.segments[index];
+                    segment.sacked = true;
+                    // The retransmission of something not taken for lost stays in flight.
+                    segment.resent &= !segment.lost;
+                    segment.lost = false;
+                }
+            }
+        }
+
+        fn detect_loss(&mut self, window: u64, now: u64) {
+            let (newest, rtt) = (self.newest, self.rtt);
+            for segment in self
+                .segments
+                .iter_mut()
+                .filter(|segment| !segment.acked && !segment.sacked)
+            {
+                let waits_for_resend = segment.lost && !segment.resent;
+                if !waits_for_resend && segment.order < newest && segment.sent_at + rtt + window <= now {
+                    segment.lost = true;
+                    segment.resent = false;
+                }
+            }
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Send(u8),
+        Acknowledge(u8),
+        Sack(u8, u8),
+        Resend(u8),
+        DetectLoss(u8),
+        TimeOut,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => (1u8..6).prop_map(Step::Send),
+            2 => (1u8..4).prop_map(Step::Acknowledge),
+            4 => (any::<u8>(), 1u8..6).prop_map(|(from, count)| Step::Sack(from, count)),
+            2 => (1u8..4).prop_map(Step::Resend),
+            3 => (0u8..8).prop_map(Step::DetectLoss),
+            1 => Just(Step::TimeOut),
+        ]
+    }
+
+    fn range(from: usize, to: usize) -> Range {
+        Range {
+            start: 1 + from as u64 * LENGTH,
+            end: 1 + to as u64 * LENGTH,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keeps_the_books_that_a_plain_list_keeps(steps in prop::collection::vec(step(), 1..120)) {
+            let mut board = Scoreboard::new();
+            let mut rack = Rack::new();
+            let mut model = Model::default();
+            // Long enough after the origin for every round trip to be positive.
+            let mut now = 1000;
+            for step in steps {
+                now += 3;
+                let (una, end) = (model.una(), model.segments.len());
+                let circumstances = Circumstances { now, rtt_min: 0, high: 0, echo: 0 };
+                let mut evidence = Evidence::new();
+                match step {
+                    Step::Send(count) => for index in end..end + usize::from(count) {
+                        board.sent(range(index, index + 1), now);
+                        model.segments.push(Known::default());
+                        model.transmit(index, now);
+                    },
+                    Step::Acknowledge(count) => {
+                        let count = usize::from(count).min(end - una);
+                        board.acknowledge(range(0, una + count).end, circumstances, &mut rack, &mut evidence);
+                        prop_assert_eq!(evidence.acked as usize, count);
+                        model.acknowledge(count, now);
+                    }
+                    Step::Sack(from, count) if end > una + 1 => {
+                        // Never the first segment: that would be acknowledged.
+                        let from = una + 1 + usize::from(from) % (end - una - 1);
+                        let to = (from + usize::from(count)).min(end);
+                        let mut option = SackBlocks::NONE;
+                        option.push(range(from, to));
+                        let before = model.segments.iter().filter(|segment| segment.sacked).count();
+                        let una_number = range(0, una).end;
+                        board.read_sack(&option, false, una_number, circumstances, &mut rack, &mut evidence);
+                        model.sack(from, to, now);
+                        let after = model.segments.iter().filter(|segment| segment.sacked).count();
+                        prop_assert_eq!(evidence.sacked as usize, after - before);
+                    }
+                    Step::Sack(..) => {}
+                    Step::Resend(count) => for _ in 0..count {
+                        let expected = model.segments.iter().position(|segment| {
+                            !segment.acked && segment.lost && !segment.resent
+                        });
+                        let waits = model.outstanding().filter(|segment| segment.resent).count()
+                            < model.outstanding().filter(|segment| segment.lost).count();
+                        let found = board.next_to_resend();
+                        prop_assert_eq!(found.map(|found| found.number as usize), expected.filter(|_| waits));
+                        if let Some(found) = found {
+                            board.resent(found.number, now, false);
+                            let index = found.number as usize;
+                            model.transmit(index, now);
+                            model.segments[index].resent = true;
+                            model.segments[index].ever_resent = true;
+                        }
+                    },
+                    Step::DetectLoss(window) => {
+                        board.detect_loss(&rack, window.into(), now);
+                        model.detect_loss(window.into(), now);
+                    }
+                    Step::TimeOut if !board.is_head_sacked() => {
+                        board.mark_timed_out(&rack, false, now);
+                        let rtt = model.rtt;
+                        let outstanding = model.segments.iter_mut().filter(|segment| !segment.acked);
+                        for (place, segment) in outstanding.enumerate() {
+                            if !segment.sacked && (place == 0 || segment.sent_at + rtt <= now) {
+                                segment.lost = true;
+                                segment.resent = false;
+                            }
+                        }
+                    }
+                    Step::TimeOut => {}
+                }
+                let count = |of: fn(&Known) -> bool| model.outstanding().filter(|segment| of(segment)).count() as u32;
+                prop_assert_eq!(board.sacked(), count(|segment| segment.sacked));
+                prop_assert_eq!(board.lost(), count(|segment| segment.lost));
+                prop_assert_eq!(board.resent_in_flight(), count(|segment| segment.resent));
+                prop_assert_eq!(board.outstanding_segments(), count(|_| true));
+                let in_flight = count(|_| true) + count(|segment| segment.resent)
+                    - count(|segment| segment.sacked) - count(|segment| segment.lost);
+                prop_assert_eq!(board.in_flight(), in_flight);
+                let head_resent = model.outstanding().next().is_some_and(|head| head.ever_resent);
+                prop_assert_eq!(board.is_any_resent(), head_resent || count(|segment| segment.resent) > 0);
+            }
+        }
+    }
+}

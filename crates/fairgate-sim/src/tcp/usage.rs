@@ -67,3 +67,37 @@ impl Usage {
         self.limited || (in_slow_start && size < 2 * self.outstanding_max)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::clock::Clock;
+    use fairgate::Time;
+
+    fn at(millis: u64) -> Moment {
+        Clock::new(100).read(Time::from_millis(millis))
+    }
+
+    #[test]
+    fn a_full_window_may_grow_and_a_half_full_one_only_in_slow_start() {
+        let mut usage = Usage::new(at(0));
+        usage.observe(true, 10, 1, 100);
+        assert!(usage.is_limited(10, false));
+        // The next flight doesn't fill it.
+        usage.observe(false, 6, 100, 200);
+        assert!(!usage.is_limited(10, false));
+        assert!(usage.is_limited(10, true));
+        assert!(!usage.is_limited(12, true));
+    }
+
+    #[test]
+    fn a_window_unused_for_a_time_out_tells_what_was_used() {
+        let mut usage = Usage::new(at(0));
+        usage.observe(false, 4, 1, 50);
+        assert_eq!(usage.settle(20, false, 30, at(290)), None);
+        usage.observe(false, 3, 50, 100);
+        assert_eq!(usage.settle(20, false, 30, at(300)), Some(4));
+        usage.restart(at(300));
+        assert_eq!(usage.settle(20, false, 30, at(310)), None);
+    }
+}
