@@ -52,11 +52,21 @@ impl Recorder {
         self.most
     }
 
-    /// The duration that a share of `quantile` does not exceed; within 0.1 %, and never beyond the longest.
-    pub(crate) fn quantile(&self, quantile: f64) -> u64 {
-        self.histogram
-            .value_at_quantile(quantile)
-            .clamp(self.min(), self.most)
+    /// The durations that these shares do not exceed, from the least to the greatest share; within 0.1 %, and never
+    /// beyond the longest. One walk over the histogram for all.
+    pub(crate) fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
+        let mut buckets = self.histogram.iter_recorded();
+        let (mut value, mut below) = (self.min(), 0);
+        shares.map(|share| {
+            let rank = (share * self.count() as f64).ceil() as u64;
+            while below < rank
+                && let Some(bucket) = buckets.next()
+            {
+                value = bucket.value_iterated_to();
+                below += bucket.count_since_last_iteration();
+            }
+            value.clamp(self.min(), self.most)
+        })
     }
 }
 
@@ -72,9 +82,20 @@ mod tests {
         }
         assert_eq!((recorder.min(), recorder.max()), (1_000, 100_000_000));
         assert_eq!(recorder.mean(), 50_000_500);
-        let median = recorder.quantile(0.5);
+        let [least, median, most] = recorder.quantiles([0.0, 0.5, 1.0]);
+        assert_eq!((least, most), (1_000, 100_000_000));
         assert!(median.abs_diff(50_000_000) <= 50_000, "{median}");
-        assert_eq!(recorder.quantile(1.0), 100_000_000);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_histogram() {
+        let mut recorder = Recorder::new();
+        for nanos in [7, 7, 1_000, 30_000, 30_000, 30_000, 5_000_000] {
+            recorder.record(nanos);
+        }
+        let shares = [0.0, 0.1, 0.2, 0.3, 0.5, 0.9, 1.0];
+        let expected = shares.map(|share| recorder.histogram.value_at_quantile(share).clamp(7, 5_000_000));
+        assert_eq!(recorder.quantiles(shares), expected);
     }
 
     #[test]

@@ -196,18 +196,18 @@ pub struct Durations {
 
 impl Durations {
     pub(crate) fn of(recorder: &Recorder) -> Durations {
+        let [p50_ns, p95_ns, p99_ns, p999_ns] = recorder.quantiles([0.5, 0.95, 0.99, 0.999]);
+        let percents: [f64; 101] = std::array::from_fn(|percent| percent as f64 / 100.0);
         Durations {
             count: recorder.count(),
             mean_ns: recorder.mean(),
             min_ns: recorder.min(),
             max_ns: recorder.max(),
-            p50_ns: recorder.quantile(0.5),
-            p95_ns: recorder.quantile(0.95),
-            p99_ns: recorder.quantile(0.99),
-            p999_ns: recorder.quantile(0.999),
-            percentiles_ns: (0..=100)
-                .map(|percent| recorder.quantile(f64::from(percent) / 100.0))
-                .collect(),
+            p50_ns,
+            p95_ns,
+            p99_ns,
+            p999_ns,
+            percentiles_ns: recorder.quantiles(percents).to_vec(),
         }
     }
 }

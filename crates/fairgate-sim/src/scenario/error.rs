@@ -19,15 +19,32 @@ pub enum Culprit {
 pub struct ScenarioError {
     /// The part at fault.
     pub culprit: Culprit,
+    /// The field at fault, as files name it.
+    pub field: &'static str,
     /// The rule that it breaks, and the remedy.
     pub what: String,
 }
 
-impl ScenarioError {
-    pub(crate) fn new(culprit: Culprit, what: impl Into<String>) -> ScenarioError {
+/// A mistake in one part, which doesn't know where it stands in the whole.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    pub(crate) field: &'static str,
+    pub(crate) what: String,
+}
+
+impl Mistake {
+    pub(crate) fn new(field: &'static str, what: impl Into<String>) -> Mistake {
+        Mistake {
+            field,
+            what: what.into(),
+        }
+    }
+
+    pub(crate) fn of(self, culprit: Culprit) -> ScenarioError {
         ScenarioError {
             culprit,
-            what: what.into(),
+            field: self.field,
+            what: self.what,
         }
     }
 }

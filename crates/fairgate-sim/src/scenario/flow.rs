@@ -5,13 +5,19 @@ use std::time::Duration;
 use fairgate::{ClassId, Rate};
 
 use crate::random::Distribution;
-use crate::scenario::{Application, NodeId, Scenario};
+use crate::scenario::{Application, LONGEST, Mistake, NodeId, Scenario};
 use crate::tcp;
 
 /// Longest IP packet, bytes.
 const LONGEST_PACKET: u64 = 65_535;
 /// Header of IPv4 without options and of UDP, bytes.
 pub(crate) const UDP_HEADERS: u32 = 28;
+/// Most flows alike: each has memory for its series and histogram.
+const MOST_ALIKE: u32 = 1_000_000;
+/// Payload of a segment that fills the longest packet, bytes: 20 of IP, 60 of TCP with all options.
+const MOST_PAYLOAD: u32 = 65_535 - 80;
+/// More than a receiver's first window holds.
+const MOST_INITIAL_WINDOW: u32 = 1_000;
 
 /// Traffic of one kind from `source` to `destination`; TCP's acknowledgements go the same way back.
 #[derive(Clone, Debug)]
@@ -200,40 +206,62 @@ impl Flow {
         })
     }
 
-    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), String> {
+    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Mistake> {
+        let mistake = |field, what: String| Err(Mistake::new(field, format!("flow `{}`: {what}", self.name)));
         if self.source == self.destination {
-            return Err(format!(
-                "flow `{}` goes from `{}` to itself; name two different nodes",
-                self.name,
-                scenario.node_name(self.source)
-            ));
+            let node = scenario.node_name(self.source);
+            return mistake(
+                "to",
+                format!("it goes from `{node}` to itself; name two different nodes"),
+            );
         }
-        if self.count == 0 {
-            return Err(format!(
-                "`count` of flow `{}` is 0, but must be above 0; remove the flow",
-                self.name
-            ));
+        if self.count == 0 || self.count > MOST_ALIKE {
+            return mistake(
+                "count",
+                format!("the count is {}, but must be from 1 to {MOST_ALIKE}", self.count),
+            );
         }
         if self.dscp > 63 {
-            return Err(format!(
-                "`dscp` of flow `{}` is {}, but has six bits: at most 63",
-                self.name, self.dscp
-            ));
+            return mistake(
+                "dscp",
+                format!("DSCP {} has more than six bits: at most 63", self.dscp),
+            );
         }
         if self.priority > 15 {
-            return Err(format!(
-                "`priority` of flow `{}` is {}, but must be at most 15",
-                self.name, self.priority
-            ));
+            return mistake("priority", format!("priority {} is above 15", self.priority));
+        }
+        if self.start > LONGEST || self.stagger > LONGEST / self.count {
+            return mistake("start", "it starts after more than a year; start earlier".into());
         }
         if self.stop.is_some_and(|stop| stop <= self.start) {
-            return Err(format!("flow `{}` stops before it starts", self.name));
+            return mistake(
+                "stop",
+                format!("it stops before it starts, at {:?}; stop later", self.start),
+            );
         }
-        match &self.traffic {
-            Traffic::Udp(udp) => udp.check(),
-            Traffic::Tcp(tcp) => tcp.application.check(),
+        let (field, checked) = match &self.traffic {
+            Traffic::Udp(udp) => ("udp", udp.check()),
+            Traffic::Tcp(tcp) => ("tcp", tcp.check()),
+        };
+        checked.or_else(|what| mistake(field, what))
+    }
+}
+
+impl Tcp {
+    fn check(&self) -> Result<(), String> {
+        if !(1..=MOST_PAYLOAD).contains(&self.config.mss) {
+            return Err(format!(
+                "segments have {} bytes of payload, but must have from 1 to {MOST_PAYLOAD}; 1448 fill an Ethernet packet",
+                self.config.mss
+            ));
         }
-        .map_err(|what| format!("flow `{}`: {what}", self.name))
+        if !(1..=MOST_INITIAL_WINDOW).contains(&self.config.initial_window) {
+            return Err(format!(
+                "the initial window is {} segments, but must be from 1 to {MOST_INITIAL_WINDOW}; 10 is usual (RFC 6928)",
+                self.config.initial_window
+            ));
+        }
+        self.application.check()
     }
 }
 

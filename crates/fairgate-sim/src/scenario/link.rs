@@ -9,10 +9,12 @@ use fairgate::queues::fifo::{self, Fifo};
 use fairgate::{Discipline, Rate};
 use fairgate_config::Spec;
 
-use crate::scenario::{NodeId, Scenario};
+use crate::scenario::{LONGEST, Mistake, NodeId, Scenario};
 
 /// Bytes that Ethernet adds to a packet, as Linux's schedulers count them: no preamble, no check sequence, no gap.
 pub const ETHERNET_HEADER: u32 = 14;
+/// More than any stack of headers.
+const MOST_OVERHEAD: u32 = 1000;
 
 /// Two directions, each with a rate, a delay and a queue of its own. `a` and `b` name the sending end.
 #[derive(Clone, Debug)]
@@ -71,11 +73,29 @@ impl Link {
         self
     }
 
-    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), String> {
+    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), Mistake> {
         if self.a == self.b {
-            return Err(format!(
-                "the link leads from `{}` to itself; name two different nodes",
-                scenario.node_name(self.a)
+            return Err(Mistake::new(
+                "b",
+                format!(
+                    "the link leads from `{}` to itself; name two different nodes",
+                    scenario.node_name(self.a)
+                ),
+            ));
+        }
+        if self.delay > LONGEST {
+            return Err(Mistake::new(
+                "delay",
+                "the delay is above a year; give a shorter one",
+            ));
+        }
+        if self.overhead > MOST_OVERHEAD {
+            return Err(Mistake::new(
+                "overhead",
+                format!(
+                    "the overhead is {} bytes a packet, but must be at most {MOST_OVERHEAD}; Ethernet has {ETHERNET_HEADER}",
+                    self.overhead
+                ),
             ));
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod application;
 mod error;
+mod file;
 mod flow;
 mod link;
 mod route;
@@ -11,11 +12,15 @@ use std::ops::Range;
 use std::time::Duration;
 
 pub use application::Application;
+pub(crate) use error::Mistake;
 pub use error::{Culprit, ScenarioError};
 pub(crate) use flow::UDP_HEADERS;
 pub use flow::{Flow, Pattern, Tcp, Traffic, Udp};
 pub use link::{ETHERNET_HEADER, Link, Queue};
 pub(crate) use route::{Hop, Router};
+
+/// A year: nanoseconds in 64 bits last for 584, so that no sum of times overflows.
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A node of a [`Scenario`], by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,28 +112,54 @@ impl Scenario {
         &self.nodes[node.index()].name
     }
 
-    /// Whether all parts make sense by themselves and together, routes apart.
-    pub(crate) fn check(&self) -> Result<(), ScenarioError> {
-        let whole = |what: String| Err(ScenarioError::new(Culprit::Scenario, what));
-        if self.duration.is_zero() {
-            return whole("`duration` is 0, but must be above 0; give the time to simulate".into());
-        }
-        if self.measure.start >= self.measure.end || self.measure.end > self.duration {
-            return whole(format!(
-                "`measure` is from {:?} to {:?}, but must begin before it ends and end within `duration`, {:?}",
-                self.measure.start, self.measure.end, self.duration
-            ));
-        }
-        if self.interval.is_zero() {
-            return whole("`interval` is 0, but must be above 0; 100 ms is usual".into());
-        }
+    /// Whether the scenario can be simulated: all parts make sense, and every flow has a path.
+    ///
+    /// # Errors
+    /// Names the first part that doesn't.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        self.check_times()
+            .map_err(|mistake| mistake.of(Culprit::Scenario))?;
         for (index, link) in self.links.iter().enumerate() {
             link.check(self)
-                .map_err(|what| ScenarioError::new(Culprit::Link(index), what))?;
+                .map_err(|mistake| mistake.of(Culprit::Link(index)))?;
         }
+        let router = Router::new(self);
         for (index, flow) in self.flows.iter().enumerate() {
             flow.check(self)
-                .map_err(|what| ScenarioError::new(Culprit::Flow(index), what))?;
+                .and_then(|()| router.route(flow).map(|_| ()))
+                .map_err(|mistake| mistake.of(Culprit::Flow(index)))?;
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), Mistake> {
+        if self.duration.is_zero() || self.duration > LONGEST {
+            return Err(Mistake::new(
+                "duration",
+                format!(
+                    "the duration is {:?}, but must be above 0 and at most a year",
+                    self.duration
+                ),
+            ));
+        }
+        if self.measure.start >= self.measure.end || self.measure.end > self.duration {
+            return Err(Mistake::new(
+                "measure",
+                format!(
+                    "the window of measurement is from {:?} to {:?}, but must begin before it ends, and end within the \
+                     duration of {:?}",
+                    self.measure.start, self.measure.end, self.duration
+                ),
+            ));
+        }
+        if self.interval.is_zero() || self.interval > self.duration {
+            return Err(Mistake::new(
+                "interval",
+                format!(
+                    "the interval is {:?}, but must be above 0 and at most the duration; 100 ms is usual",
+                    self.interval
+                ),
+            ));
         }
         Ok(())
     }

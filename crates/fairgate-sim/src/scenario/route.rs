@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use crate::scenario::{Flow, NodeId, Scenario};
+use crate::scenario::{Flow, Mistake, NodeId, Scenario};
 
 /// One link in one direction. Two for each link: `a` to `b` is even, `b` to `a` odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,28 +39,30 @@ impl<'a> Router<'a> {
     }
 
     /// The hops of a flow's packets from source to destination, or what is missing.
-    pub(crate) fn route(&self, flow: &Flow) -> Result<Vec<Hop>, String> {
+    pub(crate) fn route(&self, flow: &Flow) -> Result<Vec<Hop>, Mistake> {
         match &flow.route {
             Some(nodes) => self.explicit(flow, nodes),
             None => self.shortest(flow.source, flow.destination).ok_or_else(|| {
-                format!(
+                let what = format!(
                     "flow `{}` has no path from `{}` to `{}`; add the links that are missing between them",
                     flow.name,
                     self.scenario.node_name(flow.source),
                     self.scenario.node_name(flow.destination)
-                )
+                );
+                Mistake::new("to", what)
             }),
         }
     }
 
-    fn explicit(&self, flow: &Flow, nodes: &[NodeId]) -> Result<Vec<Hop>, String> {
+    fn explicit(&self, flow: &Flow, nodes: &[NodeId]) -> Result<Vec<Hop>, Mistake> {
         if nodes.first() != Some(&flow.source) || nodes.last() != Some(&flow.destination) {
-            return Err(format!(
+            let what = format!(
                 "the route of flow `{}` must lead from `{}` to `{}`, both included",
                 flow.name,
                 self.scenario.node_name(flow.source),
                 self.scenario.node_name(flow.destination)
-            ));
+            );
+            return Err(Mistake::new("route", what));
         }
         nodes
             .windows(2)
@@ -70,12 +72,13 @@ impl<'a> Router<'a> {
                     .find(|(_, to, _)| *to == pair[1])
                     .map(|&(hop, _, _)| hop)
                     .ok_or_else(|| {
-                        format!(
+                        let what = format!(
                             "the route of flow `{}` leads from `{}` to `{}`, but no link does",
                             flow.name,
                             self.scenario.node_name(pair[0]),
                             self.scenario.node_name(pair[1])
-                        )
+                        );
+                        Mistake::new("route", what)
                     })
             })
             .collect()
@@ -139,7 +142,9 @@ mod tests {
     fn route(scenario: &Scenario, to: u32, via: Option<&[u32]>) -> Result<Vec<u32>, String> {
         let mut flow = Flow::new("f", NodeId(0), NodeId(to), Udp::constant(Rate::mbit(1), 100));
         flow.route = via.map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
-        let hops = Router::new(scenario).route(&flow)?;
+        let hops = Router::new(scenario)
+            .route(&flow)
+            .map_err(|mistake| mistake.what)?;
         Ok(hops.into_iter().map(|hop| hop.0).collect())
     }
 

@@ -7,7 +7,7 @@ use fairgate::{Ecn, FlowHasher, FlowKey, Packet, Time};
 use crate::monitor::InterfaceMonitor;
 use crate::network::{Interface, Network, Origin, Template};
 use crate::random::{Stream, derive_seed};
-use crate::scenario::{Culprit, Flow, Hop, Router, Scenario, ScenarioError, Traffic};
+use crate::scenario::{Culprit, Flow, Hop, Mistake, Router, Scenario, ScenarioError, Traffic};
 use crate::simulation::RunningFlow;
 use crate::tcp;
 use crate::traffic::{Connection, Datagrams, Program, Source};
@@ -29,7 +29,7 @@ pub(super) fn interfaces(scenario: &Scenario, intervals: usize) -> Result<Vec<In
             let name = interface_name(scenario, interfaces.len());
             let discipline = queue
                 .build(derive_seed(scenario.seed, "queue", &name))
-                .map_err(|error| ScenarioError::new(Culprit::Link(index), error.to_string()))?;
+                .map_err(|error| Mistake::new("queue", error.to_string()).of(Culprit::Link(index)))?;
             interfaces.push(Interface::new(
                 discipline,
                 rate,
@@ -61,7 +61,7 @@ pub(super) fn flows(scenario: &Scenario, network: &mut Network) -> Result<Vec<Ru
     for (group, flow) in scenario.flows.iter().enumerate() {
         let hops = router
             .route(flow)
-            .map_err(|what| ScenarioError::new(Culprit::Flow(group), what))?;
+            .map_err(|mistake| mistake.of(Culprit::Flow(group)))?;
         let forth = network.add_route(hops.iter().map(|hop| hop.0));
         let back = network.add_route(hops.iter().rev().copied().map(Hop::back).map(|hop| hop.0));
         for (place, name) in flow.names().enumerate() {

@@ -1,0 +1,428 @@
+//! The `[simulate]` section of a configuration file.
+//!
+//! ```toml
+//! [simulate]
+//! duration = "60s"
+//! measure = ["10s", "60s"]          # figures are taken from here; by default from the whole
+//! interval = "100ms"                # of time series
+//! seed = 1
+//!
+//! [[simulate.link]]                 # nodes come into being by being named
+//! a = "home"
+//! b = "router"
+//! rate = "20mbit"                   # or rate_a and rate_b: from a, from b; left out: only a delay
+//! delay = "10ms"
+//! overhead = 14                     # bytes of framing
+//! queue_a = "wan"                   # [queue.wan] at a, for packets to b; `queue` for both ends
+//!
+//! [[simulate.flow]]
+//! name = "downloads"
+//! from = "router"
+//! to = "home"
+//! count = 4
+//! tcp = { congestion_control = "cubic" }
+//!
+//! [[simulate.flow]]
+//! name = "call"
+//! from = "home"
+//! to = "router"
+//! dscp = 46
+//! udp = { rate = "64kbit", size = "160b" }
+//! ```
+//!
+//! Without links, the network is the one of `[run]`: `left`, `router`, `right`, with the queues of `[run]` on the router.
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+use fairgate::{ClassId, Rate};
+use fairgate_config::units::{parse_duration, parse_rate};
+use fairgate_config::{Document, FileError, UnitError};
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::scenario::file::traffic::{TcpSection, UdpSection};
+use crate::scenario::{Culprit, Flow, Link, NodeId, Queue, Scenario, ScenarioError, Traffic};
+
+mod drawn;
+mod traffic;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    duration: Spanned<String>,
+    measure: Option<Spanned<[String; 2]>>,
+    interval: Option<Spanned<String>>,
+    seed: Option<u64>,
+    #[serde(default, rename = "node")]
+    nodes: Vec<NodeSection>,
+    #[serde(default, rename = "link")]
+    links: Vec<LinkSection>,
+    #[serde(default, rename = "flow")]
+    flows: Vec<FlowSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeSection {
+    name: Spanned<String>,
+    address: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkSection {
+    a: Spanned<String>,
+    b: Spanned<String>,
+    rate: Option<Spanned<String>>,
+    rate_a: Option<Spanned<String>>,
+    rate_b: Option<Spanned<String>>,
+    delay: Option<Spanned<String>>,
+    overhead: Option<Spanned<u32>>,
+    queue: Option<Spanned<String>>,
+    queue_a: Option<Spanned<String>>,
+    queue_b: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlowSection {
+    name: Spanned<String>,
+    from: Spanned<String>,
+    to: Spanned<String>,
+    udp: Option<Spanned<UdpSection>>,
+    tcp: Option<Spanned<TcpSection>>,
+    start: Option<Spanned<String>>,
+    stop: Option<Spanned<String>>,
+    count: Option<Spanned<u32>>,
+    stagger: Option<Spanned<String>>,
+    dscp: Option<Spanned<u8>>,
+    priority: Option<Spanned<u8>>,
+    #[serde(default)]
+    ecn: bool,
+    #[serde(default)]
+    mark: u32,
+    class: Option<Spanned<String>>,
+    port: Option<u16>,
+    route: Option<Spanned<Vec<Spanned<String>>>>,
+}
+
+/// What this section needs of `[run]`. The rest of it is the live data plane's, which checks it.
+#[derive(Deserialize)]
+struct RunSection {
+    left_to_right: Option<Spanned<String>>,
+    right_to_left: Option<Spanned<String>>,
+    delay: Option<Spanned<String>>,
+}
+
+impl Scenario {
+    /// Reads the `[simulate]` section of a configuration file.
+    ///
+    /// # Errors
+    /// Points at the first mistake: what a file describes and `read` accepts can be simulated.
+    pub fn read(document: &Document) -> Result<Scenario, FileError> {
+        let Some(section) = document.section::<Section>("simulate")? else {
+            return Err(document.error(
+                0..0,
+                "there is no [simulate] section",
+                "add one with a `duration`, links and flows",
+            ));
+        };
+        let reader = Reader { document };
+        let scenario = reader.scenario(&section)?;
+        scenario.check().map_err(|error| {
+            // The rule that is broken comes first, then the remedy.
+            let (what, remedy) = error
+                .what
+                .rsplit_once("; ")
+                .unwrap_or((&error.what, "correct this value"));
+            document.error(place(&section, &error), what, remedy)
+        })?;
+        Ok(scenario)
+    }
+}
+
+/// Where the field of the part at fault was written; else where the part begins.
+fn place(section: &Section, error: &ScenarioError) -> Range<usize> {
+    fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+        value.as_ref().map(Spanned::span)
+    }
+    match error.culprit {
+        Culprit::Scenario => match error.field {
+            "measure" => span(&section.measure),
+            "interval" => span(&section.interval),
+            _ => None,
+        }
+        .unwrap_or_else(|| section.duration.span()),
+        // Of the shorthand's links, the queues alone can be wrong, and those were checked where they stand.
+        Culprit::Link(index) => section.links.get(index).map_or(0..0, |link| {
+            match error.field {
+                "b" => Some(link.b.span()),
+                "delay" => span(&link.delay),
+                "overhead" => span(&link.overhead),
+                _ => None,
+            }
+            .unwrap_or_else(|| link.a.span())
+        }),
+        Culprit::Flow(index) => {
+            let flow = &section.flows[index];
+            match error.field {
+                "to" => Some(flow.to.span()),
+                "count" => span(&flow.count),
+                "dscp" => span(&flow.dscp),
+                "priority" => span(&flow.priority),
+                "start" => span(&flow.start),
+                "stop" => span(&flow.stop),
+                "route" => span(&flow.route),
+                "udp" => span(&flow.udp),
+                "tcp" => span(&flow.tcp),
+                _ => None,
+            }
+            .unwrap_or_else(|| flow.name.span())
+        }
+    }
+}
+
+/// Turns text into values, and knows where errors stand.
+struct Reader<'a> {
+    document: &'a Document,
+}
+
+impl Reader<'_> {
+    fn scenario(&self, section: &Section) -> Result<Scenario, FileError> {
+        let duration = self.duration(&section.duration)?;
+        let mut scenario = Scenario::new(duration);
+        if let Some(window) = &section.measure {
+            let [start, end] = window
+                .get_ref()
+                .each_ref()
+                .map(|text| self.unit(&window.span(), parse_duration(text)));
+            scenario.measure = start?..end?;
+        }
+        if let Some(interval) = &section.interval {
+            scenario.interval = self.duration(interval)?;
+        }
+        if let Some(seed) = section.seed {
+            scenario.seed = seed;
+        }
+        for node in &section.nodes {
+            self.add_node(&mut scenario, node)?;
+        }
+        if section.links.is_empty() {
+            self.add_wire(&mut scenario, section)?;
+        }
+        for link in &section.links {
+            self.add_link(&mut scenario, link)?;
+        }
+        if section.flows.is_empty() {
+            return Err(self.document.error(
+                section.duration.span(),
+                "nothing flows in this scenario",
+                "add a [[simulate.flow]] with `name`, `from`, `to`, and `udp` or `tcp`",
+            ));
+        }
+        for (index, flow) in section.flows.iter().enumerate() {
+            if section.flows[..index]
+                .iter()
+                .any(|other| other.name.get_ref() == flow.name.get_ref())
+            {
+                return Err(self.document.error(
+                    flow.name.span(),
+                    format!("there are two flows `{}`", flow.name.get_ref()),
+                    "give each a name of its own, or one of them a `count`",
+                ));
+            }
+            let flow = self.flow(&scenario, flow)?;
+            scenario.flows.push(flow);
+        }
+        Ok(scenario)
+    }
+
+    fn add_node(&self, scenario: &mut Scenario, node: &NodeSection) -> Result<(), FileError> {
+        let name = node.name.get_ref();
+        if scenario.find_node(name).is_some() {
+            return Err(self.document.error(
+                node.name.span(),
+                format!("there are two nodes `{name}`"),
+                "give each a name of its own",
+            ));
+        }
+        let id = scenario.node(name);
+        if let Some(address) = &node.address {
+            scenario.nodes[id.index()].address = address.get_ref().parse::<IpAddr>().map_err(|error| {
+                self.document.error(
+                    address.span(),
+                    format!("`{}` is no address: {error}", address.get_ref()),
+                    "write an IPv4 or IPv6 address, such as \"192.168.1.2\"",
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The network of `[run]`: the router between two hosts. Its queues are those of the live data plane, behind them
+    /// its delay; the lines themselves take no time.
+    fn add_wire(&self, scenario: &mut Scenario, section: &Section) -> Result<(), FileError> {
+        let Some(run) = self.document.section::<RunSection>("run")? else {
+            return Err(self.document.error(
+                section.duration.span(),
+                "this scenario has no links, and there is no [run] section to take the network from",
+                "add a [[simulate.link]] with the nodes `a` and `b` that it joins",
+            ));
+        };
+        let delay = run
+            .delay
+            .as_ref()
+            .map_or(Ok(Duration::ZERO), |text| self.duration(text))?;
+        let [left, router, right] = ["left", "router", "right"]
+            .map(|name| scenario.find_node(name).unwrap_or_else(|| scenario.node(name)));
+        scenario.links.push(
+            Link::unlimited(left, router, Duration::ZERO)
+                .with_queue_b(self.queue(run.right_to_left.as_ref())?),
+        );
+        scenario.links.push(
+            Link::unlimited(router, right, delay).with_queue_a(self.queue(run.left_to_right.as_ref())?),
+        );
+        Ok(())
+    }
+
+    fn add_link(&self, scenario: &mut Scenario, link: &LinkSection) -> Result<(), FileError> {
+        let [a, b] = [&link.a, &link.b].map(|name| {
+            scenario
+                .find_node(name.get_ref())
+                .unwrap_or_else(|| scenario.node(name.get_ref()))
+        });
+        for (both, one) in [
+            (&link.rate, link.rate_a.as_ref().or(link.rate_b.as_ref())),
+            (&link.queue, link.queue_a.as_ref().or(link.queue_b.as_ref())),
+        ] {
+            if let (Some(_), Some(one)) = (both, one) {
+                return Err(self.document.error(
+                    one.span(),
+                    "this is given for both ends and for one",
+                    "give it once for both, or once for each end (`..._a`, `..._b`)",
+                ));
+            }
+        }
+        let rate = |one: &Option<Spanned<String>>| -> Result<Option<Rate>, FileError> {
+            one.as_ref()
+                .or(link.rate.as_ref())
+                .map(|text| self.unit(&text.span(), parse_rate(text.get_ref())))
+                .transpose()
+        };
+        let delay = link
+            .delay
+            .as_ref()
+            .map_or(Ok(Duration::ZERO), |text| self.duration(text))?;
+        let plain = Link::unlimited(a, b, delay);
+        scenario.links.push(Link {
+            rate_a: rate(&link.rate_a)?,
+            rate_b: rate(&link.rate_b)?,
+            overhead: link
+                .overhead
+                .as_ref()
+                .map_or(plain.overhead, |overhead| *overhead.get_ref()),
+            queue_a: self.queue(link.queue_a.as_ref().or(link.queue.as_ref()))?,
+            queue_b: self.queue(link.queue_b.as_ref().or(link.queue.as_ref()))?,
+            ..plain
+        });
+        Ok(())
+    }
+
+    fn flow(&self, scenario: &Scenario, flow: &FlowSection) -> Result<Flow, FileError> {
+        let traffic = match (&flow.udp, &flow.tcp) {
+            (Some(udp), None) => Traffic::Udp(udp.get_ref().read(self, &udp.span())?),
+            (None, Some(tcp)) => Traffic::from(tcp.get_ref().read(self, &tcp.span())?),
+            _ => {
+                return Err(self.document.error(
+                    flow.name.span(),
+                    format!("flow `{}` must have either `udp` or `tcp`", flow.name.get_ref()),
+                    "tell what it sends: udp = { rate = \"1mbit\" } or tcp = {}",
+                ));
+            }
+        };
+        let optional =
+            |text: &Option<Spanned<String>>| text.as_ref().map(|text| self.duration(text)).transpose();
+        let (source, destination) = (self.node(scenario, &flow.from)?, self.node(scenario, &flow.to)?);
+        let plain = Flow::new(flow.name.get_ref().clone(), source, destination, traffic);
+        Ok(Flow {
+            start: optional(&flow.start)?.unwrap_or(plain.start),
+            stop: optional(&flow.stop)?,
+            count: flow.count.as_ref().map_or(plain.count, |count| *count.get_ref()),
+            stagger: optional(&flow.stagger)?.unwrap_or(plain.stagger),
+            dscp: flow.dscp.as_ref().map_or(plain.dscp, |dscp| *dscp.get_ref()),
+            priority: flow
+                .priority
+                .as_ref()
+                .map_or(plain.priority, |priority| *priority.get_ref()),
+            ecn: flow.ecn,
+            mark: flow.mark,
+            class: flow
+                .class
+                .as_ref()
+                .map_or(Ok(plain.class), |class| self.class(class))?,
+            port: flow.port,
+            route: flow
+                .route
+                .as_ref()
+                .map(|nodes| {
+                    nodes
+                        .get_ref()
+                        .iter()
+                        .map(|name| self.node(scenario, name))
+                        .collect()
+                })
+                .transpose()?,
+            ..plain
+        })
+    }
+
+    fn node(&self, scenario: &Scenario, name: &Spanned<String>) -> Result<NodeId, FileError> {
+        scenario.find_node(name.get_ref()).ok_or_else(|| {
+            let names: Vec<&str> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+            self.document.error(
+                name.span(),
+                format!("there is no node `{}`", name.get_ref()),
+                format!(
+                    "the nodes are {}; a [[simulate.link]] makes another",
+                    names.join(", ")
+                ),
+            )
+        })
+    }
+
+    fn queue(&self, name: Option<&Spanned<String>>) -> Result<Queue, FileError> {
+        match name {
+            Some(name) => Ok(self.document.resolve(name)?.clone().into()),
+            None => Ok(Queue::default()),
+        }
+    }
+
+    /// `10:1`, hexadecimal, as tc writes it.
+    fn class(&self, text: &Spanned<String>) -> Result<ClassId, FileError> {
+        let parse = |digits: &str| u16::from_str_radix(digits, 16).ok();
+        text.get_ref()
+            .split_once(':')
+            .and_then(|(major, minor)| Some(ClassId::new(parse(major)?, parse(minor)?)))
+            .ok_or_else(|| {
+                self.document.error(
+                    text.span(),
+                    format!("`{}` is no class", text.get_ref()),
+                    "write the discipline's handle and the class's number, such as \"10:1\"",
+                )
+            })
+    }
+
+    fn duration(&self, text: &Spanned<String>) -> Result<Duration, FileError> {
+        self.unit(&text.span(), parse_duration(text.get_ref()))
+    }
+
+    fn rate(&self, text: &Spanned<String>) -> Result<Rate, FileError> {
+        self.unit(&text.span(), parse_rate(text.get_ref()))
+    }
+
+    fn unit<T>(&self, span: &Range<usize>, parsed: Result<T, UnitError>) -> Result<T, FileError> {
+        parsed.map_err(|error| self.document.error(span.clone(), error.message, error.remedy))
+    }
+}
