@@ -106,9 +106,9 @@ mod tests {
                 recorder.mean(),
                 recorder.min(),
                 recorder.max(),
-                recorder.quantile(0.99)
+                recorder.quantiles([0.99])
             ),
-            (0, 0, 0, 0)
+            (0, 0, 0, [0])
         );
     }
 }

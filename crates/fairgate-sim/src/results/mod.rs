@@ -2,12 +2,19 @@
 //!
 //! Durations are whole nanoseconds, rates whole bits per second, both rounded down.
 
+mod csv;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod table;
+
 use std::collections::BTreeMap;
 
 use fairgate::DropReason;
 use serde::{Deserialize, Serialize};
 
 use crate::monitor::{Recorder, Tally};
+
+pub use table::{Column, Table};
 
 /// The results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

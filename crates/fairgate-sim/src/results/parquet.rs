@@ -1,0 +1,91 @@
+//! Tables as Apache Parquet, for notebooks. One row group, uncompressed: results are small.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parquet::basic::{ConvertedType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::Type;
+
+use crate::results::{Column, Table};
+
+impl Table {
+    /// Writes a Parquet file. Integers are signed in it: no count, rate or time here reaches 2^63.
+    pub fn write_parquet(&self, into: &mut (dyn Write + Send)) -> io::Result<()> {
+        self.try_write(into).map_err(|error| match error {
+            ParquetError::External(error) => match error.downcast::<io::Error>() {
+                Ok(error) => *error,
+                Err(error) => io::Error::other(error),
+            },
+            other => io::Error::other(other),
+        })
+    }
+
+    fn try_write(&self, into: &mut (dyn Write + Send)) -> Result<(), ParquetError> {
+        let fields = self
+            .columns()
+            .map(|(name, column)| column.field_type(name))
+            .collect::<Result<Vec<_>, _>>()?;
+        let schema = Type::group_type_builder("results").with_fields(fields).build()?;
+        let properties = Arc::new(WriterProperties::builder().build());
+        let mut file = SerializedFileWriter::new(into, Arc::new(schema), properties)?;
+        let mut group = file.next_row_group()?;
+        for (_, column) in self.columns() {
+            column.write(&mut group)?;
+        }
+        group.close()?;
+        file.close()?;
+        Ok(())
+    }
+}
+
+impl Column {
+    fn field_type(&self, name: &str) -> Result<Arc<Type>, ParquetError> {
+        let (physical, converted, repetition) = match self {
+            Column::Text(_) => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED),
+            Column::Integer(_) => (Physical::INT64, ConvertedType::NONE, Repetition::OPTIONAL),
+            Column::Real(_) => (Physical::DOUBLE, ConvertedType::NONE, Repetition::OPTIONAL),
+        };
+        let built = Type::primitive_type_builder(name, physical)
+            .with_converted_type(converted)
+            .with_repetition(repetition)
+            .build()?;
+        Ok(Arc::new(built))
+    }
+
+    fn write<W: Write + Send>(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<(), ParquetError> {
+        let mut writer = group
+            .next_column()?
+            .expect("the schema has a column for each of the table's");
+        match self {
+            Column::Text(values) => {
+                let bytes: Vec<ByteArray> = values.iter().map(|value| value.as_str().into()).collect();
+                writer.typed::<ByteArrayType>().write_batch(&bytes, None, None)?;
+            }
+            Column::Integer(values) => {
+                let present: Vec<i64> = values.iter().flatten().map(|&value| value as i64).collect();
+                writer
+                    .typed::<Int64Type>()
+                    .write_batch(&present, Some(&definitions(values)), None)?;
+            }
+            Column::Real(values) => {
+                let present: Vec<f64> = values.iter().flatten().copied().collect();
+                writer
+                    .typed::<DoubleType>()
+                    .write_batch(&present, Some(&definitions(values)), None)?;
+            }
+        }
+        writer.close()
+    }
+}
+
+/// Parquet's definition levels: 1 for a value, 0 for none.
+fn definitions<T>(values: &[Option<T>]) -> Vec<i16> {
+    values.iter().map(|value| i16::from(value.is_some())).collect()
+}
