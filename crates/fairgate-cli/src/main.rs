@@ -9,12 +9,13 @@ mod commands;
 mod exit;
 mod input;
 mod output;
+mod progress;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, compare, list, replay, run, status, testbed, validate};
+use crate::commands::{check, compare, list, replay, run, simulate, status, testbed, validate};
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
 
@@ -36,6 +37,7 @@ enum Command {
     List(list::Args),
     Check(check::Args),
     Replay(replay::Args),
+    Simulate(simulate::Args),
     Run(run::Args),
     Status(status::Args),
     Testbed(testbed::Args),
@@ -49,6 +51,7 @@ impl Command {
             Command::List(args) => list::run(args, format),
             Command::Check(args) => check::run(args, format),
             Command::Replay(args) => replay::run(args, format),
+            Command::Simulate(args) => simulate::run(args, format),
             Command::Run(args) => run::run(args, format),
             Command::Status(args) => status::run(args, format),
             Command::Testbed(args) => testbed::run(args, format),

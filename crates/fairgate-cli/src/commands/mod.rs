@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod testbed;
 pub(crate) mod validate;
@@ -18,5 +19,6 @@ Examples:
   fairgate check home.toml          is this configuration right?
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
   fairgate validate kernel-tcp      does simulated TCP do what Linux's did?
+  fairgate simulate home.toml       the network described in it, simulated
 
 Exit codes: 0 done; 1 the answer is no; 2 bad input or usage; 3 the environment refused.";

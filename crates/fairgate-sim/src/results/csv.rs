@@ -25,3 +25,27 @@ impl Column {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_and_what_is_missing_is_empty() {
+        let mut table = Table::new(2);
+        table.text("flow", &["a,b", "c"], |name| name);
+        table.integer("sent", &[Some(5), None], |&sent| sent);
+        let mut text = Vec::new();
+        table.write_csv(&mut text).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), "flow,sent\n\"a,b\",5\nc,\n");
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let mut table = Table::new(1);
+        table.integer("sent", &[1], |&sent| Some(sent));
+        let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let error = table.write_csv(&mut full).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
+    }
+}

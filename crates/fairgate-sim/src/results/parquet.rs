@@ -89,3 +89,37 @@ impl Column {
 fn definitions<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    #[test]
+    fn a_reader_finds_what_was_written() {
+        let mut table = Table::new(2);
+        table.text("flow", &["a", "b"], |name| name);
+        table.integer("sent", &[Some(5), None], |&sent| sent);
+        table.real("share", &[None, Some(0.25)], |&share| share);
+        let mut file = tempfile::tempfile().unwrap();
+        table.write_parquet(&mut file).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[1].get_string(0).unwrap(), "b");
+        assert_eq!(rows[0].get_long(1).unwrap(), 5);
+        assert!(rows[1].get_long(1).is_err(), "there is no value");
+        assert_eq!(rows[1].get_double(2).unwrap(), 0.25);
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let mut table = Table::new(100_000);
+        let rows: Vec<u64> = (0..100_000).collect();
+        table.integer("time_ns", &rows, |&row| Some(row));
+        let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let error = table.write_parquet(&mut full).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
+    }
+}

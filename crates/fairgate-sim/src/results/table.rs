@@ -54,7 +54,8 @@ impl Table {
     }
 
     fn durations<T>(&mut self, prefix: &str, rows: &[T], value: impl Fn(&T) -> &Durations) {
-        let fields: [(&str, fn(&Durations) -> u64); 7] = [
+        type Field = fn(&Durations) -> u64;
+        let fields: [(&str, Field); 7] = [
             ("mean", |durations| durations.mean_ns),
             ("min", |durations| durations.min_ns),
             ("p50", |durations| durations.p50_ns),

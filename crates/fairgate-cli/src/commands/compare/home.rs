@@ -21,9 +21,10 @@ use indicatif::ProgressBar;
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::{Contestant, progress};
+use super::Contestant;
 use crate::exit::Failure;
 use crate::output::Format;
+use crate::progress;
 
 /// How long, unless the user says.
 pub(super) const DURATION: Duration = Duration::from_secs(60);

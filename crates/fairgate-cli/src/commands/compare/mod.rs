@@ -5,7 +5,6 @@ mod flows;
 mod home;
 mod lane;
 mod offload;
-mod progress;
 mod services;
 mod trace;
 

@@ -22,9 +22,10 @@ use thiserror::Error;
 use super::direction::{Direction, Side, Survey, View};
 use super::flows::{FlowTable, Placed};
 use super::lane::{Arrival, Books, Lane, QueueTooLong};
-use super::{Contestant, offload, progress};
+use super::{Contestant, offload};
 use crate::exit::Failure;
 use crate::output::Format;
+use crate::progress;
 
 /// Packets at the beginning of the capture that tell the local side.
 const SURVEYED: u64 = 50_000;

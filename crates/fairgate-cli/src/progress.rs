@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::output::Format;
 
 /// By bytes of a file; without a size, by bytes alone.
-pub(super) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
+pub(crate) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
     match size {
         Some(size) => bar(
             size,
@@ -17,7 +17,7 @@ pub(super) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
 }
 
 /// By simulated time of all simulations together, ms.
-pub(super) fn simulated(millis: u64, format: Format) -> ProgressBar {
+pub(crate) fn simulated(millis: u64, format: Format) -> ProgressBar {
     bar(millis, "{bar:40} simulating, {percent} %, {eta} left", format)
 }
 

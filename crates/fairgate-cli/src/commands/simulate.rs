@@ -1,0 +1,339 @@
+//! `fairgate simulate`: a scenario file through the discrete-event simulator.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use comfy_table::CellAlignment;
+use fairgate::Time;
+use fairgate_sim::results::{ConnectionResults, FlowResults, Table};
+use fairgate_sim::{Results, Scenario, Simulation};
+use miette::Diagnostic;
+use thiserror::Error;
+
+use crate::exit::{Failure, Outcome};
+use crate::input;
+use crate::output::{self, Format};
+use crate::progress;
+
+/// Flows shown one by one; of more, groups are shown.
+const MOST_ROWS: usize = 40;
+
+/// Simulate a network described in a file
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate simulate home.toml                     a table of flows and queues
+  fairgate simulate home.toml --seed 2            the same with other chance
+  fairgate simulate home.toml --json              everything, with time series, for a script
+  fairgate simulate home.toml --out flows.csv     a row for each flow; .parquet too; .json for everything
+  fairgate simulate home.toml --out results       a folder with all of these
+
+The file's [simulate] section:
+  [simulate]
+  duration = \"60s\"
+  measure = [\"10s\", \"60s\"]
+  [[simulate.link]]                # without links: the network of [run], its nodes left, router, right
+  a = \"home\"
+  b = \"server\"
+  rate = \"20mbit\"
+  delay = \"10ms\"
+  queue_b = \"wan\"                  # [queue.wan]; else a fifo of 1000 packets
+  [[simulate.flow]]
+  name = \"downloads\"
+  from = \"server\"
+  to = \"home\"
+  count = 4
+  tcp = {}                         # or udp = { rate = \"1mbit\", size = \"1000b\" }")]
+pub(crate) struct Args {
+    /// The scenario
+    file: PathBuf,
+
+    /// Where all chance comes from; equal seeds give equal results [default: the file's]
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// Simulate and measure for so long instead of the file's time: 10s, 5min
+    #[arg(long, value_parser = fairgate_config::units::parse_duration)]
+    duration: Option<Duration>,
+
+    /// Write results to a file (.json, .csv, .parquet) or a folder
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+enum SimulateError {
+    #[error(transparent)]
+    #[diagnostic(help("look at the scenario's queues and rates"))]
+    Simulation(#[from] fairgate_sim::Error),
+    #[error("`--duration` ends before the measurement begins, at {begins:?}")]
+    #[diagnostic(help("simulate for longer, or change `measure` in the file"))]
+    Short { begins: Duration },
+    #[error("can't tell the format of {path}")]
+    #[diagnostic(help("end the name with .json, .csv or .parquet, or without an ending for a folder"))]
+    Format { path: String },
+    #[error("can't make the folder {path}")]
+    #[diagnostic(help("choose another place"))]
+    Folder { path: String, source: io::Error },
+    #[cfg(not(feature = "parquet"))]
+    #[error("this program was built without Parquet")]
+    #[diagnostic(help("write .csv, or build it with `--features parquet`"))]
+    NoParquet,
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let target = args.out.as_deref().map(Target::of).transpose()?;
+    let mut scenario = Scenario::read(&input::document(&args.file)?)?;
+    if let Some(seed) = args.seed {
+        scenario.seed = seed;
+    }
+    if let Some(duration) = args.duration {
+        shorten(&mut scenario, duration)?;
+    }
+    let results = simulate(&scenario, format)?;
+    if let Some(target) = target {
+        target.write(&results)?;
+    }
+    match format {
+        Format::Json => output::json("simulate", &results)?,
+        Format::Text => output::text(&tables(&results))?,
+    }
+    Ok(Outcome::Yes)
+}
+
+/// Sets the duration, and with it the end of the measurement.
+fn shorten(scenario: &mut Scenario, duration: Duration) -> Result<(), SimulateError> {
+    if scenario.measure.start >= duration {
+        return Err(SimulateError::Short {
+            begins: scenario.measure.start,
+        });
+    }
+    scenario.duration = duration;
+    scenario.measure.end = duration;
+    scenario.interval = scenario.interval.min(duration);
+    Ok(())
+}
+
+fn simulate(scenario: &Scenario, format: Format) -> Result<Results, SimulateError> {
+    let simulation = Simulation::new(scenario).map_err(fairgate_sim::Error::from)?;
+    let bar = progress::simulated(scenario.duration.as_millis() as u64, format);
+    let results = simulation.run_with(|now: Time| bar.set_position(now.nanos() / 1_000_000));
+    bar.finish_and_clear();
+    Ok(results?)
+}
+
+/// Where results go.
+enum Target {
+    Json(PathBuf),
+    Csv(PathBuf),
+    Parquet(PathBuf),
+    Folder(PathBuf),
+}
+
+impl Target {
+    /// By the ending of the name.
+    fn of(path: &Path) -> Result<Target, SimulateError> {
+        let path = path.to_owned();
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("json") => Ok(Target::Json(path)),
+            Some("csv") => Ok(Target::Csv(path)),
+            #[cfg(not(feature = "parquet"))]
+            Some("parquet") => Err(SimulateError::NoParquet),
+            #[cfg(feature = "parquet")]
+            Some("parquet") => Ok(Target::Parquet(path)),
+            None => Ok(Target::Folder(path)),
+            Some(_) if path.is_dir() => Ok(Target::Folder(path)),
+            Some(_) => Err(SimulateError::Format {
+                path: path.display().to_string(),
+            }),
+        }
+    }
+
+    fn write(&self, results: &Results) -> Result<(), Failure> {
+        match self {
+            Target::Json(path) => write_json(path, results),
+            Target::Csv(path) => write_csv(path, &results.flow_table()),
+            Target::Parquet(path) => write_parquet(path, &results.flow_table()),
+            Target::Folder(folder) => {
+                std::fs::create_dir_all(folder).map_err(|source| {
+                    Failure::environment(SimulateError::Folder {
+                        path: folder.display().to_string(),
+                        source,
+                    })
+                })?;
+                write_json(&folder.join("results.json"), results)?;
+                for (name, table) in [
+                    ("flows", results.flow_table()),
+                    ("interfaces", results.interface_table()),
+                    ("series", results.series_table()),
+                ] {
+                    write_csv(&folder.join(name).with_extension("csv"), &table)?;
+                    if cfg!(feature = "parquet") {
+                        write_parquet(&folder.join(name).with_extension("parquet"), &table)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn write_json(path: &Path, results: &Results) -> Result<(), Failure> {
+    let text = output::json_text("simulate", results);
+    output::file(path, |file: &mut File| {
+        io::Write::write_all(file, text.as_bytes())
+    })
+}
+
+fn write_csv(path: &Path, table: &Table) -> Result<(), Failure> {
+    output::file(path, |file: &mut File| table.write_csv(file))
+}
+
+#[cfg(feature = "parquet")]
+fn write_parquet(path: &Path, table: &Table) -> Result<(), Failure> {
+    output::file(path, |file: &mut File| table.write_parquet(file))
+}
+
+/// Without the feature, no target leads here.
+#[cfg(not(feature = "parquet"))]
+fn write_parquet(_path: &Path, _table: &Table) -> Result<(), Failure> {
+    Err(SimulateError::NoParquet.into())
+}
+
+fn tables(results: &Results) -> String {
+    let [from, to] = results.measured_ns.map(|nanos| nanos as f64 * 1e-9);
+    let mut text = format!(
+        "Measured from {from} s to {to} s, seed {}: goodput {}, Jain's index {:.3}.\n\n",
+        results.seed,
+        mbit(results.goodput_bps),
+        results.jain
+    );
+    text.push_str(&flow_table(results));
+    text.push('\n');
+    text.push_str(&queue_table(results));
+    text.push_str(&format!(
+        "\n{} packet-hops, {} events.\n",
+        results.packet_hops, results.events
+    ));
+    text
+}
+
+fn flow_table(results: &Results) -> String {
+    let header = [
+        "FLOW", "GOODPUT", "SENT", "LOST", "MARKED", "DELAY", "P95", "P99", "MAX", "JITTER", "RESENT",
+    ];
+    let mut table = output::table(header);
+    for flow in results.flows.iter().take(MOST_ROWS) {
+        let delay = &flow.delay;
+        table.add_row([
+            flow.name.clone(),
+            mbit(flow.goodput_bps),
+            flow.sent.to_string(),
+            share(flow),
+            flow.marked.to_string(),
+            millis(delay.mean_ns),
+            millis(delay.p95_ns),
+            millis(delay.p99_ns),
+            millis(delay.max_ns),
+            millis(flow.jitter_ns),
+            flow.connection
+                .as_ref()
+                .map_or_else(String::new, |connection: &ConnectionResults| {
+                    connection.retransmissions.to_string()
+                }),
+        ]);
+    }
+    align(&mut table, 1);
+    let mut text = output::table_text(&table);
+    if results.flows.len() > MOST_ROWS {
+        text.push_str(&format!(
+            "... and {} more; --json and --out have all\n",
+            results.flows.len() - MOST_ROWS
+        ));
+    }
+    if results.groups.iter().any(|group| group.flows > 1) {
+        let mut table = output::table([
+            "GROUP", "FLOWS", "GOODPUT", "JAIN", "SENT", "LOST", "DELAY", "JITTER",
+        ]);
+        for group in &results.groups {
+            table.add_row([
+                group.name.clone(),
+                group.flows.to_string(),
+                mbit(group.goodput_bps),
+                format!("{:.3}", group.jain),
+                group.sent.to_string(),
+                group.lost.to_string(),
+                millis(group.delay_mean_ns),
+                millis(group.jitter_ns),
+            ]);
+        }
+        align(&mut table, 1);
+        text.push('\n');
+        text.push_str(&output::table_text(&table));
+    }
+    text
+}
+
+/// Only interfaces that something passed.
+fn queue_table(results: &Results) -> String {
+    let header = [
+        "INTERFACE",
+        "DISCIPLINE",
+        "RATE",
+        "USED",
+        "SENT",
+        "DROPPED",
+        "MARKED",
+        "SOJOURN",
+        "P95",
+        "P99",
+        "MAX",
+    ];
+    let mut table = output::table(header);
+    for interface in results
+        .interfaces
+        .iter()
+        .filter(|interface| interface.enqueued > 0)
+        .take(MOST_ROWS)
+    {
+        let sojourn = &interface.sojourn;
+        table.add_row([
+            interface.name.clone(),
+            interface.discipline.clone(),
+            interface.rate_bps.map_or_else(String::new, mbit),
+            interface
+                .utilisation
+                .map_or_else(String::new, |share| format!("{:.1} %", 100.0 * share)),
+            interface.transmitted.to_string(),
+            interface.dropped.to_string(),
+            interface.marked.to_string(),
+            millis(sojourn.mean_ns),
+            millis(sojourn.p95_ns),
+            millis(sojourn.p99_ns),
+            millis(sojourn.max_ns),
+        ]);
+    }
+    align(&mut table, 2);
+    output::table_text(&table)
+}
+
+/// Numbers stand right: all columns from this one on.
+fn align(table: &mut comfy_table::Table, from: usize) {
+    for column in table.column_iter_mut().skip(from) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+fn share(flow: &FlowResults) -> String {
+    format!("{:.2} %", 100.0 * flow.loss_ratio)
+}
+
+fn mbit(bits_per_second: u64) -> String {
+    format!("{:.3} Mbit/s", bits_per_second as f64 * 1e-6)
+}
+
+fn millis(nanos: u64) -> String {
+    format!("{:.3} ms", nanos as f64 * 1e-6)
+}

@@ -1,0 +1,135 @@
+//! `fairgate simulate` as users run it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fairgate");
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/dumbbell.toml");
+
+fn simulate(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM)
+        .args(["simulate", EXAMPLE])
+        .args(arguments)
+        .output()
+        .expect("the program starts")
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout.clone()).expect("the program prints text")
+}
+
+/// The table of the example, to the last digit. After a change that is meant: FAIRGATE_BLESS=1 writes it anew.
+#[test]
+fn the_table_is_the_one_that_was_looked_at() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/dumbbell.txt");
+    let table = stdout(&simulate(&[]));
+    if std::env::var_os("FAIRGATE_BLESS").is_some() {
+        std::fs::write(&path, &table).expect("the snapshot can be written");
+    }
+    let expected = std::fs::read_to_string(&path).expect("the snapshot is there");
+    assert_eq!(
+        table, expected,
+        "if this is meant, run the test with FAIRGATE_BLESS=1 and look at the difference"
+    );
+}
+
+#[test]
+fn the_seed_decides() {
+    let json = |seed: &str| stdout(&simulate(&["--duration", "6s", "--json", "--seed", seed]));
+    let one = json("1");
+    assert_eq!(one, json("1"));
+    assert_ne!(one, json("2"));
+    let value: Value = serde_json::from_str(&one).expect("one JSON document");
+    assert_eq!(value["schema"], "fairgate.simulate/1");
+    assert_eq!(value["seed"], 1);
+    assert_eq!(value["duration_ns"], 6_000_000_000u64);
+}
+
+#[test]
+fn results_go_to_files_by_their_ending_and_to_folders() {
+    let desk = tempfile::tempdir().unwrap();
+    let at = |name: &str| desk.path().join(name);
+    for name in ["results.json", "flows.csv", "flows.parquet", "folder"] {
+        let path = at(name);
+        stdout(&simulate(&["--duration", "6s", "--out", path.to_str().unwrap()]));
+    }
+    let csv = std::fs::read_to_string(at("flows.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 6);
+    assert!(
+        csv.starts_with("flow,group,source,destination,transport,sent,"),
+        "{csv}"
+    );
+    assert_eq!(&std::fs::read(at("flows.parquet")).unwrap()[..4], b"PAR1");
+    let json: Value = serde_json::from_slice(&std::fs::read(at("results.json")).unwrap()).unwrap();
+    assert_eq!(json["flows"].as_array().unwrap().len(), 6);
+    let mut names: Vec<PathBuf> = std::fs::read_dir(at("folder"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into())
+        .collect();
+    names.sort();
+    let expected = [
+        "flows.csv",
+        "flows.parquet",
+        "interfaces.csv",
+        "interfaces.parquet",
+        "results.json",
+        "series.csv",
+        "series.parquet",
+    ];
+    assert_eq!(names, expected.map(PathBuf::from));
+    assert_eq!(std::fs::read(at("folder/flows.csv")).unwrap(), csv.as_bytes());
+}
+
+#[test]
+fn bad_input_ends_with_2_and_one_clear_paragraph() {
+    let desk = tempfile::tempdir().unwrap();
+    let file = desk.path().join("broken.toml");
+    let text = std::fs::read_to_string(EXAMPLE).unwrap();
+    let text = text.replace("b = \"provider\"", "b = \"island\"");
+    std::fs::write(&file, text).unwrap();
+    let no_path = Command::new(PROGRAM).arg("simulate").arg(&file).output().unwrap();
+    let ending = simulate(&["--out", "results.xlsx"]);
+    let short = simulate(&["--duration", "2s"]);
+    for (output, said) in [
+        (&no_path, "no path from `servers` to `home`"),
+        (&ending, "can't tell the format"),
+        (&short, "before the measurement begins"),
+    ] {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(said) && !stderr.contains("panicked"), "{stderr}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// On a file system of 8 kB, in a mount namespace of its own.
+#[test]
+fn a_full_disk_leaves_no_half_written_file() {
+    let desk = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=8k none \"$1\" || exit 99
+        \"$2\" simulate \"$3\" --duration 6s --out \"$1\"/results.json >&2
+        echo \"code $?\"
+        ls -A \"$1\"";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(desk.path())
+        .args([PROGRAM, EXAMPLE])
+        .output();
+    let output = match output {
+        Ok(output) if output.status.code() != Some(99) && !output.stdout.is_empty() => output,
+        _ => {
+            eprintln!("SKIPPED a_full_disk_leaves_no_half_written_file: mounting a tmpfs needs root");
+            return;
+        }
+    };
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "code 3\n", "{stderr}");
+    assert!(stderr.contains("No space left"), "{stderr}");
+}
