@@ -203,7 +203,7 @@ fn write_parquet(_path: &Path, _table: &Table) -> Result<(), Failure> {
 }
 
 fn tables(results: &Results) -> String {
-    let [from, to] = results.measured_ns.map(|nanos| nanos as f64 * 1e-9);
+    let [from, to] = results.measured_ns.map(|nanos| nanos as f64 / 1e9);
     let mut text = format!(
         "Measured from {from} s to {to} s, seed {}: goodput {}, Jain's index {:.3}.\n\n",
         results.seed,

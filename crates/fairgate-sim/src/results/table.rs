@@ -21,7 +21,7 @@ pub struct Table {
 }
 
 impl Table {
-    fn new(rows: usize) -> Table {
+    pub(super) fn new(rows: usize) -> Table {
         Table {
             columns: Vec::new(),
             rows,
@@ -38,17 +38,17 @@ impl Table {
         self.rows
     }
 
-    fn text<T>(&mut self, name: &str, rows: &[T], value: impl Fn(&T) -> &str) {
+    pub(super) fn text<T>(&mut self, name: &str, rows: &[T], value: impl Fn(&T) -> &str) {
         let values = rows.iter().map(|row| value(row).to_owned()).collect();
         self.columns.push((name.to_owned(), Column::Text(values)));
     }
 
-    fn integer<T>(&mut self, name: &str, rows: &[T], value: impl Fn(&T) -> Option<u64>) {
+    pub(super) fn integer<T>(&mut self, name: &str, rows: &[T], value: impl Fn(&T) -> Option<u64>) {
         let values = rows.iter().map(value).collect();
         self.columns.push((name.to_owned(), Column::Integer(values)));
     }
 
-    fn real<T>(&mut self, name: &str, rows: &[T], value: impl Fn(&T) -> Option<f64>) {
+    pub(super) fn real<T>(&mut self, name: &str, rows: &[T], value: impl Fn(&T) -> Option<f64>) {
         let values = rows.iter().map(value).collect();
         self.columns.push((name.to_owned(), Column::Real(values)));
     }
