@@ -54,7 +54,7 @@ enum RecordingError {
     #[error("can't read {path}")]
     #[diagnostic(help("give the path of a recording or of a folder of recordings"))]
     Unreadable { path: String, source: io::Error },
-    #[error("{path} is no recording: {source}")]
+    #[error("{path} is no recording")]
     #[diagnostic(help(
         "a recording is one JSON document with `cell`, `total_goodput_bps`, `jain_tcp`, `sojourn`"
     ))]

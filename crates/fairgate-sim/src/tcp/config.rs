@@ -67,3 +67,24 @@ impl Default for Config {
         }
     }
 }
+
+impl Config {
+    /// Refuses what no connection can work with; a program's mistake, users' input is checked before.
+    pub(super) fn assert_sound(&self) {
+        assert!(self.mss > 0, "`mss` is 0: no segment would carry anything");
+        assert!(self.write_size > 0, "`write_size` is 0: nothing would be written");
+        assert!(
+            self.initial_window > 0,
+            "`initial_window` is 0: nothing would be sent"
+        );
+        assert!(
+            self.receive_buffer > 1,
+            "`receive_buffer` is too small to offer a window"
+        );
+        assert!(
+            (1..=1_000_000_000).contains(&self.hz),
+            "`hz` is {}, but is from 1 to 10^9",
+            self.hz
+        );
+    }
+}

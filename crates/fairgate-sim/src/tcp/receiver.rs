@@ -117,7 +117,11 @@ struct AckPolicy {
 
 impl Receiver {
     /// A receiver waiting for a SYN.
+    ///
+    /// # Panics
+    /// If a number of the configuration is 0.
     pub fn new(config: &Config, now: Time) -> Receiver {
+        config.assert_sound();
         let clock = Clock::new(config.hz);
         let now = clock.read(now);
         Receiver {

@@ -136,7 +136,11 @@ pub struct Sender {
 
 impl Sender {
     /// A sender whose first poll sends the SYN.
+    ///
+    /// # Panics
+    /// If a number of the configuration is 0.
     pub fn new(config: &Config, now: Time) -> Sender {
+        config.assert_sound();
         let clock = Clock::new(config.hz);
         let now = clock.read(now);
         let rtt = RttEstimator::new();
