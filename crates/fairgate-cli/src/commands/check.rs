@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Spec, Value};
 use fairgate_live::Plan;
+use fairgate_sim::Scenario;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
@@ -36,6 +37,9 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 fn check_sections(document: &Document) -> Result<(), FileError> {
     if document.sections().any(|section| section == "run") {
         Plan::read(document)?;
+    }
+    if document.sections().any(|section| section == "simulate") {
+        Scenario::read(document)?;
     }
     Ok(())
 }

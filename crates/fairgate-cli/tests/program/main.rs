@@ -82,10 +82,10 @@ fn list_knows_what_was_meant() {
     assert!(stderr.contains("did you mean `fq_codel`?"), "{stderr}");
 }
 
-/// The three of the README. The texts lie beside the files, as `fairgate check` prints them.
+/// Among them those of the README. The texts lie beside the files, as `fairgate check` prints them.
 #[test]
 fn mistakes_are_shown_in_the_file() {
-    for name in ["typo", "unit", "dangling"] {
+    for name in ["typo", "unit", "dangling", "queue"] {
         let (stdout, stderr) = ends(&["check", &format!("{name}.toml")], 2);
         assert_eq!(stdout, "");
         let path = folder("tests/mistakes").join(format!("{name}.txt"));
