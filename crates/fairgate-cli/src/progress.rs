@@ -1,5 +1,7 @@
 //! Progress on standard error: if that is a terminal, and the result isn't for a program.
 
+use std::time::Duration;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::Format;
@@ -19,6 +21,13 @@ pub(crate) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
 /// By simulated time of all simulations together, ms.
 pub(crate) fn simulated(millis: u64, format: Format) -> ProgressBar {
     bar(millis, "{bar:40} simulating, {percent} %, {eta} left", format)
+}
+
+/// By a message about what is being done now.
+pub(crate) fn stages(format: Format) -> ProgressBar {
+    let bar = bar(0, "{spinner} {msg}", format);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }
 
 fn bar(length: u64, template: &str, format: Format) -> ProgressBar {

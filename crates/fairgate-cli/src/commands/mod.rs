@@ -20,5 +20,8 @@ Examples:
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
   fairgate validate kernel-tcp      does simulated TCP do what Linux's did?
   fairgate simulate home.toml       the network described in it, simulated
+  fairgate run home.toml            live, between the two interfaces named in it
+  fairgate status                   what a run is doing
+  fairgate testbed                  real TCP and ping through a run, between hosts made for it
 
 Exit codes: 0 done; 1 the answer is no; 2 bad input or usage; 3 the environment refused.";

@@ -54,12 +54,14 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     if let Err(error) = bridge.prioritise() {
         eprintln!("warning: {error}; on a busy machine packets will wait for the processor");
     }
-    eprintln!(
-        "Forwarding between {} and {}; `fairgate status --socket {}` shows how, Ctrl-C ends it.",
-        plan.ends[0].name(),
-        plan.ends[1].name(),
-        socket.display()
-    );
+    if format == Format::Text {
+        eprintln!(
+            "Forwarding between {} and {}; `fairgate status --socket {}` shows how, Ctrl-C ends it.",
+            plan.ends[0].name(),
+            plan.ends[1].name(),
+            socket.display()
+        );
+    }
     loop {
         match bridge.run().map_err(failure)? {
             Wake::Stop => break,

@@ -8,12 +8,12 @@ use fairgate_config::units::{UnitError, parse_duration, parse_rate};
 use fairgate_live::testbed::{
     Experiment, Interrupt, Outcome as Measured, PingTimes, Scenario, Stage, TestbedError,
 };
-use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::exit::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
+use crate::progress;
 
 /// Send real TCP and ping through `fairgate run`, between two hosts made for it on this machine
 #[derive(clap::Args)]
@@ -89,8 +89,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         duration: args.duration,
     };
     let interrupt = Interrupt::catch().map_err(Failure::environment)?;
-    let progress = ProgressBar::new_spinner();
-    progress.enable_steady_tick(Duration::from_millis(100));
+    let progress = progress::stages(format);
     let mut outcomes = Vec::new();
     for (index, scenario) in scenarios.iter().enumerate() {
         let mut show = |stage| {

@@ -1,0 +1,74 @@
+//! One configuration file, run live and simulated: shares and delays are the same.
+
+mod common;
+
+use std::process::Command;
+
+use common::can_build_networks;
+use serde_json::Value;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/both_worlds.toml");
+
+fn fairgate(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_fairgate"))
+        .args(arguments)
+        .arg("--json")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn number(value: &Value, pointer: &str) -> f64 {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no {pointer} in {value}"))
+}
+
+#[test]
+fn live_and_simulated_agree_on_shares_and_delays() {
+    if !can_build_networks("live_and_simulated_agree_on_shares_and_delays") {
+        return;
+    }
+    let simulated = fairgate(&["simulate", FILE]);
+    let live = fairgate(&["testbed", "--config", FILE, "--duration", "10s"]);
+    let live = &live["outcomes"][0];
+
+    let (mut downloads, mut ping_nanos) = (Vec::new(), 0.0);
+    for flow in simulated["flows"].as_array().unwrap() {
+        if flow["group"] == "download" {
+            downloads.push(number(flow, "/goodput_bps"));
+        } else {
+            ping_nanos = number(flow, "/delay/p50_ns");
+        }
+    }
+    let total: f64 = downloads.iter().sum();
+    let live_total = number(live, "/goodput_bps");
+    eprintln!(
+        "goodput: simulated {:.3}, live {:.3} Mbit/s",
+        total / 1e6,
+        live_total / 1e6
+    );
+    assert!((live_total / total - 1.0).abs() < 0.03);
+
+    // Everyone's share of a quarter.
+    let flows = live["flows"].as_array().unwrap();
+    assert_eq!((downloads.len(), flows.len()), (4, 4));
+    for (simulated, flow) in downloads.iter().zip(flows) {
+        let (simulated, live) = (simulated / total, number(flow, "/goodput_bps") / live_total);
+        eprintln!("share: simulated {simulated:.4}, live {live:.4}");
+        assert!((simulated - 0.25).abs() < 0.01 && (live - 0.25).abs() < 0.01);
+    }
+
+    // A sparse packet beside the downloads: the line's 5 ms each way and next to no queue. A live machine wakes up
+    // late now and then, which the median does not show.
+    let round_trip = ping_nanos / 1e6 + 5.0;
+    let live_round_trip = number(live, "/ping_load/p50_ms");
+    eprintln!("ping: simulated {round_trip:.3}, live {live_round_trip:.3} ms");
+    assert!((live_round_trip - round_trip).abs() < 2.0);
+}
