@@ -467,3 +467,89 @@ fn an_interrupted_testbed_is_taken_down() {
     assert_eq!(child.wait().unwrap().code(), Some(3));
     assert_eq!(namespaces(child.id()), 0);
 }
+
+/// Generic receive offload of the router's interfaces, as ethtool tells it.
+fn merging(network: &Network) -> Vec<bool> {
+    let is_on = |interface: &&str| {
+        let output = network
+            .router
+            .command("ethtool")
+            .args(["-k", interface])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines()
+            .any(|line| line.starts_with("generic-receive-offload: on"))
+    };
+    ["left", "right"].iter().map(is_on).collect()
+}
+
+#[test]
+fn offloads_are_switched_off_and_on_again() {
+    if !can_build_networks("offloads_are_switched_off_and_on_again") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    // One that was off before stays off.
+    let off = network
+        .router
+        .command("ethtool")
+        .args(["-K", "right", "gro", "off"])
+        .status();
+    assert!(off.unwrap().success());
+    let on = network
+        .router
+        .command("ethtool")
+        .args(["-K", "left", "gro", "on"])
+        .status();
+    assert!(on.unwrap().success());
+    assert_eq!(merging(&network), [true, false]);
+    let run = Run::start(&network.router, &format!("{PLAIN}offloads = \"off\"\n"));
+    assert_eq!(merging(&network), [false, false]);
+    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    run.stop();
+    assert_eq!(merging(&network), [true, false]);
+}
+
+#[test]
+fn a_missing_program_is_named_with_its_package() {
+    if !can_build_networks("a_missing_program_is_named_with_its_package") {
+        return;
+    }
+    // A search path on which there is all but iperf3.
+    let folder = tempfile::tempdir().unwrap();
+    for program in ["ip", "ping"] {
+        let path = std::env::var_os("PATH").unwrap();
+        let found = std::env::split_paths(&path)
+            .map(|folder| folder.join(program))
+            .find(|path| path.exists());
+        std::os::unix::fs::symlink(
+            found.expect("the other tests need it too"),
+            folder.path().join(program),
+        )
+        .unwrap();
+    }
+    let child = Command::new(env!("CARGO_BIN_EXE_fairgate"))
+        .args(["testbed", "--json"])
+        .env("PATH", folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id = child.id();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        document["errors"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("`iperf3`")
+    );
+    assert!(
+        document["errors"][0]["help"]
+            .as_str()
+            .unwrap()
+            .contains("apt-get install iperf3")
+    );
+    assert_eq!(namespaces(id), 0);
+}
