@@ -1,34 +1,13 @@
 //! One configuration file, run live and simulated: shares and delays are the same.
 
 mod common;
-
-use std::process::Command;
+#[path = "common/json.rs"]
+mod json;
 
 use common::can_build_networks;
-use serde_json::Value;
+use json::{fairgate, number};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/both_worlds.toml");
-
-fn fairgate(arguments: &[&str]) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_fairgate"))
-        .args(arguments)
-        .arg("--json")
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn number(value: &Value, pointer: &str) -> f64 {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_f64)
-        .unwrap_or_else(|| panic!("no {pointer} in {value}"))
-}
 
 #[test]
 fn live_and_simulated_agree_on_shares_and_delays() {

@@ -1,42 +1,19 @@
 //! A line of 20 Mb/s under four TCP connections, for real: what a shaper over fq_codel gives, and what a deep fifo does.
 
 mod common;
-
-use std::process::Command;
+#[path = "common/json.rs"]
+mod json;
 
 use common::can_build_networks;
-use serde_json::Value;
-
-/// Runs `fairgate testbed --json` and returns its outcomes.
-fn testbed(arguments: &[&str]) -> Vec<Value> {
-    let output = Command::new(env!("CARGO_BIN_EXE_fairgate"))
-        .args(["testbed", "--json"])
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "fairgate.testbed/1");
-    document["outcomes"].as_array().unwrap().clone()
-}
-
-fn number(outcome: &Value, pointer: &str) -> f64 {
-    outcome
-        .pointer(pointer)
-        .and_then(Value::as_f64)
-        .unwrap_or_else(|| panic!("no {pointer} in {outcome}"))
-}
+use json::{fairgate, number};
 
 #[test]
 fn a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short() {
     if !can_build_networks("a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short") {
         return;
     }
-    let outcomes = testbed(&[
+    let document = fairgate(&[
+        "testbed",
         "--queue",
         "fq_codel",
         "--queue",
@@ -44,9 +21,8 @@ fn a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short() {
         "--duration",
         "8s",
     ]);
-    let [fq_codel, fifo] = outcomes.as_slice() else {
-        panic!("two queues were asked for")
-    };
+    assert_eq!(document["schema"], "fairgate.testbed/1");
+    let (fq_codel, fifo) = (&document["outcomes"][0], &document["outcomes"][1]);
     for outcome in [fq_codel, fifo] {
         // Ethernet headers counted, as the shaper does.
         let of_rate = number(outcome, "/frames_bps") / 20e6;
