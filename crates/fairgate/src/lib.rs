@@ -36,3 +36,8 @@ pub use pool::{PacketId, PacketQueue, Pool, PoolFull};
 pub use rate::{Rate, RateMeter};
 pub use stats::{Count, Statistics};
 pub use time::Time;
+
+/// Keeps the README's example compiling.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
