@@ -139,7 +139,7 @@ impl Network {
 
     /// Moves a packet on to its next interface. False: it is at its destination.
     #[inline]
-    pub(crate) fn forward(&mut self, id: PacketId, events: &mut Events<Event>) -> bool {
+    pub(crate) fn forward(&mut self, id: PacketId, events: &mut Events) -> bool {
         let journey = &mut self.journeys[id.index()];
         let next = self.routes[journey.next_hop as usize];
         if next == DESTINATION {
@@ -167,7 +167,7 @@ impl Network {
 
     /// An event meant for [`serve`](Network::serve) has come.
     #[inline]
-    pub(crate) fn wake(&mut self, index: u32, events: &mut Events<Event>) {
+    pub(crate) fn wake(&mut self, index: u32, events: &mut Events) {
         let interface = &mut self.interfaces[index as usize];
         if !interface.alarm.rings(events.now()) {
             return;
@@ -183,7 +183,7 @@ impl Network {
 
     /// Transmits what may be sent now over a free line.
     #[inline]
-    fn serve(&mut self, index: u32, events: &mut Events<Event>) {
+    fn serve(&mut self, index: u32, events: &mut Events) {
         let now = events.now();
         loop {
             let interface = &mut self.interfaces[index as usize];
@@ -223,7 +223,7 @@ impl Network {
 
     /// Takes the packet that has come over the link of this interface.
     #[inline]
-    pub(crate) fn arrive(&mut self, index: u32, events: &mut Events<Event>) -> PacketId {
+    pub(crate) fn arrive(&mut self, index: u32, events: &mut Events) -> PacketId {
         let interface = &mut self.interfaces[index as usize];
         let id = interface
             .in_flight

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::events::Event;
 pub use application::Application;
 pub(crate) use error::Mistake;
 pub use error::{Culprit, ScenarioError};
@@ -119,6 +120,7 @@ impl Scenario {
     pub fn check(&self) -> Result<(), ScenarioError> {
         self.check_times()
             .map_err(|mistake| mistake.of(Culprit::Scenario))?;
+        self.check_size()?;
         for (index, link) in self.links.iter().enumerate() {
             link.check(self)
                 .map_err(|mistake| mistake.of(Culprit::Link(index)))?;
@@ -128,6 +130,27 @@ impl Scenario {
             flow.check(self)
                 .and_then(|()| router.route(flow).map(|_| ()))
                 .map_err(|mistake| mistake.of(Culprit::Flow(index)))?;
+        }
+        Ok(())
+    }
+
+    /// The engine's events name interfaces and flows by numbers of 22 bits.
+    fn check_size(&self) -> Result<(), ScenarioError> {
+        let most = Event::INDICES as usize;
+        if 2 * self.links.len() > most {
+            let what = format!(
+                "there are more than {} links; simulate a part of the network",
+                most / 2
+            );
+            return Err(Mistake::new("b", what).of(Culprit::Link(most / 2)));
+        }
+        let mut flows = 0;
+        for (index, flow) in self.flows.iter().enumerate() {
+            flows += flow.count as usize;
+            if flows > most {
+                let what = format!("there are more than {most} flows up to here; lower the counts");
+                return Err(Mistake::new("count", what).of(Culprit::Flow(index)));
+            }
         }
         Ok(())
     }

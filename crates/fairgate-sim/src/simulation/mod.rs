@@ -29,7 +29,7 @@ pub enum Error {
 /// A scenario ready to run.
 pub struct Simulation {
     scenario: Scenario,
-    events: Events<Event>,
+    events: Events,
     network: Network,
     flows: Vec<RunningFlow>,
     /// By slot of the pool: what the packets of TCP carry.
@@ -76,7 +76,7 @@ impl Simulation {
     /// Checks a scenario and builds its network.
     pub fn new(scenario: &Scenario) -> Result<Simulation, ScenarioError> {
         scenario.check()?;
-        let mut events = Events::new();
+        let mut events = Events::until(time(scenario.duration));
         let schedule = Schedule {
             interval: time(scenario.interval).nanos(),
             interval_ticket: events.ticket(),
@@ -164,9 +164,7 @@ impl Simulation {
                 let length = payload + UDP_HEADERS;
                 let id = self.network.create(&flow.data, length, now)?;
                 self.monitors[flow.data.origin.index()].sent(length);
-                if next < self.schedule.duration {
-                    self.events.schedule(next, Event::Source(index));
-                }
+                self.events.schedule(next, Event::Source(index));
                 self.network.forward(id, &mut self.events);
                 Ok(())
             }

@@ -101,7 +101,7 @@ impl Connection {
 
     /// Sees to it that an end hears of its timer.
     #[inline]
-    pub(crate) fn set_alarm(&mut self, end: End, flow: u32, events: &mut Events<Event>) {
+    pub(crate) fn set_alarm(&mut self, end: End, flow: u32, events: &mut Events) {
         let Some(at) = self.timer(end) else { return };
         let (alarm, event) = match end {
             End::Sender => (&mut self.sender_alarm, Event::SenderTimer(flow)),
