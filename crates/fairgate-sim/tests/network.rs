@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use fairgate::Rate;
+use fairgate_config::Spec;
+use fairgate_sim::results::InterfaceResults;
 use fairgate_sim::{Distribution, Flow, Link, NodeId, Pattern, Queue, Results, Scenario, Simulation, Udp};
 use proptest::prelude::*;
 
@@ -225,16 +227,14 @@ fn the_mean_wait_is_that_of_m_m_1() {
     );
 }
 
-#[test]
-fn a_parking_lot_of_fifos_starves_those_who_come_from_afar() {
-    // Four sources join a chain of routers one after another (MSFC, Figure 1.5); each offers the full rate.
+/// Goodputs along a chain of routers that four sources join one after another (MSFC, Figure 1.5), and the last link.
+fn parking_lot(queue: &Queue) -> (Vec<f64>, InterfaceResults) {
     let mut scenario = Scenario::new(Duration::from_secs(40));
     scenario.measure.start = Duration::from_secs(5);
     let routers: Vec<NodeId> = (0..4).map(|index| scenario.node(format!("r{index}"))).collect();
     for pair in routers.windows(2) {
         scenario.links.push(
-            Link::new(pair[0], pair[1], Rate::mbit(10), Duration::from_millis(1))
-                .with_queue_a(Queue::fifo(50)),
+            Link::new(pair[0], pair[1], Rate::mbit(10), Duration::from_millis(1)).with_queue_a(queue.clone()),
         );
     }
     for (index, at) in [0, 0, 1, 2].into_iter().enumerate() {
@@ -254,13 +254,29 @@ fn a_parking_lot_of_fifos_starves_those_who_come_from_afar() {
             .push(Flow::new(format!("f{index}"), host, routers[3], udp));
     }
     let results = run(&scenario);
-    let goodputs: Vec<f64> = results.flows.iter().map(|flow| flow.goodput_bps as f64).collect();
+    let goodputs = results.flows.iter().map(|flow| flow.goodput_bps as f64).collect();
+    (goodputs, results.interfaces[4].clone())
+}
+
+#[test]
+fn a_parking_lot_of_fifos_starves_those_who_come_from_afar() {
+    let (goodputs, last) = parking_lot(&Queue::fifo(50));
     // Drop-tail favours the smoother stream, so that the shares are near 1/8, 1/8, 1/4, 1/2, but not at them.
     assert!((goodputs[0] / goodputs[1] - 1.0).abs() < 0.05, "{goodputs:?}");
     assert!(goodputs[2] > 1.3 * goodputs[1], "{goodputs:?}");
     assert!(goodputs[3] > 1.5 * goodputs[2], "{goodputs:?}");
-    let last = &results.interfaces[4];
     assert_eq!((last.name.as_str(), last.rate_bps), ("r2->r3", Some(10_000_000)));
+    assert!(last.utilisation > Some(0.999), "{:?}", last.utilisation);
+}
+
+#[test]
+fn a_parking_lot_of_fair_queues_gives_each_a_quarter() {
+    let drr = Spec::inline("drr").expect("drr needs no parameters");
+    let (goodputs, last) = parking_lot(&drr.into());
+    let total: f64 = goodputs.iter().sum();
+    for goodput in &goodputs {
+        assert!((goodput / total - 0.25).abs() < 0.005, "{goodputs:?}");
+    }
     assert!(last.utilisation > Some(0.999), "{:?}", last.utilisation);
 }
 
