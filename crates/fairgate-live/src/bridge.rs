@@ -21,6 +21,8 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::clock;
 use crate::config::Plan;
@@ -92,9 +94,12 @@ pub struct Bridge {
 impl Bridge {
     /// Opens both ends and builds the trees. Frames are received from now on, and forwarded by [`Bridge::run`].
     ///
+    /// The key of the flows' hash and what the trees leave to chance come from `seed`, to repeat a test; without one from the
+    /// system, for an outsider who knows the key can aim collisions.
+    ///
     /// # Errors
     /// If an interface is missing, down or unfit, or privileges are.
-    pub fn open(plan: &Plan) -> Result<Bridge, LiveError> {
+    pub fn open(plan: &Plan, seed: Option<u64>) -> Result<Bridge, LiveError> {
         let (left, left_tap) = Port::find(&plan.ends[0])?;
         let (right, right_tap) = Port::find(&plan.ends[1])?;
         if left.index == right.index {
@@ -116,9 +121,13 @@ impl Bridge {
             MergingGuard::apply(&right.name, plan.offloads)?,
         ];
         let longest = longest_frame(&left);
-        let hasher = FlowHasher::new(rand::random());
-        let direction = |spec: &Spec| -> Result<Direction, LiveError> {
-            let tree = spec.build(rand::random())?;
+        let mut chance = match seed {
+            Some(seed) => Xoshiro256PlusPlus::seed_from_u64(seed),
+            None => Xoshiro256PlusPlus::from_seed(rand::random()),
+        };
+        let hasher = FlowHasher::new([chance.next_u64(), chance.next_u64()]);
+        let mut direction = |spec: &Spec| -> Result<Direction, LiveError> {
+            let tree = spec.build(chance.next_u64())?;
             let delay = plan.delay.as_nanos() as u64;
             Ok(Direction::new(tree, hasher, plan.frames, longest, delay))
         };

@@ -34,6 +34,10 @@ pub(crate) struct Args {
     /// Where to answer `fairgate status` [default: NAME.sock in /run/fairgate or $XDG_RUNTIME_DIR/fairgate]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+
+    /// Seed of the hash's key and of what the queues leave to chance, to repeat a test [default: unknown to everybody]
+    #[arg(long)]
+    seed: Option<u64>,
 }
 
 /// Tells the configuration's mistakes from the machine's refusals.
@@ -48,7 +52,7 @@ pub(crate) fn failure(error: LiveError) -> Failure {
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let plan = Plan::read(&input::document(&args.file)?)?;
     let socket = args.socket.unwrap_or_else(|| default_socket(&plan.name));
-    let mut bridge = Bridge::open(&plan).map_err(failure)?;
+    let mut bridge = Bridge::open(&plan, args.seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     bridge.serve_status(&socket).map_err(failure)?;
     if let Err(error) = bridge.prioritise() {

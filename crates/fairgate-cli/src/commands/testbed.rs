@@ -55,6 +55,10 @@ pub(crate) struct Args {
     /// For how long to measure, in whole seconds
     #[arg(long, default_value = "10s", value_parser = whole_seconds)]
     duration: Duration,
+
+    /// Seed of the hash's key and of what the queues leave to chance; the machine's own chance remains
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
 /// `fairgate.testbed/1`.
@@ -63,6 +67,7 @@ struct Results {
     flows: u32,
     congestion: String,
     duration_s: u64,
+    seed: u64,
     outcomes: Vec<Measured>,
 }
 
@@ -87,6 +92,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         flows: args.flows,
         congestion: args.congestion.clone(),
         duration: args.duration,
+        seed: args.seed,
     };
     let interrupt = Interrupt::catch().map_err(Failure::environment)?;
     let progress = progress::stages(format);
@@ -115,6 +121,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
                 flows: args.flows,
                 congestion: args.congestion,
                 duration_s: args.duration.as_secs(),
+                seed: args.seed,
                 outcomes,
             },
         )?,

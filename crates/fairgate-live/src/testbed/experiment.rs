@@ -37,6 +37,8 @@ pub struct Experiment {
     pub congestion: String,
     /// For how long they are measured; whole seconds.
     pub duration: Duration,
+    /// Seed of the bridge's own chance: the key of its hash. What kernel and processor do is beyond it.
+    pub seed: u64,
 }
 
 /// Where an experiment has got to.
@@ -109,6 +111,7 @@ impl Experiment {
         command
             .args(["run", "--json", "--socket"])
             .arg(&socket)
+            .args(["--seed", &self.seed.to_string()])
             .arg(&file);
         let mut router = Process::spawn(command, &self.program.to_string_lossy(), "iproute2")?;
         let started = interrupt.wait_for(PATIENCE, || fetch(&socket).is_ok() || router.has_ended())?;

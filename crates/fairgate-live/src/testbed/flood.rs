@@ -39,7 +39,7 @@ pub struct Flood {
 /// If the network can't be built or the bridge fails.
 pub fn flood(plan: &Plan, flows: u16, duration: Duration) -> Result<Flood, TestbedError> {
     let network = Network::build()?;
-    let mut bridge = network.router.enter(|| Bridge::open(plan))??;
+    let mut bridge = network.router.enter(|| Bridge::open(plan, None))??;
     let stopper = bridge.stopper();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
