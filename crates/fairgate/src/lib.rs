@@ -34,7 +34,7 @@ pub use flow::{FlowHash, FlowHasher, FlowKey};
 pub use packet::{ClassId, DropReason, Ecn, Packet, SlotState};
 pub use pool::{PacketId, PacketQueue, Pool, PoolFull};
 pub use rate::{Rate, RateMeter};
-pub use stats::{Count, Statistics};
+pub use stats::{Count, Statistics, jain_index};
 pub use time::Time;
 
 /// Keeps the README's example compiling.

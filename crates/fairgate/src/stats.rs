@@ -61,3 +61,35 @@ impl Statistics {
         self.dropped_by_reason[reason as usize]
     }
 }
+
+/// Jain's fairness index of what each of n got: `(sum x)^2 / (n sum x^2)`, 1 if all got the same, 1/n if one got
+/// everything (Jain, Chiu and Hawe 1984). 1 if nobody got anything.
+///
+/// ```
+/// assert_eq!(fairgate::jain_index([5.0, 5.0, 5.0]), 1.0);
+/// assert_eq!(fairgate::jain_index([5.0, 0.0, 0.0, 0.0]), 0.25);
+/// ```
+pub fn jain_index(shares: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        count += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    if squares == 0.0 {
+        1.0
+    } else {
+        sum * sum / (count * squares)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_of_known_shares() {
+        assert_eq!(jain_index([0.0, 0.0]), 1.0);
+        assert!((jain_index([1.0, 2.0, 3.0]) - 36.0 / (3.0 * 14.0)).abs() < 1e-12);
+    }
+}

@@ -151,22 +151,11 @@ impl Experiment {
             rate_bps: scenario.rate.map(fairgate::Rate::bits_per_second),
             frames_bps: (after.bytes - before.bytes) as f64 * 8.0 / elapsed.as_secs_f64(),
             goodput_bps: flows.iter().map(|flow| flow.goodput_bps).sum(),
-            jain: jain(&flows),
+            jain: fairgate::jain_index(flows.iter().map(|flow| flow.goodput_bps)),
             flows,
             ping_idle,
             ping_load,
             status,
         })
-    }
-}
-
-/// `(sum x)^2 / (n * sum x^2)` (Jain, Chiu and Hawe 1984).
-fn jain(flows: &[FlowOutcome]) -> f64 {
-    let sum: f64 = flows.iter().map(|flow| flow.goodput_bps).sum();
-    let squares: f64 = flows.iter().map(|flow| flow.goodput_bps * flow.goodput_bps).sum();
-    if squares == 0.0 {
-        1.0
-    } else {
-        sum * sum / (flows.len() as f64 * squares)
     }
 }

@@ -219,22 +219,6 @@ impl Durations {
     }
 }
 
-/// Jain's fairness index: (sum x)^2 / (n sum x^2), 1 for equal shares, 1/n if one has all. 1 if nobody has anything.
-pub fn jain(shares: impl IntoIterator<Item = u64>) -> f64 {
-    let (mut count, mut sum, mut squares) = (0u64, 0f64, 0f64);
-    for share in shares {
-        let share = share as f64;
-        count += 1;
-        sum += share;
-        squares += share * share;
-    }
-    if squares == 0.0 {
-        1.0
-    } else {
-        sum * sum / (count as f64 * squares)
-    }
-}
-
 /// Bits per second that `bytes` in `nanos` make, rounded down.
 pub(crate) fn bits_per_second(bytes: u64, nanos: u64) -> u64 {
     (u128::from(bytes) * 8_000_000_000)
@@ -259,18 +243,5 @@ impl Totals {
             lost: tally.lost.count.packets,
             in_flight: tally.sent.packets - tally.received.packets - tally.lost.count.packets,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jain_of_known_shares() {
-        assert_eq!(jain([5, 5, 5, 5]), 1.0);
-        assert_eq!(jain([5, 0, 0, 0]), 0.25);
-        assert_eq!(jain([0, 0]), 1.0);
-        assert!((jain([1, 2, 3]) - 36.0 / (3.0 * 14.0)).abs() < 1e-12);
     }
 }

@@ -1,10 +1,10 @@
 //! Makes the results of a run out of what the monitors have seen.
 
-use fairgate::Time;
+use fairgate::{Time, jain_index};
 
 use crate::results::{
     ConnectionResults, Durations, FlowResults, GroupResults, InterfaceResults, Results, Totals,
-    bits_per_second, by_reason, jain,
+    bits_per_second, by_reason,
 };
 use crate::scenario::Traffic;
 use crate::simulation::build::{interface_name, time};
@@ -36,7 +36,7 @@ impl Simulation {
             events: self.events_taken,
             packet_hops: self.network.hops,
             goodput_bps: flows.iter().map(|flow| flow.goodput_bps).sum(),
-            jain: jain(flows.iter().map(|flow| flow.goodput_bps)),
+            jain: jain_index(flows.iter().map(|flow| flow.goodput_bps as f64)),
             flows,
             groups,
             interfaces: (0..self.network.interfaces.len())
@@ -148,7 +148,7 @@ fn group_results<'a>(name: &str, flows: impl Iterator<Item = &'a FlowResults> + 
         name: name.to_owned(),
         flows: count,
         goodput_bps: sum(|flow| flow.goodput_bps),
-        jain: jain(flows.clone().map(|flow| flow.goodput_bps)),
+        jain: jain_index(flows.clone().map(|flow| flow.goodput_bps as f64)),
         sent: sum(|flow| flow.sent),
         lost: sum(|flow| flow.lost),
         delay_mean_ns: delays.checked_div(received.into()).unwrap_or(0) as u64,

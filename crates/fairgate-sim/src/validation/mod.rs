@@ -13,13 +13,14 @@ mod htb;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fairgate::jain_index;
 use fairgate_config::units::{parse_duration, parse_rate, parse_size};
 use fairgate_config::{FileError, Spec, UnitError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::random::derive_seed;
-use crate::results::{Results, jain};
+use crate::results::Results;
 use crate::scenario::{Flow, Link, Queue, Scenario, Tcp, Udp};
 use crate::simulation::Simulation;
 use crate::tcp::{self, CongestionControl};
@@ -324,7 +325,7 @@ impl Figures {
         Figures {
             goodput_bps: results.goodput_bps as f64,
             sojourn_ms: bottleneck.sojourn.mean_ns as f64 / 1e6,
-            jain: jain(tcp.map(|flow| flow.goodput_bps)),
+            jain: jain_index(tcp.map(|flow| flow.goodput_bps as f64)),
         }
     }
 
