@@ -1,6 +1,8 @@
 //! One side of the bump: an interface by its packet sockets, or a TAP device.
 
 use std::os::fd::BorrowedFd;
+use std::thread;
+use std::time::Duration;
 
 use nix::errno::Errno;
 
@@ -15,6 +17,11 @@ use crate::vlan::Tag;
 
 /// Bytes of an Ethernet header.
 const ETHERNET_HEADER: usize = 14;
+
+/// How often, and how far apart, an interface that went down is looked at to see whether it is being removed: a fifth of
+/// a second in all, while the run ends.
+const REMOVAL_LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// An end of the wire.
 #[derive(Debug)]
@@ -124,16 +131,25 @@ impl Port {
         let interface = self.interface.name.clone();
         match errno {
             Errno::ENETDOWN | Errno::ENODEV | Errno::ENXIO | Errno::EBADFD => LiveError::Lost {
-                what: match Interface::lookup(&interface) {
-                    Ok(now) if now.index == self.interface.index => "went down and came back",
-                    Err(Unusable::Down) => "went down",
-                    _ => "disappeared",
-                },
+                what: self.fate(),
                 interface,
                 left: ends[0].to_string(),
                 right: ends[1].to_string(),
             },
             errno => LiveError::system(format!("using `{interface}`"))(errno),
         }
+    }
+
+    /// What has become of the interface. One that is being removed goes down first, so that a look right after the
+    /// error would take a removal for a going down.
+    fn fate(&self) -> &'static str {
+        for _ in 0..REMOVAL_LOOKS {
+            match Interface::lookup(&self.interface.name) {
+                Ok(now) if now.index == self.interface.index => return "went down and came back",
+                Err(Unusable::Down) => thread::sleep(BETWEEN_LOOKS),
+                _ => return "disappeared",
+            }
+        }
+        "went down"
     }
 }
