@@ -5,7 +5,7 @@ mod common;
 mod json;
 
 use common::can_build_networks;
-use json::{fairgate, number};
+use json::{fairgate, measured, number};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/both_worlds.toml");
 
@@ -14,6 +14,10 @@ fn live_and_simulated_agree_on_shares_and_delays() {
     if !can_build_networks("live_and_simulated_agree_on_shares_and_delays") {
         return;
     }
+    measured(shares_and_delays);
+}
+
+fn shares_and_delays() {
     let simulated = fairgate(&["simulate", FILE]);
     let live = fairgate(&["testbed", "--config", FILE, "--duration", "10s"]);
     let live = &live["outcomes"][0];

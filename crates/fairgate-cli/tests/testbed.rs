@@ -5,13 +5,17 @@ mod common;
 mod json;
 
 use common::can_build_networks;
-use json::{fairgate, number};
+use json::{fairgate, measured, number};
 
 #[test]
 fn a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short() {
     if !can_build_networks("a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short") {
         return;
     }
+    measured(rate_and_pings);
+}
+
+fn rate_and_pings() {
     let document = fairgate(&[
         "testbed",
         "--queue",
