@@ -128,6 +128,7 @@ fn simulate(scenario: &Scenario, format: Format) -> Result<Results, SimulateErro
 enum Target {
     Json(PathBuf),
     Csv(PathBuf),
+    #[cfg(feature = "parquet")]
     Parquet(PathBuf),
     Folder(PathBuf),
 }
@@ -155,6 +156,7 @@ impl Target {
         match self {
             Target::Json(path) => write_json(path, results),
             Target::Csv(path) => write_csv(path, &results.flow_table()),
+            #[cfg(feature = "parquet")]
             Target::Parquet(path) => write_parquet(path, &results.flow_table()),
             Target::Folder(folder) => {
                 std::fs::create_dir_all(folder).map_err(|source| {
@@ -170,9 +172,8 @@ impl Target {
                     ("series", results.series_table()),
                 ] {
                     write_csv(&folder.join(name).with_extension("csv"), &table)?;
-                    if cfg!(feature = "parquet") {
-                        write_parquet(&folder.join(name).with_extension("parquet"), &table)?;
-                    }
+                    #[cfg(feature = "parquet")]
+                    write_parquet(&folder.join(name).with_extension("parquet"), &table)?;
                 }
                 Ok(())
             }
@@ -194,12 +195,6 @@ fn write_csv(path: &Path, table: &Table) -> Result<(), Failure> {
 #[cfg(feature = "parquet")]
 fn write_parquet(path: &Path, table: &Table) -> Result<(), Failure> {
     output::file(path, |file: &mut File| table.write_parquet(file))
-}
-
-/// Without the feature, no target leads here.
-#[cfg(not(feature = "parquet"))]
-fn write_parquet(_path: &Path, _table: &Table) -> Result<(), Failure> {
-    Err(SimulateError::NoParquet.into())
 }
 
 fn tables(results: &Results) -> String {
