@@ -4,7 +4,9 @@ mod configs;
 
 use fairgate::aqm::codel::Codel;
 use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
-use fairgate::rounds::{drr::Drr, drr_classes::DrrClasses, fq_codel::FqCodel, msfc::Msfc, sfq::Sfq};
+use fairgate::rounds::{
+    drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, msfc::Msfc, sfq::Sfq,
+};
 use fairgate_conformance::{Recipe, conformance_suite};
 
 conformance_suite! {
@@ -20,6 +22,7 @@ conformance_suite! {
     drr_classes: Recipe::classful(1..=4, configs::drr_classes, |config, _seed, classes| {
         DrrClasses::node(config, classes)
     });
+    ets: Recipe::classful(1..=5, configs::ets, |config, _seed, bands| Ets::node(config, bands));
     sfq: Recipe::leaf(configs::sfq, Sfq::node);
     fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
     msfc: Recipe::leaf(configs::msfc, Msfc::node);

@@ -7,10 +7,11 @@ use fairgate_replay::{Outcome, find, replay};
 
 /// The recorded disciplines that there are here. The others are unsupported, which the test checks too: whoever adds one
 /// moves its name.
-const EQUAL: [&str; 9] = [
+const EQUAL: [&str; 10] = [
     "bfifo",
     "codel",
     "drr",
+    "ets",
     "fq_codel",
     "pfifo",
     "pfifo_head_drop",

@@ -31,6 +31,7 @@ static REGISTRY: &[&dyn Entry] = &[
     &rounds::SFQ,
     &rounds::DRR,
     &rounds::DRR_CLASSES,
+    &rounds::ETS,
     &rounds::FQ_CODEL,
     &rounds::MSFC,
 ];

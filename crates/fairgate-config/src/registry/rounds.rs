@@ -1,8 +1,10 @@
 //! Fair queueing by rounds.
 
 use fairgate::ConfigError;
+use fairgate::classify::Classifier;
 use fairgate::rounds::drr::{self, Drr};
 use fairgate::rounds::drr_classes::{self, ClassConfig, DrrClasses};
+use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::msfc::{self, ClassBy, MAX_PRIOS, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
@@ -146,6 +148,85 @@ pub(super) static DRR_CLASSES: Description<drr_classes::Config, drr_classes::Con
     },
     config: Ok,
     build: |config, parts| Ok(Box::new(DrrClasses::node(config, parts.children)?)),
+};
+
+/// ets as users write it: a quantum in each band that is not strict, or none for the default.
+pub(super) struct EtsSettings {
+    strict: u8,
+    quanta: Vec<Option<u32>>,
+    priomap: Option<[u8; 16]>,
+    classifier: Classifier,
+}
+
+impl EtsSettings {
+    fn config(self) -> Result<ets::Config, ConfigError> {
+        let bands = self.quanta.len();
+        let Some((strict, sharing)) = self.quanta.split_at_checked(self.strict.into()) else {
+            return Err(ConfigError::out_of_range(
+                "strict",
+                self.strict,
+                format!("at most {bands}, the number of bands"),
+                "add bands, or let fewer of them be strict",
+            ));
+        };
+        if let Some(quantum) = strict.iter().copied().find_map(|quantum| quantum) {
+            return Err(ConfigError::out_of_range(
+                "quantum",
+                quantum,
+                format!("left out in the first {}, the strict bands", self.strict),
+                "leave it out, or let fewer bands be strict",
+            ));
+        }
+        let quanta = sharing.iter().map(|quantum| quantum.unwrap_or(ets::QUANTUM));
+        let linux = ets::Config::of_bands(self.strict, quanta.collect());
+        Ok(ets::Config {
+            priomap: self.priomap.unwrap_or(linux.priomap),
+            classifier: self.classifier,
+            ..linux
+        })
+    }
+}
+
+pub(super) static ETS: Description<EtsSettings, ets::Config> = Description {
+    about: About {
+        name: "ets",
+        family: Family::Rounds,
+        summary: "Enhanced transmission selection: strict bands first, the others share by deficit round robin",
+        when: "Where a little traffic must always go first and the rest be shared in given proportions.",
+        children: Children::Bands,
+    },
+    parameters: &[
+        Parameter::new(
+            "strict",
+            Unit::Count("bands"),
+            0..=64,
+            "How many bands, the first ones, go in strict priority.",
+            |ets, _| &mut ets.strict,
+        ),
+        Parameter::new(
+            "priomap",
+            Unit::List(16),
+            0..=63,
+            "The band, counted from 0, for each packet priority where no filter chooses a class; none is the last band.",
+            |ets, _| &mut ets.priomap,
+        ),
+    ],
+    class_parameters: &[Parameter::new(
+        "quantum",
+        Unit::Bytes,
+        256..=1 << 30,
+        "Bytes that the band may send in a round, 1514 if none are given; not in a strict band.",
+        |ets, class| &mut ets.quanta[class],
+    )],
+    placing: Placing::Classifier(|ets| &mut ets.classifier, |_| 64),
+    start: |minors| EtsSettings {
+        strict: 0,
+        quanta: vec![None; minors.len()],
+        priomap: None,
+        classifier: Classifier::default(),
+    },
+    config: EtsSettings::config,
+    build: |config, parts| Ok(Box::new(Ets::node(config, parts.children)?)),
 };
 
 pub(super) static FQ_CODEL: Description<fq_codel::Config, fq_codel::Config> = Description {

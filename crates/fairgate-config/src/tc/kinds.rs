@@ -36,6 +36,8 @@ pub(super) enum Reads {
     Means(&'static str),
     /// As many numbers as there are.
     Numbers(usize),
+    /// All numbers that follow.
+    List,
 }
 
 /// The disciplines inside.
@@ -49,6 +51,8 @@ pub(super) enum Children {
     Bands {
         option: &'static str,
     },
+    /// The same, but the strict bands and the lists of quanta and of the priomap may leave bands out (`ets`).
+    SharingBands,
     /// One in each class that a `tc class` line adds, with these options.
     Classes {
         options: &'static [Opt],
@@ -140,6 +144,19 @@ const KINDS: &[Kind] = &[
             options: &[same("quantum", "quantum")],
             defaults: quantum_of_one_frame,
         },
+        placed_by_handle: true,
+        defaults: none,
+    },
+    Kind {
+        name: "ets",
+        discipline: "ets",
+        options: &[
+            same("bands", "bands"),
+            same("strict", "strict"),
+            option("quanta", "quanta", Reads::List),
+            option("priomap", "priomap", Reads::List),
+        ],
+        children: Children::SharingBands,
         placed_by_handle: true,
         defaults: none,
     },
@@ -238,6 +255,6 @@ fn quantum_of_one_frame(device: &Device) -> Vec<(&'static str, String)> {
 }
 
 /// The longest frame, bytes.
-fn frame(device: &Device) -> u32 {
+pub(super) fn frame(device: &Device) -> u32 {
     device.mtu.saturating_add(device.hard_header_len)
 }

@@ -5,6 +5,7 @@
 //!   command     a line's words -> "attach this qdisc there" or "add this class", options left as words
 //!   script      the lines together: one root, every parent there before its children
 //!   translate   each qdisc's options -> the parameters of our discipline, by the table in `kinds`
+//!   sharing     the bands of ets, of which tc lets the user leave out a part
 //! ```
 //!
 //! Options have tc's and the kernel's own defaults, which follow the device, not ours. Numbers that tc reads in other
@@ -14,6 +15,7 @@
 mod command;
 mod kinds;
 mod script;
+mod sharing;
 mod translate;
 
 pub use script::{Device, Script};

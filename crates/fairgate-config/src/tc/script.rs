@@ -304,6 +304,31 @@ mod tests {
     }
 
     #[test]
+    fn ets_completes_its_bands_quanta_and_priomap() {
+        let ets = "tc qdisc add dev e root handle 1: ets ";
+        let text = tree(&format!(
+            "{ets}bands 4 strict 1 quanta 4500 3000 priomap 0 2\n\
+            tc qdisc add dev e parent 1:4 pfifo limit 7"
+        ));
+        assert!(text.contains("strict=1"), "{text}");
+        assert!(
+            text.contains("priomap=[0, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]"),
+            "{text}"
+        );
+        let quanta: Vec<_> = ["quantum=4500b", "quantum=3000b", "quantum=1514b"]
+            .map(|quantum| text.find(quantum))
+            .into();
+        assert!(quanta.is_sorted() && quanta[0].is_some(), "{text}");
+        assert_eq!(text.matches("fifo limit=1000").count(), 3, "{text}");
+        assert_eq!(text.matches("fifo limit=7").count(), 1, "{text}");
+        assert_eq!(tree(&format!("{ets}strict 2")).matches("fifo").count(), 2);
+        assert_eq!(
+            tree(&format!("{ets}quanta 300 300 300")).matches("fifo").count(),
+            3
+        );
+    }
+
+    #[test]
     fn what_is_attached_to_tbf_replaces_its_fifo() {
         let tbf = "qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 9000";
         assert!(tree(tbf).contains("limit=9000b"));
@@ -374,6 +399,27 @@ mod tests {
         assert_eq!(
             mistake(&format!("{drr}class add dev e parent 1: classid 1:2 htb")),
             at(2, 39, "`htb` is no class of a `drr`")
+        );
+        let ets = "qdisc add dev e root handle 1: ets";
+        assert_eq!(
+            mistake(ets),
+            at(1, 32, "`bands`, or `strict` and `quanta` together, are 0")
+        );
+        assert_eq!(
+            mistake(&format!("{ets} bands 3 strict 2 quanta 300 300")),
+            at(1, 32, "4 strict bands and quanta are more than 3 bands")
+        );
+        assert_eq!(
+            mistake(&format!("{ets} strict 65")),
+            at(1, 43, "`strict` must be at most 64")
+        );
+        assert_eq!(
+            mistake(&format!("{ets} bands 2 quanta 300 255")),
+            at(1, 55, "`quantum` is 255, but must be 256b to 1gb, or none")
+        );
+        assert_eq!(
+            mistake(&format!("{ets} quanta")),
+            at(1, 36, "`quanta` has no value, or too few")
         );
         assert_eq!(
             mistake("# nothing\n\n"),

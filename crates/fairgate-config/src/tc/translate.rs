@@ -1,6 +1,7 @@
 //! From qdiscs and their options to the description that a configuration file would give.
 
 use std::ops::Range;
+use std::slice;
 
 use fairgate::ClassId;
 use toml::Spanned;
@@ -9,6 +10,7 @@ use super::Script;
 use super::command::Word;
 use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
 use super::script::{Class, Qdisc};
+use super::sharing::Sharing;
 use crate::error::Problems;
 use crate::spec::{Draft, Given, Written};
 use crate::suggest;
@@ -41,7 +43,9 @@ impl<'a> Translation<'a> {
                 .settings
                 .push(setting(&place, "handle", Given::Word(format!("{handle:x}"))));
         }
+        let before = self.problems.count();
         let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &place);
+        let are_whole = self.problems.count() == before;
         match &kind.children {
             Children::None => self.only_attached_to(qdisc, |_| false),
             Children::Inner { of_default } => {
@@ -54,11 +58,24 @@ impl<'a> Translation<'a> {
             }
             Children::Bands { option } => {
                 let bands = self.bands(option, &mut settings);
-                self.only_attached_to(qdisc, |minor| (1..=bands).contains(&minor));
-                draft.classes = (1..=bands)
-                    .map(|minor| self.class(qdisc, minor, place.clone()))
-                    .collect();
+                draft.classes = self.classes_of_bands(qdisc, bands, &place);
             }
+            // Of options that were not understood no more need be said.
+            Children::SharingBands if !are_whole => {}
+            Children::SharingBands => match Sharing::of(&mut settings, &self.script.device, &place) {
+                Ok(sharing) => {
+                    draft.classes = self.classes_of_bands(qdisc, sharing.bands, &place);
+                    let classes = draft.classes[sharing.strict..].iter_mut();
+                    for (class, quantum) in classes.zip(sharing.quanta) {
+                        class.settings.push(quantum);
+                    }
+                }
+                Err(wrong) => {
+                    let help = "give bands 1 to 64, as many as there are strict ones and quanta, or more";
+                    self.problems
+                        .add(wrong.place, wrong.message, "these bands don't fit", help);
+                }
+            },
             Children::Classes { options, defaults } => {
                 for class in self.script.classes_of(qdisc) {
                     self.check_class(class, qdisc);
@@ -75,6 +92,13 @@ impl<'a> Translation<'a> {
         }
         draft.settings.append(&mut settings);
         Some(draft)
+    }
+
+    fn classes_of_bands(&mut self, qdisc: &Qdisc, bands: u16, place: &Range<usize>) -> Vec<Draft> {
+        self.only_attached_to(qdisc, |minor| (1..=bands).contains(&minor));
+        (1..=bands)
+            .map(|minor| self.class(qdisc, minor, place.clone()))
+            .collect()
     }
 
     /// Class `minor` of `qdisc`, with what is attached to it or else the kernel's default.
@@ -192,7 +216,7 @@ impl<'a> Translation<'a> {
 
 impl Reads {
     /// The value behind `option`; `None` if words are missing.
-    fn value<'w>(&self, words: &mut impl Iterator<Item = &'w Word>, option: &Word) -> Option<Spanned<Given>> {
+    fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
         let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
         match self {
             Reads::Same => words.next().map(word),
@@ -207,12 +231,23 @@ impl Reads {
             Reads::Means(value) => Some(Spanned::new(option.span(), Given::Word((*value).to_owned()))),
             Reads::Numbers(count) => {
                 let numbers: Vec<_> = words.by_ref().take(*count).map(word).collect();
-                let last = numbers.last()?.span().end;
-                let whole = numbers[0].span().start..last;
-                (numbers.len() == *count).then(|| Spanned::new(whole, Given::List(numbers)))
+                list(numbers)
+                    .filter(|list| matches!(list.get_ref(), Given::List(numbers) if numbers.len() == *count))
+            }
+            Reads::List => {
+                let is_number =
+                    |word: &&Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
+                let count = words.as_slice().iter().take_while(is_number).count();
+                list(words.by_ref().take(count).map(word).collect())
             }
         }
     }
+}
+
+/// Numbers as one value, if there are any.
+fn list(numbers: Vec<Spanned<Given>>) -> Option<Spanned<Given>> {
+    let whole = numbers.first()?.span().start..numbers.last()?.span().end;
+    Some(Spanned::new(whole, Given::List(numbers)))
 }
 
 /// A discipline without settings.
@@ -224,7 +259,7 @@ fn named(kind: &Kind, place: &Range<usize>) -> Draft {
     }
 }
 
-fn setting(place: &Range<usize>, name: &str, value: Given) -> Written {
+pub(super) fn setting(place: &Range<usize>, name: &str, value: Given) -> Written {
     (
         Spanned::new(place.clone(), name.to_owned()),
         Spanned::new(place.clone(), value),

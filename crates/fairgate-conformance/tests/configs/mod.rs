@@ -8,7 +8,7 @@ use fairgate::aqm::codel;
 use fairgate::classify::{Classifier, Filter, Match, Prefix};
 use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::{fifo, pfifo_fast, prio, tbf};
-use fairgate::rounds::{drr, drr_classes, fq_codel, msfc, sfq};
+use fairgate::rounds::{drr, drr_classes, ets, fq_codel, msfc, sfq};
 use fairgate_conformance::proptest::array::{uniform16, uniform32};
 use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
@@ -82,6 +82,22 @@ pub(crate) fn drr_classes(classes: usize) -> impl Strategy<Value = drr_classes::
             .map(|(minor, quantum)| drr_classes::ClassConfig { minor, quantum })
             .collect(),
     })
+}
+
+/// Any part of the bands strict, so that changes move bands between the two kinds.
+pub(crate) fn ets(bands: usize) -> impl Strategy<Value = ets::Config> {
+    (
+        0..=bands,
+        vec(256u32..3000, bands),
+        uniform16(0..bands as u8),
+        classifier(bands),
+    )
+        .prop_map(move |(strict, quanta, priomap, classifier)| ets::Config {
+            strict: strict as u8,
+            quanta: quanta[strict..].to_vec(),
+            priomap,
+            classifier,
+        })
 }
 
 pub(crate) fn sfq() -> impl Strategy<Value = sfq::Config> {

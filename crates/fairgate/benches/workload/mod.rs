@@ -13,6 +13,7 @@ use fairgate::queues::pfifo_fast::{self, PfifoFast};
 use fairgate::queues::prio::{self, Prio};
 use fairgate::queues::tbf::{self, Tbf};
 use fairgate::rounds::drr::{self, Drr};
+use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
@@ -25,7 +26,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 9] = [
+pub(crate) const SUBJECTS: [Subject; 10] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -58,6 +59,14 @@ pub(crate) const SUBJECTS: [Subject; 9] = [
             ..drr::Config::default()
         };
         Box::new(Drr::node(config, SEED).expect(VALID))
+    }),
+    ("ets", |_| {
+        let config = ets::Config {
+            // Half of the priorities each: to the strict band, and by turns to those that share.
+            priomap: [0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0, 2],
+            ..ets::Config::of_bands(1, vec![1514, 1514])
+        };
+        Box::new(Ets::node(config, vec![fifo(), fifo(), fifo()]).expect(VALID))
     }),
     ("sfq", |flows| {
         let config = sfq::Config {

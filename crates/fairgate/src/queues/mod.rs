@@ -1,5 +1,6 @@
 //! Queues without flows.
 
+pub(crate) mod bands;
 pub mod fifo;
 pub mod pfifo_fast;
 pub mod prio;

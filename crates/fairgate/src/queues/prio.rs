@@ -4,25 +4,21 @@
 //! packet's band is, in this order: the class that it names, the first filter that matches, the classifier's default,
 //! the priomap entry for its priority. A packet that names a band that does not exist goes where priority 0 goes.
 //!
-//! A bitmap remembers which bands may hold packets; a bit is set by an enqueue and cleared when the band is found
-//! empty, so that a band may lose packets on its own account (CoDel inside, a flush) without telling.
 //! A band that withholds its packets (a shaper inside) is passed over, and the discipline as a whole says when the
 //! first of those bands can be asked again.
 //!
 //! Deviations from Linux: 1 to 64 bands instead of 2 to 16; the number of bands is fixed at construction.
-//! Non-goal: protection of lower bands from starvation. That is what drr, or a shaper in the upper band, is for.
+//! Non-goal: protection of lower bands from starvation. That is what drr, ets, or a shaper in the upper band, is for.
 
-use crate::classify::{ClassMap, Classifier};
+use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::queues::bands::{self, StrictBands};
 use crate::time::Time;
 
 /// Linux's map from a packet's priority, 0 to 15, to one of three bands, 0 to 2.
 pub const LINUX_PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
-
-/// One bit for each band.
-const MOST_BANDS: usize = 64;
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,71 +39,32 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    fn check(&self, bands: usize) -> Result<(), ConfigError> {
-        if let Some(band) = self.priomap.iter().find(|&&band| usize::from(band) >= bands) {
-            return Err(ConfigError::out_of_range(
-                "priomap",
-                band,
-                format!("16 bands from 0 to {}", bands - 1),
-                "name only bands that there are, or add bands",
-            ));
-        }
-        ClassMap::new(1..=bands as u16)?.check(&self.classifier, Prio::NAME)
-    }
-}
-
 /// The discipline. Make one with [`Prio::node`].
 pub struct Prio {
-    bands: Vec<Box<dyn Discipline>>,
-    /// Bit b is set if band b may hold packets.
-    occupied: u64,
+    strict: StrictBands,
     config: Config,
 }
 
 impl Prio {
     /// Bands over `bands`, the highest priority first: 1 to 64 of them.
     pub fn node(config: Config, bands: Vec<Box<dyn Discipline>>) -> Result<Node<Prio>, ConfigError> {
-        if bands.is_empty() || bands.len() > MOST_BANDS {
-            return Err(ConfigError::out_of_range(
-                "bands",
-                bands.len(),
-                format!("1 to {MOST_BANDS}"),
-                "merge bands, or nest one prio in another",
-            ));
-        }
+        bands::check_number(bands.len())?;
         config.check(bands.len())?;
         Ok(Node::new(Prio {
-            bands,
-            occupied: 0,
+            strict: StrictBands::new(bands),
             config,
         }))
     }
 
-    #[inline]
-    fn band_of(&self, id: PacketId, pool: &Pool) -> usize {
-        let by_priority = |priority: u8| usize::from(self.config.priomap[usize::from(priority & 15)]);
-        match self.config.classifier.classify(id, pool) {
-            None => by_priority(pool[id].priority),
-            Some(minor) => place(minor, self.bands.len()).unwrap_or_else(|| by_priority(0)),
-        }
+    fn count(&self) -> usize {
+        self.strict.bands.len()
     }
 }
 
-/// The place of class `minor` among `bands` bands.
-#[inline]
-fn place(minor: u16, bands: usize) -> Option<usize> {
-    usize::from(minor).checked_sub(1).filter(|&place| place < bands)
-}
-
-/// The places of the bits that are set, lowest first.
-#[inline]
-fn places(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
-        bits &= bits - 1;
-        Some(lowest)
-    })
+impl Config {
+    fn check(&self, bands: usize) -> Result<(), ConfigError> {
+        bands::check_placing(&self.priomap, &self.classifier, bands, Prio::NAME)
+    }
 }
 
 impl Algorithm for Prio {
@@ -116,37 +73,22 @@ impl Algorithm for Prio {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let band = self.band_of(id, pool);
-        self.occupied |= 1 << band;
-        self.bands[band].enqueue(id, now, pool)
+        let Config { priomap, classifier } = &self.config;
+        let band = bands::choose(priomap, classifier, self.count(), id, pool);
+        self.strict.enqueue(band, id, now, pool)
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        for place in places(self.occupied) {
-            let band = &mut self.bands[place];
-            let next = band.dequeue(now, pool);
-            if next.is_some() {
-                return next;
-            }
-            if band.backlog().packets == 0 {
-                self.occupied &= !(1 << place);
-            }
-        }
-        None
+        self.strict.dequeue(now, pool)
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        for band in &mut self.bands {
-            band.drain(pool, into);
-        }
-        self.occupied = 0;
+        self.strict.drain(pool, into);
     }
 
     fn watchdog(&self) -> Option<Time> {
-        places(self.occupied)
-            .filter_map(|place| self.bands[place].watchdog())
-            .min()
+        self.strict.watchdog()
     }
 
     fn config(&self) -> Config {
@@ -154,27 +96,24 @@ impl Algorithm for Prio {
     }
 
     fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
-        config.check(self.bands.len())?;
+        config.check(self.count())?;
         self.config = config;
         Ok(())
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        for (minor, band) in (1..).zip(&self.bands) {
-            visit(Class {
-                minor,
-                discipline: band.as_ref(),
-            });
-        }
+        bands::visit(self.strict.bands.iter().map(Box::as_ref), visit);
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        self.bands.get_mut(usize::from(minor).checked_sub(1)?)
+        let band = bands::place(minor, self.count())?;
+        Some(&mut self.strict.bands[band])
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let band = place(minor, self.bands.len()).expect("only a class that is there is replaced");
-        self.occupied |= 1 << band;
+        let band = bands::place(minor, self.count());
+        self.strict
+            .replaced(band.expect("only a class that is there is replaced"));
     }
 }
 

@@ -6,21 +6,19 @@
 //! whatever was left from before. Over any busy time two classes with quanta Q and q get bandwidth as Q to q, to
 //! within a quantum and a packet. O(1) when every quantum is at least the longest packet.
 //!
-//! A class that withholds its packets (a shaper inside) is passed over and keeps its deficit. A class is taken out
-//! of the round when it is found empty, so that it may lose packets on its own account (CoDel inside, a flush) without
-//! telling. Invariant: a class with a backlog is in the round.
+//! A class that withholds its packets (a shaper inside) is passed over and keeps its deficit.
 //!
 //! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
 //!
 //! Deviations from Linux: a quantum is at least 64 bytes, for the number of rounds a packet may take is its length over
 //! the quantum; a class that withholds is legal; a class emptied from outside keeps its place until its turn comes.
 
-use crate::bits::{Link, Linked, Round};
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rounds::class_round::ClassRound;
 use crate::rounds::drr::check_quantum;
 use crate::time::Time;
 
@@ -62,26 +60,9 @@ impl Config {
     }
 }
 
-/// What is looked at for each packet: 32 bytes.
-struct ActiveClass {
-    inner: Box<dyn Discipline>,
-    quantum: u32,
-    /// Bytes that it may still send in this round.
-    deficit: u32,
-    link: Link,
-}
-
-impl Linked for ActiveClass {
-    #[inline]
-    fn link(&mut self) -> &mut Link {
-        &mut self.link
-    }
-}
-
 /// The discipline. Make one with [`DrrClasses::node`].
 pub struct DrrClasses {
-    classes: Vec<ActiveClass>,
-    round: Round,
+    round: ClassRound,
     map: ClassMap,
     config: Config,
 }
@@ -98,32 +79,12 @@ impl DrrClasses {
                 "give one discipline for each class",
             ));
         }
-        let classes = config
-            .classes
-            .iter()
-            .zip(inner)
-            .map(|(class, inner)| ActiveClass {
-                inner,
-                quantum: class.quantum,
-                deficit: 0,
-                link: Link::OUTSIDE,
-            });
+        let quanta = config.classes.iter().map(|class| class.quantum);
         Ok(Node::new(DrrClasses {
-            classes: classes.collect(),
-            round: Round::new(),
+            round: ClassRound::new(inner.into_iter().zip(quanta)),
             map,
             config,
         }))
-    }
-
-    /// Brings a class that may have a backlog into the round.
-    #[inline]
-    fn activate(&mut self, place: usize) {
-        let class = &mut self.classes[place];
-        if !class.link.is_in_round() && class.inner.backlog().packets > 0 {
-            class.deficit = class.quantum;
-            self.round.push_back(place as u32, &mut self.classes);
-        }
     }
 }
 
@@ -138,55 +99,20 @@ impl Algorithm for DrrClasses {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
-        let verdict = self.classes[place].inner.enqueue(id, now, pool);
-        self.activate(place);
-        verdict
+        self.round.enqueue(place, id, now, pool)
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        // Classes passed over since the last one that has a packet to send: once it is all of them, nothing can be
-        // sent now. As long as one has a packet, every pass adds a quantum, so the loop ends.
-        let mut withholding = 0;
-        while let Some(place) = self.round.front() {
-            let class = &mut self.classes[place as usize];
-            if let Some(first) = class.inner.peek(now, pool) {
-                let length = pool[first].length;
-                if length <= class.deficit {
-                    class.deficit -= length;
-                    let next = class.inner.dequeue(now, pool);
-                    debug_assert_eq!(next, Some(first), "a peek shows what the next dequeue returns");
-                    if class.inner.backlog().packets == 0 {
-                        self.round.pop_front(&mut self.classes);
-                    }
-                    return next;
-                }
-                class.deficit += class.quantum;
-                withholding = 0;
-            } else if class.inner.backlog().packets == 0 {
-                self.round.pop_front(&mut self.classes);
-                continue;
-            } else {
-                withholding += 1;
-            }
-            self.round.rotate(&mut self.classes);
-            if withholding >= self.round.len() {
-                return None;
-            }
-        }
-        None
+        self.round.dequeue(now, pool)
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        for class in &mut self.classes {
-            class.inner.drain(pool, into);
-        }
-        while self.round.pop_front(&mut self.classes).is_some() {}
+        self.round.drain(pool, into);
     }
 
     fn watchdog(&self) -> Option<Time> {
-        let active = self.classes.iter().filter(|class| class.link.is_in_round());
-        active.filter_map(|class| class.inner.watchdog()).min()
+        self.round.watchdog()
     }
 
     fn config(&self) -> Config {
@@ -205,7 +131,7 @@ impl Algorithm for DrrClasses {
                 "replace the whole discipline to add or remove a class",
             ));
         }
-        for (class, settings) in self.classes.iter_mut().zip(&config.classes) {
+        for (class, settings) in self.round.classes.iter_mut().zip(&config.classes) {
             class.quantum = settings.quantum;
         }
         self.config = config;
@@ -213,7 +139,7 @@ impl Algorithm for DrrClasses {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        for (settings, class) in self.config.classes.iter().zip(&self.classes) {
+        for (settings, class) in self.config.classes.iter().zip(&self.round.classes) {
             visit(Class {
                 minor: settings.minor,
                 discipline: class.inner.as_ref(),
@@ -223,16 +149,17 @@ impl Algorithm for DrrClasses {
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
         let place = self.map.place(minor)?;
-        Some(&mut self.classes[place].inner)
+        Some(&mut self.round.classes[place].inner)
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
         let place = self.map.place(minor);
-        self.activate(place.expect("only a class that is there is replaced"));
+        self.round
+            .activate(place.expect("only a class that is there is replaced"));
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("active_classes", Value::Integer(self.round.len().into()));
+        visit("active_classes", Value::Integer(self.round.active().into()));
     }
 }
 
@@ -259,11 +186,6 @@ mod tests {
                 .map(|(minor, &quantum)| ClassConfig { minor, quantum })
                 .collect(),
         }
-    }
-
-    #[test]
-    fn hot_state_of_a_class_is_half_a_cache_line() {
-        assert_eq!(std::mem::size_of::<ActiveClass>(), 32);
     }
 
     #[test]

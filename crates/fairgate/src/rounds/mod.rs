@@ -1,8 +1,10 @@
 //! Fair queueing by rounds.
 
+mod class_round;
 mod codel_flows;
 pub mod drr;
 pub mod drr_classes;
+pub mod ets;
 pub mod fq_codel;
 pub mod msfc;
 pub mod sfq;

@@ -1,0 +1,380 @@
+//! Enhanced transmission selection (IEEE 802.1Qaz; Linux's `ets`): bands in strict priority, and below them bands that
+//! share what is left by deficit round robin.
+//!
+//! The first `strict` bands are those of [`prio`](crate::queues::prio): the lowest number with something to send goes first. Only
+//! when none of them has, the others take turns as the classes of [`drr`](super::drr_classes), each with its quantum. A
+//! packet's band is chosen as in prio: the class that it names, a filter, the default, the priomap.
+//!
+//! Bands that withhold (a shaper inside) are legal: a strict one is passed over, so that the bands below it may send
+//! meanwhile, a sharing one is passed over and keeps its deficit. The discipline says when the first of them can be asked
+//! again. A packet that arrives in a strict band while a sharing one has its turn goes first; the turn then goes on.
+//!
+//! Deviations from Linux: 1 to 64 bands instead of 1 to 16, their number fixed at construction; a quantum below 256 bytes
+//! is refused, where Linux takes 256 instead; bands that withhold are legal. Non-goal, as in prio: what the strict bands
+//! send is not limited. Put a shaper into them.
+
+use crate::classify::Classifier;
+use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::queues::bands::{self, StrictBands};
+use crate::rounds::class_round::ClassRound;
+use crate::time::Time;
+
+/// The quantum where none is given: one full Ethernet frame.
+pub const QUANTUM: u32 = 1514;
+
+/// Parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// How many bands, the first ones, go in strict priority: 0 to 64.
+    pub strict: u8,
+    /// For each further band the bytes that it may send in a round, 256 to 2^30. At least the longest packet for
+    /// constant cost.
+    pub quanta: Vec<u32>,
+    /// From a packet's priority to a band counted from 0, for packets that nothing else places.
+    pub priomap: [u8; 16],
+    /// What else places packets. Its class numbers are bands counted from 1.
+    pub classifier: Classifier,
+}
+
+impl Config {
+    /// With these bands, and all packets that nothing else places in the last of them: Linux's defaults.
+    ///
+    /// ```
+    /// use fairgate::rounds::ets::Config;
+    /// let config = Config::of_bands(2, vec![4500, 3000, 1500]);
+    /// assert_eq!(config.priomap, [4; 16]);
+    /// ```
+    pub fn of_bands(strict: u8, quanta: Vec<u32>) -> Config {
+        let bands = usize::from(strict) + quanta.len();
+        Config {
+            strict,
+            quanta,
+            priomap: [bands.saturating_sub(1).min(usize::from(u8::MAX)) as u8; 16],
+            classifier: Classifier::default(),
+        }
+    }
+
+    fn bands(&self) -> usize {
+        usize::from(self.strict) + self.quanta.len()
+    }
+
+    fn check(&self, inner: usize) -> Result<(), ConfigError> {
+        if self.bands() != inner {
+            return Err(ConfigError::out_of_range(
+                "bands",
+                format!("{} strict and {} quanta", self.strict, self.quanta.len()),
+                format!("{inner} in all, the number of inner disciplines"),
+                "give a quantum for each band that is not strict",
+            ));
+        }
+        bands::check_number(inner)?;
+        for &quantum in &self.quanta {
+            check_within("quantum", quantum, 256, 1 << 30)?;
+        }
+        bands::check_placing(&self.priomap, &self.classifier, inner, Ets::NAME)
+    }
+}
+
+/// The discipline. Make one with [`Ets::node`].
+pub struct Ets {
+    strict: StrictBands,
+    sharing: ClassRound,
+    config: Config,
+}
+
+impl Ets {
+    /// Bands over `bands`, the highest priority first: as many as are strict and have quanta.
+    ///
+    /// # Errors
+    /// If the number of bands is another, a quantum out of range, or a band named that there isn't.
+    pub fn node(config: Config, bands: Vec<Box<dyn Discipline>>) -> Result<Node<Ets>, ConfigError> {
+        config.check(bands.len())?;
+        Ok(Node::new(Ets::of_bands(config, bands)))
+    }
+
+    fn of_bands(config: Config, mut bands: Vec<Box<dyn Discipline>>) -> Ets {
+        let sharing = bands.split_off(config.strict.into());
+        Ets {
+            strict: StrictBands::new(bands),
+            sharing: ClassRound::new(sharing.into_iter().zip(config.quanta.iter().copied())),
+            config,
+        }
+    }
+
+    fn take_bands(&mut self) -> Vec<Box<dyn Discipline>> {
+        let strict = self.strict.bands.drain(..);
+        let sharing = self.sharing.classes.drain(..).map(|class| class.inner);
+        strict.chain(sharing).collect()
+    }
+
+    /// Band `band` was replaced or moved, and may hold packets.
+    fn wake(&mut self, band: usize) {
+        match band.checked_sub(self.config.strict.into()) {
+            None => self.strict.replaced(band),
+            Some(place) => self.sharing.activate(place),
+        }
+    }
+}
+
+impl Algorithm for Ets {
+    const NAME: &'static str = "ets";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let Config {
+            priomap, classifier, ..
+        } = &self.config;
+        let band = bands::choose(priomap, classifier, self.config.bands(), id, pool);
+        match band.checked_sub(self.config.strict.into()) {
+            None => self.strict.enqueue(band, id, now, pool),
+            Some(place) => self.sharing.enqueue(place, id, now, pool),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.strict
+            .dequeue(now, pool)
+            .or_else(|| self.sharing.dequeue(now, pool))
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.strict.drain(pool, into);
+        self.sharing.drain(pool, into);
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        [self.strict.watchdog(), self.sharing.watchdog()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// All may change but the number of bands. Where as many are strict as before, the round goes on with the new
+    /// quanta; else it begins anew.
+    fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        let bands = self.config.bands();
+        config.check(bands)?;
+        if config.strict == self.config.strict {
+            for (class, &quantum) in self.sharing.classes.iter_mut().zip(&config.quanta) {
+                class.quantum = quantum;
+            }
+            self.config = config;
+        } else {
+            *self = Ets::of_bands(config, self.take_bands());
+            (0..bands).for_each(|band| self.wake(band));
+        }
+        Ok(())
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        let strict = self.strict.bands.iter().map(Box::as_ref);
+        let sharing = self.sharing.classes.iter().map(|class| class.inner.as_ref());
+        bands::visit(strict.chain(sharing), visit);
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        let band = bands::place(minor, self.config.bands())?;
+        Some(match band.checked_sub(self.config.strict.into()) {
+            None => &mut self.strict.bands[band],
+            Some(place) => &mut self.sharing.classes[place].inner,
+        })
+    }
+
+    fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
+        let band = bands::place(minor, self.config.bands());
+        self.wake(band.expect("only a class that is there is replaced"));
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("active_bands", Value::Integer(self.sharing.active().into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use crate::queues::tbf::{self, Tbf};
+    use crate::rate::Rate;
+    use crate::testing::{Driver, fifo, in_class};
+    use proptest::prelude::*;
+
+    fn config(strict: u8, quanta: &[u32]) -> Config {
+        let mut config = Config::of_bands(strict, quanta.to_vec());
+        config.classifier.handle = 1;
+        config
+    }
+
+    fn ets(strict: u8, quanta: &[u32]) -> Driver<Ets> {
+        let config = config(strict, quanta);
+        let bands = (0..config.bands()).map(|_| fifo(1000)).collect();
+        Driver::new(Ets::node(config, bands).unwrap())
+    }
+
+    /// A shaper with tokens for one packet of 1000 bytes, then one each 8 ms at 1 Mbit/s.
+    fn slow(mbit: u64) -> Box<dyn Discipline> {
+        let config = tbf::Config {
+            burst: 1000,
+            ..tbf::Config::of_rate(Rate::mbit(mbit))
+        };
+        Box::new(Tbf::node(config, None).unwrap())
+    }
+
+    fn refused(change: impl FnOnce(&mut Config)) -> Option<&'static str> {
+        let mut config = config(1, &[1500, 3000]);
+        change(&mut config);
+        let bands = (0..3).map(|_| fifo(1)).collect();
+        Ets::node(config, bands).err().expect("it is refused").parameter()
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused_by_name() {
+        assert_eq!(refused(|config| config.strict = 2), Some("bands"));
+        assert_eq!(refused(|config| config.quanta = vec![1500]), Some("bands"));
+        assert_eq!(refused(|config| config.quanta[0] = 255), Some("quantum"));
+        assert_eq!(refused(|config| config.priomap[3] = 3), Some("priomap"));
+        assert_eq!(refused(|config| config.classifier.default = Some(4)), None);
+        let none = Ets::node(Config::default(), Vec::new()).err().unwrap();
+        assert_eq!(none.parameter(), Some("bands"));
+    }
+
+    #[test]
+    fn strict_bands_first_then_shares_by_quantum() {
+        let mut driver = ets(2, &[2000, 1000]);
+        for minor in [4, 4, 3, 3, 3, 3, 2, 1] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        // Band 4 was active first, with one packet's quantum to band 3's two.
+        assert_eq!(driver.drain(Time::ZERO), [7, 6, 0, 2, 3, 1, 4, 5]);
+    }
+
+    #[test]
+    fn a_turn_that_a_strict_band_interrupts_goes_on() {
+        let mut driver = ets(1, &[2000, 2000]);
+        for minor in [2, 2, 3, 3] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        assert_eq!(driver.next(Time::ZERO), Some(0));
+        let _ = driver.offer(in_class(1, 1000), Time::ZERO);
+        assert_eq!(driver.drain(Time::ZERO), [4, 1, 2, 3]);
+    }
+
+    #[test]
+    fn priority_places_what_names_no_class_and_unknown_bands_go_with_priority_0() {
+        let mut driver = ets(1, &[2000]);
+        let urgent = Packet {
+            priority: 6,
+            ..Packet::of_length(100)
+        };
+        let mut config = driver.root.algorithm().config();
+        config.priomap[6] = 0;
+        driver.reconfigure(config, Time::ZERO);
+        for packet in [Packet::of_length(100), in_class(9, 100), urgent] {
+            let _ = driver.offer(packet, Time::ZERO);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [2, 0, 1]);
+    }
+
+    #[test]
+    fn a_strict_band_that_withholds_lets_the_others_send() {
+        let mut driver = ets(1, &[1000, 1000]);
+        driver.replace_class(1, slow(1), Time::ZERO);
+        for minor in [1, 1, 2, 3] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0, 2, 3]);
+        let due = driver.root.watchdog().expect("band 1 holds a packet back");
+        assert_eq!(due, Time::from_millis(8));
+        let _ = driver.offer(in_class(2, 1000), due);
+        assert_eq!(driver.drain(due), [1, 4], "strict again once it may send");
+        assert_eq!(driver.root.watchdog(), None);
+    }
+
+    #[test]
+    fn when_strict_and_sharing_bands_withhold_the_earliest_says_when() {
+        let mut driver = ets(1, &[1000, 1000]);
+        for (minor, mbit) in [(1, 1), (2, 2), (3, 4)] {
+            driver.replace_class(minor, slow(mbit), Time::ZERO);
+            for _ in 0..2 {
+                let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            }
+        }
+        assert_eq!(driver.drain(Time::ZERO), [0, 2, 4]);
+        assert_eq!(driver.root.watchdog(), Some(Time::from_millis(2)));
+        assert_eq!(driver.drain(Time::from_millis(2)), [5]);
+        assert_eq!(driver.root.watchdog(), Some(Time::from_millis(4)));
+        assert_eq!(driver.drain(Time::from_millis(8)), [1, 3]);
+    }
+
+    #[test]
+    fn bands_become_strict_and_sharing_with_their_packets() {
+        let mut driver = ets(1, &[1000, 1000]);
+        for minor in [3, 3, 2, 2, 1] {
+            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+        }
+        driver.reconfigure(config(2, &[1000]), Time::ZERO);
+        assert_eq!(driver.next(Time::ZERO), Some(4));
+        assert_eq!(driver.next(Time::ZERO), Some(2), "band 2 is strict now");
+        driver.reconfigure(config(0, &[1000, 1000, 2000]), Time::ZERO);
+        assert_eq!(driver.drain(Time::ZERO), [3, 0, 1]);
+    }
+
+    #[test]
+    fn a_packet_of_the_greatest_length_is_sent() {
+        let mut driver = ets(0, &[1 << 30]);
+        let _ = driver.offer(in_class(1, u32::MAX), Time::ZERO);
+        assert_eq!(driver.drain(Time::ZERO), [0]);
+    }
+
+    proptest! {
+        /// Against a model that looks at everything: strict bands in order, then a deque of the active bands.
+        #[test]
+        fn as_an_exact_model(
+            strict in 0u8..3,
+            quanta in prop::collection::vec(256u32..3000, 1..4),
+            operations in prop::collection::vec((any::<bool>(), 0usize..6, 40u32..2000), 1..300),
+        ) {
+            use std::collections::VecDeque;
+            let mut driver = ets(strict, &quanta);
+            let strict = usize::from(strict);
+            let bands = strict + quanta.len();
+            let mut queues: Vec<VecDeque<(u64, u32)>> = vec![VecDeque::new(); bands];
+            let mut round: VecDeque<(usize, u32)> = VecDeque::new();
+            let mut offered = 0;
+            for (arrives, number, length) in operations {
+                if arrives {
+                    let band = number % bands;
+                    let _ = driver.offer(in_class(band as u16 + 1, length), Time::ZERO);
+                    if band >= strict && queues[band].is_empty() {
+                        round.push_back((band, quanta[band - strict]));
+                    }
+                    queues[band].push_back((offered, length));
+                    offered += 1;
+                    continue;
+                }
+                let urgent = queues[..strict].iter_mut().find_map(VecDeque::pop_front);
+                let expected = urgent.or_else(|| loop {
+                    let (band, deficit) = round.pop_front()?;
+                    let (_, length) = queues[band][0];
+                    if length <= deficit {
+                        let sent = queues[band].pop_front();
+                        if !queues[band].is_empty() {
+                            round.push_front((band, deficit - length));
+                        }
+                        break sent;
+                    }
+                    round.push_back((band, deficit + quanta[band - strict]));
+                });
+                prop_assert_eq!(driver.next(Time::ZERO), expected.map(|(cookie, _)| cookie));
+            }
+        }
+    }
+}
