@@ -1,0 +1,143 @@
+//! Means with 95 % confidence intervals.
+//!
+//! A mean of runs: Student's t. A share of runs: Wilson's interval, which stays within 0 and 1 and says something even if
+//! nothing, or everything, was hit.
+
+use serde::Serialize;
+
+/// A mean of several runs and the interval that holds the true mean with 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Mean, or share of hits.
+    pub mean: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Runs.
+    pub runs: u64,
+}
+
+/// Upper 97.5 % points of Student's t by degrees of freedom, from 1.
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+/// The same of the normal distribution, to which Student's t tends.
+const NORMAL: f64 = 1.960;
+
+/// Upper 97.5 % point of Student's t. Between the table's end and infinity it falls like 1/n.
+fn student(freedom: u64) -> f64 {
+    match STUDENT.get(freedom.saturating_sub(1) as usize) {
+        Some(&point) => point,
+        None => NORMAL + (STUDENT[29] - NORMAL) * 30.0 / freedom as f64,
+    }
+}
+
+impl Estimate {
+    /// A number that chance has no part in.
+    pub fn exact(value: f64) -> Estimate {
+        Estimate {
+            mean: value,
+            low: value,
+            high: value,
+            runs: 1,
+        }
+    }
+
+    /// Of independent runs. Of a single one the interval is the run itself: nothing is known of the spread.
+    ///
+    /// `None` without runs.
+    pub fn of(runs: &[f64]) -> Option<Estimate> {
+        let count = runs.len() as f64;
+        if runs.is_empty() {
+            return None;
+        }
+        let mean = runs.iter().sum::<f64>() / count;
+        let spread = runs.iter().map(|run| (run - mean) * (run - mean)).sum::<f64>();
+        let half = match runs.len() {
+            1 => 0.0,
+            more => student(more as u64 - 1) * libm::sqrt(spread / (count - 1.0) / count),
+        };
+        Some(Estimate {
+            mean,
+            low: mean - half,
+            high: mean + half,
+            runs: runs.len() as u64,
+        })
+    }
+
+    /// The share of runs that were hits (Wilson 1927). `None` without runs.
+    pub fn share(hits: u64, runs: u64) -> Option<Estimate> {
+        if runs == 0 {
+            return None;
+        }
+        let (n, share, z2) = (runs as f64, hits as f64 / runs as f64, NORMAL * NORMAL);
+        let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+        let half = NORMAL / (1.0 + z2 / n) * libm::sqrt(share * (1.0 - share) / n + z2 / (4.0 * n * n));
+        Some(Estimate {
+            mean: share,
+            low: if hits == 0 { 0.0 } else { middle - half },
+            high: if hits == runs { 1.0 } else { middle + half },
+            runs,
+        })
+    }
+
+    /// Half the interval's length.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// Whether the interval holds `value`.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_by_hand() {
+        // Mean 3, standard deviation sqrt(2.5), of the mean sqrt(0.5); t of 4 degrees of freedom is 2.776.
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!(estimate.mean, 3.0);
+        assert!((estimate.half_width() - 2.776 * 0.5f64.sqrt()).abs() < 1e-12);
+        assert!(estimate.holds(1.1) && !estimate.holds(1.0));
+        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::of(&[7.0]).unwrap().half_width(), 0.0);
+    }
+
+    #[test]
+    fn a_share_stays_within_0_and_1() {
+        let none = Estimate::share(0, 100).unwrap();
+        assert_eq!((none.mean, none.low), (0.0, 0.0));
+        // Wilson's upper end with no hits: z² / (n + z²).
+        assert!((none.high - 3.8416 / 103.8416).abs() < 1e-12);
+        let all = Estimate::share(100, 100).unwrap();
+        assert_eq!(all.high, 1.0);
+        assert!(all.low > 0.96);
+        // 50 of 100: 0.4038 to 0.5962.
+        let half = Estimate::share(50, 100).unwrap();
+        assert!((half.low - 0.4038).abs() < 1e-4 && (half.high - 0.5962).abs() < 1e-4);
+        assert_eq!(Estimate::share(0, 0), None);
+    }
+
+    #[test]
+    fn the_interval_holds_the_mean_as_often_as_it_says() {
+        use crate::measured::Dice;
+        let mut dice = Dice::new(11, "estimate");
+        let trials = 4_000;
+        let held = (0..trials)
+            .filter(|_| {
+                let runs: Vec<f64> = (0..5)
+                    .map(|_| (0..12).map(|_| dice.unit()).sum::<f64>() - 6.0)
+                    .collect();
+                Estimate::of(&runs).unwrap().holds(0.0)
+            })
+            .count();
+        let share = held as f64 / trials as f64;
+        assert!((share - 0.95).abs() < 0.012, "{share}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Chance, repeatable.
+
+use std::hash::Hasher;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use siphasher::sip::SipHasher13;
+
+/// A stream of random numbers: equal seeds and names give equal streams.
+#[derive(Clone, Debug)]
+pub struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    /// The stream of a user called `name`.
+    pub fn new(seed: u64, name: &str) -> Dice {
+        let mut hasher = SipHasher13::new_with_keys(seed, 0);
+        hasher.write(name.as_bytes());
+        Dice(Xoshiro256PlusPlus::seed_from_u64(hasher.finish()))
+    }
+
+    /// Uniform in (0, 1], in steps of 2^-53: a logarithm of it is finite.
+    pub fn unit(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Exponentially distributed.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -libm::log(self.unit()) * mean
+    }
+
+    /// Poisson distributed, for means of a few units: takes as many draws as the result is large.
+    pub fn poisson(&mut self, mean: f64) -> u64 {
+        let enough = libm::exp(-mean);
+        let mut count = 0;
+        let mut product = self.unit();
+        while product > enough {
+            product *= self.unit();
+            count += 1;
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_as_asked_for() {
+        let mut dice = Dice::new(3, "dice");
+        let draws = 100_000;
+        let mean = |sum: f64| sum / f64::from(draws);
+        assert!((mean((0..draws).map(|_| dice.exponential(2.0)).sum()) - 2.0).abs() < 0.03);
+        assert!((mean((0..draws).map(|_| dice.poisson(0.6) as f64).sum()) - 0.6).abs() < 0.015);
+    }
+
+    #[test]
+    fn streams_differ_by_seed_and_name() {
+        let first = |seed, name| Dice::new(seed, name).unit();
+        assert_eq!(first(1, "a"), first(1, "a"));
+        assert_ne!(first(1, "a"), first(2, "a"));
+        assert_ne!(first(1, "a"), first(1, "b"));
+    }
+}

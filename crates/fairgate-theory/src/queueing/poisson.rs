@@ -1,0 +1,82 @@
+//! Tails of the Poisson distribution, and of the normal distribution that approximates it.
+
+/// The series of a tail ends when a term adds less than this part of the sum.
+const NEGLIGIBLE: f64 = 1e-17;
+
+/// P(N >= `count`) for a Poisson variable of mean `mean` >= 0.
+///
+/// Above the mean the terms of the tail itself are added, which fall from the first on, so that tails far below 1e-16 keep
+/// their digits; below the mean those of the rest.
+pub fn poisson_tail(count: u64, mean: f64) -> f64 {
+    if count == 0 {
+        return 1.0;
+    }
+    if mean <= 0.0 {
+        return 0.0;
+    }
+    let first = |k: u64| libm::exp(k as f64 * libm::log(mean) - mean - libm::lgamma(k as f64 + 1.0));
+    if count as f64 > mean {
+        let (mut term, mut sum, mut k) = (first(count), 0.0, count);
+        while term > sum * NEGLIGIBLE {
+            sum += term;
+            k += 1;
+            term *= mean / k as f64;
+        }
+        sum
+    } else {
+        // P(N < count), from its largest term downwards.
+        let (mut term, mut sum, mut k) = (first(count - 1), 0.0, count - 1);
+        while term > sum * NEGLIGIBLE {
+            sum += term;
+            if k == 0 {
+                break;
+            }
+            term *= k as f64 / mean;
+            k -= 1;
+        }
+        (1.0 - sum).max(0.0)
+    }
+}
+
+/// P(N >= `value`) for a normal variable of mean and variance `mean` > 0: the approximation of a Poisson variable, without
+/// correction for whole numbers.
+pub fn normal_tail(value: f64, mean: f64) -> f64 {
+    0.5 * libm::erfc((value - mean) / libm::sqrt(2.0 * mean))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tails_by_hand() {
+        assert_eq!(poisson_tail(0, 3.0), 1.0);
+        assert_eq!(poisson_tail(1, 0.0), 0.0);
+        assert!((poisson_tail(1, 2.0) - (1.0 - (-2f64).exp())).abs() < 1e-15);
+        // 1 - e^-2 (1 + 2 + 2)
+        assert!((poisson_tail(3, 2.0) - (1.0 - 5.0 * (-2f64).exp())).abs() < 1e-15);
+        assert!((normal_tail(10.0, 10.0) - 0.5).abs() < 1e-15);
+        // One standard deviation above the mean.
+        assert!((normal_tail(110.0, 100.0) - 0.158_655_253_931).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_tiny_tail_keeps_its_digits() {
+        // P(N >= 40) for mean 1 is 1/40! e^-1 (1 + 1/41 + 1/(41 42) + ...).
+        let factorial: f64 = (1..=40).map(f64::from).product();
+        let series = 1.0 + 1.0 / 41.0 + 1.0 / (41.0 * 42.0) + 1.0 / (41.0 * 42.0 * 43.0);
+        let expected = (-1f64).exp() / factorial * series;
+        assert!((poisson_tail(40, 1.0) / expected - 1.0).abs() < 1e-6);
+    }
+
+    proptest! {
+        /// P(N >= k) - P(N >= k + 1) = P(N = k), computed by a product.
+        #[test]
+        fn tails_differ_by_the_probability_between_them(count in 0u64..80, mean in 0.05f64..60.0) {
+            let probability = (1..=count).fold((-mean).exp(), |p, k| p * mean / k as f64);
+            let difference = poisson_tail(count, mean) - poisson_tail(count + 1, mean);
+            prop_assert!((difference - probability).abs() < 1e-12, "{difference} {probability}");
+        }
+    }
+}

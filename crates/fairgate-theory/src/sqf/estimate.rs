@@ -1,0 +1,199 @@
+//! The paper's estimate: formulas (1) and (2) of its section IV, and the mean time.
+
+use crate::queueing::{normal_tail, poisson_tail};
+use crate::sqf::{Count, Sharing};
+
+/// The search for the best number of intervals ends where the probability of loss has fallen to this part of the best one.
+const FALLEN: f64 = 1e-3;
+/// Beyond this exponent the probability is 1 to the last digit.
+const CERTAIN: f64 = 40.0;
+/// Ratio of successive lengths of intervals where any length will do.
+const STEP: f64 = 1.005;
+/// The integral over time ends where the rest of it can't be seen.
+const REST: f64 = 1e-9;
+
+impl Sharing {
+    /// `q(t)`: more arrives in `time` s than the line and the video's part of the buffer take.
+    pub fn excess(&self, rate: f64, time: f64, count: Count) -> f64 {
+        let room = self.capacity * time + self.limit();
+        match count {
+            // A whole number is itself enough; the sum above may be a last digit above it.
+            Count::Poisson => poisson_tail(libm::ceil(room * (1.0 - 1e-12)) as u64, rate * time),
+            Count::Normal => normal_tail(room, rate * time),
+        }
+    }
+
+    /// `p(T)`: the estimated probability that a video of `rate` packets a second, above 0, loses its priority within
+    /// `time` s.
+    pub fn estimate(&self, rate: f64, time: f64, count: Count) -> f64 {
+        -libm::expm1(-self.exponent(rate, time, count))
+    }
+
+    /// The estimated mean time until the video loses its priority, s.
+    ///
+    /// The integral of `1 - p(t)`, by Simpson's rule over the logarithm of `t`.
+    pub fn estimated_time(&self, rate: f64, count: Count) -> f64 {
+        const POINTS: usize = 240;
+        // Nothing can be lost before as many packets have come as the limit is; after the last point nothing is left.
+        let start = 1e-3 * self.limit() / (self.capacity + rate);
+        let mut end = start;
+        while libm::exp(-self.exponent(rate, end, count)) > REST {
+            end *= 2.0;
+        }
+        let step = libm::log(end / start) / POINTS as f64;
+        let value = |i: usize| {
+            let time = start * libm::exp(step * i as f64);
+            time * libm::exp(-self.exponent(rate, time, count))
+        };
+        let weight = |i: usize| match i {
+            0 | POINTS => 1.0,
+            i if i % 2 == 1 => 4.0,
+            _ => 2.0,
+        };
+        let sum: f64 = (0..=POINTS).map(|i| weight(i) * value(i)).sum();
+        start + sum * step / 3.0
+    }
+
+    /// The greatest over all `k` of `-ln (1 - q(T/k))^k`, which keeps its digits where `p` itself is next to 0 or 1.
+    fn exponent(&self, rate: f64, time: f64, count: Count) -> f64 {
+        let with = |k: f64| -k * libm::log1p(-self.excess(rate, time / k, count).min(1.0 - 1e-16));
+        let whole = with(1.0);
+        match count {
+            Count::Normal => Lengths::geometric(time).fold(whole, |best, k| best.max(with(k))),
+            Count::Poisson => self.over_counts(time, whole, with),
+        }
+    }
+
+    /// For intervals in which `m` arrivals are one too many, the longest ones are best: those of `(m - limit) / C`, or the
+    /// first shorter part of `time`. So it is enough to go through the numbers m.
+    fn over_counts(&self, time: f64, whole: f64, with: impl Fn(f64) -> f64) -> f64 {
+        let mut best = whole;
+        let first = libm::floor(self.limit()) + 1.0;
+        let mut largest = 0.0f64;
+        for m in 0.. {
+            let length = (first + f64::from(m) - self.limit()) / self.capacity;
+            if length > time {
+                break;
+            }
+            let value = with(libm::ceil(time / length * (1.0 - 1e-12)));
+            best = best.max(value);
+            largest = largest.max(value);
+            // Rises to its maximum and falls from there, but for the rounding of k, which matters for few long intervals.
+            if best > CERTAIN || value < largest * FALLEN && time > 100.0 * length {
+                break;
+            }
+        }
+        best
+    }
+}
+
+/// Numbers of intervals to try, each some per mille above the one before.
+struct Lengths {
+    k: f64,
+    most: f64,
+}
+
+impl Lengths {
+    /// Down to a microsecond.
+    fn geometric(time: f64) -> Lengths {
+        Lengths {
+            k: 1.0,
+            most: time * 1e6,
+        }
+    }
+}
+
+impl Iterator for Lengths {
+    type Item = f64;
+
+    fn next(&mut self) -> Option<f64> {
+        self.k = libm::floor(self.k * STEP).max(self.k + 1.0);
+        (self.k <= self.most).then_some(self.k)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VIDEO: f64 = 600.0;
+
+    fn line(flows: u32) -> Sharing {
+        Sharing::new(1000.0, 200, flows).unwrap()
+    }
+
+    /// The paper's words: all k from 1 on, one after the other.
+    fn by_hand(sharing: &Sharing, rate: f64, time: f64, count: Count, most: u32) -> f64 {
+        (1..=most)
+            .map(|k| {
+                let k = f64::from(k);
+                let q = sharing.excess(rate, time / k, count);
+                -(k * (-q).ln_1p()).exp_m1()
+            })
+            .fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn the_search_finds_the_maximum_over_all_k() {
+        for (flows, rate, time) in [
+            (20, 600.0, 1.0),
+            (20, 850.0, 0.3),
+            (5, 950.0, 4.0),
+            (10, 700.0, 0.05),
+        ] {
+            for count in [Count::Poisson, Count::Normal] {
+                let sharing = line(flows);
+                let expected = by_hand(&sharing, rate, time, count, 20_000);
+                let found = sharing.estimate(rate, time, count);
+                // Between two lengths of the geometric row, the normal one may be a little better.
+                let slack = if count == Count::Normal { 1e-3 } else { 1e-9 };
+                assert!(
+                    (found / expected - 1.0).abs() < slack,
+                    "{flows} flows, {rate}/s, {time} s, {count:?}: {found} instead of {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_excess_is_a_poisson_tail() {
+        // 10 ms: 10 packets and 9.52 of buffer, so 20 arrivals of mean 6.
+        let probability = (1..=19).fold((1.0, 1.0), |(term, sum): (f64, f64), k| {
+            let term = term * 6.0 / f64::from(k);
+            (term, sum + term)
+        });
+        let expected = 1.0 - probability.1 * (-6f64).exp();
+        assert!((line(20).excess(VIDEO, 0.01, Count::Poisson) / expected - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_papers_figures_follow_from_the_normal_count() {
+        let sharing = line(20);
+        let minutes = |count| sharing.estimated_time(VIDEO, count) / 60.0;
+        assert!(sharing.estimate(VIDEO, 600.0, Count::Normal) < 0.01);
+        assert!(minutes(Count::Normal) > 180.0);
+        // And not from the formula as it is printed.
+        assert!(sharing.estimate(VIDEO, 600.0, Count::Poisson) > 0.4);
+        assert!(minutes(Count::Poisson) < 20.0);
+    }
+
+    #[test]
+    fn the_mean_time_is_the_integral_of_what_is_left() {
+        let sharing = line(20);
+        let step = 0.05;
+        let sum: f64 = (0..6_000)
+            .map(|i| (1.0 - sharing.estimate(800.0, (f64::from(i) + 0.5) * step, Count::Poisson)) * step)
+            .sum();
+        let mean = sharing.estimated_time(800.0, Count::Poisson);
+        assert!((sum / mean - 1.0).abs() < 0.01, "{sum} {mean}");
+    }
+
+    #[test]
+    fn more_traffic_more_flows_and_more_time_make_it_likelier() {
+        let p = |flows, rate, time| line(flows).estimate(rate, time, Count::Poisson);
+        assert!(p(20, 500.0, 600.0) < p(20, 550.0, 600.0));
+        assert!(p(10, 600.0, 600.0) < p(20, 600.0, 600.0));
+        assert!(p(20, 600.0, 60.0) < p(20, 600.0, 600.0));
+        assert!(p(20, 1100.0, 600.0) > 0.999_999);
+    }
+}
