@@ -104,6 +104,16 @@ pub trait Algorithm: Send + 'static {
     fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
 }
 
+/// A discipline over numbered flows: for a program that knows each packet's flow and wants neither hash nor filters.
+pub trait ByFlow: Algorithm {
+    /// How many flows there are. They are numbered from 0.
+    fn flows(&self) -> u32;
+
+    /// Takes one packet of flow `flow` in, as [`enqueue`](Algorithm::enqueue) does. A packet of a flow that there is
+    /// not is given back with [`DropReason::NoFreeFlow`].
+    fn enqueue_flow(&mut self, flow: u32, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict;
+}
+
 /// A queueing discipline as drivers and parents see it.
 pub trait Discipline: Send {
     /// The name that users configure it by.
@@ -220,6 +230,29 @@ impl<A: Algorithm> Node<A> {
         &self.algorithm
     }
 
+    /// The algorithm without its books: for a program that keeps none.
+    pub fn into_algorithm(self) -> A {
+        self.algorithm
+    }
+
+    /// Enters a packet in the books and has the algorithm place it.
+    #[inline]
+    fn take_in(
+        &mut self,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+        place: impl FnOnce(&mut A, &mut Pool) -> Verdict,
+    ) -> Verdict {
+        let packet = &mut pool[id];
+        packet.enqueued_at = now;
+        self.statistics.enqueued.add(packet.length);
+        let before = Before::call(pool);
+        let verdict = place(&mut self.algorithm, pool);
+        self.settle(&before, pool);
+        verdict
+    }
+
     /// Has the algorithm choose, and keeps what it chose for the next dequeue.
     fn take_out(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let before = Before::call(pool);
@@ -265,6 +298,16 @@ impl<A: Algorithm> Node<A> {
     }
 }
 
+impl<A: ByFlow> Node<A> {
+    /// Hands one packet of flow `flow` in. Afterwards the driver empties [`Pool::take_returned`].
+    #[inline]
+    pub fn enqueue_flow(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.take_in(id, now, pool, |algorithm, pool| {
+            algorithm.enqueue_flow(flow, id, now, pool)
+        })
+    }
+}
+
 impl<A: Algorithm> Discipline for Node<A> {
     fn name(&self) -> &'static str {
         A::NAME
@@ -272,13 +315,7 @@ impl<A: Algorithm> Discipline for Node<A> {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let packet = &mut pool[id];
-        packet.enqueued_at = now;
-        self.statistics.enqueued.add(packet.length);
-        let before = Before::call(pool);
-        let verdict = self.algorithm.enqueue(id, now, pool);
-        self.settle(&before, pool);
-        verdict
+        self.take_in(id, now, pool, |algorithm, pool| algorithm.enqueue(id, now, pool))
     }
 
     #[inline]

@@ -8,7 +8,7 @@
 //! sends it by its cookie and releases the slot. What was dropped comes back through [`Pool::take_returned`], with a
 //! [`DropReason`], after the very call that dropped it.
 //!
-//! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`].
+//! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`], [`timestamps`].
 
 #![forbid(unsafe_code)]
 
@@ -23,12 +23,14 @@ mod pool;
 pub mod queues;
 mod rate;
 pub mod rounds;
+pub mod scheduler;
 mod stats;
 #[cfg(test)]
 mod testing;
 mod time;
+pub mod timestamps;
 
-pub use discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+pub use discipline::{Algorithm, ByFlow, Class, Discipline, Node, Value, Verdict};
 pub use error::ConfigError;
 pub use flow::{FlowHash, FlowHasher, FlowKey};
 pub use packet::{ClassId, DropReason, Ecn, Packet, SlotState};

@@ -96,6 +96,8 @@ pub enum DropReason {
     NoClass,
     /// Longer than the token bucket is deep: it could never be sent.
     LargerThanBurst,
+    /// Longer than any packet that the scheduler can give a time stamp.
+    LargerThanMaximum,
     /// A change of configuration left no place for it.
     Reconfigured,
     /// The queue was flushed. The only reason that does not count as a drop.
@@ -117,6 +119,7 @@ impl DropReason {
         DropReason::Aqm,
         DropReason::NoClass,
         DropReason::LargerThanBurst,
+        DropReason::LargerThanMaximum,
         DropReason::Reconfigured,
         DropReason::Flushed,
     ];
@@ -133,6 +136,7 @@ impl DropReason {
             DropReason::Aqm => "aqm",
             DropReason::NoClass => "no_class",
             DropReason::LargerThanBurst => "larger_than_burst",
+            DropReason::LargerThanMaximum => "larger_than_maximum",
             DropReason::Reconfigured => "reconfigured",
             DropReason::Flushed => "flushed",
         }
@@ -142,6 +146,8 @@ impl DropReason {
 /// Where a packet is in its [`Pool`](crate::pool::Pool): the pool's and the queues' own.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotState {
+    /// What the scheduler that holds the packet in a queue of its own noted on it.
+    pub(crate) stamp: u64,
     /// Successor in the queue that holds the packet.
     pub(crate) next: u32,
     /// Predecessor in that queue.
@@ -156,6 +162,7 @@ pub struct SlotState {
 
 impl SlotState {
     pub(crate) const NEW: SlotState = SlotState {
+        stamp: 0,
         next: 0,
         previous: 0,
         reason: DropReason::Flushed,

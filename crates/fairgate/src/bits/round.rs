@@ -2,6 +2,8 @@
 //!
 //! Two words here and one in each flow, nothing allocated. A flow is in one round at most; its link tells whether it is.
 
+use crate::scheduler::Holds;
+
 /// Marks the last flow of a round.
 const END: u32 = u32::MAX;
 /// Marks a flow that is in no round.
@@ -22,10 +24,25 @@ impl Link {
     }
 }
 
-/// An array element with a [`Link`].
+/// Something with a [`Link`].
 pub(crate) trait Linked {
     /// The link.
     fn link(&mut self) -> &mut Link;
+}
+
+/// A flow that is linked itself, not part of a bigger one.
+impl<T: Linked> Holds for T {
+    type State = T;
+
+    #[inline]
+    fn state(&self) -> &T {
+        self
+    }
+
+    #[inline]
+    fn state_mut(&mut self) -> &mut T {
+        self
+    }
 }
 
 /// A round. The same array must be passed to every call.
@@ -48,14 +65,14 @@ impl Round {
 
     /// Appends a flow that is in no round.
     #[inline]
-    pub(crate) fn push_back<T: Linked>(&mut self, index: u32, flows: &mut [T]) {
-        let link = flows[index as usize].link();
+    pub(crate) fn push_back<F: Holds<State: Linked>>(&mut self, index: u32, flows: &mut [F]) {
+        let link = flows[index as usize].state_mut().link();
         debug_assert!(!link.is_in_round(), "flow {index} is in a round already");
         *link = Link(END);
         if self.len == 0 {
             self.head = index;
         } else {
-            *flows[self.tail as usize].link() = Link(index);
+            *flows[self.tail as usize].state_mut().link() = Link(index);
         }
         self.tail = index;
         self.len += 1;
@@ -63,12 +80,12 @@ impl Round {
 
     /// Takes the first flow out.
     #[inline]
-    pub(crate) fn pop_front<T: Linked>(&mut self, flows: &mut [T]) -> Option<u32> {
+    pub(crate) fn pop_front<F: Holds<State: Linked>>(&mut self, flows: &mut [F]) -> Option<u32> {
         if self.len == 0 {
             return None;
         }
         let index = self.head;
-        let link = flows[index as usize].link();
+        let link = flows[index as usize].state_mut().link();
         self.head = link.0;
         *link = Link::OUTSIDE;
         self.len -= 1;
@@ -77,13 +94,13 @@ impl Round {
 
     /// Moves the first flow to the end.
     #[inline]
-    pub(crate) fn rotate<T: Linked>(&mut self, flows: &mut [T]) {
+    pub(crate) fn rotate<F: Holds<State: Linked>>(&mut self, flows: &mut [F]) {
         if self.len > 1 {
             let index = self.head;
-            let link = flows[index as usize].link();
+            let link = flows[index as usize].state_mut().link();
             self.head = link.0;
             *link = Link(END);
-            *flows[self.tail as usize].link() = Link(index);
+            *flows[self.tail as usize].state_mut().link() = Link(index);
             self.tail = index;
         }
     }

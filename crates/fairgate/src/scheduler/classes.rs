@@ -1,0 +1,364 @@
+//! A scheduler over classes, each with a share and any discipline inside: the classful form of every fair queueing
+//! discipline.
+//!
+//! The scheduler is told the length of the packet that a class's discipline shows when peeked. A peek keeps its word,
+//! so the packet that a class was chosen for is the one that it sends, unless the class lost packets in between on its
+//! own account or by a change from outside: then the scheduler is told the true length and asked again.
+//!
+//! A class that withholds its packets (a shaper inside) is *parked*: idle to the scheduler until its watchdog time. It
+//! gets no credit for the time that it held its packets back.
+//!
+//! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
+
+use crate::classify::{ClassMap, Classifier};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::time::Time;
+
+/// Parameters of a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassConfig<T> {
+    /// The class's number.
+    pub minor: u16,
+    /// What it is entitled to.
+    pub share: T,
+}
+
+/// Parameters of a scheduler whose classes have shares `T` and that as a whole has settings `U`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config<T, U> {
+    /// Places packets in classes.
+    pub classifier: Classifier,
+    /// The classes, by rising number.
+    pub classes: Vec<ClassConfig<T>>,
+    /// Parameters of the scheduler as a whole.
+    pub settings: U,
+}
+
+impl<T, U> Config<T, U> {
+    /// Checks everything but shares and settings, and numbers the classes.
+    fn check(&self, discipline: &'static str) -> Result<ClassMap, ConfigError> {
+        let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
+        if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
+            return Err(ConfigError::out_of_range(
+                "class",
+                format!("{:x}", pair[1].minor),
+                format!("above {:x}, the class before it", pair[0].minor),
+                "give the classes in the order of their numbers",
+            ));
+        }
+        map.check(&self.classifier, discipline)?;
+        Ok(map)
+    }
+
+    fn minors(&self) -> impl Iterator<Item = u16> {
+        self.classes.iter().map(|class| class.minor)
+    }
+}
+
+/// How a class stands with the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Without packets, as far as is known.
+    Idle,
+    /// Known to the scheduler, with a first packet of this length.
+    Active { length: u32 },
+    /// With packets that its discipline holds back.
+    Parked,
+}
+
+/// A class.
+struct ActiveClass<T> {
+    inner: Box<dyn Discipline>,
+    standing: Standing,
+    state: T,
+}
+
+impl<T> Holds for ActiveClass<T> {
+    type State = T;
+
+    #[inline]
+    fn state(&self) -> &T {
+        &self.state
+    }
+
+    #[inline]
+    fn state_mut(&mut self) -> &mut T {
+        &mut self.state
+    }
+}
+
+/// The parameters of `Classes<S>`.
+pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
+
+/// The discipline. Make one with [`Classes::node`].
+pub struct Classes<S: Scheduler> {
+    scheduler: S,
+    classes: Vec<ActiveClass<S::Flow>>,
+    /// How many are parked.
+    parked: u32,
+    /// No parked class can send before this. In the past after anything that could have changed it.
+    wake: Time,
+    map: ClassMap,
+    config: ConfigOf<S>,
+}
+
+impl<S: Scheduler> Classes<S> {
+    /// Over `inner`, one discipline for each of `config.classes`, in the same order.
+    ///
+    /// # Errors
+    /// If a parameter is out of its range.
+    pub fn node(
+        config: ConfigOf<S>,
+        inner: Vec<Box<dyn Discipline>>,
+    ) -> Result<Node<Classes<S>>, ConfigError> {
+        let map = config.check(S::NAME)?;
+        if inner.len() != config.classes.len() {
+            return Err(ConfigError::out_of_range(
+                "classes",
+                config.classes.len(),
+                format!("{}, the number of inner disciplines", inner.len()),
+                "give one discipline for each class",
+            ));
+        }
+        let (scheduler, states) = scheduler_of(&config)?;
+        let classes = inner.into_iter().zip(states).map(|(inner, state)| ActiveClass {
+            inner,
+            standing: Standing::Idle,
+            state,
+        });
+        let mut classes = Classes {
+            scheduler,
+            classes: classes.collect(),
+            parked: 0,
+            wake: Time::ZERO,
+            map,
+            config,
+        };
+        // An inner discipline may come with packets in it.
+        for class in &mut classes.classes {
+            if class.inner.backlog().packets > 0 {
+                class.standing = Standing::Parked;
+                classes.parked += 1;
+            }
+        }
+        Ok(Node::new(classes))
+    }
+
+    /// The scheduler.
+    pub fn scheduler(&self) -> &S {
+        &self.scheduler
+    }
+
+    /// Looks at a class that is not active: is there a packet, can it be sent?
+    #[inline]
+    fn look_at(&mut self, place: usize, now: Time, pool: &mut Pool) {
+        let class = &mut self.classes[place];
+        let was_parked = class.standing == Standing::Parked;
+        debug_assert!(!matches!(class.standing, Standing::Active { .. }));
+        if let Some(first) = class.inner.peek(now, pool) {
+            let length = pool[first].length;
+            class.standing = Standing::Active { length };
+            self.parked -= u32::from(was_parked);
+            let head = Head { length, stamp: 0 };
+            self.scheduler
+                .activate(&mut self.classes, place as u32, head, now);
+        } else if class.inner.backlog().packets > 0 {
+            self.park(place);
+        } else {
+            class.standing = Standing::Idle;
+            self.parked -= u32::from(was_parked);
+        }
+    }
+
+    /// Sets a class aside until its watchdog time.
+    fn park(&mut self, place: usize) {
+        let class = &mut self.classes[place];
+        self.parked += u32::from(class.standing != Standing::Parked);
+        class.standing = Standing::Parked;
+        self.wake = self.wake.min(class.inner.watchdog().unwrap_or(Time::ZERO));
+    }
+
+    /// Asks all parked classes again.
+    #[cold]
+    fn wake_up(&mut self, now: Time, pool: &mut Pool) {
+        self.wake = Time::MAX;
+        for place in 0..self.classes.len() {
+            if self.classes[place].standing == Standing::Parked {
+                self.look_at(place, now, pool);
+            }
+        }
+    }
+
+    /// The class at `place`, just selected, has no packet to send after all.
+    #[cold]
+    fn disappoint(&mut self, place: usize, now: Time) {
+        self.scheduler
+            .update(&mut self.classes, place as u32, 0, None, now);
+        if self.classes[place].inner.backlog().packets > 0 {
+            self.park(place);
+        } else {
+            self.classes[place].standing = Standing::Idle;
+        }
+    }
+}
+
+/// A scheduler with a flow for each class.
+fn scheduler_of<S: Scheduler>(config: &ConfigOf<S>) -> Result<(S, Vec<S::Flow>), ConfigError> {
+    let mut scheduler = S::new(&config.settings, 0)?;
+    let mut states = Vec::with_capacity(config.classes.len());
+    for class in &config.classes {
+        states.push(scheduler.add_flow(&class.share)?);
+    }
+    Ok((scheduler, states))
+}
+
+impl<S: Scheduler> Algorithm for Classes<S> {
+    const NAME: &'static str = S::NAME;
+    type Config = ConfigOf<S>;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let minor = self.config.classifier.classify(id, pool);
+        let Some(place) = minor.and_then(|minor| self.map.place(minor)) else {
+            pool.give_back(id, DropReason::NoClass);
+            return Verdict::Unclassified;
+        };
+        if pool[id].length > MAX_PACKET {
+            pool.give_back(id, DropReason::LargerThanMaximum);
+            return Verdict::Dropped;
+        }
+        let class = &mut self.classes[place];
+        let verdict = class.inner.enqueue(id, now, pool);
+        if !matches!(class.standing, Standing::Active { .. }) {
+            self.look_at(place, now, pool);
+        }
+        verdict
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        if self.parked > 0 && now >= self.wake {
+            self.wake_up(now, pool);
+        }
+        // Each pass sends, takes a class from the scheduler, or corrects a length that the next pass finds right.
+        loop {
+            let place = self.scheduler.select(&mut self.classes, now)? as usize;
+            let Some(first) = self.classes[place].inner.peek(now, pool) else {
+                self.disappoint(place, now);
+                continue;
+            };
+            let class = &mut self.classes[place];
+            let length = pool[first].length;
+            if class.standing != (Standing::Active { length }) {
+                class.standing = Standing::Active { length };
+                let next = Some(Head { length, stamp: 0 });
+                self.scheduler
+                    .update(&mut self.classes, place as u32, 0, next, now);
+                continue;
+            }
+            let sent = class.inner.dequeue(now, pool);
+            debug_assert_eq!(sent, Some(first), "a peek shows what the next dequeue returns");
+            let next = class.inner.peek(now, pool).map(|next| Head {
+                length: pool[next].length,
+                stamp: 0,
+            });
+            match next {
+                Some(head) => class.standing = Standing::Active { length: head.length },
+                None if class.inner.backlog().packets > 0 => self.park(place),
+                None => class.standing = Standing::Idle,
+            }
+            self.scheduler
+                .update(&mut self.classes, place as u32, length, next, now);
+            return sent;
+        }
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        for class in &mut self.classes {
+            class.inner.drain(pool, into);
+            class.standing = Standing::Idle;
+        }
+        self.scheduler.clear(&mut self.classes);
+        self.parked = 0;
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        let parked = self
+            .classes
+            .iter()
+            .filter(|class| class.standing == Standing::Parked);
+        parked.filter_map(|class| class.inner.watchdog()).min()
+    }
+
+    fn config(&self) -> ConfigOf<S> {
+        self.config.clone()
+    }
+
+    /// Shares and filters may change, not the set of classes and the settings of the scheduler.
+    fn reconfigure(&mut self, config: ConfigOf<S>, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        config.check(S::NAME)?;
+        if !config.minors().eq(self.config.minors()) {
+            let shown = |config: &ConfigOf<S>| format!("{:x?}", config.minors().collect::<Vec<_>>());
+            return Err(ConfigError::out_of_range(
+                "classes",
+                shown(&config),
+                format!("{}, the classes that there are", shown(&self.config)),
+                "replace the whole discipline to add or remove a class",
+            ));
+        }
+        if config.settings != self.config.settings {
+            return Err(ConfigError::out_of_range(
+                "settings",
+                format!("{:?}", config.settings),
+                format!("{:?}, as they are", self.config.settings),
+                "replace the whole discipline to change more than shares and filters",
+            ));
+        }
+        scheduler_of::<S>(&config)?;
+        for (class, settings) in self.classes.iter_mut().zip(&config.classes) {
+            self.scheduler.change_share(&mut class.state, &settings.share);
+        }
+        self.config = config;
+        Ok(())
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        for (minor, class) in self.config.minors().zip(&self.classes) {
+            visit(Class {
+                minor,
+                discipline: class.inner.as_ref(),
+            });
+        }
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        // Whatever is done to the class may change when it can send.
+        self.wake = Time::ZERO;
+        let place = self.map.place(minor)?;
+        Some(&mut self.classes[place].inner)
+    }
+
+    fn class_replaced(&mut self, minor: u16, now: Time, pool: &mut Pool) {
+        let place = self
+            .map
+            .place(minor)
+            .expect("only a class that is there is replaced");
+        if !matches!(self.classes[place].standing, Standing::Active { .. }) {
+            self.look_at(place, now, pool);
+        }
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        let active = self
+            .classes
+            .iter()
+            .filter(|class| matches!(class.standing, Standing::Active { .. }));
+        visit("active_classes", Value::Integer(active.count() as i64));
+        visit("parked_classes", Value::Integer(self.parked.into()));
+        self.scheduler.visit_variables(visit);
+    }
+}

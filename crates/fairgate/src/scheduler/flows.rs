@@ -1,0 +1,314 @@
+//! A scheduler over hashed flows: the flat form of every fair queueing discipline.
+//!
+//! Each packet goes to one of `flows` queues, by its hash or by the flow number that it names; the scheduler says
+//! whose turn it is. Over the limit the newest packet of the longest flow is dropped ("buffer stealing", McKenney
+//! 1990), so that a flow that floods can't keep the others out.
+//!
+//! Invariants: a flow is active in the scheduler if and only if it has packets. A theft never empties an active
+//! flow: where the longest has one packet all have, and the one robbed is the one that came last and is not active yet.
+
+use crate::bits::ByLength;
+use crate::classify::Classifier;
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::time::Time;
+
+/// Most flows.
+pub const MAX_FLOWS: u32 = 1 << 20;
+
+/// Parameters of a scheduler whose flows have shares `T` and that as a whole has settings `U`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config<T, U> {
+    /// Queues that flows are hashed into, 1 to 2^20.
+    pub flows: u32,
+    /// Most packets queued in all, 1 to 2^25.
+    pub limit: u32,
+    /// What each flow is entitled to.
+    pub share: T,
+    /// What the first flows are entitled to, where it differs: at most as many as there are flows.
+    pub shares: Vec<T>,
+    /// Parameters of the scheduler as a whole.
+    pub settings: U,
+    /// Places packets in flows, counted from 1, before the hash does.
+    pub classifier: Classifier,
+}
+
+/// 1024 equal flows, 10240 packets: as fq_codel.
+impl<T: Default, U: Default> Default for Config<T, U> {
+    fn default() -> Config<T, U> {
+        Config {
+            flows: 1024,
+            limit: 10_240,
+            share: T::default(),
+            shares: Vec::new(),
+            settings: U::default(),
+            classifier: Classifier::default(),
+        }
+    }
+}
+
+impl<T, U> Config<T, U> {
+    fn check(&self) -> Result<(), ConfigError> {
+        check_within("flows", self.flows, 1, MAX_FLOWS)?;
+        check_within("limit", self.limit, 1, 1 << 25)?;
+        if self.shares.len() > self.flows as usize {
+            return Err(ConfigError::out_of_range(
+                "flows",
+                self.flows,
+                format!("at least {}, the number of flows given shares", self.shares.len()),
+                "have more flows, or give fewer of them a share of their own",
+            ));
+        }
+        Ok(())
+    }
+
+    fn shares(&self) -> impl Iterator<Item = &T> {
+        let rest = self.flows as usize - self.shares.len();
+        self.shares.iter().chain(std::iter::repeat_n(&self.share, rest))
+    }
+}
+
+/// What is looked at for each packet: a cache line or half of one.
+#[derive(Clone, Debug)]
+#[repr(align(32))]
+struct Flow<T> {
+    queue: PacketQueue,
+    state: T,
+}
+
+impl<T> Holds for Flow<T> {
+    type State = T;
+
+    #[inline]
+    fn state(&self) -> &T {
+        &self.state
+    }
+
+    #[inline]
+    fn state_mut(&mut self) -> &mut T {
+        &mut self.state
+    }
+}
+
+/// The parameters of `Flows<S>`.
+pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
+
+/// The discipline. Make one with [`Flows::node`].
+#[derive(Debug)]
+pub struct Flows<S: Scheduler> {
+    scheduler: S,
+    flows: Vec<Flow<S::Flow>>,
+    by_length: ByLength,
+    packets: u32,
+    salt: u64,
+    config: ConfigOf<S>,
+}
+
+impl<S: Scheduler> Flows<S> {
+    const FITS_A_CACHE_LINE: () = assert!(
+        size_of::<Flow<S::Flow>>() <= 64,
+        "a flow's hot state is one cache line"
+    );
+
+    /// Empty flows. `seed` salts the hash.
+    ///
+    /// # Errors
+    /// If a parameter is out of its range.
+    pub fn node(config: ConfigOf<S>, seed: u64) -> Result<Node<Flows<S>>, ConfigError> {
+        Ok(Node::new(Flows::starting_at(config, seed, 0)?))
+    }
+
+    /// Empty flows, virtual time starting at `origin`: to test what happens when it wraps.
+    ///
+    /// # Errors
+    /// If a parameter is out of its range.
+    pub fn starting_at(config: ConfigOf<S>, salt: u64, origin: u64) -> Result<Flows<S>, ConfigError> {
+        let () = Flows::<S>::FITS_A_CACHE_LINE;
+        config.check()?;
+        let mut scheduler = S::new(&config.settings, origin)?;
+        let mut flows = Vec::with_capacity(config.flows as usize);
+        for share in config.shares() {
+            flows.push(Flow {
+                queue: PacketQueue::new(),
+                state: scheduler.add_flow(share)?,
+            });
+        }
+        Ok(Flows {
+            scheduler,
+            flows,
+            // A flow may be one packet over the limit until the theft.
+            by_length: ByLength::new(config.flows, config.limit + 1, config.limit),
+            packets: 0,
+            salt,
+            config,
+        })
+    }
+
+    /// The scheduler.
+    pub fn scheduler(&self) -> &S {
+        &self.scheduler
+    }
+
+    /// The scheduler's state of flow `flow`.
+    ///
+    /// # Panics
+    /// If there is no such flow.
+    pub fn flow(&self, flow: u32) -> &S::Flow {
+        &self.flows[flow as usize].state
+    }
+
+    /// Over the limit: drops the newest packet of the longest flow, and returns the flow.
+    #[cold]
+    fn steal(&mut self, reason: DropReason, now: Time, pool: &mut Pool) -> u32 {
+        let (victim, length) = self
+            .by_length
+            .longest()
+            .expect("a discipline over its limit isn't empty");
+        let newest = self.flows[victim as usize]
+            .queue
+            .pop_back(pool)
+            .expect("the longest flow isn't empty");
+        self.packets -= 1;
+        self.by_length.shrank(victim, length - 1);
+        if length > 1 {
+            let head = Head {
+                length: pool[newest].length,
+                stamp: pool[newest].slot.stamp,
+            };
+            self.scheduler.stolen(&mut self.flows, victim, head, now);
+        }
+        pool.give_back(newest, reason);
+        victim
+    }
+
+    /// Appends a packet to its flow. Whether the flow lost one for it.
+    #[inline]
+    fn append(&mut self, index: u32, id: PacketId, reason: DropReason, now: Time, pool: &mut Pool) -> bool {
+        let length = pool[id].length;
+        let stamp = if S::STAMPS {
+            let stamp = self.scheduler.stamp(&mut self.flows, index, length, now);
+            pool[id].slot.stamp = stamp;
+            stamp
+        } else {
+            0
+        };
+        let queue = &mut self.flows[index as usize].queue;
+        queue.push_back(id, pool);
+        self.packets += 1;
+        let queued = queue.len();
+        self.by_length.grew(index, queued);
+        let mut is_robbed = false;
+        if self.packets > self.config.limit {
+            is_robbed = self.steal(reason, now, pool) == index;
+            if is_robbed && queued == 1 {
+                return true;
+            }
+        }
+        if queued == 1 {
+            self.scheduler
+                .activate(&mut self.flows, index, Head { length, stamp }, now);
+        }
+        is_robbed
+    }
+}
+
+impl<S: Scheduler> ByFlow for Flows<S> {
+    #[inline]
+    fn flows(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if pool[id].length > MAX_PACKET {
+            pool.give_back(id, DropReason::LargerThanMaximum);
+            return Verdict::Dropped;
+        }
+        if flow >= self.flows() {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Unclassified;
+        }
+        if self.append(flow, id, DropReason::LongestFlow, now, pool) {
+            return Verdict::Congested;
+        }
+        Verdict::Queued
+    }
+}
+
+impl<S: Scheduler> Algorithm for Flows<S> {
+    const NAME: &'static str = S::NAME;
+    type Config = ConfigOf<S>;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let flow = self
+            .config
+            .classifier
+            .flow(id, pool, self.salt, self.config.flows);
+        self.enqueue_flow(flow, id, now, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let index = self.scheduler.select(&mut self.flows, now)?;
+        let queue = &mut self.flows[index as usize].queue;
+        let id = queue.pop_front(pool).expect("an active flow has packets");
+        self.packets -= 1;
+        let left = queue.len();
+        let next = queue.front().map(|first| {
+            if S::READS_HEADS {
+                Head {
+                    length: pool[first].length,
+                    stamp: pool[first].slot.stamp,
+                }
+            } else {
+                Head { length: 0, stamp: 0 }
+            }
+        });
+        self.by_length.shrank(index, left);
+        let sent = pool[id].length;
+        self.scheduler.update(&mut self.flows, index, sent, next, now);
+        Some(id)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        for flow in &mut self.flows {
+            flow.queue.append_to(into, pool);
+        }
+        self.scheduler.clear(&mut self.flows);
+        self.by_length.clear();
+        self.packets = 0;
+    }
+
+    fn config(&self) -> ConfigOf<S> {
+        self.config.clone()
+    }
+
+    /// All packets are placed anew, in the order of their flows, and virtual time starts again.
+    fn reconfigure(&mut self, config: ConfigOf<S>, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        let mut successor = Flows::starting_at(config, self.salt, 0)?;
+        let mut queued = PacketQueue::new();
+        self.drain(pool, &mut queued);
+        while let Some(id) = queued.pop_front(pool) {
+            let config = &successor.config;
+            let flow = config.classifier.flow(id, pool, successor.salt, config.flows);
+            successor.append(flow, id, DropReason::Reconfigured, now, pool);
+        }
+        *self = successor;
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        let lengths = || self.flows.iter().map(|flow| flow.queue.len());
+        let active = lengths().filter(|&length| length > 0).count();
+        visit("active_flows", Value::Integer(active as i64));
+        visit(
+            "longest_flow",
+            Value::Integer(lengths().max().unwrap_or(0).into()),
+        );
+        self.scheduler.visit_variables(visit);
+    }
+}

@@ -1,0 +1,76 @@
+//! Fair queueing by time stamps: each file a [`Scheduler`](crate::scheduler::Scheduler), flat through
+//! [`Flows`](crate::scheduler::Flows) and classful through [`Classes`](crate::scheduler::Classes).
+//!
+//! Virtual time counts the service of a flow of weight 1: bytes over weight, in units of [`ONE`]-th of a byte. It is a
+//! wrapping number of 64 bits, compared by wrapping difference; what must lie within half of its range is said where it matters.
+
+pub mod scfq;
+
+use crate::error::{ConfigError, check_within};
+
+/// Largest weight of a flow.
+pub const MAX_WEIGHT: u32 = 1 << 16;
+
+/// Largest sum of the weights of a discipline's flows.
+pub const MAX_WEIGHT_SUM: u32 = 1 << 26;
+
+/// Virtual time that one byte takes at weight 1: 30 binary places, as in Linux's `sch_qfq`.
+pub const ONE: u64 = 1 << 30;
+
+/// What a flow is entitled to, where the scheduler need not know how long its packets are: its part of the sum of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weight(
+    /// 1 to [`MAX_WEIGHT`].
+    pub u32,
+);
+
+impl Default for Weight {
+    fn default() -> Weight {
+        Weight(1)
+    }
+}
+
+/// What a flow is entitled to, where the scheduler sorts flows by the time that their longest packet takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// 1 to [`MAX_WEIGHT`].
+    pub weight: u32,
+    /// Length of the longest packet, bytes, 1 to [`MAX_PACKET`](crate::scheduler::MAX_PACKET). Where a longer one comes it counts
+    /// from then on, as in Linux.
+    pub max_packet: u32,
+}
+
+impl Default for Share {
+    fn default() -> Share {
+        Share {
+            weight: 1,
+            max_packet: 1514,
+        }
+    }
+}
+
+/// The weights of all flows together.
+#[derive(Clone, Copy, Debug, Default)]
+struct WeightSum(u64);
+
+impl WeightSum {
+    /// Adds the weight of one flow more.
+    fn add(&mut self, weight: u32) -> Result<(), ConfigError> {
+        check_within("weight", weight, 1, MAX_WEIGHT)?;
+        self.0 += u64::from(weight);
+        if self.0 > u64::from(MAX_WEIGHT_SUM) {
+            return Err(ConfigError::out_of_range(
+                "weight",
+                weight,
+                format!("at most {MAX_WEIGHT_SUM} together with the weights before it"),
+                "divide all weights by the same number, or have fewer flows",
+            ));
+        }
+        Ok(())
+    }
+
+    /// One flow's weight is another.
+    fn change(&mut self, from: u32, to: u32) {
+        self.0 = self.0 - u64::from(from) + u64::from(to);
+    }
+}

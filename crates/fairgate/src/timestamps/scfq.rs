@@ -1,0 +1,223 @@
+//! Self-clocked fair queueing (Golestani 1994).
+//!
+//! A packet's finish time is `F = max(V, F of the packet before it in its flow) + length / weight`; the packet with the
+//! least finish time goes first. Virtual time needs no fluid reference beside it: V is the finish time of the packet in
+//! service. That costs O(log N) for the sorting and nothing else.
+//!
+//! The price is delay: a packet that finds all other N - 1 flows backlogged may wait for one packet of each, so the
+//! worst-case fair index is O(N), as for round robin, though shares are as fair as can be.
+//!
+//! Invariant: every F of a busy flow lies in `[V, V + longest packet / weight]`, well within half of the range of
+//! virtual time. An idle flow's F is behind V, or was reached by the last packet sent. After 2^63 units without a packet
+//! an old F would look as if it lay ahead; so F counts only where it is at most one packet ahead of V.
+//!
+//! When the last flow falls idle V stays where it is: F of all flows are at most V from then on.
+
+use crate::bits::Heap;
+use crate::discipline::Value;
+use crate::error::ConfigError;
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::time::Time;
+use crate::timestamps::{ONE, Weight, WeightSum};
+
+/// A flow: 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// Finish time of its first packet; of its last, when idle.
+    finish: u64,
+    /// Virtual time that a byte takes.
+    per_byte: u32,
+    weight: u32,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct Scfq {
+    /// Virtual time.
+    now: u64,
+    /// Busy flows by finish time.
+    busy: Heap,
+    flows: usize,
+    weights: WeightSum,
+}
+
+/// The virtual time of a byte at a weight.
+fn per_byte(weight: u32) -> u32 {
+    (ONE / u64::from(weight)) as u32
+}
+
+impl Scheduler for Scfq {
+    const NAME: &'static str = "scfq";
+    type Share = Weight;
+    type Settings = ();
+    type Flow = Flow;
+
+    fn new((): &(), origin: u64) -> Result<Scfq, ConfigError> {
+        Ok(Scfq {
+            now: origin,
+            busy: Heap::new(),
+            flows: 0,
+            weights: WeightSum::default(),
+        })
+    }
+
+    fn add_flow(&mut self, &Weight(weight): &Weight) -> Result<Flow, ConfigError> {
+        self.weights.add(weight)?;
+        self.flows += 1;
+        self.busy.make_room(self.flows);
+        Ok(Flow {
+            finish: self.now,
+            per_byte: per_byte(weight),
+            weight,
+        })
+    }
+
+    fn change_share(&mut self, flow: &mut Flow, &Weight(weight): &Weight) {
+        self.weights.change(flow.weight, weight);
+        flow.weight = weight;
+        flow.per_byte = per_byte(weight);
+    }
+
+    #[inline]
+    fn activate<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, head: Head, _now: Time) {
+        let flow = flows[index as usize].state_mut();
+        let ahead = flow.finish.wrapping_sub(self.now);
+        let start = if ahead <= u64::from(MAX_PACKET) * ONE {
+            flow.finish
+        } else {
+            self.now
+        };
+        flow.finish = start.wrapping_add(u64::from(head.length) * u64::from(flow.per_byte));
+        self.busy.push(flow.finish, index);
+    }
+
+    #[inline]
+    fn select<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
+        self.busy.first().map(|first| first.flow)
+    }
+
+    #[inline]
+    fn update<F: Holds<State = Flow>>(
+        &mut self,
+        flows: &mut [F],
+        index: u32,
+        sent: u32,
+        next: Option<Head>,
+        _now: Time,
+    ) {
+        let flow = flows[index as usize].state_mut();
+        let start = if sent > 0 {
+            self.now = flow.finish;
+            flow.finish
+        } else {
+            // The packet vanished: nothing was served, the next takes its place from V on.
+            self.now
+        };
+        match next {
+            Some(head) => {
+                flow.finish = start.wrapping_add(u64::from(head.length) * u64::from(flow.per_byte));
+                let _ = self.busy.pop();
+                self.busy.push(flow.finish, index);
+            }
+            None => {
+                flow.finish = start;
+                let _ = self.busy.pop();
+            }
+        }
+    }
+
+    fn clear<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
+        for flow in flows {
+            flow.state_mut().finish = self.now;
+        }
+        self.busy.clear();
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("virtual_time", Value::Integer((self.now / ONE) as i64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::Classifier;
+    use crate::scheduler::{Flows, flows};
+    use crate::testing::{Driver, in_class};
+    use crate::{Node, Verdict};
+    use proptest::prelude::*;
+
+    fn scfq(weights: &[u32], origin: u64) -> Driver<Flows<Scfq>> {
+        let config = flows::ConfigOf::<Scfq> {
+            flows: weights.len() as u32,
+            shares: weights.iter().map(|&weight| Weight(weight)).collect(),
+            classifier: Classifier {
+                handle: 1,
+                ..Classifier::default()
+            },
+            ..flows::Config::default()
+        };
+        Driver::new(Node::new(Flows::starting_at(config, 0, origin).unwrap()))
+    }
+
+    #[test]
+    fn the_least_finish_time_goes_first() {
+        let mut driver = scfq(&[1, 2], 0);
+        for (flow, length) in [(1, 1000), (1, 1000), (2, 1000), (2, 1000), (2, 1000)] {
+            assert_eq!(driver.offer(in_class(flow, length), Time::ZERO), Verdict::Queued);
+        }
+        // Finish times: 1000, 2000 and 500, 1000, 1500; among equals the lower number first.
+        assert_eq!(driver.drain(Time::ZERO), [2, 0, 3, 4, 1]);
+    }
+
+    #[test]
+    fn weights_out_of_range_are_refused() {
+        let refused = |weights: &[u32]| {
+            let config = flows::ConfigOf::<Scfq> {
+                flows: 2000,
+                shares: weights.iter().map(|&weight| Weight(weight)).collect(),
+                ..flows::Config::default()
+            };
+            Flows::<Scfq>::node(config, 0).unwrap_err().parameter()
+        };
+        assert_eq!(refused(&[0]), Some("weight"));
+        assert_eq!(refused(&[(1 << 16) + 1]), Some("weight"));
+        assert_eq!(refused(&[1 << 16; 1024]), Some("weight"), "the sum");
+    }
+
+    proptest! {
+        /// Golestani 1994, theorem 1: while two flows are busy their service, each over its weight, differs by at most
+        /// one longest packet of each. The same on both sides of virtual time's wrap.
+        #[test]
+        fn busy_flows_share_by_weight(
+            weights in prop::collection::vec(1u32..100, 2..6),
+            lengths in prop::collection::vec(1u32..1515, 40),
+            before_wrap in prop::option::of(0u64..ONE * 5000),
+        ) {
+            let origin = before_wrap.map_or(0, |before| 0u64.wrapping_sub(before));
+            let mut driver = scfq(&weights, origin);
+            let mut lengths = lengths.iter().cycle();
+            let mut offered = Vec::new();
+            let mut next = 0;
+            let mut served = vec![0f64; weights.len()];
+            for step in 0..200 {
+                // Two packets of each flow are queued throughout: all stay busy.
+                let arriving = if step == 0 { (0..weights.len()).chain(0..weights.len()).collect() } else { vec![next] };
+                for flow in arriving {
+                    let length = *lengths.next().unwrap();
+                    offered.push((flow, length));
+                    let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                }
+                let (flow, length) = offered[driver.next(Time::ZERO).unwrap() as usize];
+                next = flow;
+                served[flow] += f64::from(length) / f64::from(weights[flow]);
+                for (a, &of_a) in served.iter().enumerate() {
+                    for (b, &of_b) in served.iter().enumerate() {
+                        let bound = 1514.0 / f64::from(weights[a]) + 1514.0 / f64::from(weights[b]);
+                        prop_assert!((of_a - of_b).abs() <= bound + 1e-3, "{served:?} at weights {weights:?}");
+                    }
+                }
+            }
+        }
+    }
+}
