@@ -50,7 +50,7 @@ pub(crate) fn read(info: &ParameterInfo, text: &str) -> Result<Value, String> {
         Unit::Count(_) => Given::Integer(text.parse().expect("a number")),
         Unit::Flag => Given::Flag(text == "true"),
         // As on the command line, where a list has no brackets.
-        Unit::List(_) => Given::Word(text.replace(['[', ']', ' '], "")),
+        Unit::List(_) | Unit::Numbers(_) => Given::Word(text.replace(['[', ']', ' '], "")),
         Unit::Bytes | Unit::Time | Unit::Rate | Unit::Choice(_) => Given::Text(text.to_owned()),
     };
     read_value(info, &Spanned::new(0..text.len(), given)).map_err(|mistake| mistake.message)

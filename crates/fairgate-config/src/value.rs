@@ -39,6 +39,8 @@ pub enum Unit {
     Choice(&'static [&'static str]),
     /// A list of so many numbers.
     List(usize),
+    /// A list of at most so many numbers.
+    Numbers(usize),
 }
 
 impl Unit {
@@ -51,7 +53,7 @@ impl Unit {
             Unit::Rate => "rate",
             Unit::Flag => "true/false",
             Unit::Choice(_) => "word",
-            Unit::List(_) => "list",
+            Unit::List(_) | Unit::Numbers(_) => "list",
         }
     }
 
@@ -64,7 +66,7 @@ impl Unit {
             Unit::Rate => "rate",
             Unit::Flag => "flag",
             Unit::Choice(_) => "word",
-            Unit::List(_) => "list of numbers",
+            Unit::List(_) | Unit::Numbers(_) => "list of numbers",
         }
     }
 
@@ -104,6 +106,7 @@ impl Unit {
             Unit::Flag => "true or false".to_owned(),
             Unit::Choice(words) => words.join(" or "),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
+            Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
             _ if unbounded.contains(range.end()) => format!("at least {least}"),
             _ => format!("{least} to {}", self.show_number(*range.end())),
         }
@@ -122,6 +125,7 @@ impl Unit {
                 format!("write {}", quoted.join(" or "))
             }
             Unit::List(length) => format!("write a list of {length} numbers, like [0, 1, 2]"),
+            Unit::Numbers(_) => "write a list of numbers, like [4, 2, 1], or [] for none".to_owned(),
         }
     }
 }
@@ -271,6 +275,25 @@ impl<const N: usize> Field for [u8; N] {
                 }
             }
             _ => misfit("[u8; N]", value),
+        }
+    }
+}
+
+impl Field for Vec<u32> {
+    fn read(&self) -> Value {
+        Value::List(self.iter().map(|number| u64::from(*number)).collect())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::List(numbers) => {
+                self.clear();
+                self.resize(numbers.len(), 0);
+                for (place, number) in self.iter_mut().zip(numbers) {
+                    place.write(&Value::Number(*number));
+                }
+            }
+            _ => misfit("Vec<u32>", value),
         }
     }
 }

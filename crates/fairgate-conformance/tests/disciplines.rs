@@ -7,6 +7,9 @@ use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
 use fairgate::rounds::{
     drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, msfc::Msfc, sfq::Sfq,
 };
+use fairgate::scheduler::{Classes, Flows, Scheduler};
+use fairgate::timestamps::scfq::Scfq;
+use fairgate_conformance::proptest::prelude::BoxedStrategy;
 use fairgate_conformance::{Recipe, conformance_suite};
 
 conformance_suite! {
@@ -26,4 +29,15 @@ conformance_suite! {
     sfq: Recipe::leaf(configs::sfq, Sfq::node);
     fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
     msfc: Recipe::leaf(configs::msfc, Msfc::node);
+    scfq: Recipe::leaf(|| configs::flows::<Scfq>(configs::weight()), Flows::<Scfq>::node);
+    scfq_classes: classes::<Scfq>(configs::weight);
+}
+
+/// A scheduler over one to four classes.
+fn classes<S: Scheduler<Settings: Default>>(share: fn() -> BoxedStrategy<S::Share>) -> Recipe {
+    Recipe::classful(
+        1..=4,
+        move |classes| configs::classes::<S>(classes, share()),
+        |config, _seed, inner| Classes::<S>::node(config, inner),
+    )
 }

@@ -146,8 +146,6 @@ impl DropReason {
 /// Where a packet is in its [`Pool`](crate::pool::Pool): the pool's and the queues' own.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotState {
-    /// What the scheduler that holds the packet in a queue of its own noted on it.
-    pub(crate) stamp: u64,
     /// Successor in the queue that holds the packet.
     pub(crate) next: u32,
     /// Predecessor in that queue.
@@ -162,7 +160,6 @@ pub struct SlotState {
 
 impl SlotState {
     pub(crate) const NEW: SlotState = SlotState {
-        stamp: 0,
         next: 0,
         previous: 0,
         reason: DropReason::Flushed,
@@ -196,6 +193,8 @@ pub struct Packet {
     pub memory: u32,
     /// When the packet was enqueued. Written by the discipline.
     pub enqueued_at: Time,
+    /// A time stamp, of the scheduler that holds the packet in a queue of its own. Written by it.
+    pub stamp: u64,
     /// Keyed hash of the packet's flow.
     pub flow: FlowHash,
     /// The driver's own: frame number, buffer address, simulator packet.
@@ -220,6 +219,7 @@ impl Packet {
             length,
             memory: length,
             enqueued_at: Time::ZERO,
+            stamp: 0,
             flow: FlowHash::NONE,
             cookie: 0,
             class: ClassId::NONE,

@@ -8,7 +8,9 @@ mod aqm;
 mod description;
 mod queues;
 mod rounds;
+mod schedulers;
 mod settings;
+mod timestamps;
 
 use std::any::Any;
 use std::fmt;
@@ -34,6 +36,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &rounds::ETS,
     &rounds::FQ_CODEL,
     &rounds::MSFC,
+    &timestamps::SCFQ,
+    &timestamps::SCFQ_CLASSES,
 ];
 
 /// All disciplines, families together, in the order of the documentation.
@@ -73,6 +77,8 @@ pub enum Family {
     Aqm,
     /// Fair queueing by rounds.
     Rounds,
+    /// Fair queueing by time stamps.
+    Timestamps,
 }
 
 impl Family {
@@ -82,6 +88,7 @@ impl Family {
             Family::Queues => "queues",
             Family::Aqm => "aqm",
             Family::Rounds => "rounds",
+            Family::Timestamps => "timestamps",
         }
     }
 }

@@ -129,7 +129,8 @@ pub(crate) fn read(info: &ParameterInfo, given: &Spanned<Given>) -> Result<Value
         }),
         Unit::Flag => reading.flag(),
         Unit::Choice(words) => reading.choice(words),
-        Unit::List(length) => reading.list(length),
+        Unit::List(length) => reading.list(length..=length),
+        Unit::Numbers(most) => reading.list(0..=most),
     }
 }
 
@@ -243,28 +244,35 @@ impl Reading<'_> {
             })
     }
 
-    fn list(&self, length: usize) -> Result<Value, Mistake> {
+    fn list(&self, length: RangeInclusive<usize>) -> Result<Value, Mistake> {
         let numbers: Vec<Spanned<Given>> = match self.given.get_ref() {
             Given::List(numbers) => numbers.clone(),
+            Given::Word(word) if word.is_empty() => Vec::new(),
             Given::Word(word) => word
                 .split(',')
                 .map(|part| Spanned::new(self.given.span(), Given::Word(part.to_owned())))
                 .collect(),
             _ => return Err(self.wrong_type(self.given)),
         };
-        if numbers.len() != length {
+        if !length.contains(&numbers.len()) {
+            let most = length.end();
+            let allowed = if length.start() == most {
+                most.to_string()
+            } else {
+                format!("at most {most}")
+            };
             return Err(Mistake {
                 span: self.given.span(),
                 message: format!(
-                    "`{}` has {} numbers, but must have {length}",
+                    "`{}` has {} numbers, but must have {allowed}",
                     self.info.name,
                     numbers.len()
                 ),
-                label: format!("must be {length} numbers"),
+                label: format!("must be {allowed} numbers"),
                 help: format!("{} {}", self.info.doc, self.info.unit.example()),
             });
         }
-        let mut list = Vec::with_capacity(length);
+        let mut list = Vec::with_capacity(numbers.len());
         for given in &numbers {
             let element = Reading {
                 info: self.info,

@@ -21,6 +21,7 @@ fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
         Unit::Choice(words) => select(words).prop_map(Value::Word).boxed(),
         // Bands that are surely there.
         Unit::List(length) => Just(Value::List(vec![0; length])).boxed(),
+        Unit::Numbers(_) => Just(Value::List(vec![*info.range.end(), *info.range.start()])).boxed(),
         _ => number.prop_map(Value::Number).boxed(),
     };
     match info.optional {

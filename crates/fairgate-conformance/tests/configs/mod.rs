@@ -9,6 +9,8 @@ use fairgate::classify::{Classifier, Filter, Match, Prefix};
 use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::{fifo, pfifo_fast, prio, tbf};
 use fairgate::rounds::{drr, drr_classes, ets, fq_codel, msfc, sfq};
+use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
+use fairgate::timestamps::{MAX_WEIGHT, Share, Weight};
 use fairgate_conformance::proptest::array::{uniform16, uniform32};
 use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
@@ -174,6 +176,62 @@ pub(crate) fn msfc() -> impl Strategy<Value = msfc::Config> {
             class_by,
             codel: flows.codel,
         })
+}
+
+/// A scheduler over flows: few, for they are to collide, some of them with shares of their own.
+pub(crate) fn flows<S: Scheduler<Settings: Default>>(
+    share: impl Strategy<Value = S::Share> + Clone,
+) -> impl Strategy<Value = flows::ConfigOf<S>> {
+    (1u32..20, 1u32..60)
+        .prop_flat_map(move |(flows, limit)| {
+            let shares = vec(share.clone(), 0..=flows.min(4) as usize);
+            (
+                Just((flows, limit)),
+                share.clone(),
+                shares,
+                classifier(flows as usize),
+            )
+        })
+        .prop_map(|((flows, limit), share, shares, classifier)| flows::Config {
+            flows,
+            limit,
+            share,
+            shares,
+            settings: S::Settings::default(),
+            classifier,
+        })
+}
+
+/// A scheduler over so many classes.
+pub(crate) fn classes<S: Scheduler<Settings: Default>>(
+    classes: usize,
+    share: impl Strategy<Value = S::Share>,
+) -> impl Strategy<Value = classes::ConfigOf<S>> {
+    (vec(share, classes), classifier(classes)).prop_map(|(shares, classifier)| classes::Config {
+        classifier,
+        classes: (1..)
+            .zip(shares)
+            .map(|(minor, share)| classes::ClassConfig { minor, share })
+            .collect(),
+        settings: S::Settings::default(),
+    })
+}
+
+/// A share of a scheduler that knows weights only.
+pub(crate) fn weight() -> BoxedStrategy<Weight> {
+    weights().prop_map(Weight).boxed()
+}
+
+#[allow(dead_code)] // qfq
+/// A share of a scheduler that knows the longest packet too, mostly shorter than the longest that comes.
+pub(crate) fn share() -> BoxedStrategy<Share> {
+    (weights(), prop_oneof![1u32..2000, 1u32..MAX_PACKET])
+        .prop_map(|(weight, max_packet)| Share { weight, max_packet })
+        .boxed()
+}
+
+fn weights() -> impl Strategy<Value = u32> {
+    prop_oneof![1u32..10, 1u32..=MAX_WEIGHT]
 }
 
 fn codel_params() -> impl Strategy<Value = codel::Params> {

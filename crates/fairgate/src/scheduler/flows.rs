@@ -176,7 +176,7 @@ impl<S: Scheduler> Flows<S> {
         if length > 1 {
             let head = Head {
                 length: pool[newest].length,
-                stamp: pool[newest].slot.stamp,
+                stamp: pool[newest].stamp,
             };
             self.scheduler.stolen(&mut self.flows, victim, head, now);
         }
@@ -190,7 +190,7 @@ impl<S: Scheduler> Flows<S> {
         let length = pool[id].length;
         let stamp = if S::STAMPS {
             let stamp = self.scheduler.stamp(&mut self.flows, index, length, now);
-            pool[id].slot.stamp = stamp;
+            pool[id].stamp = stamp;
             stamp
         } else {
             0
@@ -262,7 +262,7 @@ impl<S: Scheduler> Algorithm for Flows<S> {
             if S::READS_HEADS {
                 Head {
                     length: pool[first].length,
-                    stamp: pool[first].slot.stamp,
+                    stamp: pool[first].stamp,
                 }
             } else {
                 Head { length: 0, stamp: 0 }

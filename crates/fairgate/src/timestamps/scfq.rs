@@ -106,23 +106,24 @@ impl Scheduler for Scfq {
         _now: Time,
     ) {
         let flow = flows[index as usize].state_mut();
-        let start = if sent > 0 {
+        if sent > 0 {
             self.now = flow.finish;
-            flow.finish
         } else {
-            // The packet vanished: nothing was served, the next takes its place from V on.
-            self.now
+            // The packet vanished unserved: its flow starts again from V.
+            flow.finish = self.now;
+        }
+        let Some(head) = next else {
+            self.busy.pop();
+            return;
         };
-        match next {
-            Some(head) => {
-                flow.finish = start.wrapping_add(u64::from(head.length) * u64::from(flow.per_byte));
-                let _ = self.busy.pop();
-                self.busy.push(flow.finish, index);
-            }
-            None => {
-                flow.finish = start;
-                let _ = self.busy.pop();
-            }
+        flow.finish = flow
+            .finish
+            .wrapping_add(u64::from(head.length) * u64::from(flow.per_byte));
+        if sent > 0 {
+            self.busy.rekey_first(flow.finish);
+        } else {
+            self.busy.pop();
+            self.busy.push(flow.finish, index);
         }
     }
 
