@@ -1,0 +1,61 @@
+//! The worst-case fair indices of one flow.
+
+use super::{Measure, Weights, backlogged, of_flow};
+use crate::guarantees::schedule::Schedule;
+
+/// The B-WFI of a flow, in bytes: the most by which it was served less than its share of what the link did, over all
+/// intervals in which it was continuously backlogged. 0 if it sent nothing.
+///
+/// With `f(t) = w W(t) - sum W_k(t)` this is the largest `f(t2) - f(t1)`, `t1 <= t2`, within a backlogged time. `f` falls
+/// while the flow is served and rises while others are, so that only the starts and ends of its transmissions matter:
+/// one pass, with the least `f` so far.
+///
+/// # Panics
+/// If there is no such flow, or weights are of another number of flows.
+pub fn b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Measure {
+    let sent = of_flow(schedule, flow);
+    let (weight, sum) = (i128::from(weights.of(flow)), i128::from(weights.sum()));
+    let f =
+        |ticks: u64, served: u64| weight * i128::from(schedule.work_until(ticks)) - sum * i128::from(served);
+    let (mut worst, mut served) = (0, 0);
+    for period in backlogged(&sent) {
+        let mut least = f(period.from, served);
+        for packet in &sent[period.packets] {
+            worst = worst.max(f(packet.start, served) - least);
+            served += packet.work();
+            least = least.min(f(packet.finish, served));
+        }
+    }
+    Measure::new(worst, sum * i128::from(schedule.link().ticks_per_byte()))
+}
+
+/// The T-WFI of a flow, in nanoseconds: the most by which a packet was finished later than its flow's backlog just
+/// after its arrival would have taken at the flow's share of the link's rate. `None` if it sent nothing. Negative if
+/// every packet was early.
+///
+/// # Panics
+/// If there is no such flow, or weights are of another number of flows.
+pub fn t_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Option<Measure> {
+    let sent = of_flow(schedule, flow);
+    let mut by_arrival: Vec<usize> = (0..sent.len()).collect();
+    by_arrival.sort_by_key(|&place| sent[place].number);
+    let (weight, sum) = (i128::from(weights.of(flow)), i128::from(weights.sum()));
+    // Work of the flow that has arrived; packets of which the transmission is over, and their work.
+    let (mut arrived, mut over, mut done) = (0u64, 0, 0u64);
+    let worst = by_arrival
+        .into_iter()
+        .map(|place| {
+            let packet = &sent[place];
+            arrived += packet.work();
+            while sent[over].finish <= packet.arrival {
+                done += sent[over].work();
+                over += 1;
+            }
+            let partly = packet.arrival.saturating_sub(sent[over].start);
+            let backlog = arrived - done - partly;
+            weight * i128::from(packet.finish - packet.arrival) - sum * i128::from(backlog)
+        })
+        .max()?;
+    let per_nano = i128::from(schedule.link().ticks_per_nano());
+    Some(Measure::new(worst, weight * per_nano))
+}

@@ -1,0 +1,39 @@
+//! A packet system against the fluid one.
+
+use crate::fraction::{Fraction, Largest};
+use crate::gps::Fluid;
+use crate::guarantees::schedule::Schedule;
+
+/// How a schedule differs from GPS under the same arrivals and weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lag {
+    /// The most that a packet of the flow was finished later than in the fluid system, ns. Negative if all were earlier.
+    pub delay: Fraction,
+    /// The most that the flow had been served more than in the fluid system, bytes.
+    pub lead: Fraction,
+}
+
+impl Lag {
+    /// Of one flow; `None` if it sent nothing.
+    ///
+    /// The fluid system serves a flow at most at the link's rate, so that a lead is largest when a transmission ends.
+    ///
+    /// # Panics
+    /// If `fluid` is not of the same arrivals: a packet sent here that there is none of there.
+    pub fn of_flow(schedule: &Schedule, fluid: &Fluid, flow: u32) -> Option<Lag> {
+        let (mut delay, mut lead) = (Largest::default(), Largest::default());
+        let mut served = 0u64;
+        for sent in schedule.of_flow(flow) {
+            let packet = &fluid.packets()[sent.number as usize];
+            assert_eq!((packet.flow, packet.work), (flow, sent.work()), "another packet");
+            delay.offer(packet.finish.minus_from(sent.finish));
+            served += sent.work();
+            lead.offer(fluid.service(flow, sent.finish).minus_from(served));
+        }
+        let link = schedule.link();
+        Some(Lag {
+            delay: delay.into_inner()?.over(link.ticks_per_nano()),
+            lead: lead.into_inner()?.over(link.ticks_per_byte()),
+        })
+    }
+}
