@@ -3,14 +3,18 @@
 //! [`Meter`] and [`QueueMeter`] count while packets pass, in bounded memory; a [`Comparison`] is the finished result,
 //! the same for a simulated line and a replayed capture, and its shape is the schema of `--json`; [`table`] and
 //! [`page`] show it.
+//!
+//! A [`chart`] is a figure of its own, a [`sheet`] a page of text, tables and charts.
 
 #![forbid(unsafe_code)]
 
+pub mod chart;
 mod comparison;
 mod measure;
 pub mod page;
 mod plot;
 mod series;
+pub mod sheet;
 pub mod table;
 mod units;
 

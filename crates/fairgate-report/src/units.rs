@@ -70,6 +70,25 @@ pub(crate) fn plain(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// A power of ten on a logarithmic axis: `0.001`, `10`, `10⁻⁶`.
+pub(crate) fn decade(value: f64) -> String {
+    let exponent = value.log10().round() as i32;
+    if (-3..=4).contains(&exponent) {
+        return plain(value);
+    }
+    let raised = |digit: char| match digit {
+        '-' => '⁻',
+        '1' => '¹',
+        '2' => '²',
+        '3' => '³',
+        other => char::from_u32('⁰' as u32 + other as u32 - '0' as u32).unwrap_or(other),
+    };
+    format!(
+        "10{}",
+        exponent.to_string().chars().map(raised).collect::<String>()
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +107,8 @@ mod tests {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.00001), "<0.01 %");
         assert_eq!(percent(0.123), "12.3 %");
+        assert_eq!(decade(0.001), "0.001");
+        assert_eq!(decade(1e-6), "10⁻⁶");
+        assert_eq!(decade(1e12), "10¹²");
     }
 }

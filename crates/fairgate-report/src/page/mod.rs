@@ -9,7 +9,7 @@ use crate::comparison::{Comparison, Measured};
 use crate::table::COLUMNS;
 use crate::units;
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// The page as text.
 pub fn render(comparison: &Comparison) -> String {

@@ -1,5 +1,7 @@
 //! Axes: where a value lies, and which values are worth a label.
 
+use std::borrow::Cow;
+
 /// How values become places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
@@ -14,21 +16,21 @@ pub(crate) struct Axis {
     from: f64,
     to: f64,
     /// What it shows, with the unit.
-    pub(crate) label: &'static str,
+    pub(crate) label: Cow<'static, str>,
     /// Values with a label.
     pub(crate) ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
     /// From 0 to at least `to`, ending at a tick.
-    pub(crate) fn linear(label: &'static str, to: f64, format: fn(f64) -> String) -> Axis {
+    pub(crate) fn linear(label: impl Into<Cow<'static, str>>, to: f64, format: fn(f64) -> String) -> Axis {
         let step = nice_step(to.max(f64::MIN_POSITIVE) / 5.0);
         let count = (to / step).ceil().max(1.0) as usize;
         Axis {
             scale: Scale::Linear,
             from: 0.0,
             to: count as f64 * step,
-            label,
+            label: label.into(),
             ticks: (0..=count)
                 .map(|i| (i as f64 * step, format(i as f64 * step)))
                 .collect(),
@@ -36,16 +38,41 @@ impl Axis {
     }
 
     /// From 0 to exactly `to`: for time, which ends where the run ended.
-    pub(crate) fn exact(label: &'static str, to: f64, format: fn(f64) -> String) -> Axis {
+    pub(crate) fn exact(label: impl Into<Cow<'static, str>>, to: f64, format: fn(f64) -> String) -> Axis {
         let mut axis = Axis::linear(label, to, format);
         axis.ticks.retain(|tick| tick.0 <= to);
         axis.to = to.max(f64::MIN_POSITIVE);
         axis
     }
 
+    /// From exactly `from` to exactly `to`.
+    pub(crate) fn between(
+        label: impl Into<Cow<'static, str>>,
+        from: f64,
+        to: f64,
+        format: fn(f64) -> String,
+    ) -> Axis {
+        let step = nice_step((to - from).max(f64::MIN_POSITIVE) / 8.0);
+        let (first, last) = ((from / step).ceil() as i64, (to / step).floor() as i64);
+        Axis {
+            scale: Scale::Linear,
+            from,
+            to: to.max(from + f64::MIN_POSITIVE),
+            label: label.into(),
+            ticks: (first..=last)
+                .map(|i| (i as f64 * step, format(i as f64 * step)))
+                .collect(),
+        }
+    }
+
     /// Logarithmic, over whole decades around `from..=to`, with labels at the decades. At least one decade, at most
     /// eight: what is smaller than that lies at the left end.
-    pub(crate) fn log(label: &'static str, from: f64, to: f64, format: fn(f64) -> String) -> Axis {
+    pub(crate) fn log(
+        label: impl Into<Cow<'static, str>>,
+        from: f64,
+        to: f64,
+        format: fn(f64) -> String,
+    ) -> Axis {
         let to = to.max(f64::MIN_POSITIVE).log10().ceil();
         let from = from
             .max(f64::MIN_POSITIVE)
@@ -56,7 +83,7 @@ impl Axis {
             scale: Scale::Log,
             from,
             to,
-            label,
+            label: label.into(),
             ticks: (from as i32..=to as i32)
                 .map(|decade| (10f64.powi(decade), format(10f64.powi(decade))))
                 .collect(),
@@ -94,6 +121,17 @@ mod tests {
         assert_eq!(labels, ["0", "5", "10", "15", "20"]);
         assert_eq!(axis.place(5.0), 0.25);
         assert_eq!(axis.place(99.0), 1.0);
+    }
+
+    #[test]
+    fn an_axis_between_two_values_has_round_ticks_within() {
+        let axis = Axis::between("Mbit/s", 1.5, 9.5, |v| format!("{v}"));
+        let labels: Vec<_> = axis.ticks.iter().map(|tick| tick.1.as_str()).collect();
+        assert_eq!(labels, ["2", "3", "4", "5", "6", "7", "8", "9"]);
+        assert_eq!(
+            (axis.place(1.5), axis.place(5.5), axis.place(9.5)),
+            (0.0, 0.5, 1.0)
+        );
     }
 
     #[test]

@@ -40,6 +40,11 @@ impl Frame {
         }
     }
 
+    /// The same with more room for the labels of the vertical axis.
+    pub(crate) fn with_left(self, left: f64) -> Frame {
+        Frame { left, ..self }
+    }
+
     /// Height of a row.
     pub(crate) const ROW: f64 = 19.0;
 
@@ -71,27 +76,34 @@ impl Frame {
 
     /// The whole drawing: `description` for those who can't see it, `shapes` inside the axes.
     pub(crate) fn draw(&self, description: &str, shapes: Markup) -> Markup {
-        let right = self.width - RIGHT;
         html! {
             svg viewBox={ "0 0 " (self.width) " " (format!("{:.0}", self.height)) } role="img" aria-label=(description) {
-                @for (value, label) in &self.x.ticks {
-                    @let x = format!("{:.1}", self.at_x(*value));
-                    line.grid x1=(x) x2=(x) y1=(TOP) y2=(self.bottom()) {}
-                    text.tick x=(x) y=(self.bottom() + 13.0) text-anchor="middle" { (label) }
-                }
-                @if let Some(axis) = &self.y {
-                    @for (value, label) in &axis.ticks {
-                        @let y = format!("{:.1}", self.at_y(*value));
-                        line.grid x1=(self.left) x2=(right) y1=(y) y2=(y) {}
-                        text.tick x=(self.left - 5.0) y=(y) dy="3.5" text-anchor="end" { (label) }
-                    }
-                    text.label transform={ "translate(10 " ((TOP + self.bottom()) / 2.0) ") rotate(-90)" }
-                        text-anchor="middle" { (axis.label) }
-                }
-                text.label x=((self.left + right) / 2.0) y=(self.height - 5.0) text-anchor="middle" { (self.x.label) }
-                (shapes)
-                line.axis x1=(self.left) x2=(right) y1=(self.bottom()) y2=(self.bottom()) {}
+                (self.content(shapes))
             }
+        }
+    }
+
+    /// What is in the drawing.
+    pub(crate) fn content(&self, shapes: Markup) -> Markup {
+        let right = self.width - RIGHT;
+        html! {
+            @for (value, label) in &self.x.ticks {
+                @let x = format!("{:.1}", self.at_x(*value));
+                line.grid x1=(x) x2=(x) y1=(TOP) y2=(self.bottom()) {}
+                text.tick x=(x) y=(self.bottom() + 13.0) text-anchor="middle" { (label) }
+            }
+            @if let Some(axis) = &self.y {
+                @for (value, label) in &axis.ticks {
+                    @let y = format!("{:.1}", self.at_y(*value));
+                    line.grid x1=(self.left) x2=(right) y1=(y) y2=(y) {}
+                    text.tick x=(self.left - 5.0) y=(y) dy="3.5" text-anchor="end" { (label) }
+                }
+                text.label transform={ "translate(10 " ((TOP + self.bottom()) / 2.0) ") rotate(-90)" }
+                    text-anchor="middle" { (axis.label) }
+            }
+            text.label x=((self.left + right) / 2.0) y=(self.height - 5.0) text-anchor="middle" { (self.x.label) }
+            (shapes)
+            line.axis x1=(self.left) x2=(right) y1=(self.bottom()) y2=(self.bottom()) {}
         }
     }
 }

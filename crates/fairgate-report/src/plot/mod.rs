@@ -7,4 +7,4 @@ mod shapes;
 
 pub(crate) use axis::Axis;
 pub(crate) use frame::Frame;
-pub(crate) use shapes::{Bar, Layer, Line, Range, bars, lines, ranges, stack, steps};
+pub(crate) use shapes::{Bar, Layer, Line, Mark, Range, bars, lines, marks, ranges, stack, steps};

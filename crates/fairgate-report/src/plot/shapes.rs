@@ -25,6 +25,32 @@ pub(crate) fn lines(frame: &Frame, lines: &[Line]) -> Markup {
     }
 }
 
+/// A measured point: where it is, and the interval that the true value lies in.
+pub(crate) struct Mark {
+    pub(crate) at: (f64, f64),
+    pub(crate) interval: Option<(f64, f64)>,
+}
+
+/// Points of one colour with their intervals as bars.
+pub(crate) fn marks(frame: &Frame, name: &str, colour: usize, marks: &[Mark]) -> Markup {
+    html! {
+        g class={ "c" (colour) } {
+            title { (name) }
+            @for mark in marks {
+                @let (x, y) = (frame.at_x(mark.at.0), frame.at_y(mark.at.1));
+                @if let Some((low, high)) = mark.interval {
+                    @let (low, high) = (frame.at_y(low), frame.at_y(high));
+                    line.whisker x1=(one(x)) x2=(one(x)) y1=(one(low)) y2=(one(high)) {}
+                    @for end in [low, high] {
+                        line.whisker x1=(one(x - 2.5)) x2=(one(x + 2.5)) y1=(one(end)) y2=(one(end)) {}
+                    }
+                }
+                circle.low cx=(one(x)) cy=(one(y)) r="2.8" {}
+            }
+        }
+    }
+}
+
 /// One layer of a stack: its values at each of the stack's places.
 pub(crate) struct Layer<'a> {
     pub(crate) name: &'a str,

@@ -1,0 +1,264 @@
+//! A figure: curves over two axes, as an SVG file of its own or as part of a [`Sheet`](crate::sheet::Sheet).
+//!
+//! What is computed is drawn as a line, what is measured as marks with the interval that the true value lies in.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::plot::{Axis, Frame, Line, Mark, lines, marks};
+use crate::units;
+
+/// Colours of the style sheet; from here on they repeat.
+const COLOURS: usize = 10;
+/// Size in the units of the view box.
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 400.0;
+/// Room for the labels of the vertical axis.
+const LEFT: f64 = 62.0;
+/// Height of a line of the legend, and how many names stand in one.
+const LEGEND_ROW: f64 = 17.0;
+const LEGEND_COLUMNS: usize = 2;
+/// Room for the title.
+const TITLE: f64 = 26.0;
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    label: String,
+    logarithmic: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    /// From one value to the other, steps of equal length.
+    pub fn linear(label: impl Into<String>, from: f64, to: f64) -> Scale {
+        Scale {
+            label: label.into(),
+            logarithmic: false,
+            from,
+            to,
+        }
+    }
+
+    /// Over whole decades around the two values, both above 0: at most eight, up to the greater value.
+    pub fn logarithmic(label: impl Into<String>, from: f64, to: f64) -> Scale {
+        Scale {
+            label: label.into(),
+            logarithmic: true,
+            from,
+            to,
+        }
+    }
+
+    fn axis(&self) -> Axis {
+        match self.logarithmic {
+            true => Axis::log(self.label.clone(), self.from, self.to, units::decade),
+            false => Axis::between(self.label.clone(), self.from, self.to, units::plain),
+        }
+    }
+}
+
+/// A point of a [`Curve`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Horizontal place.
+    pub x: f64,
+    /// Vertical place.
+    pub y: f64,
+    /// The interval that the true value lies in, if `y` was measured.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// How a curve is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    /// A line through the points.
+    Line,
+    /// The points, with their intervals.
+    Marks,
+    /// Both.
+    LineAndMarks,
+}
+
+/// A curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its number among the colours and dash patterns: curves that belong together have the same.
+    pub colour: usize,
+    /// How it is drawn.
+    pub drawn: Drawn,
+    /// From left to right. Points that aren't finite are left out.
+    pub points: Vec<Point>,
+}
+
+impl Curve {
+    /// A computed curve.
+    pub fn line(
+        name: impl Into<String>,
+        colour: usize,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Curve {
+        Curve {
+            name: name.into(),
+            colour,
+            drawn: Drawn::Line,
+            points: points
+                .into_iter()
+                .map(|(x, y)| Point { x, y, interval: None })
+                .collect(),
+        }
+    }
+
+    /// Measured points.
+    pub fn marks(name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = Point>) -> Curve {
+        Curve {
+            name: name.into(),
+            colour,
+            drawn: Drawn::Marks,
+            points: points.into_iter().collect(),
+        }
+    }
+
+    fn draw(&self, frame: &Frame) -> Markup {
+        let colour = self.colour % COLOURS;
+        let finite = || {
+            self.points
+                .iter()
+                .filter(|point| point.x.is_finite() && point.y.is_finite())
+        };
+        let line = Line {
+            name: &self.name,
+            colour,
+            points: finite().map(|point| (point.x, point.y)).collect(),
+        };
+        let dots: Vec<Mark> = finite()
+            .map(|point| Mark {
+                at: (point.x, point.y),
+                interval: point.interval,
+            })
+            .collect();
+        html! {
+            @if self.drawn != Drawn::Marks && !line.points.is_empty() { (lines(frame, &[line])) }
+            @if self.drawn != Drawn::Line { (marks(frame, &self.name, colour, &dots)) }
+        }
+    }
+
+    /// What stands for the curve in a legend: 26 by 12.
+    fn sample(&self) -> Markup {
+        let colour = self.colour % COLOURS;
+        html! {
+            @if self.drawn != Drawn::Marks {
+                line class={ "line c" (colour) " d" (colour) } x1="0" x2="26" y1="6" y2="6" {}
+            }
+            @if self.drawn != Drawn::Line {
+                g class={ "c" (colour) } {
+                    line.whisker x1="13" x2="13" y1="1" y2="11" {}
+                    circle.low cx="13" cy="6" r="2.8" {}
+                }
+            }
+        }
+    }
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// Horizontal axis.
+    pub x: Scale,
+    /// Vertical axis.
+    pub y: Scale,
+    /// The curves, in the order of the legend; later ones lie above earlier ones.
+    pub curves: Vec<Curve>,
+}
+
+impl Chart {
+    /// As a file of its own. Light or dark as the reader's screen is.
+    pub fn svg(&self) -> String {
+        let rows = self.curves.len().div_ceil(LEGEND_COLUMNS);
+        let height = TITLE + HEIGHT + 8.0 + rows as f64 * LEGEND_ROW;
+        let column = (WIDTH - LEFT) / LEGEND_COLUMNS as f64;
+        let frame = self.frame();
+        html! {
+            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) }
+                width=(WIDTH) height=(height) role="img" aria-label=(self.title) {
+                style { (PreEscaped(crate::page::STYLE)) (PreEscaped("svg { font: 15px system-ui, sans-serif; }")) }
+                rect width=(WIDTH) height=(height) fill="var(--paper)" {}
+                text x=(LEFT) y="18" font-size="14" font-weight="600" { (self.title) }
+                g transform={ "translate(0 " (TITLE) ")" } { (frame.content(self.shapes(&frame))) }
+                @for (index, curve) in self.curves.iter().enumerate() {
+                    @let x = LEFT + (index % LEGEND_COLUMNS) as f64 * column;
+                    @let y = TITLE + HEIGHT + 4.0 + (index / LEGEND_COLUMNS) as f64 * LEGEND_ROW;
+                    g transform={ "translate(" (x) " " (y) ")" } { (curve.sample()) }
+                    text.name x=(x + 33.0) y=(y + 10.0) { (curve.name) }
+                }
+            }
+        }
+        .into_string()
+    }
+
+    /// As part of a page.
+    pub(crate) fn figure(&self) -> Markup {
+        let frame = self.frame();
+        html! {
+            figure {
+                figcaption { b { (self.title) } }
+                (frame.draw(&self.title, self.shapes(&frame)))
+                ul.legend { @for curve in &self.curves { li {
+                    svg viewBox="0 0 26 12" aria-hidden="true" { (curve.sample()) }
+                    (curve.name)
+                } } }
+            }
+        }
+    }
+
+    fn frame(&self) -> Frame {
+        Frame::new(WIDTH, HEIGHT, self.x.axis(), self.y.axis()).with_left(LEFT)
+    }
+
+    fn shapes(&self, frame: &Frame) -> Markup {
+        html! { @for curve in &self.curves { (curve.draw(frame)) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: &[(f64, f64)]) -> Chart {
+        let measured = Point {
+            x: 2.0,
+            y: 0.5,
+            interval: Some((0.4, 0.6)),
+        };
+        Chart {
+            title: "a & b".into(),
+            x: Scale::linear("x", 0.0, 4.0),
+            y: Scale::logarithmic("y", 0.01, 1.0),
+            curves: vec![
+                Curve::line("computed <1>", 0, points.iter().copied()),
+                Curve::marks("measured", 1, [measured]),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_file_has_its_curves_its_names_and_its_namespace() {
+        let svg = chart(&[(0.0, 1.0), (4.0, 0.01)]).svg();
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+        assert!(svg.contains("a &amp; b") && svg.contains("computed &lt;1&gt;"));
+        // From the upper left to the lower right corner.
+        assert!(svg.contains("M62.0 8.0L740.0 366.0"), "{svg}");
+        // The mark's interval: a bar and two ends, and the same in the legend.
+        assert_eq!(svg.matches("class=\"whisker\"").count(), 4);
+    }
+
+    #[test]
+    fn what_is_not_finite_is_left_out() {
+        let svg = chart(&[(0.0, f64::NAN), (1.0, f64::INFINITY)]).svg();
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+}
