@@ -13,7 +13,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum CountError {
     /// No valgrind.
-    #[error("instructions are counted by valgrind, which can't be run ({0}); install it (apt install valgrind)")]
+    #[error(
+        "instructions are counted by valgrind, which can't be run ({0}); install it (apt install valgrind)"
+    )]
     NoValgrind(std::io::Error),
     /// The counted run failed.
     #[error("the run under valgrind failed: {0}")]
@@ -60,7 +62,10 @@ pub fn instructions<A: AsRef<OsStr>>(
 
 /// From callgrind's summary: `==123== Collected : 4567`.
 fn collected(summary: &str) -> Option<u64> {
-    let count = summary.lines().find_map(|line| line.split_once("Collected : "))?.1;
+    let count = summary
+        .lines()
+        .find_map(|line| line.split_once("Collected : "))?
+        .1;
     count.trim().parse().ok()
 }
 

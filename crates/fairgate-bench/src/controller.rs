@@ -169,7 +169,11 @@ impl<S: Subject, G: Source> Controller<S, G> {
     #[inline]
     fn next_in_turn(&mut self) -> u32 {
         let flow = self.in_turn;
-        self.in_turn = if flow + 1 == self.workload.flows { 0 } else { flow + 1 };
+        self.in_turn = if flow + 1 == self.workload.flows {
+            0
+        } else {
+            flow + 1
+        };
         flow
     }
 
@@ -336,14 +340,16 @@ mod tests {
         for (_, flow) in &log.borrow().arrivals {
             counts[*flow as usize] += 1;
         }
-        assert!(counts.iter().all(|count| (200..400).contains(count)), "{counts:?}");
+        assert!(
+            counts.iter().all(|count| (200..400).contains(count)),
+            "{counts:?}"
+        );
     }
 
     #[test]
     fn a_scheduler_that_drops_is_reported() {
         let (witness, _) = Witness::of(2, Some(50));
-        let mut controller =
-            Controller::new(witness, Numbered, workload(2, Load::Large, Order::Shortest), 1);
+        let mut controller = Controller::new(witness, Numbered, workload(2, Load::Large, Order::Shortest), 1);
         let fault = controller.cycle().unwrap_err();
         let reason = Some(DropReason::QueueLimit);
         assert_eq!(fault, Fault::Dropped { reason });
@@ -365,7 +371,9 @@ mod tests {
             if !self.extra {
                 return None;
             }
-            self.inner.dequeue(now, pool).or_else(|| pool.insert(Packet::of_length(1)).ok())
+            self.inner
+                .dequeue(now, pool)
+                .or_else(|| pool.insert(Packet::of_length(1)).ok())
         }
     }
 

@@ -138,7 +138,10 @@ mod tests {
         let hashes = [0, 1, 1 << 19].map(|flow| source.packet(flow, 1000).flow);
         assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2] && hashes[0] != hashes[2]);
         let dissection = dissect(&source.frame, LinkType::Ethernet);
-        assert_eq!((dissection.key.source_port, dissection.key.destination_port), (50_000, 443));
+        assert_eq!(
+            (dissection.key.source_port, dissection.key.destination_port),
+            (50_000, 443)
+        );
         assert_eq!(source.packet(7, 900).cookie, 7);
     }
 }

@@ -63,7 +63,14 @@ pub enum Weights {
 
 /// The mix: weights, and how many flows of 39,953 have each. The paper's own table is lost in the text at hand; this is
 /// of its kind, "a large mix of flows using different weights".
-const MIX: [(u32, u64); 6] = [(1, 32_768), (2, 4_096), (4, 2_048), (8, 1_024), (128, 16), (1_024, 1)];
+const MIX: [(u32, u64); 6] = [
+    (1, 32_768),
+    (2, 4_096),
+    (4, 2_048),
+    (8, 1_024),
+    (128, 16),
+    (1_024, 1),
+];
 
 impl Weights {
     /// The weights of `flows` flows. In the mix 82 % have weight 1, 10 % 2, 5 % 4, 2.6 % 8, 0.04 % 128 and one in

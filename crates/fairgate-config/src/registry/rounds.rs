@@ -99,14 +99,14 @@ pub(super) static DRR: Description<drr::Config, drr::Config> = Description {
         Parameter::new(
             "flows",
             Unit::Count("flows"),
-            1..=65_536,
+            1..=1 << 20,
             "Queues that flows are hashed into.",
             |drr, _| &mut drr.flows,
         ),
         Parameter::new(
             "limit",
             Unit::Count("packets"),
-            1..=1 << 24,
+            1..=1 << 25,
             "Most packets queued in all.",
             |drr, _| &mut drr.limit,
         ),
@@ -255,7 +255,7 @@ pub(super) static FQ_CODEL: Description<fq_codel::Config, fq_codel::Config> = De
         Parameter::new(
             "flows",
             Unit::Count("flows"),
-            1..=65_536,
+            1..=1 << 20,
             "Number of flow queues. More queues, fewer flows that share one by chance.",
             |fq_codel, _| &mut fq_codel.flows,
         ),
@@ -384,7 +384,7 @@ pub(super) static MSFC: Description<MsfcSettings, msfc::Config> = Description {
         Parameter::new(
             "flows",
             Unit::Count("flows"),
-            1..=65_536,
+            1..=1 << 20,
             "Number of flow queues in each class.",
             |msfc, _| &mut msfc.config.flows,
         ),

@@ -7,7 +7,7 @@
 //! A packet fits while `packets < limit` and `bytes + length <= limit`, as in Linux. Deviation: Linux has head drop
 //! for packet limits only; here a packet longer than the whole byte limit is itself dropped, and empties nothing.
 
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -97,6 +97,18 @@ impl Fifo {
     #[inline]
     fn fits(&self, length: u32) -> bool {
         self.queue.len() < self.limit_packets && self.queue.bytes() + u64::from(length) <= self.limit_bytes
+    }
+}
+
+/// Of every flow there is, all in one queue.
+impl ByFlow for Fifo {
+    fn flows(&self) -> u32 {
+        u32::MAX
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, _flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.enqueue(id, now, pool)
     }
 }
 

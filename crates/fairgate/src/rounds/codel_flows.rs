@@ -16,6 +16,7 @@ use crate::discipline::Verdict;
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::scheduler::flows::MAX_FLOWS;
 use crate::time::Time;
 
 /// One flow: a cache line.
@@ -288,7 +289,7 @@ impl Limits {
 /// Checks the number of flows of a hash and their quantum. Each round through all flows adds a quantum, so a small one
 /// means many rounds for a long packet.
 pub(super) fn check_flows(flows: u32, quantum: u32) -> Result<(), ConfigError> {
-    check_within("flows", flows, 1, 1 << 16)?;
+    check_within("flows", flows, 1, MAX_FLOWS)?;
     check_within("quantum", quantum, 256, 1 << 20)
 }
 

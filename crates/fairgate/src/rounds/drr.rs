@@ -15,10 +15,11 @@
 
 use crate::bits::{ByLength, Link, Linked, Round};
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::scheduler::flows::MAX_FLOWS;
 use crate::time::Time;
 
 /// Parameters.
@@ -26,9 +27,9 @@ use crate::time::Time;
 pub struct Config {
     /// Bytes that a flow may send in a round, 64 to 2^30. At least the longest packet for constant cost.
     pub quantum: u32,
-    /// Queues that flows are hashed into, 1 to 65536.
+    /// Queues that flows are hashed into, 1 to 2^20.
     pub flows: u32,
-    /// Most packets queued in all, 1 to 2^24.
+    /// Most packets queued in all, 1 to 2^25.
     pub limit: u32,
     /// Places packets in flows, counted from 1, before the hash does.
     pub classifier: Classifier,
@@ -49,8 +50,8 @@ impl Default for Config {
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         check_quantum(self.quantum)?;
-        check_within("flows", self.flows, 1, 1 << 16)?;
-        check_within("limit", self.limit, 1, 1 << 24)
+        check_within("flows", self.flows, 1, MAX_FLOWS)?;
+        check_within("limit", self.limit, 1, 1 << 25)
     }
 }
 
@@ -114,13 +115,16 @@ impl Drr {
         }
     }
 
-    /// Appends a packet to its flow, and returns the flow.
     #[inline]
-    fn append(&mut self, id: PacketId, pool: &mut Pool) -> u32 {
-        let index = self
-            .config
+    fn flow_of(&self, id: PacketId, pool: &Pool) -> u32 {
+        self.config
             .classifier
-            .flow(id, pool, self.salt, self.config.flows);
+            .flow(id, pool, self.salt, self.config.flows)
+    }
+
+    /// Appends a packet to flow `index`.
+    #[inline]
+    fn append(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
         let flow = &mut self.flows[index as usize];
         flow.queue.push_back(id, pool);
         self.packets += 1;
@@ -130,7 +134,6 @@ impl Drr {
             self.round.push_back(index, &mut self.flows);
         }
         self.by_length.grew(index, length);
-        index
     }
 
     /// Drops the newest packet of the longest flow, and returns the flow.
@@ -151,17 +154,33 @@ impl Drr {
     }
 }
 
+impl ByFlow for Drr {
+    #[inline]
+    fn flows(&self) -> u32 {
+        self.config.flows
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, flow: u32, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        if flow >= self.config.flows {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Unclassified;
+        }
+        self.append(flow, id, pool);
+        if self.packets > self.config.limit && self.steal(DropReason::LongestFlow, pool) == flow {
+            return Verdict::Congested;
+        }
+        Verdict::Queued
+    }
+}
+
 impl Algorithm for Drr {
     const NAME: &'static str = "drr";
     type Config = Config;
 
     #[inline]
-    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
-        let index = self.append(id, pool);
-        if self.packets > self.config.limit && self.steal(DropReason::LongestFlow, pool) == index {
-            return Verdict::Congested;
-        }
-        Verdict::Queued
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.enqueue_flow(self.flow_of(id, pool), id, now, pool)
     }
 
     #[inline]
@@ -209,7 +228,7 @@ impl Algorithm for Drr {
         self.drain(pool, &mut queued);
         *self = Drr::empty(config, self.salt);
         while let Some(id) = queued.pop_front(pool) {
-            self.append(id, pool);
+            self.append(self.flow_of(id, pool), id, pool);
             if self.packets > self.config.limit {
                 self.steal(DropReason::Reconfigured, pool);
             }
@@ -340,7 +359,7 @@ mod tests {
         );
         assert_eq!(
             refused(Config {
-                flows: 65_537,
+                flows: MAX_FLOWS + 1,
                 ..default()
             }),
             Some("flows")

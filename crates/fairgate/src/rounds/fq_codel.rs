@@ -17,8 +17,9 @@
 use crate::aqm::codel::{Law, Params};
 use crate::bits::Round;
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::ConfigError;
+use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rounds::codel_flows::{CodelFlows, Floor, Limits, check_flows};
 use crate::time::Time;
@@ -30,7 +31,7 @@ pub struct Config {
     pub limit: u32,
     /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes.
     pub memory_limit: u64,
-    /// Number of flows, 1 to 65536. More flows, fewer that share a queue by chance.
+    /// Number of flows, 1 to 2^20. More flows, fewer that share a queue by chance.
     pub flows: u32,
     /// Bytes that a flow may send in a turn, 256 to 2^20.
     pub quantum: u32,
@@ -114,13 +115,16 @@ impl FqCodel {
         }))
     }
 
-    /// Puts a packet into its flow and the flow into the rounds. Returns the flow.
     #[inline]
-    fn place(&mut self, id: PacketId, pool: &mut Pool) -> u32 {
-        let index = self
-            .config
+    fn flow_of(&self, id: PacketId, pool: &Pool) -> u32 {
+        self.config
             .classifier
-            .flow(id, pool, self.salt, self.config.flows);
+            .flow(id, pool, self.salt, self.config.flows)
+    }
+
+    /// Puts a packet into flow `index` and the flow into the rounds.
+    #[inline]
+    fn place(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
         self.flows.push(index, id, pool);
         let flow = &mut self.flows.all[index as usize];
         if !flow.link.is_in_round() {
@@ -128,7 +132,23 @@ impl FqCodel {
             self.new_flows.push_back(index, &mut self.flows.all);
             self.new_flow_count += 1;
         }
-        index
+    }
+}
+
+impl ByFlow for FqCodel {
+    #[inline]
+    fn flows(&self) -> u32 {
+        self.flows.count()
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, flow: u32, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        if flow >= self.flows.count() {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Unclassified;
+        }
+        self.place(flow, id, pool);
+        self.flows.keep_limits(flow, pool)
     }
 }
 
@@ -137,9 +157,8 @@ impl Algorithm for FqCodel {
     type Config = Config;
 
     #[inline]
-    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
-        let flow = self.place(id, pool);
-        self.flows.keep_limits(flow, pool)
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.enqueue_flow(self.flow_of(id, pool), id, now, pool)
     }
 
     #[inline]
@@ -189,7 +208,7 @@ impl Algorithm for FqCodel {
             self.drain(pool, &mut queued);
             self.flows = CodelFlows::new(self.config.flows, limits);
             while let Some(id) = queued.pop_front(pool) {
-                self.place(id, pool);
+                self.place(self.flow_of(id, pool), id, pool);
             }
         }
         self.flows.set_limits(limits, pool);

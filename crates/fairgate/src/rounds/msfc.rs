@@ -21,9 +21,9 @@
 use crate::aqm::codel::{Law, Params};
 use crate::bits::Round;
 use crate::classify::{ClassMap, Classifier};
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
-use crate::packet::Packet;
+use crate::packet::{DropReason, Packet};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rounds::codel_flows::{CodelFlows, Floor, Limits, check_flows};
 use crate::time::Time;
@@ -36,7 +36,7 @@ pub const MAX_PRIOS: u8 = 16;
 pub struct Config {
     /// Number of priority classes, 1 to [`MAX_PRIOS`]. The highest number gets the largest share.
     pub prios: u8,
-    /// Number of flows in each class, 1 to 65536.
+    /// Number of flows in each class, 1 to 2^20.
     pub flows: u32,
     /// Bytes that a flow may send in a turn, and the lowest class in one of its own; 256 to 2^20.
     pub quantum: u32,
@@ -238,12 +238,17 @@ impl Msfc {
         }
     }
 
-    /// Puts a packet into its flow, the flow into its class's round, the class into the outer one. Returns the flow.
+    /// The class of a packet, and its flow.
     #[inline]
-    fn place(&mut self, id: PacketId, pool: &mut Pool) -> u32 {
+    fn flow_of(&self, id: PacketId, pool: &Pool) -> (u8, u32) {
         let class = self.class_of(id, pool);
         let bucket = pool[id].flow.bucket(self.salt, self.config.flows);
-        let index = u32::from(class) * self.config.flows + bucket;
+        (class, u32::from(class) * self.config.flows + bucket)
+    }
+
+    /// Puts a packet into flow `index`, the flow into the round of its class, the class into the outer one.
+    #[inline]
+    fn place(&mut self, class: u8, index: u32, id: PacketId, pool: &mut Pool) {
         self.flows.push(index, id, pool);
         let flow = &mut self.flows.all[index as usize];
         if !flow.link.is_in_round() {
@@ -253,7 +258,6 @@ impl Msfc {
                 .push_back(index, &mut self.flows.all);
             self.backlogged |= 1 << class;
         }
-        index
     }
 
     /// The next class's turn, by number, with a quantum more to send.
@@ -287,13 +291,35 @@ impl Msfc {
     }
 }
 
+/// The flows of class 0 come first, then those of class 1, and so on.
+impl ByFlow for Msfc {
+    #[inline]
+    fn flows(&self) -> u32 {
+        self.flows.count()
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, flow: u32, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        // At most 16 steps, for want of a division.
+        let starts_of_others = (1..self.config.prios).map(|class| u32::from(class) * self.config.flows);
+        let class = starts_of_others.filter(|&start| start <= flow).count() as u8;
+        if flow >= self.flows.count() {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Unclassified;
+        }
+        self.place(class, flow, id, pool);
+        self.flows.keep_limits(flow, pool)
+    }
+}
+
 impl Algorithm for Msfc {
     const NAME: &'static str = "msfc";
     type Config = Config;
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
-        let flow = self.place(id, pool);
+        let (class, flow) = self.flow_of(id, pool);
+        self.place(class, flow, id, pool);
         self.flows.keep_limits(flow, pool)
     }
 
@@ -341,7 +367,8 @@ impl Algorithm for Msfc {
             self.drain(pool, &mut queued);
             self.flows = CodelFlows::new(self.config.flows_in_all(), limits);
             while let Some(id) = queued.pop_front(pool) {
-                self.place(id, pool);
+                let (class, flow) = self.flow_of(id, pool);
+                self.place(class, flow, id, pool);
             }
         }
         self.flows.set_limits(limits, pool);

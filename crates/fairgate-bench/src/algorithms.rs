@@ -1,0 +1,304 @@
+//! The schedulers that can be measured, and what else is needed to make one: a line each.
+
+use fairgate::aqm::codel;
+use fairgate::discipline::{Algorithm as _, ByFlow};
+use fairgate::queues::fifo::{self, Fifo};
+use fairgate::rounds::drr::{self, Drr};
+use fairgate::rounds::fq_codel::{self, FqCodel};
+use fairgate::rounds::msfc::{self, Msfc};
+use fairgate::scheduler::flows::{self, ConfigOf};
+use fairgate::scheduler::{Flows, Scheduler};
+use fairgate::timestamps::scfq::Scfq;
+use fairgate::timestamps::{Share, Weight};
+use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Time, Verdict};
+use std::time::Duration;
+
+use crate::controller::{Controller, Drive, Workload};
+use crate::subject::{Baseline, Dissected, Hashed, Numbered, Source, Subject, WithBooks};
+use crate::workload::Weights;
+
+/// How a scheduler is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The same work as in the paper: the flow is known, no hash, no books.
+    Bare,
+    /// As drivers call it: a tree of `Box<dyn Discipline>`, flows by a hash that came with the packet, books.
+    Books,
+    /// The same, and a frame's headers are read and hashed for each packet.
+    Classified,
+}
+
+/// What a scheduler is made for.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Flows, 1 to 2^20. Where they are told apart by hash there are four times as many queues, so that few share one.
+    pub flows: u32,
+    /// Of each flow; empty where all are 1.
+    pub weights: Vec<u32>,
+    /// The longest packet, bytes.
+    pub longest: u32,
+    /// A limit that is never reached.
+    pub limit: u32,
+}
+
+impl Setup {
+    /// For a workload.
+    pub fn new(workload: &Workload, weights: Weights, mode: Mode) -> Setup {
+        let flows = match mode {
+            Mode::Bare => workload.flows,
+            Mode::Books | Mode::Classified => (4 * workload.flows)
+                .clamp(1024, flows::MAX_FLOWS)
+                .max(workload.flows),
+        };
+        Setup {
+            flows,
+            weights: match weights {
+                Weights::Equal => Vec::new(),
+                Weights::Mix => weights.of(workload.flows),
+            },
+            longest: workload.sizes.longest(),
+            limit: workload.load.bounds(workload.flows).1.max(2),
+        }
+    }
+
+    fn of<S: Scheduler>(&self, share: impl Fn(u32) -> S::Share, settings: S::Settings) -> ConfigOf<S> {
+        flows::Config {
+            flows: self.flows,
+            limit: self.limit,
+            share: share(1),
+            shares: self.weights.iter().map(|&weight| share(weight)).collect(),
+            settings,
+            classifier: Default::default(),
+        }
+    }
+
+    fn by_weight<S: Scheduler<Share = Weight, Settings = ()>>(&self) -> Result<Box<dyn Made>, ConfigError> {
+        made(Flows::<S>::node(self.of::<S>(Weight, ()), SEED))
+    }
+
+    fn by_share<S: Scheduler<Share = Share>>(
+        &self,
+        settings: S::Settings,
+    ) -> Result<Box<dyn Made>, ConfigError> {
+        let share = |weight| Share {
+            weight,
+            max_packet: self.longest,
+        };
+        made(Flows::<S>::node(self.of::<S>(share, settings), SEED))
+    }
+}
+
+/// A scheduler that can be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The name that the paper, or its author, has for it.
+    pub title: &'static str,
+    make: fn(&Setup) -> Result<Box<dyn Made>, ConfigError>,
+}
+
+/// The name of what all others are net of.
+pub const NONE: &str = "none";
+
+/// All that can be measured, in the order of the tables.
+pub const ALGORITHMS: &[Algorithm] = &[
+    algorithm("fifo", "FIFO", |setup| {
+        let config = fifo::Config {
+            limit_packets: Some(setup.limit),
+            ..fifo::Config::default()
+        };
+        made(Fifo::node(config))
+    }),
+    algorithm("drr", "DRR", |setup| {
+        let config = drr::Config {
+            quantum: setup.longest.max(64),
+            flows: setup.flows,
+            limit: setup.limit,
+            ..drr::Config::default()
+        };
+        made(Drr::node(config, SEED))
+    }),
+    algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
+    algorithm("fq_codel", "FQ-CoDel", |setup| {
+        let config = fq_codel::Config {
+            flows: setup.flows,
+            limit: setup.limit,
+            memory_limit: u64::MAX,
+            codel: PATIENT,
+            ..fq_codel::Config::default()
+        };
+        made(FqCodel::node(config, SEED))
+    }),
+    algorithm("msfc", "MSFC", |setup| {
+        let config = msfc::Config {
+            flows: setup.flows.div_ceil(3),
+            limit: setup.limit,
+            memory_limit: u64::MAX,
+            codel: PATIENT,
+            ..msfc::Config::default()
+        };
+        made(Msfc::node(config, SEED))
+    }),
+];
+
+/// CoDel that lets everything pass: to it a wait of a minute is none.
+const PATIENT: codel::Params = codel::Params {
+    target: Duration::from_secs(100),
+    interval: Duration::from_secs(100),
+    mtu: 1514,
+    ecn: false,
+    ce_threshold: None,
+};
+
+const SEED: u64 = 1;
+
+const fn algorithm(
+    name: &'static str,
+    title: &'static str,
+    make: fn(&Setup) -> Result<Box<dyn Made>, ConfigError>,
+) -> Algorithm {
+    Algorithm { name, title, make }
+}
+
+impl Algorithm {
+    /// The one of this name.
+    pub fn by_name(name: &str) -> Option<Algorithm> {
+        ALGORITHMS
+            .iter()
+            .copied()
+            .find(|algorithm| algorithm.name == name)
+    }
+
+    /// The controller over it.
+    ///
+    /// # Errors
+    /// If the scheduler can't be made for so many flows or such weights.
+    pub fn drive(
+        &self,
+        workload: Workload,
+        weights: Weights,
+        mode: Mode,
+        seed: u64,
+    ) -> Result<Box<dyn Drive>, ConfigError> {
+        let made = (self.make)(&Setup::new(&workload, weights, mode))?;
+        Ok(match mode {
+            Mode::Bare => boxed(made.without_books(), Numbered, workload, seed),
+            Mode::Books => boxed(with_books(made), Hashed, workload, seed),
+            Mode::Classified => boxed(with_books(made), Dissected::default(), workload, seed),
+        })
+    }
+}
+
+/// The controller over nothing but a queue, making packets as for `mode`; but for reading headers, which is part of what
+/// is measured.
+pub fn none(workload: Workload, mode: Mode, seed: u64) -> Box<dyn Drive> {
+    match mode {
+        Mode::Bare | Mode::Classified => boxed(Baseline::default(), Numbered, workload, seed),
+        Mode::Books => boxed(Baseline::default(), Hashed, workload, seed),
+    }
+}
+
+fn boxed<S: Subject + 'static, G: Source + 'static>(
+    subject: S,
+    source: G,
+    workload: Workload,
+    seed: u64,
+) -> Box<dyn Drive> {
+    Box::new(Controller::new(subject, source, workload, seed))
+}
+
+fn with_books(made: Box<dyn Made>) -> Box<dyn Subject> {
+    Box::new(WithBooks(made.with_books()))
+}
+
+/// A scheduler, to be driven with or without books.
+trait Made {
+    fn without_books(self: Box<Self>) -> Box<dyn Subject>;
+    fn with_books(self: Box<Self>) -> Box<dyn Discipline>;
+}
+
+impl<A: ByFlow> Made for Node<A> {
+    fn without_books(self: Box<Self>) -> Box<dyn Subject> {
+        Box::new(WithoutBooks(self.into_algorithm()))
+    }
+
+    fn with_books(self: Box<Self>) -> Box<dyn Discipline> {
+        self
+    }
+}
+
+fn made<A: ByFlow>(node: Result<Node<A>, ConfigError>) -> Result<Box<dyn Made>, ConfigError> {
+    Ok(Box::new(node?))
+}
+
+/// A scheduler called directly, by flow.
+struct WithoutBooks<A>(A);
+
+impl<A: ByFlow> Subject for WithoutBooks<A> {
+    #[inline]
+    fn enqueue(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.0.enqueue_flow(flow, id, now, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.0.dequeue(now, pool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Load, Order, Sizes};
+
+    /// Every scheduler in every mode under every load: nothing is dropped, withheld or lost.
+    #[test]
+    fn every_scheduler_does_all_the_work() {
+        for algorithm in ALGORITHMS {
+            for mode in [Mode::Bare, Mode::Books, Mode::Classified] {
+                for load in Load::ALL {
+                    for (order, weights, flows) in [
+                        (Order::Shortest, Weights::Equal, 1),
+                        (Order::Shortest, Weights::Mix, 50),
+                        (Order::Random, Weights::Mix, 37),
+                        (Order::RoundRobin, Weights::Equal, 64),
+                    ] {
+                        let workload = Workload {
+                            flows,
+                            load,
+                            order,
+                            sizes: Sizes::Uniform(40, 2000),
+                        };
+                        let mut drive = algorithm.drive(workload, weights, mode, 1).unwrap();
+                        let work = drive.run(5000).and_then(|_| drive.finish());
+                        assert_eq!(work, Ok(()), "{} {mode:?} {workload:?}", algorithm.name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_scheduler_can_be_made_for_a_million_flows() {
+        let workload = Workload {
+            flows: 1 << 20,
+            load: Load::Small,
+            order: Order::Shortest,
+            sizes: Sizes::Constant(1000),
+        };
+        let setup = Setup::new(&workload, Weights::Mix, Mode::Bare);
+        for algorithm in ALGORITHMS {
+            assert!((algorithm.make)(&setup).is_ok(), "{}", algorithm.name);
+        }
+    }
+
+    #[test]
+    fn names_are_found() {
+        for algorithm in ALGORITHMS {
+            assert_eq!(Algorithm::by_name(algorithm.name).unwrap().title, algorithm.title);
+        }
+        assert!(Algorithm::by_name("nagle").is_none());
+    }
+}
