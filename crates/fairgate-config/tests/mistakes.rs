@@ -116,9 +116,9 @@ fn values() {
         "ms",
     );
     in_queue(
-        "discipline = \"fq_codel\"\nflows = 65537",
-        "65537",
-        "`flows` is 65537, but must be 1 to 65536",
+        "discipline = \"fq_codel\"\nflows = 1048577",
+        "1048577",
+        "`flows` is 1048577, but must be 1 to 1048576",
         "More queues, fewer flows",
     );
     in_queue(

@@ -4,7 +4,8 @@
 //! the same for a simulated line and a replayed capture, and its shape is the schema of `--json`; [`table`] and
 //! [`page`] show it.
 //!
-//! A [`chart`] is a figure of its own, a [`sheet`] a page of text, tables and charts.
+//! A [`chart`] is a figure of its own, [`scaling`] one of how something grows, a [`sheet`] a page of text, tables and
+//! charts.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ mod comparison;
 mod measure;
 pub mod page;
 mod plot;
+pub mod scaling;
 mod series;
 pub mod sheet;
 pub mod table;

@@ -3,6 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::Chart;
+use crate::scaling::Scaling;
 
 /// The page.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +31,8 @@ pub enum Block {
     Table(Table),
     /// A figure.
     Chart(Chart),
+    /// A figure of how something grows.
+    Scaling(Scaling),
 }
 
 /// A table: the first column names the row.
@@ -84,6 +87,7 @@ impl Block {
             Block::Code(text) => html! { pre { code { (text) } } },
             Block::Table(table) => table.markup(),
             Block::Chart(chart) => chart.figure(),
+            Block::Scaling(scaling) => scaling.figure(),
         }
     }
 }

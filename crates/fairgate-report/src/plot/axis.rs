@@ -90,6 +90,25 @@ impl Axis {
         }
     }
 
+    /// Logarithmic, exactly from the first of `labelled` to the last, with labels at these. They rise, and are above 0; of
+    /// one value the axis reaches to its double.
+    pub(crate) fn log_at(
+        label: impl Into<Cow<'static, str>>,
+        labelled: &[f64],
+        format: fn(f64) -> String,
+    ) -> Axis {
+        let at = |value: Option<&f64>| value.copied().unwrap_or(1.0).max(f64::MIN_POSITIVE).log10();
+        let from = at(labelled.first());
+        let to = at(labelled.last());
+        Axis {
+            scale: Scale::Log,
+            from,
+            to: if to > from { to } else { from + 2f64.log10() },
+            label: label.into(),
+            ticks: labelled.iter().map(|&value| (value, format(value))).collect(),
+        }
+    }
+
     /// Where `value` lies, 0 to 1.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let value = match self.scale {
@@ -141,6 +160,15 @@ mod tests {
         assert_eq!(ticks, ["0.1", "1", "10", "100", "1000"]);
         assert!((axis.place(1.0) - 0.25).abs() < 1e-9);
         assert_eq!(axis.place(0.0), 0.0);
+    }
+
+    #[test]
+    fn log_axes_may_end_anywhere() {
+        let axis = Axis::log_at("flows", &[1.0, 8.0, 64.0], |v| format!("{v}"));
+        assert!((axis.place(8.0) - 0.5).abs() < 1e-9);
+        assert_eq!((axis.place(1.0), axis.place(64.0)), (0.0, 1.0));
+        let one = Axis::log_at("flows", &[512.0], |v| format!("{v}"));
+        assert_eq!((one.place(512.0), one.place(1024.0)), (0.0, 1.0));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(crate) struct Frame {
     width: f64,
     height: f64,
     left: f64,
+    right: f64,
 }
 
 const TOP: f64 = 8.0;
@@ -26,7 +27,13 @@ impl Frame {
             width,
             height,
             left: 46.0,
+            right: RIGHT,
         }
+    }
+
+    /// The same with more room to the right, for names at the ends of curves.
+    pub(crate) fn with_room_for_names(self, right: f64) -> Frame {
+        Frame { right, ..self }
     }
 
     /// A plot with a row for each name instead of a vertical axis; `left` is the room for the names.
@@ -37,6 +44,7 @@ impl Frame {
             width,
             height: TOP + BOTTOM + rows as f64 * Frame::ROW,
             left,
+            right: RIGHT,
         }
     }
 
@@ -50,7 +58,7 @@ impl Frame {
 
     /// Horizontal place of a value.
     pub(crate) fn at_x(&self, value: f64) -> f64 {
-        self.left + self.x.place(value) * (self.width - self.left - RIGHT)
+        self.left + self.x.place(value) * (self.width - self.left - self.right)
     }
 
     /// Vertical place of a value.
@@ -69,6 +77,11 @@ impl Frame {
         self.height - BOTTOM
     }
 
+    /// Right end of the drawing area.
+    pub(crate) fn right(&self) -> f64 {
+        self.width - self.right
+    }
+
     /// Left end of the drawing area.
     pub(crate) fn left(&self) -> f64 {
         self.left
@@ -85,7 +98,7 @@ impl Frame {
 
     /// What is in the drawing.
     pub(crate) fn content(&self, shapes: Markup) -> Markup {
-        let right = self.width - RIGHT;
+        let right = self.right();
         html! {
             @for (value, label) in &self.x.ticks {
                 @let x = format!("{:.1}", self.at_x(*value));

@@ -2,9 +2,11 @@
 //! print need one drawing. Own code, since plotting crates write fixed colours.
 
 mod axis;
+mod curves;
 mod frame;
 mod shapes;
 
 pub(crate) use axis::Axis;
+pub(crate) use curves::{Curve, curves};
 pub(crate) use frame::Frame;
 pub(crate) use shapes::{Bar, Layer, Line, Mark, Range, bars, lines, marks, ranges, stack, steps};

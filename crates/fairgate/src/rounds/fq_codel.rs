@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(refused(|config| config.limit = 0), "limit");
         assert_eq!(refused(|config| config.memory_limit = 0), "memory_limit");
         assert_eq!(refused(|config| config.drop_batch = 0), "drop_batch");
-        assert_eq!(refused(|config| config.flows = 65_537), "flows");
+        assert_eq!(refused(|config| config.flows = (1 << 20) + 1), "flows");
         assert_eq!(refused(|config| config.quantum = 255), "quantum");
     }
 

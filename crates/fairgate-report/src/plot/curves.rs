@@ -1,0 +1,115 @@
+//! Curves through measured points, each with its name at its end: for more of them than there are colours.
+
+use std::fmt::Write;
+
+use maud::{Markup, html};
+
+use crate::plot::Frame;
+
+/// A curve. Colour, dashes and marks follow from its number, so that no two of the first twenty look alike.
+pub(crate) struct Curve<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) number: usize,
+    /// By rising x.
+    pub(crate) points: &'a [(f64, f64)],
+}
+
+/// Colours and dash patterns in the style sheet.
+const COLOURS: usize = 10;
+/// Least distance between two names, in the units of the view box.
+const LINE: f64 = 11.5;
+
+/// Draws the curves, and their names to the right of the frame, moved apart where they would overlap.
+pub(crate) fn curves(frame: &Frame, curves: &[Curve]) -> Markup {
+    let names = name_places(frame, curves);
+    html! {
+        @for (curve, name_y) in curves.iter().zip(names) {
+            @let (colour, round) = (curve.number % COLOURS, curve.number / COLOURS);
+            @let dash = (colour + 5 * round) % COLOURS;
+            g class={ "c" (colour) } {
+                title { (curve.name) }
+                path class={ "line d" (dash) } d=(path(frame, curve.points)) {}
+                @for &(x, y) in curve.points {
+                    @let (x, y) = (frame.at_x(x), frame.at_y(y));
+                    @if round % 2 == 0 {
+                        circle.low cx=(one(x)) cy=(one(y)) r="2.4" {}
+                    } @else {
+                        rect.low x=(one(x - 2.2)) y=(one(y - 2.2)) width="4.4" height="4.4" {}
+                    }
+                }
+                @if let Some(&(x, y)) = curve.points.last() {
+                    path class="leader" d={ "M" (one(frame.at_x(x))) " " (one(frame.at_y(y)))
+                        "L" (one(frame.right() + 3.0)) " " (one(frame.at_y(y)))
+                        "L" (one(frame.right() + 11.0)) " " (one(name_y)) } {}
+                    text.curve x=(one(frame.right() + 13.0)) y=(one(name_y)) dy="3.5" { (curve.name) }
+                }
+            }
+        }
+    }
+}
+
+/// Heights for the names: where the curves end, at least a line apart, within the frame as far as they fit.
+fn name_places(frame: &Frame, curves: &[Curve]) -> Vec<f64> {
+    let wanted: Vec<f64> = curves
+        .iter()
+        .map(|curve| curve.points.last().map_or(0.0, |&(_, y)| frame.at_y(y)))
+        .collect();
+    let mut order: Vec<usize> = (0..curves.len()).collect();
+    order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
+    // Downwards each at least a line below the one before; then the lowest up into the frame, pushing the others.
+    let mut places = wanted;
+    for pair in 1..order.len() {
+        places[order[pair]] = places[order[pair]].max(places[order[pair - 1]] + LINE);
+    }
+    let mut ceiling = frame.bottom();
+    for &index in order.iter().rev() {
+        places[index] = places[index].min(ceiling);
+        ceiling = places[index] - LINE;
+    }
+    places
+}
+
+fn path(frame: &Frame, points: &[(f64, f64)]) -> String {
+    let mut d = String::with_capacity(points.len() * 12);
+    for (index, &(x, y)) in points.iter().enumerate() {
+        let command = if index == 0 { 'M' } else { 'L' };
+        write!(d, "{command}{:.1} {:.1}", frame.at_x(x), frame.at_y(y)).expect("strings take any text");
+    }
+    d
+}
+
+fn one(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::Axis;
+
+    #[test]
+    fn names_stand_apart_and_in_the_order_of_their_curves() {
+        let x = Axis::log_at("flows", &[1.0, 100.0], |v| format!("{v}"));
+        let y = Axis::log("ns", 1.0, 1000.0, |v| format!("{v}"));
+        let frame = Frame::new(400.0, 200.0, x, y);
+        let ends = [5.0, 5.1, 5.2, 900.0, 1.0, 1.0];
+        let points: Vec<[(f64, f64); 1]> = ends.iter().map(|&end| [(100.0, end)]).collect();
+        let all: Vec<Curve> = points
+            .iter()
+            .map(|points| Curve {
+                name: "",
+                number: 0,
+                points,
+            })
+            .collect();
+        let places = name_places(&frame, &all);
+        let mut sorted = places.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert!(
+            sorted.windows(2).all(|pair| pair[1] - pair[0] >= LINE - 1e-9),
+            "{sorted:?}"
+        );
+        assert!(places[3] < places[2] && places[2] < places[1] && places[1] < places[0]);
+        assert!(sorted[5] <= frame.bottom());
+    }
+}
