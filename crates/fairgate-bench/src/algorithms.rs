@@ -1,7 +1,7 @@
 //! The schedulers that can be measured, and what else is needed to make one: a line each.
 
 use fairgate::aqm::codel;
-use fairgate::discipline::{Algorithm as _, ByFlow};
+use fairgate::discipline::ByFlow;
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::rounds::drr::{self, Drr};
 use fairgate::rounds::fq_codel::{self, FqCodel};
@@ -9,7 +9,7 @@ use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::scheduler::flows::{self, ConfigOf};
 use fairgate::scheduler::{Flows, Scheduler};
 use fairgate::timestamps::scfq::Scfq;
-use fairgate::timestamps::{Share, Weight};
+use fairgate::timestamps::Weight;
 use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Time, Verdict};
 use std::time::Duration;
 
@@ -75,17 +75,6 @@ impl Setup {
 
     fn by_weight<S: Scheduler<Share = Weight, Settings = ()>>(&self) -> Result<Box<dyn Made>, ConfigError> {
         made(Flows::<S>::node(self.of::<S>(Weight, ()), SEED))
-    }
-
-    fn by_share<S: Scheduler<Share = Share>>(
-        &self,
-        settings: S::Settings,
-    ) -> Result<Box<dyn Made>, ConfigError> {
-        let share = |weight| Share {
-            weight,
-            max_packet: self.longest,
-        };
-        made(Flows::<S>::node(self.of::<S>(share, settings), SEED))
     }
 }
 

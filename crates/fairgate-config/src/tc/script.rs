@@ -431,9 +431,9 @@ mod tests {
     fn values_are_checked_like_those_of_a_file() {
         let (line, column, message) = mistake("qdisc add dev e root tbf rate 5 Mbit burst 5kb latency 50ms");
         assert_eq!((line, column), (1, 33), "{message}");
-        let (line, column, message) = mistake("qdisc add dev e root fq_codel flows 70000");
+        let (line, column, message) = mistake("qdisc add dev e root fq_codel flows 2000000");
         assert_eq!((line, column), (1, 37), "{message}");
-        assert!(message.contains("`flows` is 70000"), "{message}");
+        assert!(message.contains("`flows` is 2000000"), "{message}");
     }
 
     #[test]
