@@ -8,8 +8,8 @@ use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::scheduler::flows::{self, ConfigOf};
 use fairgate::scheduler::{Flows, Scheduler};
-use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::Weight;
+use fairgate::timestamps::scfq::Scfq;
 use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Time, Verdict};
 use std::time::Duration;
 

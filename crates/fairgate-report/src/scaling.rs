@@ -68,7 +68,9 @@ impl Scaling {
         let ys = self.values(|point| point.1);
         let least = ys.iter().copied().find(|&y| y > 0.0).unwrap_or(1.0);
         let greatest = ys.last().copied().unwrap_or(1.0);
-        let y = Axis::log(self.y, least.max(1.0), greatest.max(1.0), |value| format!("{value}"));
+        let y = Axis::log(self.y, least.max(1.0), greatest.max(1.0), |value| {
+            format!("{value}")
+        });
         Frame::new(WIDTH, HEIGHT, x, y).with_room_for_names(NAMES)
     }
 
@@ -113,9 +115,7 @@ mod tests {
     fn scaling() -> Scaling {
         let series = |name: &str, factor: f64| Series {
             name: name.into(),
-            points: [1.0, 64.0, 4096.0]
-                .map(|x: f64| (x, factor * x.sqrt()))
-                .to_vec(),
+            points: [1.0, 64.0, 4096.0].map(|x: f64| (x, factor * x.sqrt())).to_vec(),
         };
         Scaling {
             title: "By <size>".into(),
