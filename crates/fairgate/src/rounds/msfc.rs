@@ -28,6 +28,9 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rounds::codel_flows::{CodelFlows, Floor, Limits, check_flows};
 use crate::time::Time;
 
+/// Most flows of all classes together: 128 MiB of state.
+const MAX_FLOWS_IN_ALL: u32 = 1 << 21;
+
 /// Most classes.
 pub const MAX_PRIOS: u8 = 16;
 
@@ -36,7 +39,7 @@ pub const MAX_PRIOS: u8 = 16;
 pub struct Config {
     /// Number of priority classes, 1 to [`MAX_PRIOS`]. The highest number gets the largest share.
     pub prios: u8,
-    /// Number of flows in each class, 1 to 2^20.
+    /// Number of flows in each class, 1 to 2^20; at most 2^21 in all classes together.
     pub flows: u32,
     /// Bytes that a flow may send in a turn, and the lowest class in one of its own; 256 to 2^20.
     pub quantum: u32,
@@ -111,6 +114,17 @@ impl Config {
     fn check(&self) -> Result<(Law, Limits), ConfigError> {
         check_flows(self.flows, self.quantum)?;
         self.check_classes()?;
+        if self.flows_in_all() > MAX_FLOWS_IN_ALL {
+            return Err(ConfigError::out_of_range(
+                "flows",
+                self.flows,
+                format!(
+                    "at most {}: {MAX_FLOWS_IN_ALL} in all classes together",
+                    MAX_FLOWS_IN_ALL / u32::from(self.prios)
+                ),
+                "have fewer flows in each class, or fewer classes",
+            ));
+        }
         let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch)?;
         Ok((Law::new(&self.codel)?, limits))
     }
@@ -436,6 +450,10 @@ mod tests {
         assert_eq!(refused(|config| config.ratio = 1000).parameter(), Some("ratio"));
         assert_eq!(refused(|config| config.prios = 2).parameter(), Some("class_by"));
         assert_eq!(refused(|config| config.flows = 0).parameter(), Some("flows"));
+        assert_eq!(
+            refused(|config| config.flows = 1 << 20).parameter(),
+            Some("flows")
+        );
         assert_eq!(refused(|config| config.limit = 0).parameter(), Some("limit"));
         let dangling = refused(|config| config.classifier.default = Some(4));
         assert!(matches!(dangling, ConfigError::NoSuchClass { .. }));
