@@ -8,7 +8,7 @@ use fairgate::rounds::{
     drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
-use fairgate::timestamps::scfq::Scfq;
+use fairgate::timestamps::{scfq::Scfq, wf2q_plus::Wf2qPlus};
 use fairgate_conformance::proptest::prelude::BoxedStrategy;
 use fairgate_conformance::{Recipe, conformance_suite};
 
@@ -31,6 +31,8 @@ conformance_suite! {
     msfc: Recipe::leaf(configs::msfc, Msfc::node);
     scfq: Recipe::leaf(|| configs::flows::<Scfq>(configs::weight()), Flows::<Scfq>::node);
     scfq_classes: classes::<Scfq>(configs::weight);
+    wf2q_plus: Recipe::leaf(|| configs::flows::<Wf2qPlus>(configs::weight()), Flows::<Wf2qPlus>::node);
+    wf2q_plus_classes: classes::<Wf2qPlus>(configs::weight);
 }
 
 /// A scheduler over one to four classes.

@@ -38,6 +38,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &rounds::MSFC,
     &timestamps::SCFQ,
     &timestamps::SCFQ_CLASSES,
+    &timestamps::WF2Q_PLUS,
+    &timestamps::WF2Q_PLUS_CLASSES,
 ];
 
 /// All disciplines, families together, in the order of the documentation.

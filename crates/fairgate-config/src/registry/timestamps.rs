@@ -2,6 +2,7 @@
 
 use fairgate::scheduler::{classes, flows};
 use fairgate::timestamps::scfq::Scfq;
+use fairgate::timestamps::wf2q_plus::Wf2qPlus;
 
 use super::schedulers::{FlatSettings, class_weight, classful, flat, weights};
 use super::{Description, Family};
@@ -26,4 +27,21 @@ pub(super) static SCFQ_CLASSES: Classful<Scfq> = classful!(
     "To share a line in given proportions; for low delay take qfq or wf2q_plus.",
     [],
     [class_weight::<Scfq>()]
+);
+
+pub(super) static WF2Q_PLUS: Flat<Wf2qPlus> = flat!(
+    Wf2qPlus,
+    Family::Timestamps,
+    "WF2Q+ (Bennett and Zhang 1996): by weights, the least delay that packets allow, O(log N)",
+    "Where delay and smoothness must be the best there is; for many flows qfq costs less.",
+    [weights::<Wf2qPlus>()]
+);
+
+pub(super) static WF2Q_PLUS_CLASSES: Classful<Wf2qPlus> = classful!(
+    Wf2qPlus,
+    Family::Timestamps,
+    "WF2Q+ over classes, each with a weight and any discipline inside",
+    "To share a line in given proportions at the least delay for each class.",
+    [],
+    [class_weight::<Wf2qPlus>()]
 );

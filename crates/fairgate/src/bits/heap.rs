@@ -72,10 +72,17 @@ impl Heap {
         Some(first)
     }
 
-    /// Gives the first flow another key, not below its present one. The heap isn't empty.
+    /// Gives the first flow another key. The heap isn't empty.
     #[inline]
     pub(crate) fn rekey_first(&mut self, key: u64) {
         self.entries[0].key = key;
+        self.sink();
+    }
+
+    /// Puts a flow that isn't in into the place of the first, which goes out. The heap isn't empty.
+    #[inline]
+    pub(crate) fn replace_first(&mut self, key: u64, flow: u32) {
+        self.entries[0] = Entry { key, flow };
         self.sink();
     }
 
@@ -84,8 +91,14 @@ impl Heap {
         self.entries.clear();
     }
 
+    /// Whether no flow is in.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// How many flows are in.
-    #[cfg(test)]
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -2,6 +2,7 @@
 
 mod by_length;
 mod heap;
+pub(crate) mod inverse;
 mod round;
 
 pub(crate) use by_length::ByLength;
