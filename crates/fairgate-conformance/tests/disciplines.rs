@@ -3,6 +3,7 @@
 mod configs;
 
 use fairgate::aqm::codel::Codel;
+use fairgate::implicit::{lqf::Lqf, sqf::Sqf};
 use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
 use fairgate::rounds::{
     drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, msfc::Msfc, sfq::Sfq,
@@ -29,6 +30,8 @@ conformance_suite! {
     sfq: Recipe::leaf(configs::sfq, Sfq::node);
     fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
     msfc: Recipe::leaf(configs::msfc, Msfc::node);
+    sqf: Recipe::leaf(configs::sqf, Sqf::node);
+    lqf: Recipe::leaf(configs::sqf, Lqf::node);
     scfq: Recipe::leaf(|| configs::flows::<Scfq>(configs::weight()), Flows::<Scfq>::node);
     scfq_classes: classes::<Scfq>(configs::weight);
     wf2q_plus: Recipe::leaf(|| configs::flows::<Wf2qPlus>(configs::weight()), Flows::<Wf2qPlus>::node);

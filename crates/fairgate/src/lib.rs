@@ -9,6 +9,7 @@
 //! [`DropReason`], after the very call that dropped it.
 //!
 //! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`], [`timestamps`].
+//! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`], [`implicit`].
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +19,7 @@ pub mod classify;
 pub mod discipline;
 mod error;
 pub mod flow;
+pub mod implicit;
 mod packet;
 mod pool;
 pub mod queues;

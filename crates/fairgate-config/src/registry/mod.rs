@@ -6,6 +6,7 @@
 
 mod aqm;
 mod description;
+mod implicit;
 mod queues;
 mod rounds;
 mod schedulers;
@@ -40,6 +41,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &timestamps::SCFQ_CLASSES,
     &timestamps::WF2Q_PLUS,
     &timestamps::WF2Q_PLUS_CLASSES,
+    &implicit::SQF,
+    &implicit::LQF,
 ];
 
 /// All disciplines, families together, in the order of the documentation.
@@ -81,6 +84,8 @@ pub enum Family {
     Rounds,
     /// Fair queueing by time stamps.
     Timestamps,
+    /// Implicit service differentiation.
+    Implicit,
 }
 
 impl Family {
@@ -91,6 +96,7 @@ impl Family {
             Family::Aqm => "aqm",
             Family::Rounds => "rounds",
             Family::Timestamps => "timestamps",
+            Family::Implicit => "implicit",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Random parameters of each discipline: small limits, so that queues fill, and few flows, so that they collide.
 //! Settings that a discipline must refuse are its own tests' business.
 
+mod implicit;
+
 use std::time::Duration;
 
 use fairgate::Rate;
@@ -15,6 +17,8 @@ use fairgate_conformance::proptest::array::{uniform16, uniform32};
 use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
+
+pub(crate) use implicit::sqf;
 
 pub(crate) fn fifo() -> impl Strategy<Value = fifo::Config> {
     (option::of(1u32..40), option::of(1u64..20_000), drop_from()).prop_map(

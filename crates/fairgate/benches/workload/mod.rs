@@ -8,6 +8,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use fairgate::aqm::codel::{self, Codel};
+use fairgate::implicit::lqf::Lqf;
+use fairgate::implicit::sqf::{self, Sqf};
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::queues::pfifo_fast::{self, PfifoFast};
 use fairgate::queues::prio::{self, Prio};
@@ -26,7 +28,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 10] = [
+pub(crate) const SUBJECTS: [Subject; 12] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -99,6 +101,12 @@ pub(crate) const SUBJECTS: [Subject; 10] = [
         };
         Box::new(Msfc::node(config, SEED).expect(VALID))
     }),
+    ("sqf", |flows| {
+        Box::new(Sqf::node(by_backlog(flows), SEED).expect(VALID))
+    }),
+    ("lqf", |flows| {
+        Box::new(Lqf::node(by_backlog(flows), SEED).expect(VALID))
+    }),
 ];
 
 /// A limit that is never reached.
@@ -116,6 +124,15 @@ fn fifo() -> Box<dyn Discipline> {
         ..fifo::Config::default()
     };
     Box::new(Fifo::node(config).expect(VALID))
+}
+
+/// With room for the packets of all flows, and a place for each flow.
+fn by_backlog(flows: u32) -> sqf::Config {
+    sqf::Config {
+        limit: PLENTY,
+        flows: Some(queues(flows)),
+        ..sqf::Config::default()
+    }
 }
 
 fn patient() -> codel::Params {

@@ -1,10 +1,16 @@
 //! What several disciplines are built of.
 
+mod bounds;
 mod by_length;
+mod flow_table;
 mod heap;
 pub(crate) mod inverse;
 mod round;
+mod tournament;
 
+pub(crate) use bounds::Bounds;
 pub(crate) use by_length::ByLength;
+pub(crate) use flow_table::{FlowTable, Identity};
 pub(crate) use heap::Heap;
 pub(crate) use round::{Link, Linked, Round};
+pub(crate) use tournament::{Rank, Tournament};

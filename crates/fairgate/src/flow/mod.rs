@@ -1,10 +1,13 @@
 //! Which flow a packet belongs to: header fields and their keyed hash.
 
+mod by;
 pub mod dissect;
 mod hash;
 mod key;
 mod numbers;
 
+pub use by::FlowBy;
+pub(crate) use by::FlowByHasher;
 pub use dissect::{Dissection, LinkType, dissect, dissect_tunnelled, set_ce};
 pub use hash::{FlowHash, FlowHasher};
 pub use key::FlowKey;

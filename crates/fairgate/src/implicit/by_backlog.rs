@@ -1,0 +1,365 @@
+//! What [`sqf`](super::sqf) and [`lqf`](super::lqf) share: flows known exactly, in the order of their bytes, and the
+//! longest of them paying when the buffer is full.
+//!
+//! ```text
+//!   packet -> identity -> place        flow table: no two flows share a place, idle ones have none
+//!   flows    [ queue | identity ] ...  32 bytes each
+//!   service                            tournament over the flows' bytes
+//!   longest                            bounds of the flows' bytes, to be corrected when the longest is wanted
+//! ```
+//!
+//! A flow has a place while it has packets, so that there are never more than the buffer holds packets: the number of
+//! flows behind the link does not matter.
+//!
+//! **Among equals** the flow that came to its number of bytes first is the first: every packet that a flow gains or loses,
+//! also one of length 0, makes it the last of those with as many bytes. A naive scan for the least pair (bytes, time of
+//! the last change) finds the same. Of several that are the longest any may pay: it is the one with the lowest place.
+//!
+//! Invariants: a flow is in the tournament if and only if it has packets, with its bytes; a flow that came through the
+//! hash has a place in the table if and only if it has packets.
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use crate::bits::{Bounds, FlowTable, Identity, Rank, Tournament};
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::flow::{FlowBy, FlowByHasher};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::queues::fifo::DropFrom;
+use crate::time::Time;
+
+/// Most flows at a time.
+const MOST_FLOWS: u32 = 1 << 20;
+/// Most bytes that a tournament can rank; less one packet of any length, which may be over the limit for a moment.
+const MOST_BYTES: u64 = (1 << 48) - (1 << 33);
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued, 1 to 2^25.
+    pub limit: u32,
+    /// Most bytes queued besides, at least 1.
+    pub limit_bytes: Option<u64>,
+    /// Which packet of the longest flow pays.
+    pub drop_from: DropFrom,
+    /// What a flow is.
+    pub key: FlowBy,
+    /// Most flows with packets at a time, 1 to 2^20; `None` for as many as there can be packets.
+    pub flows: Option<u32>,
+}
+
+/// 200 packets: the most of what the paper gives as typical (section III-B) and what it analyses (Figures 3 and 4). A
+/// stream keeps its priority while it has less than `limit / (flows + 1)` packets queued (equation 1), so that a long buffer
+/// makes it more robust, and only bulk flows wait longer for it.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 200,
+            limit_bytes: None,
+            drop_from: DropFrom::Head,
+            key: FlowBy::FiveTuple,
+            flows: None,
+        }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<(), ConfigError> {
+        check_within("limit", self.limit, 1, 1 << 25)?;
+        if self
+            .limit_bytes
+            .is_some_and(|bytes| !(1..=MOST_BYTES).contains(&bytes))
+        {
+            return Err(ConfigError::out_of_range(
+                "limit_bytes",
+                self.limit_bytes.unwrap_or(0),
+                format!("1 to {MOST_BYTES}"),
+                "leave it out for a limit in packets alone",
+            ));
+        }
+        check_within("flows", self.flows.unwrap_or(1), 1, MOST_FLOWS)
+    }
+
+    /// How many flows can have packets at a time: the arriving packet is queued before another one is dropped for it.
+    fn places(&self) -> u32 {
+        self.flows.unwrap_or((self.limit + 1).min(MOST_FLOWS))
+    }
+}
+
+/// Which flow is served.
+pub trait Order: Debug + Send + 'static {
+    /// The name that users configure the discipline by.
+    const NAME: &'static str;
+    /// Whether it is the longest; else it is the shortest.
+    const LONGEST_FIRST: bool;
+}
+
+/// What is looked at for each packet: half a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+struct Flow {
+    queue: PacketQueue,
+    /// Under which it has its place in the table, if it came by its hash.
+    identity: Identity,
+}
+
+impl Flow {
+    const EMPTY: Flow = Flow {
+        queue: PacketQueue::new(),
+        identity: Identity::NONE,
+    };
+}
+
+/// The discipline. Make one with [`ByBacklog::node`].
+#[derive(Debug)]
+pub struct ByBacklog<O> {
+    flows: Box<[Flow]>,
+    table: FlowTable,
+    /// The flow to serve is the first.
+    service: Tournament,
+    /// By bytes and one more, so that a flow of empty packets is longer than one without packets. Not kept where the
+    /// longest is the flow to serve.
+    longest: Bounds,
+    active: u32,
+    packets: u32,
+    bytes: u64,
+    limit_bytes: u64,
+    /// Changes of flows so far: 2^56 of them take decades.
+    stamp: u64,
+    hasher: FlowByHasher,
+    seed: u64,
+    config: Config,
+    order: PhantomData<O>,
+}
+
+impl<O: Order> ByBacklog<O> {
+    /// An empty buffer. `seed` is the key of the hashes.
+    pub fn node(config: Config, seed: u64) -> Result<Node<ByBacklog<O>>, ConfigError> {
+        config.check()?;
+        Ok(Node::new(ByBacklog::empty(config, seed)))
+    }
+
+    fn empty(config: Config, seed: u64) -> ByBacklog<O> {
+        let places = config.places();
+        ByBacklog {
+            flows: vec![Flow::EMPTY; places as usize].into(),
+            table: FlowTable::new(places, seed),
+            service: Tournament::new(places),
+            longest: Bounds::new(if O::LONGEST_FIRST { 1 } else { places }),
+            active: 0,
+            packets: 0,
+            bytes: 0,
+            limit_bytes: config.limit_bytes.unwrap_or(MOST_BYTES),
+            stamp: 0,
+            hasher: FlowByHasher::new(config.key, seed),
+            seed,
+            config,
+            order: PhantomData,
+        }
+    }
+
+    /// The place of the packet's flow, a new one if it has none; `None` if all are taken.
+    #[inline]
+    fn place(&mut self, id: PacketId, pool: &Pool) -> Option<u32> {
+        let identity = self.table.identity(self.hasher.flow(id, pool));
+        self.table.find(identity).or_else(|| {
+            let place = self.table.insert(identity)?;
+            self.flows[place as usize].identity = identity;
+            Some(place)
+        })
+    }
+
+    /// Takes a packet into flow `place`, and drops for `reason` what is over a limit then.
+    #[inline]
+    fn admit(&mut self, place: u32, id: PacketId, reason: DropReason, pool: &mut Pool) -> Verdict {
+        let length = pool[id].length;
+        let queue = &mut self.flows[place as usize].queue;
+        self.active += u32::from(queue.is_empty());
+        queue.push_back(id, pool);
+        self.packets += 1;
+        self.bytes += u64::from(length);
+        if !O::LONGEST_FIRST {
+            self.longest.grew(place, queue.bytes() + 1);
+        }
+        self.rank(place);
+        if self.is_full() {
+            return self.make_room(place, reason, pool);
+        }
+        Verdict::Queued
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.packets > self.config.limit || self.bytes > self.limit_bytes
+    }
+
+    /// Longest queue drop, after a packet came to flow `arrived`.
+    #[cold]
+    fn make_room(&mut self, arrived: u32, reason: DropReason, pool: &mut Pool) -> Verdict {
+        let mut verdict = Verdict::Queued;
+        while self.is_full() {
+            let victim = self.longest().expect("a buffer over its limit isn't empty");
+            let queue = &mut self.flows[victim as usize].queue;
+            let dropped = match self.config.drop_from {
+                DropFrom::Head => queue.pop_front(pool),
+                DropFrom::Tail => queue.pop_back(pool),
+            };
+            let dropped = dropped.expect("the longest flow isn't empty");
+            self.lost(victim, pool[dropped].length);
+            pool.give_back(dropped, reason);
+            if victim == arrived {
+                verdict = Verdict::Congested;
+            }
+        }
+        verdict
+    }
+
+    /// A packet has left flow `place`.
+    #[inline]
+    fn lost(&mut self, place: u32, length: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(length);
+        if self.flows[place as usize].queue.is_empty() {
+            self.retire(place);
+        } else {
+            self.rank(place);
+        }
+    }
+
+    /// Flow `place` has no packets any more.
+    #[inline]
+    fn retire(&mut self, place: u32) {
+        self.active -= 1;
+        let flow = &mut self.flows[place as usize];
+        if flow.identity != Identity::NONE {
+            self.table.remove(flow.identity);
+            flow.identity = Identity::NONE;
+        }
+        self.service.leave(place);
+    }
+
+    /// Flow `place` has come to its present number of bytes.
+    #[inline]
+    fn rank(&mut self, place: u32) {
+        let bytes = self.flows[place as usize].queue.bytes();
+        self.stamp += 1;
+        let rank = match O::LONGEST_FIRST {
+            true => Rank::most_first(bytes, self.stamp, place),
+            false => Rank::least_first(bytes, self.stamp, place),
+        };
+        self.service.enter(place, rank);
+    }
+
+    /// The flow with the most bytes.
+    fn longest(&mut self) -> Option<u32> {
+        if O::LONGEST_FIRST {
+            return self.service.first();
+        }
+        let size = |place: u32| {
+            let queue = &self.flows[place as usize].queue;
+            queue.bytes() + u64::from(!queue.is_empty())
+        };
+        self.longest.largest(size).map(|(place, _)| place)
+    }
+}
+
+/// Flow n has place n. A program that mixes numbers and hashes may have a numbered and a hashed flow share a queue.
+impl<O: Order> ByFlow for ByBacklog<O> {
+    #[inline]
+    fn flows(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, flow: u32, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        if u64::from(pool[id].length) > self.limit_bytes {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        if flow >= self.flows() {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Dropped;
+        }
+        self.admit(flow, id, DropReason::LongestFlow, pool)
+    }
+}
+
+impl<O: Order> Algorithm for ByBacklog<O> {
+    const NAME: &'static str = O::NAME;
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        if u64::from(pool[id].length) > self.limit_bytes {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        let Some(place) = self.place(id, pool) else {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Dropped;
+        };
+        self.admit(place, id, DropReason::LongestFlow, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let place = self.service.first()?;
+        let next = self.flows[place as usize].queue.pop_front(pool);
+        let next = next.expect("a flow that plays has packets");
+        self.lost(place, pool[next].length);
+        Some(next)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        while let Some(place) = self.service.first() {
+            let queue = &mut self.flows[place as usize].queue;
+            let (packets, bytes) = (queue.len(), queue.bytes());
+            queue.append_to(into, pool);
+            self.packets -= packets;
+            self.bytes -= bytes;
+            self.retire(place);
+        }
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// All packets are placed anew, flow after flow in the order of service. Of what is over a lowered limit the longest
+    /// flows pay.
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        config.check()?;
+        let mut queued = PacketQueue::new();
+        self.drain(pool, &mut queued);
+        *self = ByBacklog::empty(config, self.seed);
+        while let Some(id) = queued.pop_front(pool) {
+            let fits = u64::from(pool[id].length) <= self.limit_bytes;
+            match self.place(id, pool) {
+                Some(place) if fits => {
+                    let _ = self.admit(place, id, DropReason::Reconfigured, pool);
+                }
+                _ => pool.give_back(id, DropReason::Reconfigured),
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        let served = self.service.first();
+        let bytes = |place: u32| Value::Integer(self.flows[place as usize].queue.bytes() as i64);
+        let longest = self
+            .flows
+            .iter()
+            .map(|flow| flow.queue.bytes())
+            .max()
+            .unwrap_or(0);
+        visit("active_flows", Value::Integer(self.active.into()));
+        visit("served_bytes", served.map_or(Value::Unset, bytes));
+        visit("longest_bytes", Value::Integer(longest as i64));
+    }
+}
+
+#[cfg(test)]
+mod tests;

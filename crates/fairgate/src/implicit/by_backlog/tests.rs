@@ -1,0 +1,419 @@
+//! sqf and lqf against a naive scan, and what their sources say of them.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::discipline::Discipline;
+use crate::flow::FlowHash;
+use crate::implicit::lqf::{Longest, Lqf};
+use crate::implicit::sqf::{Shortest, Sqf};
+use crate::packet::Packet;
+use crate::testing::Driver;
+
+fn of_flow(flow: u64, length: u32) -> Packet {
+    Packet {
+        flow: FlowHash::from_raw(flow),
+        ..Packet::of_length(length)
+    }
+}
+
+fn driver<O: Order>(config: Config) -> Driver<ByBacklog<O>> {
+    Driver::new(ByBacklog::node(config, 1).unwrap())
+}
+
+fn offer<O: Order>(driver: &mut Driver<ByBacklog<O>>, flow: u64, length: u32) -> Verdict {
+    driver.offer(of_flow(flow, length), Time::ZERO)
+}
+
+/// The definition, and nothing clever: a queue for each flow, all of them looked at for every choice.
+struct Naive {
+    config: Config,
+    longest_first: bool,
+    flows: Vec<NaiveFlow>,
+    steps: u64,
+    offered: u64,
+}
+
+#[derive(Clone, Default)]
+struct NaiveFlow {
+    /// Cookie and length.
+    packets: VecDeque<(u64, u32)>,
+    changed: u64,
+}
+
+impl NaiveFlow {
+    fn bytes(&self) -> u64 {
+        self.packets.iter().map(|(_, length)| u64::from(*length)).sum()
+    }
+}
+
+impl Naive {
+    fn new(config: Config, longest_first: bool, flows: usize) -> Naive {
+        Naive {
+            config,
+            longest_first,
+            flows: vec![NaiveFlow::default(); flows],
+            steps: 0,
+            offered: 0,
+        }
+    }
+
+    /// Among flows with packets the one that came first to the least bytes, or to the most.
+    fn served(&self) -> Option<usize> {
+        let active = (0..self.flows.len()).filter(|&flow| !self.flows[flow].packets.is_empty());
+        active.min_by_key(|&flow| {
+            let bytes = self.flows[flow].bytes() as i64;
+            (
+                if self.longest_first { -bytes } else { bytes },
+                self.flows[flow].changed,
+            )
+        })
+    }
+
+    /// Whether no flow has more bytes, and if that is the flow to serve, none came to as many sooner.
+    fn may_be_victim(&self, flow: usize) -> bool {
+        if self.longest_first {
+            return self.served() == Some(flow);
+        }
+        let bytes = self.flows[flow].bytes();
+        !self.flows[flow].packets.is_empty() && self.flows.iter().all(|other| other.bytes() <= bytes)
+    }
+
+    fn change(&mut self, flow: usize) -> &mut VecDeque<(u64, u32)> {
+        self.steps += 1;
+        self.flows[flow].changed = self.steps;
+        &mut self.flows[flow].packets
+    }
+
+    /// The cookies of the packets dropped for it, and why. Which of equally long flows pays is taken from `returned`.
+    fn enqueue(
+        &mut self,
+        flow: usize,
+        length: u32,
+        returned: &[(u64, DropReason)],
+    ) -> Vec<(u64, DropReason)> {
+        let cookie = self.offered;
+        self.offered += 1;
+        let limit_bytes = self.config.limit_bytes.unwrap_or(u64::MAX);
+        if u64::from(length) > limit_bytes {
+            return vec![(cookie, DropReason::QueueLimit)];
+        }
+        let active = self.flows.iter().filter(|flow| !flow.packets.is_empty()).count() as u32;
+        if self.flows[flow].packets.is_empty() && active == self.config.places() {
+            return vec![(cookie, DropReason::NoFreeFlow)];
+        }
+        self.change(flow).push_back((cookie, length));
+        let mut dropped = Vec::new();
+        loop {
+            let packets: usize = self.flows.iter().map(|flow| flow.packets.len()).sum();
+            let bytes: u64 = self.flows.iter().map(NaiveFlow::bytes).sum();
+            if packets <= self.config.limit as usize && bytes <= limit_bytes {
+                return dropped;
+            }
+            let drop_from = self.config.drop_from;
+            let paying = |packets: &VecDeque<(u64, u32)>| match drop_from {
+                DropFrom::Head => packets.front().copied(),
+                DropFrom::Tail => packets.back().copied(),
+            };
+            let holds = |flow: &usize| {
+                let cookie = paying(&self.flows[*flow].packets).map(|(cookie, _)| cookie);
+                cookie.is_some() && cookie == returned.get(dropped.len()).map(|(cookie, _)| *cookie)
+            };
+            let Some(victim) = (0..self.flows.len())
+                .find(holds)
+                .filter(|&flow| self.may_be_victim(flow))
+            else {
+                return dropped;
+            };
+            let packets = self.change(victim);
+            let (cookie, _) = paying(packets).expect("the victim isn't empty");
+            packets.retain(|(other, _)| *other != cookie);
+            dropped.push((cookie, DropReason::LongestFlow));
+        }
+    }
+
+    fn dequeue(&mut self) -> Option<u64> {
+        let flow = self.served()?;
+        self.change(flow).pop_front().map(|(cookie, _)| cookie)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Offer(u8, u32),
+    Next,
+}
+
+/// Lengths from a handful, so that flows are often equal.
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let length = prop_oneof![Just(0u32), Just(100), Just(200), Just(1500), 0u32..3000];
+    let step = prop_oneof![
+        4 => (0u8..12, length).prop_map(|(flow, length)| Step::Offer(flow, length)),
+        3 => Just(Step::Next),
+    ];
+    // 256 cases of as many steps for each of sqf and lqf: two million.
+    prop::collection::vec(step, 3500..4500)
+}
+
+fn configs() -> impl Strategy<Value = Config> {
+    (
+        prop_oneof![1u32..5, 1u32..60],
+        prop::option::of(1u64..20_000),
+        prop_oneof![Just(DropFrom::Head), Just(DropFrom::Tail)],
+        prop::option::weighted(0.2, 1u32..14),
+    )
+        .prop_map(|(limit, limit_bytes, drop_from, flows)| Config {
+            limit,
+            limit_bytes,
+            drop_from,
+            flows,
+            ..Config::default()
+        })
+}
+
+fn follows_the_scan<O: Order>(config: Config, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut driver = driver::<O>(config.clone());
+    let mut naive = Naive::new(config, O::LONGEST_FIRST, 12);
+    for step in steps {
+        match *step {
+            Step::Offer(flow, length) => {
+                let _ = offer(&mut driver, flow.into(), length);
+                let dropped = naive.enqueue(flow.into(), length, &driver.returned);
+                prop_assert_eq!(&driver.returned, &dropped);
+            }
+            Step::Next => prop_assert_eq!(driver.next(Time::ZERO), naive.dequeue()),
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    /// Every choice of a flow to serve and of one to drop from; scales with `PROPTEST_CASES`.
+    #[test]
+    fn choices_are_those_of_a_naive_scan(config in configs(), steps in steps()) {
+        follows_the_scan::<Shortest>(config.clone(), &steps)?;
+        follows_the_scan::<Longest>(config, &steps)?;
+    }
+}
+
+#[test]
+fn hot_state_of_a_flow_is_half_a_cache_line() {
+    assert_eq!(std::mem::size_of::<Flow>(), 32);
+}
+
+#[test]
+fn the_shortest_in_bytes_is_served_and_not_in_packets() {
+    let mut driver = driver::<Shortest>(Config::default());
+    for (flow, length) in [(1, 1500), (2, 400), (2, 400), (2, 400)] {
+        let _ = offer(&mut driver, flow, length);
+    }
+    assert_eq!(driver.drain(Time::ZERO), [1, 2, 3, 0]);
+}
+
+#[test]
+fn equals_are_served_in_the_order_in_which_they_became_so() {
+    let mut driver = driver::<Shortest>(Config::default());
+    for flow in [1, 2, 3] {
+        let _ = offer(&mut driver, flow, 1000);
+    }
+    let _ = offer(&mut driver, 1, 1000);
+    // 2 and 3 have 1000 bytes, 2 since earlier. Then 1 comes down to 1000.
+    assert_eq!(driver.drain(Time::ZERO), [1, 2, 0, 3]);
+}
+
+/// The paper's Figure 2: the packet of the longest queue goes, whoever comes.
+#[test]
+fn over_the_limit_the_flow_with_most_bytes_pays() {
+    for (drop_from, victim) in [(DropFrom::Head, 0), (DropFrom::Tail, 1)] {
+        let mut driver = driver::<Shortest>(Config {
+            limit: 4,
+            drop_from,
+            ..Config::default()
+        });
+        for (flow, length) in [(1, 1500), (1, 1500), (2, 200), (2, 200)] {
+            assert_eq!(offer(&mut driver, flow, length), Verdict::Queued);
+        }
+        assert_eq!(offer(&mut driver, 3, 200), Verdict::Queued);
+        assert_eq!(driver.returned, [(victim, DropReason::LongestFlow)]);
+        assert_eq!(offer(&mut driver, 1, 1500), Verdict::Congested);
+        assert_eq!(driver.root.backlog().packets, 4);
+    }
+}
+
+#[test]
+fn a_limit_in_bytes_takes_as_many_as_need_be_and_refuses_what_can_never_fit() {
+    let mut driver = driver::<Shortest>(Config {
+        limit_bytes: Some(1000),
+        ..Config::default()
+    });
+    for _ in 0..5 {
+        let _ = offer(&mut driver, 1, 200);
+    }
+    assert_eq!(offer(&mut driver, 2, 500), Verdict::Queued);
+    assert_eq!(driver.returned.len(), 3);
+    assert_eq!(offer(&mut driver, 3, 1001), Verdict::Dropped);
+    assert_eq!(driver.returned, [(8 - 2, DropReason::QueueLimit)]);
+}
+
+/// Section IV-A: a stream below `limit / (flows + 1)` packets is served at once, whatever share of the line it takes.
+#[test]
+fn a_stream_below_its_share_of_the_buffer_waits_for_nobody_and_loses_nothing() {
+    const STREAM: u64 = 100;
+    let mut driver = driver::<Shortest>(Config::default());
+    let mut streamed = 0;
+    let mut bulk = 0;
+    for round in 0..200 {
+        // Nine connections keep the buffer full: 200 / 10 packets is where the stream loses its priority.
+        for _ in 0..40 {
+            let packet = Packet {
+                flow: FlowHash::from_raw(bulk % 9),
+                ..Packet::of_length(1250)
+            };
+            bulk += 1;
+            let _ = driver.offer(packet, Time::ZERO);
+        }
+        let lost = driver.root.statistics().dropped.packets;
+        let burst = 1 + round % 19;
+        for _ in 0..burst {
+            let _ = offer(&mut driver, STREAM, 1250);
+            streamed += 1;
+        }
+        for _ in 0..burst {
+            let id = driver
+                .root
+                .dequeue(Time::ZERO, &mut driver.pool)
+                .expect("a full buffer");
+            assert_eq!(
+                driver.pool.release(id).flow,
+                FlowHash::from_raw(STREAM),
+                "round {round}"
+            );
+            streamed -= 1;
+        }
+        assert!(
+            round < 5 || driver.root.statistics().dropped.packets == lost + burst,
+            "the buffer is full"
+        );
+    }
+    assert_eq!(streamed, 0);
+}
+
+#[test]
+fn flows_are_what_the_key_says() {
+    use crate::flow::FlowKey;
+    let mut driver = driver::<Shortest>(Config {
+        key: FlowBy::Source,
+        ..Config::default()
+    });
+    let mut offer = |host: u8, port: u16, length: u32| {
+        let key = FlowKey::of([10, 0, 0, host].into(), [192, 0, 2, 1].into(), 6, port, 80);
+        let cookie = u64::from(port);
+        // Every connection of its own by the driver's hash.
+        let packet = Packet {
+            cookie,
+            ..of_flow(cookie, length)
+        };
+        let id = driver.pool.insert_with_headers(packet, key).unwrap();
+        let _ = driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
+    };
+    offer(1, 1, 100);
+    offer(1, 2, 100);
+    offer(2, 3, 150);
+    assert_eq!(driver.drain(Time::ZERO), [3, 1, 2]);
+}
+
+/// Numbered and hashed flows may meet in a queue, and nothing worse.
+#[test]
+fn numbered_flows_need_no_hash_and_may_share_with_hashed_ones() {
+    let mut driver = driver::<Shortest>(Config {
+        flows: Some(2),
+        ..Config::default()
+    });
+    let offer_numbered = |driver: &mut Driver<Sqf>, flow: u32, length: u32| {
+        let id = driver.pool.insert(Packet::of_length(length)).unwrap();
+        let verdict = driver.root.enqueue_flow(flow, id, Time::ZERO, &mut driver.pool);
+        while let Some((id, _)) = driver.pool.take_returned() {
+            driver.pool.release(id);
+        }
+        verdict
+    };
+    assert_eq!(offer_numbered(&mut driver, 1, 300), Verdict::Queued);
+    assert_eq!(offer_numbered(&mut driver, 0, 200), Verdict::Queued);
+    assert_eq!(offer_numbered(&mut driver, 2, 200), Verdict::Dropped);
+    for flow in 7..9 {
+        assert_eq!(offer(&mut driver, flow, 100), Verdict::Queued);
+    }
+    assert_eq!(
+        offer(&mut driver, 9, 100),
+        Verdict::Dropped,
+        "both places are taken"
+    );
+    let mut lengths = Vec::new();
+    while let Some(id) = driver.root.dequeue(Time::ZERO, &mut driver.pool) {
+        lengths.push(driver.pool.release(id).length);
+    }
+    assert_eq!(lengths, [200, 100, 300, 100]);
+    for flow in 9..11 {
+        assert_eq!(
+            offer(&mut driver, flow, 100),
+            Verdict::Queued,
+            "all places are free again"
+        );
+    }
+}
+
+#[test]
+fn lqf_serves_and_drops_from_the_longest() {
+    let mut driver: Driver<Lqf> = driver(Config {
+        limit: 3,
+        drop_from: DropFrom::Tail,
+        ..Config::default()
+    });
+    for (flow, length) in [(1, 200), (2, 1500), (2, 1500)] {
+        let _ = offer(&mut driver, flow, length);
+    }
+    assert_eq!(offer(&mut driver, 1, 200), Verdict::Queued);
+    assert_eq!(driver.returned, [(2, DropReason::LongestFlow)]);
+    assert_eq!(driver.drain(Time::ZERO), [1, 0, 3]);
+}
+
+#[test]
+fn a_change_keeps_packets_in_the_order_of_their_flows() {
+    let mut driver: Driver<Sqf> = driver(Config::default());
+    for flow in [1, 1, 1, 2] {
+        let _ = offer(&mut driver, flow, 1000);
+    }
+    driver.reconfigure(
+        Config {
+            limit: 3,
+            drop_from: DropFrom::Tail,
+            ..Config::default()
+        },
+        Time::ZERO,
+    );
+    assert_eq!(driver.returned, [(2, DropReason::Reconfigured)]);
+    assert_eq!(driver.drain(Time::ZERO), [3, 0, 1]);
+}
+
+#[test]
+fn ranges_are_checked() {
+    let refused = |config: Config| Sqf::node(config, 0).unwrap_err().parameter();
+    let default = Config::default;
+    let limit = |limit| Config { limit, ..default() };
+    assert_eq!(refused(limit(0)), Some("limit"));
+    assert_eq!(refused(limit((1 << 25) + 1)), Some("limit"));
+    let flows = |flows| Config {
+        flows: Some(flows),
+        ..default()
+    };
+    assert_eq!(refused(flows(0)), Some("flows"));
+    assert_eq!(refused(flows(MOST_FLOWS + 1)), Some("flows"));
+    let bytes = |bytes| Config {
+        limit_bytes: Some(bytes),
+        ..default()
+    };
+    assert_eq!(refused(bytes(0)), Some("limit_bytes"));
+    assert_eq!(refused(bytes(u64::MAX)), Some("limit_bytes"));
+}
