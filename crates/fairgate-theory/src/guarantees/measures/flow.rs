@@ -1,7 +1,7 @@
 //! The worst-case fair indices of one flow.
 
 use super::{Measure, Weights, backlogged, of_flow};
-use crate::guarantees::schedule::Schedule;
+use crate::guarantees::schedule::{Schedule, Sent};
 
 /// The B-WFI of a flow, in bytes: the most by which it was served less than its share of what the link did, over all
 /// intervals in which it was continuously backlogged. 0 if it sent nothing.
@@ -18,8 +18,15 @@ pub fn b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Measure {
     let f =
         |ticks: u64, served: u64| weight * i128::from(schedule.work_until(ticks)) - sum * i128::from(served);
     let (mut worst, mut served) = (0, 0);
+    let mut previous: Option<&Sent> = None;
     for period in backlogged(&sent) {
-        let mut least = f(period.from, served);
+        // The packet before may still be under way when the next one comes.
+        let under_way = previous.map_or(0, |packet| packet.finish.saturating_sub(period.from));
+        let mut least = f(period.from, served - under_way);
+        if let Some(packet) = previous.filter(|packet| packet.finish > period.from) {
+            least = least.min(f(packet.finish, served));
+        }
+        previous = sent[period.packets.clone()].last();
         for packet in &sent[period.packets] {
             worst = worst.max(f(packet.start, served) - least);
             served += packet.work();

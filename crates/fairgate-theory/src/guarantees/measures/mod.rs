@@ -10,8 +10,15 @@
 //! * **Delay behind GPS** and **service lead** ([`Lag`]): how much later than in the fluid system a packet is
 //!   finished, and how much more than there a flow has been served at any moment.
 //!
-//! A flow is backlogged from the arrival of a packet to the end of the transmission of its last one. All are exact, and
-//! found in time linear in the number of packets by running extremes: between two events all functions are linear.
+//! A flow is *backlogged* while packets of it are queued: from an arrival until the last of them is taken for
+//! transmission. The paper counts a flow as backlogged until that transmission ends. But a discipline is asked for a packet when
+//! the link begins to send it, and knows no more of it from then on: to the paper's own `dequeue()` too the flow is idle.
+//! By the longer interval a flow whose next packet always arrives while its last one is being sent would be backlogged all
+//! the time, and entitled to a share that its queue never asked for; no scheduler behind a dequeue can give it that.
+//!
+//! Work is counted bit by bit as it leaves, so that a packet in transmission at either end of an interval counts in part.
+//! All is exact, and found in time linear in the number of packets by running extremes: between two events all functions
+//! are linear.
 
 mod flow;
 mod lag;
@@ -74,18 +81,18 @@ impl Weights {
 
 /// The times in which a flow is backlogged, in order, with the places of the packets sent in each among the flow's.
 ///
-/// Sorted arrivals and finishes suffice, whatever the order within the flow: it is idle whenever as many packets have
-/// finished as have arrived. A packet that arrives just when the last one is finished goes on with the same time.
+/// Sorted arrivals and starts suffice, whatever the order within the flow: its queue is empty whenever as many packets
+/// have been taken as have come. A packet that comes at the moment when the last one is taken is there before it is.
 fn backlogged(sent: &[Sent]) -> Vec<Backlogged> {
     let mut arrivals: Vec<u64> = sent.iter().map(|sent| sent.arrival).collect();
     arrivals.sort_unstable();
     let mut periods = Vec::new();
     let mut first = 0;
     for (place, packet) in sent.iter().enumerate() {
-        if arrivals.get(place + 1).is_none_or(|&next| next > packet.finish) {
+        if arrivals.get(place + 1).is_none_or(|&next| next > packet.start) {
             periods.push(Backlogged {
                 from: arrivals[first],
-                until: packet.finish,
+                until: packet.start,
                 packets: first..place + 1,
             });
             first = place + 1;

@@ -27,15 +27,21 @@ fn work(schedule: &Schedule, ticks: u64) -> i128 {
         .sum()
 }
 
-/// Whether the flow owns a packet not yet completely sent at all times from `from` to `until`, straight from the
-/// definition: at both ends, and after every event between.
+/// Whether the flow has a packet queued at all times from `from` to `until`, straight from the definition: when it begins,
+/// and after every packet that is taken before the end.
 fn is_backlogged(schedule: &Schedule, flow: u32, from: u64, until: u64) -> bool {
-    let owns = |ticks: u64| {
-        let has = |sent: &Sent| sent.arrival <= ticks && ticks < sent.finish;
-        schedule.of_flow(flow).any(has)
+    let queued_after = |ticks: u64| {
+        let queued = |sent: &Sent| sent.arrival <= ticks && ticks < sent.start;
+        schedule.of_flow(flow).any(queued)
     };
-    let ends = schedule.of_flow(flow).map(|sent| sent.finish);
-    owns(from) && ends.filter(|end| (from..until).contains(end)).all(owns)
+    let queued_before = |ticks: u64| {
+        let queued = |sent: &Sent| sent.arrival <= ticks && ticks <= sent.start;
+        schedule.of_flow(flow).any(queued)
+    };
+    let taken = schedule.of_flow(flow).map(|sent| sent.start);
+    queued_before(from)
+        && queued_before(until)
+        && taken.filter(|start| (from..until).contains(start)).all(queued_after)
 }
 
 /// Every moment at which any of the functions may bend.

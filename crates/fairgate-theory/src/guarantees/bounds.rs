@@ -1,0 +1,406 @@
+//! What is published of each scheduler's guarantees: one table, each bound with its source.
+//!
+//! Notation as in the literature: `L_k` the longest packet of flow `k`, `L` that of all, `phi_k` its weight over the sum of
+//! all weights, `R` the link's rate, `Q_k` a quantum, `sigma_k = 2^ceil(log2(L_k / phi_k))` the slot size of the flow's group
+//! in the QFQ family, N the number of flows. Bounds are fractions: of bytes, or of nanoseconds.
+//!
+//! Where no bound is published there is none here. A *corollary* is no new claim: it follows from the published lemma that
+//! it names in a few lines, which are written beside it. In general a B-WFI gives a T-WFI: a flow that is `B` short when its
+//! packet is finished has waited `B / (phi_k R)` longer than its backlog takes at its share.
+
+use fairgate::Rate;
+
+use super::measures::{Measure, Weights};
+
+/// What bounds are functions of.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// Of all flows.
+    pub weights: Weights,
+    /// The longest packet of each flow, bytes.
+    pub max_packets: Vec<u32>,
+    /// Bytes a round of each flow, where the scheduler has rounds.
+    pub quanta: Vec<u32>,
+    /// The link's.
+    pub rate: Rate,
+}
+
+/// A bound on what one flow suffers.
+type OfFlow = fn(&System, usize) -> Measure;
+/// A bound on how two flows differ.
+type OfPair = fn(&System, usize, usize) -> Measure;
+
+/// A bound and where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound<F> {
+    /// The function.
+    pub of: F,
+    /// The same for people.
+    pub formula: &'static str,
+    /// Where it is published, or what it follows from.
+    pub source: &'static str,
+}
+
+/// All that is published of a scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct Promises {
+    /// The scheduler.
+    pub scheduler: &'static str,
+    /// Bytes.
+    pub b_wfi: Option<Bound<OfFlow>>,
+    /// Nanoseconds.
+    pub t_wfi: Option<Bound<OfFlow>>,
+    /// Bytes at share 1.
+    pub relative_fairness: Option<Bound<OfPair>>,
+    /// Nanoseconds that a packet is finished after GPS.
+    pub delay_behind_gps: Option<Bound<OfFlow>>,
+    /// What to know of the bounds that are not there.
+    pub remark: &'static str,
+}
+
+impl Promises {
+    const fn none(scheduler: &'static str, remark: &'static str) -> Promises {
+        Promises {
+            scheduler,
+            b_wfi: None,
+            t_wfi: None,
+            relative_fairness: None,
+            delay_behind_gps: None,
+            remark,
+        }
+    }
+}
+
+/// The table.
+pub static PUBLISHED: &[Promises] = &[
+    Promises::none("fifo", "no flow is kept from another"),
+    Promises::none("fq_nagle", "fair in packets; in bytes it depends on their lengths"),
+    Promises {
+        b_wfi: Some(DRR_B_WFI),
+        t_wfi: Some(DRR_T_WFI),
+        relative_fairness: Some(DRR_RELATIVE),
+        ..Promises::none("drr", "O(N)")
+    },
+    Promises {
+        b_wfi: Some(DRR_B_WFI),
+        t_wfi: Some(DRR_T_WFI),
+        relative_fairness: Some(DRR_RELATIVE),
+        ..Promises::none("ets", "bands that share, no strict one above them: deficit round robin; O(N)")
+    },
+    Promises::none("sfq", "flows that meet in a bucket share it"),
+    Promises::none("fq_codel", "a flow is new again whenever it comes back"),
+    Promises::none("msfc", "classes are unfair on purpose"),
+    Promises {
+        delay_behind_gps: Some(PGPS_DELAY),
+        ..Promises::none("wfq", "the WFI is O(N) (Bennett & Zhang 1996): packets go far ahead of GPS")
+    },
+    Promises {
+        b_wfi: Some(SCFQ_B_WFI),
+        t_wfi: Some(SCFQ_T_WFI),
+        relative_fairness: Some(SCFQ_RELATIVE),
+        ..Promises::none("scfq", "O(N)")
+    },
+    Promises {
+        b_wfi: Some(WF2Q_PLUS_B_WFI),
+        t_wfi: Some(WF2Q_PLUS_T_WFI),
+        ..Promises::none("wf2q_plus", "")
+    },
+    Promises {
+        b_wfi: Some(QFQ_B_WFI),
+        t_wfi: Some(QFQ_T_WFI),
+        relative_fairness: Some(QFQ_RELATIVE),
+        ..Promises::none("qfq", "")
+    },
+    Promises {
+        b_wfi: Some(QFQ_PLUS_B_WFI),
+        t_wfi: Some(QFQ_PLUS_T_WFI),
+        ..Promises::none("qfq_plus", "")
+    },
+    Promises {
+        b_wfi: Some(S_KPS_B_WFI),
+        t_wfi: Some(S_KPS_T_WFI),
+        ..Promises::none("s_kps", "")
+    },
+    Promises {
+        b_wfi: Some(GFQ_B_WFI),
+        t_wfi: Some(GFQ_T_WFI),
+        ..Promises::none("gfq", "")
+    },
+    Promises::none("frr", "Theorem 4 of Yuan & Duan: a multiple of groups; the constant is not in our texts"),
+    Promises::none("pfq", "packets of flows that send little go ahead of all, as often as they come"),
+    Promises::none("pdrr", "packets of flows that send little go ahead of all, as often as they come"),
+    Promises::none("sqf", "the longest queue may starve"),
+    Promises::none("lqf", "short queues may starve"),
+];
+
+/// What is published of the scheduler of this name.
+pub fn published(scheduler: &str) -> Option<&'static Promises> {
+    PUBLISHED.iter().find(|promises| promises.scheduler == scheduler)
+}
+
+impl System {
+    fn share(&self, flow: usize) -> Measure {
+        self.weights.share(flow as u32)
+    }
+
+    fn longest_of(&self, flow: usize) -> Measure {
+        Measure::from_integer(self.max_packets[flow].into())
+    }
+
+    fn longest(&self) -> Measure {
+        Measure::from_integer(self.max_packets.iter().copied().max().unwrap_or(0).into())
+    }
+
+    fn others(&self, flow: usize) -> impl Iterator<Item = usize> {
+        (0..self.max_packets.len()).filter(move |&other| other != flow)
+    }
+
+    /// `phi_k sigma_k`, bytes: the power of two that `L_k / w_k` is rounded up to, times the weight.
+    ///
+    /// The paper's `sigma` is a power of two in units of its normalised virtual time; here, as in all implementations, that
+    /// of virtual time per unit of weight. Both lie between `L_k / phi_k` and twice that.
+    fn slot(&self, flow: usize) -> Measure {
+        let (length, weight) = (self.max_packets[flow], self.weights.of(flow as u32));
+        let mut slot = Measure::new(1, 1 << 40);
+        let two = Measure::from_integer(2);
+        while slot < Measure::new(length.into(), weight.into()) {
+            slot *= two;
+        }
+        slot * Measure::from_integer(weight.into())
+    }
+
+    /// The time that `bytes` take at the flow's share of the link, ns.
+    fn at_share(&self, bytes: Measure, flow: usize) -> Measure {
+        self.on_link(bytes / self.share(flow))
+    }
+
+    /// The time that `bytes` take on the link, ns.
+    fn on_link(&self, bytes: Measure) -> Measure {
+        bytes * Measure::new(8_000_000_000, self.rate.bits_per_second().into())
+    }
+}
+
+fn times(factor: i128, measure: Measure) -> Measure {
+    Measure::from_integer(factor) * measure
+}
+
+fn one() -> Measure {
+    Measure::from_integer(1)
+}
+
+// Deficit round robin. In n turns a backlogged flow sends at least n Q_k - L_k, and any flow at most n Q_j + L_j (lemma).
+// Between any two turns of k each other flow has at most one, so in an interval with n of k's turns at most n + 1.
+// phi_k times the sum of the others' (n + 1) Q_j + L_j, less (1 - phi_k) (n Q_k - L_k): with phi_k = Q_k / sum of Q the
+// terms in n cancel.
+
+const DRR_LEMMA: &str = "corollary of Shreedhar & Varghese 1996, lemma 2";
+
+const DRR_B_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| {
+        let others = system.others(flow).fold(Measure::from_integer(0), |sum, other| {
+            sum + Measure::from_integer(system.quanta[other].into()) + system.longest_of(other)
+        });
+        let share = system.share(flow);
+        share * others + (one() - share) * system.longest_of(flow)
+    },
+    formula: "phi_k sum_{j<>k} (Q_j + L_j) + (1 - phi_k) L_k",
+    source: DRR_LEMMA,
+};
+
+const DRR_T_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| system.at_share((DRR_B_WFI.of)(system, flow), flow),
+    formula: "B-WFI_k / (phi_k R)",
+    source: DRR_LEMMA,
+};
+
+const DRR_RELATIVE: Bound<OfPair> = Bound {
+    of: |system, _, _| {
+        let sum: i128 = system.quanta.iter().map(|&quantum| i128::from(quantum)).sum();
+        let least = i128::from(system.quanta.iter().copied().min().unwrap_or(1));
+        // Normalised by Q_k / Q there, by Q_k / sum of Q here.
+        (times(2, system.longest()) + Measure::from_integer(least)) * Measure::new(sum, least)
+    },
+    formula: "(2 L + Q) / phi of the least quantum Q",
+    source: "Shreedhar & Varghese 1996, theorem 3",
+};
+
+const PGPS_DELAY: Bound<OfFlow> = Bound {
+    of: |system, _| system.on_link(system.longest()),
+    formula: "L / R",
+    source: "Parekh & Gallager 1993, theorem 1",
+};
+
+// Self-clocked fair queueing. While virtual time goes from v1 to v2 a backlogged flow is served at least
+// r_k (v2 - v1) - L_k, and any flow at most r_j (v2 - v1) + L_j (Golestani's lemmas). With r_k = phi_k the terms in
+// v2 - v1 cancel.
+
+const SCFQ_LEMMA: &str = "corollary of Golestani 1994, theorem 1 and its lemmas";
+
+const SCFQ_B_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| {
+        let others = system.others(flow).fold(Measure::from_integer(0), |sum, other| {
+            sum + system.longest_of(other)
+        });
+        let share = system.share(flow);
+        share * others + (one() - share) * system.longest_of(flow)
+    },
+    formula: "phi_k sum_{j<>k} L_j + (1 - phi_k) L_k",
+    source: SCFQ_LEMMA,
+};
+
+const SCFQ_T_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| system.at_share((SCFQ_B_WFI.of)(system, flow), flow),
+    formula: "B-WFI_k / (phi_k R)",
+    source: SCFQ_LEMMA,
+};
+
+const SCFQ_RELATIVE: Bound<OfPair> = Bound {
+    of: |system, one, other| {
+        system.longest_of(one) / system.share(one) + system.longest_of(other) / system.share(other)
+    },
+    formula: "L_h / phi_h + L_k / phi_k",
+    source: "Golestani 1994, theorem 1",
+};
+
+const WF2Q_PLUS_B_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| system.longest_of(flow) + times(2, system.share(flow) * system.longest()),
+    formula: "L_k + 2 phi_k L",
+    source: "Checconi, Rizzo & Valente 2013, VI-A, virtual time by steps",
+};
+
+const WF2Q_PLUS_T_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| system.at_share((WF2Q_PLUS_B_WFI.of)(system, flow), flow),
+    formula: "(L_k / phi_k + 2 L) / R",
+    source: "Checconi, Rizzo & Valente 2013, VI-B",
+};
+
+fn rounded(system: &System, flow: usize) -> Measure {
+    times(3, system.slot(flow)) + times(2, system.share(flow) * system.longest())
+}
+
+const QFQ_B_WFI: Bound<OfFlow> = Bound {
+    of: rounded,
+    formula: "3 phi_k sigma_k + 2 phi_k L",
+    source: "Checconi, Rizzo & Valente 2013, theorem 7",
+};
+
+const QFQ_T_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| system.at_share(rounded(system, flow), flow),
+    formula: "(3 sigma_k + 2 L) / R",
+    source: "Checconi, Rizzo & Valente 2013, theorem 8",
+};
+
+// The formula (28) is lost in our text; what leads to it is not. A flow is served only if its group is eligible, so its
+// start is below V + sigma and its finish below V + 2 sigma; and V <= F of its group (theorem 2), so its start was no less
+// than V - 2 sigma: at most V2 - V1 + 4 sigma_h of service. Theorem 7's proof gives at least V2 - V1 - 3 sigma_k. Of each
+// flow a packet may be under way at one end of the interval.
+const QFQ_RELATIVE: Bound<OfPair> = Bound {
+    of: |system, one, other| {
+        let sigma = |flow: usize| system.slot(flow) / system.share(flow);
+        let packets = system.longest_of(one) / system.share(one) + system.longest_of(other) / system.share(other);
+        let (a, b) = (sigma(one), sigma(other));
+        times(3, a + b) + a.max(b) + packets
+    },
+    formula: "4 sigma_h + 3 sigma_k + L_h / phi_h + L_k / phi_k",
+    source: "corollary of Checconi, Rizzo & Valente 2013, theorems 2 and 7 (as (28))",
+};
+
+/// Most classes in an aggregate.
+const AGGREGATE: i128 = 8;
+
+// An aggregate of n classes of the same weight w and longest packet is to QFQ a flow of weight n w with packets of up to
+// n L_k: its sigma is that of each class. It keeps the link for up to its budget, 8 L at most, where a flow of QFQ does for
+// a packet. Inside it n classes share by deficit round robin with quantum L_k, as above with phi = 1/n: 3 (n - 1) / n L_k.
+const QFQ_PLUS_B_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| {
+        let inside = Measure::new(3 * (AGGREGATE - 1), AGGREGATE) * system.longest_of(flow);
+        let budget = times(AGGREGATE, system.longest());
+        times(3, system.slot(flow)) + times(2, system.share(flow) * budget) + inside
+    },
+    formula: "3 phi_k sigma_k + 2 phi_k 8 L + 3 (7/8) L_k",
+    source: "corollary of Valente 2013 (aggregates of 8 by DRR inside QFQ) and QFQ's theorem 7",
+};
+
+const QFQ_PLUS_T_WFI: Bound<OfFlow> = Bound {
+    of: |system, flow| system.at_share((QFQ_PLUS_B_WFI.of)(system, flow), flow),
+    formula: "B-WFI_k / (phi_k R)",
+    source: QFQ_PLUS_B_WFI.source,
+};
+
+const S_KPS_B_WFI: Bound<OfFlow> = Bound {
+    of: rounded,
+    formula: "as qfq",
+    source: "Checconi, Rizzo & Valente 2013, VI-A",
+};
+
+const S_KPS_T_WFI: Bound<OfFlow> = Bound {
+    of: QFQ_T_WFI.of,
+    formula: "as qfq",
+    source: "Checconi, Rizzo & Valente 2013, VI-B",
+};
+
+const GFQ_B_WFI: Bound<OfFlow> = Bound {
+    of: rounded,
+    formula: "as qfq",
+    source: "Checconi, Rizzo & Valente 2013, VI-A: \"slightly lower\" than qfq's",
+};
+
+const GFQ_T_WFI: Bound<OfFlow> = Bound {
+    of: QFQ_T_WFI.of,
+    formula: "as qfq",
+    source: "Checconi, Rizzo & Valente 2013, VI-B: lower than qfq's",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flow with half of the link and four with an eighth; 1 byte a nanosecond.
+    fn system() -> System {
+        System {
+            weights: Weights::new(vec![4, 1, 1, 1, 1]),
+            max_packets: vec![1500, 1000, 1000, 1000, 100],
+            quanta: vec![6000, 1500, 1500, 1500, 1500],
+            rate: Rate::mbit(8000),
+        }
+    }
+
+    fn whole(number: i128) -> Measure {
+        Measure::from_integer(number)
+    }
+
+    #[test]
+    fn slots_are_powers_of_two() {
+        let system = system();
+        // 1500 / 4 = 375, up to 512, times 4; 1000 up to 1024; 100 up to 128.
+        let slots: Vec<Measure> = (0..5).map(|flow| system.slot(flow)).collect();
+        assert_eq!(slots, [2048, 1024, 1024, 1024, 128].map(whole));
+    }
+
+    #[test]
+    fn formulas_by_hand() {
+        let system = system();
+        let b_wfi = |name: &str, flow| (published(name).unwrap().b_wfi.unwrap().of)(&system, flow);
+        let t_wfi = |name: &str, flow| (published(name).unwrap().t_wfi.unwrap().of)(&system, flow);
+        assert_eq!(b_wfi("wf2q_plus", 0), whole(1500 + 1500));
+        assert_eq!(t_wfi("wf2q_plus", 0), whole(3000 + 3000));
+        assert_eq!(b_wfi("qfq", 4), whole(3 * 128) + Measure::new(3000, 8));
+        assert_eq!(t_wfi("qfq", 4), whole(3 * 128 * 8 + 3000));
+        assert_eq!(b_wfi("scfq", 0), whole(1550 + 750));
+        assert_eq!(b_wfi("drr", 0), Measure::new(4 * 1500 + 3100, 2) + whole(750));
+        let relative = published("scfq").unwrap().relative_fairness.unwrap();
+        assert_eq!((relative.of)(&system, 0, 1), whole(3000 + 8000));
+        let delay = published("wfq").unwrap().delay_behind_gps.unwrap();
+        assert_eq!((delay.of)(&system, 3), whole(1500));
+        assert!(published("fifo").unwrap().b_wfi.is_none());
+    }
+
+    #[test]
+    fn every_scheduler_is_listed_once() {
+        let mut names: Vec<&str> = PUBLISHED.iter().map(|promises| promises.scheduler).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
