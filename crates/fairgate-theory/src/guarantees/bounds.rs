@@ -74,7 +74,10 @@ impl Promises {
 /// The table.
 pub static PUBLISHED: &[Promises] = &[
     Promises::none("fifo", "no flow is kept from another"),
-    Promises::none("fq_nagle", "fair in packets; in bytes it depends on their lengths"),
+    Promises::none(
+        "fq_nagle",
+        "fair in packets; in bytes it depends on their lengths",
+    ),
     Promises {
         b_wfi: Some(DRR_B_WFI),
         t_wfi: Some(DRR_T_WFI),
@@ -85,14 +88,20 @@ pub static PUBLISHED: &[Promises] = &[
         b_wfi: Some(DRR_B_WFI),
         t_wfi: Some(DRR_T_WFI),
         relative_fairness: Some(DRR_RELATIVE),
-        ..Promises::none("ets", "bands that share, no strict one above them: deficit round robin; O(N)")
+        ..Promises::none(
+            "ets",
+            "bands that share, no strict one above them: deficit round robin; O(N)",
+        )
     },
     Promises::none("sfq", "flows that meet in a bucket share it"),
     Promises::none("fq_codel", "a flow is new again whenever it comes back"),
     Promises::none("msfc", "classes are unfair on purpose"),
     Promises {
         delay_behind_gps: Some(PGPS_DELAY),
-        ..Promises::none("wfq", "the WFI is O(N) (Bennett & Zhang 1996): packets go far ahead of GPS")
+        ..Promises::none(
+            "wfq",
+            "the WFI is O(N) (Bennett & Zhang 1996): packets go far ahead of GPS",
+        )
     },
     Promises {
         b_wfi: Some(SCFQ_B_WFI),
@@ -126,9 +135,18 @@ pub static PUBLISHED: &[Promises] = &[
         t_wfi: Some(GFQ_T_WFI),
         ..Promises::none("gfq", "")
     },
-    Promises::none("frr", "Theorem 4 of Yuan & Duan: a multiple of groups; the constant is not in our texts"),
-    Promises::none("pfq", "packets of flows that send little go ahead of all, as often as they come"),
-    Promises::none("pdrr", "packets of flows that send little go ahead of all, as often as they come"),
+    Promises::none(
+        "frr",
+        "Theorem 4 of Yuan & Duan: a multiple of groups; the constant is not in our texts",
+    ),
+    Promises::none(
+        "pfq",
+        "packets of flows that send little go ahead of all, as often as they come",
+    ),
+    Promises::none(
+        "pdrr",
+        "packets of flows that send little go ahead of all, as often as they come",
+    ),
     Promises::none("sqf", "the longest queue may starve"),
     Promises::none("lqf", "short queues may starve"),
 ];
@@ -297,7 +315,8 @@ const QFQ_T_WFI: Bound<OfFlow> = Bound {
 const QFQ_RELATIVE: Bound<OfPair> = Bound {
     of: |system, one, other| {
         let sigma = |flow: usize| system.slot(flow) / system.share(flow);
-        let packets = system.longest_of(one) / system.share(one) + system.longest_of(other) / system.share(other);
+        let packets =
+            system.longest_of(one) / system.share(one) + system.longest_of(other) / system.share(other);
         let (a, b) = (sigma(one), sigma(other));
         times(3, a + b) + a.max(b) + packets
     },

@@ -23,6 +23,11 @@ impl Dice {
         ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// Uniform among 0 to `count - 1`; `count` above 0.
+    pub fn below(&mut self, count: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(count)) >> 64) as u64
+    }
+
     /// Exponentially distributed.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -libm::log(self.unit()) * mean
@@ -52,6 +57,14 @@ mod tests {
         let mean = |sum: f64| sum / f64::from(draws);
         assert!((mean((0..draws).map(|_| dice.exponential(2.0)).sum()) - 2.0).abs() < 0.03);
         assert!((mean((0..draws).map(|_| dice.poisson(0.6) as f64).sum()) - 0.6).abs() < 0.015);
+    }
+
+    #[test]
+    fn numbers_below_are_all_met() {
+        let mut dice = Dice::new(1, "below");
+        let mut met = [0; 7];
+        (0..7000).for_each(|_| met[dice.below(7) as usize] += 1);
+        assert!(met.iter().all(|&times| (800..1200).contains(&times)), "{met:?}");
     }
 
     #[test]

@@ -41,7 +41,9 @@ fn is_backlogged(schedule: &Schedule, flow: u32, from: u64, until: u64) -> bool 
     let taken = schedule.of_flow(flow).map(|sent| sent.start);
     queued_before(from)
         && queued_before(until)
-        && taken.filter(|start| (from..until).contains(start)).all(queued_after)
+        && taken
+            .filter(|start| (from..until).contains(start))
+            .all(queued_after)
 }
 
 /// Every moment at which any of the functions may bend.

@@ -1,0 +1,210 @@
+//! Looks for the traffic under which a scheduler does worst.
+//!
+//! From many beginnings it climbs: change a [`Recipe`] or, later, a single packet of the traffic that it gave, and keep the
+//! change if the worst flow is no better off. What is climbed is the measured value over its bound, or, where there is no
+//! bound, the measured value in packets. Every traffic tried on the way counts.
+
+use super::candidates::Candidate;
+use super::traffic::{Recipe, Traffic};
+use super::trial::{Finding, Kind, TrialError, examine};
+use crate::measured::Dice;
+
+/// How hard to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Random traffics.
+    pub random: u32,
+    /// Beginnings of a climb, for each measure that has a bound.
+    pub climbs: u32,
+    /// Changes of a recipe in each climb.
+    pub coarse: u32,
+    /// Changes of single packets after that.
+    pub fine: u32,
+}
+
+impl Effort {
+    /// A quarter of a minute for all schedulers.
+    pub const QUICK: Effort = Effort {
+        random: 20,
+        climbs: 4,
+        coarse: 15,
+        fine: 40,
+    };
+
+    /// What `fairgate bounds` does unless told otherwise.
+    pub const USUAL: Effort = Effort {
+        random: 100,
+        climbs: 20,
+        coarse: 40,
+        fine: 150,
+    };
+
+    /// Of every kind so many times as much.
+    #[must_use]
+    pub fn times(self, factor: u32) -> Effort {
+        Effort {
+            random: self.random.saturating_mul(factor),
+            climbs: self.climbs.saturating_mul(factor),
+            ..self
+        }
+    }
+
+    /// Traffics that will be tried with one scheduler.
+    pub fn trials(self, candidate: &Candidate) -> u64 {
+        let climb = 1 + u64::from(self.coarse) + u64::from(self.fine);
+        u64::from(self.random) + targets(candidate).len() as u64 * u64::from(self.climbs) * climb
+    }
+}
+
+/// What was found of one scheduler.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// The worst by each measure under random traffic, in the order of [`Kind::ALL`].
+    pub random: Vec<Finding>,
+    /// The same under traffic made to hurt.
+    pub adversarial: Vec<Finding>,
+    /// The traffic of each measured value that is above its bound, and of nothing else.
+    pub broken: Vec<(Finding, Traffic)>,
+}
+
+impl Findings {
+    /// Whether nothing measured was above its bound.
+    pub fn all_within(&self) -> bool {
+        self.broken.is_empty()
+    }
+}
+
+/// The measures to climb by: those that have a bound; or else the B-WFI.
+fn targets(candidate: &Candidate) -> Vec<Kind> {
+    let promises = candidate.promises();
+    let with_bound = [
+        (Kind::BWfi, promises.b_wfi.is_some()),
+        (Kind::RelativeFairness, promises.relative_fairness.is_some()),
+        (Kind::DelayBehindGps, promises.delay_behind_gps.is_some()),
+        (Kind::TWfi, promises.t_wfi.is_some()),
+    ];
+    let targets: Vec<Kind> = with_bound
+        .into_iter()
+        .filter_map(|(kind, has)| has.then_some(kind))
+        .collect();
+    if targets.is_empty() {
+        vec![Kind::BWfi]
+    } else {
+        targets
+    }
+}
+
+/// Tries one scheduler. `tried` is called after each traffic.
+///
+/// # Errors
+/// If it loses packets, or lets the link stand still.
+pub fn search(
+    candidate: &Candidate,
+    effort: Effort,
+    seed: u64,
+    tried: &mut dyn FnMut(),
+) -> Result<Findings, TrialError> {
+    let mut search = Search {
+        candidate,
+        dice: Dice::new(seed, candidate.name),
+        findings: Findings::default(),
+        tried,
+    };
+    for _ in 0..effort.random {
+        let traffic = Traffic::random(&mut search.dice, 400);
+        search.random(&traffic)?;
+    }
+    for target in targets(candidate) {
+        for _ in 0..effort.climbs {
+            search.climb(target, effort)?;
+        }
+    }
+    let worst = std::mem::take(&mut search.findings);
+    Ok(worst)
+}
+
+struct Search<'a> {
+    candidate: &'a Candidate,
+    dice: Dice,
+    findings: Findings,
+    tried: &'a mut dyn FnMut(),
+}
+
+impl Search<'_> {
+    fn random(&mut self, traffic: &Traffic) -> Result<(), TrialError> {
+        let found = self.examine(traffic, &Kind::ALL)?;
+        keep_worst(&mut self.findings.random, found);
+        Ok(())
+    }
+
+    fn climb(&mut self, target: Kind, effort: Effort) -> Result<(), TrialError> {
+        let mut recipe = Recipe::adversarial(&mut self.dice);
+        let mut best = self.score(&recipe.traffic(), target)?;
+        for _ in 0..effort.coarse {
+            let changed = recipe.changed(&mut self.dice);
+            let score = self.score(&changed.traffic(), target)?;
+            if score >= best {
+                (recipe, best) = (changed, score);
+            }
+        }
+        let mut traffic = recipe.traffic();
+        for _ in 0..effort.fine {
+            let changed = traffic.changed(&mut self.dice);
+            let score = self.score(&changed, target)?;
+            if score >= best {
+                (traffic, best) = (changed, score);
+            }
+        }
+        // The other measures of the worst traffic found.
+        let found = self.examine(&traffic, &Kind::ALL)?;
+        keep_worst(&mut self.findings.adversarial, found);
+        Ok(())
+    }
+
+    /// How badly the worst flow fares by `target`.
+    fn score(&mut self, traffic: &Traffic, target: Kind) -> Result<f64, TrialError> {
+        let found = self.examine(traffic, &[target])?;
+        let score = found
+            .first()
+            .map_or(f64::NEG_INFINITY, |finding| finding.severity);
+        keep_worst(&mut self.findings.adversarial, found);
+        (self.tried)();
+        Ok(score)
+    }
+
+    /// Nothing is found of a traffic whose flows the scheduler refuses.
+    fn examine(&mut self, traffic: &Traffic, kinds: &[Kind]) -> Result<Vec<Finding>, TrialError> {
+        let found = match examine(self.candidate, traffic, kinds) {
+            Err(TrialError::Refused { .. }) => Vec::new(),
+            other => other?,
+        };
+        let broken = found.iter().filter(|finding| finding.is_above);
+        let broken: Vec<_> = broken.map(|finding| (finding.clone(), traffic.clone())).collect();
+        for (finding, traffic) in broken {
+            let known = self
+                .findings
+                .broken
+                .iter_mut()
+                .find(|(known, _)| known.kind == finding.kind);
+            match known {
+                None => self.findings.broken.push((finding, traffic)),
+                Some(known) if known.0.severity < finding.severity => *known = (finding, traffic),
+                Some(_) => {}
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Keeps the worst by each measure, in the order of [`Kind::ALL`].
+fn keep_worst(worst: &mut Vec<Finding>, found: Vec<Finding>) {
+    for finding in found {
+        match worst.iter_mut().find(|known| known.kind == finding.kind) {
+            Some(known) if known.severity >= finding.severity => {}
+            Some(known) => *known = finding,
+            None => worst.push(finding),
+        }
+    }
+    let place = |finding: &Finding| Kind::ALL.iter().position(|&kind| kind == finding.kind);
+    worst.sort_by_key(place);
+}

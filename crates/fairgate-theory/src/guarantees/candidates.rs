@@ -1,0 +1,177 @@
+//! The schedulers that are held to their bounds, a line each.
+
+use fairgate::classify::Classifier;
+use fairgate::queues::fifo::{self, Fifo};
+use fairgate::rounds::drr_classes::{self, DrrClasses};
+use fairgate::rounds::ets::{self, Ets};
+use fairgate::rounds::sfq::{self, Sfq};
+use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::timestamps::Weight;
+use fairgate::timestamps::scfq::Scfq;
+use fairgate::{ConfigError, Discipline};
+
+use super::bounds::{Promises, System, published};
+
+/// A scheduler with what is published of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether flows have weights. Where not, all are equal.
+    pub weighted: bool,
+    /// By whose promises it is judged: its own.
+    judged_as: &'static str,
+    build: Build,
+}
+
+/// What a discipline is built for.
+struct Demand<'a> {
+    system: &'a System,
+    /// Room for all packets.
+    packets: u32,
+}
+
+/// All of them.
+pub static CANDIDATES: &[Candidate] = &[
+    equal("fifo", |demand| boxed(Fifo::node(fifo_of(demand))?)),
+    equal("sfq", |demand| {
+        boxed(Sfq::node(
+            sfq::Config {
+                limit: demand.packets,
+                depth: demand.packets,
+                flows: demand.flows(),
+                perturb: None,
+                classifier: named(),
+                ..sfq::Config::default()
+            },
+            1,
+        )?)
+    }),
+    weighted("drr", |demand| {
+        let minors = 1u16..;
+        let classes = minors
+            .zip(&demand.system.quanta)
+            .map(|(minor, &quantum)| drr_classes::ClassConfig { minor, quantum })
+            .collect();
+        let config = drr_classes::Config {
+            classifier: named(),
+            classes,
+        };
+        boxed(DrrClasses::node(config, demand.fifos()?)?)
+    }),
+    weighted("ets", |demand| {
+        let config = ets::Config {
+            classifier: named(),
+            ..ets::Config::of_bands(0, demand.system.quanta.clone())
+        };
+        boxed(Ets::node(config, demand.fifos()?)?)
+    }),
+    weighted("scfq", |demand| {
+        flat::<Scfq>(demand, (), |demand, flow| Weight(demand.weight(flow)))
+    }),
+];
+
+impl Candidate {
+    /// What is published of it.
+    pub fn promises(&self) -> &'static Promises {
+        published(self.judged_as).expect("the table of bounds lists every candidate, as a test sees to")
+    }
+
+    /// The same scheduler, held to what is published of another: to see that a promise broken is noticed.
+    ///
+    /// # Panics
+    /// If there is no such scheduler.
+    #[must_use]
+    pub fn judged_as(self, name: &'static str) -> Candidate {
+        assert!(published(name).is_some(), "nothing is known of `{name}`");
+        Candidate {
+            judged_as: name,
+            ..self
+        }
+    }
+
+    /// A discipline of this kind for flows of a system, with room for so many packets.
+    ///
+    /// # Errors
+    /// If it refuses a weight, or so many flows.
+    pub fn build(&self, system: &System, packets: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+        (self.build)(&Demand { system, packets })
+    }
+}
+
+type Build = fn(&Demand<'_>) -> Result<Box<dyn Discipline>, ConfigError>;
+
+const fn equal(name: &'static str, build: Build) -> Candidate {
+    Candidate {
+        name,
+        weighted: false,
+        judged_as: name,
+        build,
+    }
+}
+
+const fn weighted(name: &'static str, build: Build) -> Candidate {
+    Candidate {
+        name,
+        weighted: true,
+        judged_as: name,
+        build,
+    }
+}
+
+fn boxed(discipline: impl Discipline + 'static) -> Result<Box<dyn Discipline>, ConfigError> {
+    Ok(Box::new(discipline))
+}
+
+/// Flows and classes by the number that a packet names.
+fn named() -> Classifier {
+    Classifier {
+        handle: 1,
+        ..Classifier::default()
+    }
+}
+
+fn fifo_of(demand: &Demand<'_>) -> fifo::Config {
+    fifo::Config {
+        limit_packets: Some(demand.packets),
+        ..fifo::Config::default()
+    }
+}
+
+/// A scheduler over flows.
+fn flat<S: Scheduler>(
+    demand: &Demand<'_>,
+    settings: S::Settings,
+    share: impl Fn(&Demand<'_>, usize) -> S::Share,
+) -> Result<Box<dyn Discipline>, ConfigError>
+where
+    S::Share: Default,
+{
+    let config = flows::ConfigOf::<S> {
+        flows: demand.flows(),
+        limit: demand.packets,
+        share: S::Share::default(),
+        shares: (0..demand.flows() as usize)
+            .map(|flow| share(demand, flow))
+            .collect(),
+        settings,
+        classifier: named(),
+    };
+    boxed(Flows::<S>::node(config, 1)?)
+}
+
+impl Demand<'_> {
+    fn flows(&self) -> u32 {
+        self.system.weights.each().len() as u32
+    }
+
+    fn weight(&self, flow: usize) -> u32 {
+        self.system.weights.of(flow as u32)
+    }
+
+    /// A queue for each class.
+    fn fifos(&self) -> Result<Vec<Box<dyn Discipline>>, ConfigError> {
+        let one = |_| boxed(Fifo::node(fifo_of(self))?);
+        (0..self.flows()).map(one).collect()
+    }
+}

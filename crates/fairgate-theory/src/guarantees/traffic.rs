@@ -1,0 +1,343 @@
+//! Traffic to try schedulers with: by chance, and made to hurt.
+//!
+//! A [`Recipe`] describes groups of like flows: few heavy and many light ones, packets just above powers of two (where
+//! rounded time stamps lose most), wake-ups at the same moment. Recipes can be changed a little, and so can the list
+//! of arrivals that one gives: the adversary climbs by both.
+
+use fairgate::{Rate, Time};
+
+use super::schedule::Arrival;
+use crate::measured::Dice;
+
+/// The rate of the link on which all is tried: a byte takes 8 ns.
+pub const RATE: Rate = Rate::mbit(1000);
+const NANOS_PER_BYTE: u64 = 8;
+
+/// Most packets of a traffic made from a recipe.
+const MOST_PACKETS: usize = 600;
+
+/// Longest packet, bytes.
+const LONGEST: u32 = 1514;
+/// Shortest.
+const SHORTEST: u32 = 64;
+
+/// Flows with what they are entitled to, and their packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// Of each flow.
+    pub weights: Vec<u32>,
+    /// No packet of the flow is longer, bytes.
+    pub max_packets: Vec<u32>,
+    /// By time.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// What packets a group sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lengths {
+    /// Longest ones.
+    Long,
+    /// Long and short in turn.
+    Alternating,
+    /// One long, then short ones.
+    LongFirst,
+    /// Any.
+    Mixed,
+}
+
+/// Like flows.
+#[derive(Clone, Debug)]
+struct Group {
+    flows: u32,
+    weight: u32,
+    longest: u32,
+    shortest: u32,
+    lengths: Lengths,
+    /// Packets at each wake-up.
+    burst: u32,
+    wake_ups: u32,
+    /// Time between wake-ups, in bytes of the link.
+    period: u64,
+    /// The first wake-up, in bytes of the link.
+    phase: u64,
+    /// How much later each further flow wakes up, in bytes of the link: 0 for all at once.
+    stagger: u64,
+}
+
+/// Groups of flows.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    groups: Vec<Group>,
+    /// Of packet lengths.
+    seed: u64,
+}
+
+impl Recipe {
+    /// A bad case to begin with: one or few heavy flows, many light ones, and perhaps some of another kind.
+    pub fn adversarial(dice: &mut Dice) -> Recipe {
+        let mut groups = vec![Group::any(dice), Group::any(dice)];
+        groups[0].flows = 1 + dice.below(2) as u32;
+        groups[0].weight = 1 << dice.below(8);
+        groups[1].flows = 1 << (1 + dice.below(5));
+        groups[1].weight = 1 + dice.below(3) as u32;
+        if dice.below(2) == 0 {
+            groups.push(Group::any(dice));
+        }
+        Recipe {
+            groups,
+            seed: dice.below(1 << 32),
+        }
+    }
+
+    /// The same but for one or two numbers.
+    #[must_use]
+    pub fn changed(&self, dice: &mut Dice) -> Recipe {
+        let mut recipe = self.clone();
+        for _ in 0..=dice.below(2) {
+            let place = dice.below(recipe.groups.len() as u64) as usize;
+            recipe.groups[place].change(dice);
+        }
+        recipe
+    }
+
+    /// The packets.
+    pub fn traffic(&self) -> Traffic {
+        let mut dice = Dice::new(self.seed, "lengths");
+        let mut traffic = Traffic {
+            weights: Vec::new(),
+            max_packets: Vec::new(),
+            arrivals: Vec::new(),
+        };
+        for group in &self.groups {
+            for number in 0..group.flows {
+                group.add_flow(number, &mut dice, &mut traffic);
+            }
+        }
+        traffic.arrivals.sort_by_key(|arrival| arrival.at);
+        traffic.arrivals.truncate(MOST_PACKETS);
+        traffic
+    }
+}
+
+impl Group {
+    fn any(dice: &mut Dice) -> Group {
+        let mut group = Group {
+            flows: 1,
+            weight: 1,
+            longest: LONGEST,
+            shortest: SHORTEST,
+            lengths: Lengths::Long,
+            burst: 1,
+            wake_ups: 1,
+            period: 1000,
+            phase: 0,
+            stagger: 0,
+        };
+        for number in 0..Group::NUMBERS {
+            group.set(number, dice);
+        }
+        group
+    }
+
+    const NUMBERS: u64 = 9;
+
+    fn change(&mut self, dice: &mut Dice) {
+        let number = dice.below(Group::NUMBERS);
+        self.set(number, dice);
+    }
+
+    /// Gives one of its numbers a new value.
+    fn set(&mut self, number: u64, dice: &mut Dice) {
+        match number {
+            0 => self.flows = 1 + any_size(1, 7, dice) as u32,
+            1 => self.weight = any_weight(dice),
+            2 => {
+                self.longest = any_length(dice);
+                self.shortest = self.shortest.min(self.longest);
+            }
+            3 => self.shortest = any_length(dice).min(self.longest),
+            4 => {
+                self.lengths = [
+                    Lengths::Long,
+                    Lengths::Alternating,
+                    Lengths::LongFirst,
+                    Lengths::Mixed,
+                ][dice.below(4) as usize];
+            }
+            5 => self.burst = 1 + any_size(0, 7, dice) as u32,
+            6 => {
+                self.wake_ups = 1 + any_size(0, 6, dice) as u32;
+                self.period = 1 + any_size(6, 17, dice);
+            }
+            7 => self.phase = any_size(0, 15, dice),
+            _ => {
+                let staggered = dice.below(2) == 1;
+                self.stagger = if staggered { dice.below(2000) } else { 0 };
+            }
+        }
+    }
+
+    fn add_flow(&self, number: u32, dice: &mut Dice, traffic: &mut Traffic) {
+        let flow = traffic.weights.len() as u32;
+        traffic.weights.push(self.weight);
+        traffic.max_packets.push(self.longest);
+        let mut sent = 0;
+        for wake_up in 0..self.wake_ups {
+            let bytes = self.phase + u64::from(wake_up) * self.period + u64::from(number) * self.stagger;
+            let at = Time::from_nanos(bytes * NANOS_PER_BYTE);
+            for _ in 0..self.burst {
+                if sent == MOST_PACKETS {
+                    return;
+                }
+                let length = match self.lengths {
+                    Lengths::Long => self.longest,
+                    Lengths::Alternating if sent % 2 == 0 => self.longest,
+                    Lengths::LongFirst if sent == 0 => self.longest,
+                    Lengths::Alternating | Lengths::LongFirst => self.shortest,
+                    Lengths::Mixed => between(self.shortest, self.longest, dice),
+                };
+                traffic.arrivals.push(Arrival { at, flow, length });
+                sent += 1;
+            }
+        }
+    }
+}
+
+impl Traffic {
+    /// By chance: weights and lengths of any size, arrivals without memory, the link between half loaded and
+    /// overloaded, some flows there all the time.
+    pub fn random(dice: &mut Dice, packets: usize) -> Traffic {
+        let flows = 2 + any_size(1, 6, dice) as usize;
+        let weights = (0..flows).map(|_| any_weight(dice)).collect();
+        let max_packets: Vec<u32> = (0..flows).map(|_| any_length(dice)).collect();
+        let load = 0.5 + 2.0 * dice.unit();
+        let mut bytes = 0.0;
+        let mut arrivals = Vec::with_capacity(packets);
+        for number in 0..packets {
+            let flow = dice.below(flows as u64) as usize;
+            let length = between(SHORTEST.min(max_packets[flow]), max_packets[flow], dice);
+            // A fifth of all is there from the beginning.
+            if number > packets / 5 {
+                bytes += dice.exponential(f64::from(length) / load);
+            }
+            arrivals.push(Arrival {
+                at: Time::from_nanos(bytes as u64 * NANOS_PER_BYTE),
+                flow: flow as u32,
+                length,
+            });
+        }
+        Traffic {
+            weights,
+            max_packets,
+            arrivals,
+        }
+    }
+
+    /// The same but for one packet or one flow.
+    #[must_use]
+    pub fn changed(&self, dice: &mut Dice) -> Traffic {
+        let mut traffic = self.clone();
+        let place = dice.below(traffic.arrivals.len() as u64) as usize;
+        let other = traffic.arrivals[dice.below(traffic.arrivals.len() as u64) as usize];
+        let flow = traffic.arrivals[place].flow as usize;
+        let longest = traffic.max_packets[flow];
+        match dice.below(7) {
+            0 => traffic.arrivals[place].length = longest,
+            1 => traffic.arrivals[place].length = between(1, longest, dice),
+            2 => traffic.arrivals[place].at = other.at,
+            3 => {
+                // Some bytes earlier or later, so as to come just before or after something else.
+                let by = any_size(0, 13, dice) * NANOS_PER_BYTE;
+                let at = traffic.arrivals[place].at.nanos();
+                let moved = if dice.below(2) == 0 {
+                    at + by
+                } else {
+                    at.saturating_sub(by)
+                };
+                traffic.arrivals[place].at = Time::from_nanos(moved);
+            }
+            4 if traffic.arrivals.len() > 2 => {
+                traffic.arrivals.remove(place);
+            }
+            5 if traffic.arrivals.len() < MOST_PACKETS => {
+                let length = traffic.arrivals[place].length;
+                traffic.arrivals.push(Arrival {
+                    at: other.at,
+                    flow: flow as u32,
+                    length,
+                });
+            }
+            _ => traffic.weights[flow] = any_weight(dice),
+        }
+        traffic.arrivals.sort_by_key(|arrival| arrival.at);
+        traffic
+    }
+}
+
+/// A number below 2^e, e uniform from `least` to below `most`: as often small as large.
+fn any_size(least: u64, most: u64, dice: &mut Dice) -> u64 {
+    let exponent = least + dice.below(most - least);
+    dice.below(1 << exponent)
+}
+
+/// Half of them small, the others of any size up to a thousand.
+fn any_weight(dice: &mut Dice) -> u32 {
+    match dice.below(2) {
+        0 => 1 + dice.below(8) as u32,
+        _ => 1 + any_size(0, 11, dice) as u32,
+    }
+}
+
+/// Half of them just above or at a power of two.
+fn any_length(dice: &mut Dice) -> u32 {
+    match dice.below(4) {
+        0 => (1 << (6 + dice.below(5))) + 1,
+        1 => 1 << (6 + dice.below(5)),
+        2 => LONGEST,
+        _ => between(SHORTEST, LONGEST, dice),
+    }
+}
+
+fn between(least: u32, most: u32, dice: &mut Dice) -> u32 {
+    least + dice.below(u64::from(most - least) + 1) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(traffic: &Traffic) {
+        assert!(traffic.arrivals.is_sorted_by_key(|arrival| arrival.at));
+        assert_eq!(traffic.weights.len(), traffic.max_packets.len());
+        assert!(!traffic.arrivals.is_empty() && traffic.arrivals.len() <= MOST_PACKETS);
+        for arrival in &traffic.arrivals {
+            assert!((1..=traffic.max_packets[arrival.flow as usize]).contains(&arrival.length));
+        }
+        assert!(traffic.weights.iter().all(|&weight| weight > 0));
+    }
+
+    #[test]
+    fn whatever_is_changed_stays_in_order_and_within_its_limits() {
+        let mut dice = Dice::new(5, "traffic");
+        for _ in 0..20 {
+            let mut recipe = Recipe::adversarial(&mut dice);
+            for _ in 0..20 {
+                check(&recipe.traffic());
+                recipe = recipe.changed(&mut dice);
+            }
+            let mut traffic = recipe.traffic();
+            for _ in 0..50 {
+                traffic = traffic.changed(&mut dice);
+                check(&traffic);
+            }
+            check(&Traffic::random(&mut dice, 300));
+        }
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_traffic() {
+        let of = |seed| Recipe::adversarial(&mut Dice::new(seed, "traffic")).traffic();
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+    }
+}

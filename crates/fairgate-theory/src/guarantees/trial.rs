@@ -1,0 +1,267 @@
+//! One traffic through one scheduler, measured against what is published of it.
+
+use fairgate::ConfigError;
+use num_bigint::BigInt;
+use thiserror::Error;
+
+use super::bounds::System;
+use super::candidates::Candidate;
+use super::measures::{Lag, Measure, Weights, b_wfi, relative_fairness, t_wfi};
+use super::schedule::{RecordError, Schedule, record};
+use super::traffic::{RATE, Traffic};
+use crate::fraction::Fraction;
+use crate::gps::{Fluid, Gps, GpsError};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Worst-case fair index in bytes.
+    BWfi,
+    /// Worst-case fair index in nanoseconds.
+    TWfi,
+    /// Difference of normalised service of two flows, bytes at share 1.
+    RelativeFairness,
+    /// Delay of a packet behind GPS, nanoseconds.
+    DelayBehindGps,
+    /// Service ahead of GPS, bytes.
+    LeadOverGps,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 5] = [
+        Kind::BWfi,
+        Kind::TWfi,
+        Kind::RelativeFairness,
+        Kind::DelayBehindGps,
+        Kind::LeadOverGps,
+    ];
+
+    /// The name in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::BWfi => "b_wfi",
+            Kind::TWfi => "t_wfi",
+            Kind::RelativeFairness => "relative_fairness",
+            Kind::DelayBehindGps => "delay_behind_gps",
+            Kind::LeadOverGps => "lead_over_gps",
+        }
+    }
+
+    /// Whether the fluid reference is needed.
+    pub const fn needs_gps(self) -> bool {
+        matches!(self, Kind::DelayBehindGps | Kind::LeadOverGps)
+    }
+
+    /// What it is counted in.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Kind::BWfi | Kind::RelativeFairness | Kind::LeadOverGps => "bytes",
+            Kind::TWfi | Kind::DelayBehindGps => "ns",
+        }
+    }
+}
+
+/// The worst flow, or pair of flows, by one measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// What was measured.
+    pub kind: Kind,
+    /// The measured value, about.
+    pub measured: f64,
+    /// Its bound, about, if one is published.
+    pub bound: Option<f64>,
+    /// Whether it is above the bound: decided exactly.
+    pub is_above: bool,
+    /// The flow.
+    pub flow: u32,
+    /// How bad it is: of the bound, where there is one; else in longest packets of the flow.
+    pub severity: f64,
+    /// Flows in this traffic.
+    pub flows: u32,
+    /// Packets in this traffic.
+    pub packets: u32,
+}
+
+/// Why a traffic could not be tried.
+#[derive(Debug, Error)]
+pub enum TrialError {
+    /// The discipline refuses these weights, or so many flows.
+    #[error("`{scheduler}` refuses the flows: {source}")]
+    Refused {
+        /// The scheduler.
+        scheduler: &'static str,
+        /// What it says.
+        source: ConfigError,
+    },
+    /// No schedule could be recorded.
+    #[error("`{scheduler}`: {source}")]
+    NotRecorded {
+        /// The scheduler.
+        scheduler: &'static str,
+        /// Why.
+        source: RecordError,
+    },
+    /// The fluid system does not take the traffic.
+    #[error(transparent)]
+    Gps(#[from] GpsError),
+    /// Packets were lost, so that the schedule is not of this traffic.
+    #[error("`{scheduler}` dropped {dropped} packets though it has room for all")]
+    Dropped {
+        /// The scheduler.
+        scheduler: &'static str,
+        /// How many.
+        dropped: u32,
+    },
+    /// The link stood still while packets were queued.
+    #[error("`{scheduler}` held packets back while the link was free")]
+    NotWorkConserving {
+        /// The scheduler.
+        scheduler: &'static str,
+    },
+}
+
+/// Runs a traffic through a scheduler and measures `kinds`, the worst of each.
+///
+/// # Errors
+/// If the scheduler refuses the flows, or loses or withholds packets.
+pub fn examine(candidate: &Candidate, traffic: &Traffic, kinds: &[Kind]) -> Result<Vec<Finding>, TrialError> {
+    let system = system(candidate, traffic);
+    let schedule = run(candidate, traffic, &system)?;
+    let fluid = match kinds.iter().any(|kind| kind.needs_gps()) {
+        true => Some(fluid(traffic, &system.weights)?),
+        false => None,
+    };
+    let trial = Trial {
+        candidate,
+        system,
+        schedule,
+        fluid,
+    };
+    Ok(kinds.iter().filter_map(|&kind| trial.worst(kind)).collect())
+}
+
+/// The system that bounds are computed for.
+fn system(candidate: &Candidate, traffic: &Traffic) -> System {
+    let weights = match candidate.weighted {
+        true => Weights::new(traffic.weights.clone()),
+        false => Weights::equal(traffic.weights.len() as u32),
+    };
+    // Quanta in proportion to the weights, the least that let every flow send its longest packet in each turn.
+    let per_weight = weights
+        .each()
+        .iter()
+        .zip(&traffic.max_packets)
+        .map(|(&weight, &longest)| longest.max(256).div_ceil(weight))
+        .max()
+        .unwrap_or(1);
+    System {
+        quanta: weights.each().iter().map(|&weight| weight * per_weight).collect(),
+        max_packets: traffic.max_packets.clone(),
+        weights,
+        rate: RATE,
+    }
+}
+
+/// The schedule of a discipline that has room for all packets and loses none.
+fn run(candidate: &Candidate, traffic: &Traffic, system: &System) -> Result<Schedule, TrialError> {
+    let scheduler = candidate.name;
+    let mut discipline = candidate
+        .build(system, traffic.arrivals.len() as u32 + 1)
+        .map_err(|source| TrialError::Refused { scheduler, source })?;
+    let flows = traffic.weights.len() as u32;
+    let schedule = record(discipline.as_mut(), RATE, flows, &traffic.arrivals)
+        .map_err(|source| TrialError::NotRecorded { scheduler, source })?;
+    if schedule.dropped() > 0 {
+        let dropped = schedule.dropped();
+        return Err(TrialError::Dropped { scheduler, dropped });
+    }
+    if !schedule.is_work_conserving() {
+        return Err(TrialError::NotWorkConserving { scheduler });
+    }
+    Ok(schedule)
+}
+
+fn fluid(traffic: &Traffic, weights: &Weights) -> Result<Fluid, GpsError> {
+    let mut gps = Gps::new(RATE, weights.each())?;
+    for arrival in &traffic.arrivals {
+        gps.arrive(arrival.at, arrival.flow, arrival.length)?;
+    }
+    Ok(gps.finish())
+}
+
+struct Trial<'a> {
+    candidate: &'a Candidate,
+    system: System,
+    schedule: Schedule,
+    fluid: Option<Fluid>,
+}
+
+impl Trial<'_> {
+    /// The worst flow by one measure.
+    fn worst(&self, kind: Kind) -> Option<Finding> {
+        let flows = 0..self.schedule.flows();
+        let worst = |a: Finding, b: Finding| if b.severity > a.severity { b } else { a };
+        match kind {
+            Kind::RelativeFairness => flows
+                .flat_map(|one| (0..one).map(move |other| (one, other)))
+                .map(|(one, other)| self.pair(one, other))
+                .reduce(worst),
+            _ => flows.filter_map(|flow| self.flow(kind, flow)).reduce(worst),
+        }
+    }
+
+    fn flow(&self, kind: Kind, flow: u32) -> Option<Finding> {
+        let promises = self.candidate.promises();
+        let (schedule, weights) = (&self.schedule, &self.system.weights);
+        let (measured, bound) = match kind {
+            Kind::BWfi => (exact(b_wfi(schedule, weights, flow)), promises.b_wfi),
+            Kind::TWfi => (exact(t_wfi(schedule, weights, flow)?), promises.t_wfi),
+            Kind::DelayBehindGps => (self.lag(flow)?.delay, promises.delay_behind_gps),
+            Kind::LeadOverGps => (self.lag(flow)?.lead, None),
+            Kind::RelativeFairness => return None,
+        };
+        let bound = bound.map(|bound| exact((bound.of)(&self.system, flow as usize)));
+        Some(self.finding(kind, flow, &measured, bound.as_ref()))
+    }
+
+    fn pair(&self, one: u32, other: u32) -> Finding {
+        let measured = relative_fairness(&self.schedule, &self.system.weights, one, other);
+        let bound = self.candidate.promises().relative_fairness;
+        let bound = bound.map(|bound| exact((bound.of)(&self.system, one as usize, other as usize)));
+        self.finding(Kind::RelativeFairness, one, &exact(measured), bound.as_ref())
+    }
+
+    fn lag(&self, flow: u32) -> Option<Lag> {
+        Lag::of_flow(&self.schedule, self.fluid.as_ref()?, flow)
+    }
+
+    fn finding(&self, kind: Kind, flow: u32, measured: &Fraction, bound: Option<&Fraction>) -> Finding {
+        let value = measured.to_f64();
+        let longest = f64::from(self.system.max_packets[flow as usize]);
+        let share = exact(self.system.weights.share(flow)).to_f64();
+        // Packets of the flow, at its share of the link where time is counted.
+        let packets = match kind {
+            Kind::BWfi | Kind::LeadOverGps => value / longest,
+            Kind::RelativeFairness => value / (longest / share),
+            Kind::TWfi | Kind::DelayBehindGps => value / (longest * 8.0 / share),
+        };
+        Finding {
+            kind,
+            measured: value,
+            bound: bound.map(Fraction::to_f64),
+            is_above: bound.is_some_and(|bound| measured > bound),
+            flow,
+            severity: bound.map_or(packets, |bound| value / bound.to_f64()),
+            flows: self.schedule.flows(),
+            packets: self.schedule.sent().len() as u32,
+        }
+    }
+}
+
+fn exact(measure: Measure) -> Fraction {
+    Fraction::new(
+        BigInt::from(*measure.numer()),
+        std::sync::Arc::new(BigInt::from(*measure.denom())),
+    )
+}
