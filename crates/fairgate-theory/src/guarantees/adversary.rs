@@ -79,6 +79,7 @@ fn targets(candidate: &Candidate) -> Vec<Kind> {
     let promises = candidate.promises();
     let with_bound = [
         (Kind::BWfi, promises.b_wfi.is_some()),
+        (Kind::BWfiAnywhere, promises.b_wfi_anywhere.is_some()),
         (Kind::RelativeFairness, promises.relative_fairness.is_some()),
         (Kind::DelayBehindGps, promises.delay_behind_gps.is_some()),
         (Kind::TWfi, promises.t_wfi.is_some()),

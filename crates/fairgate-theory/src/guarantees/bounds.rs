@@ -46,8 +46,10 @@ pub struct Bound<F> {
 pub struct Promises {
     /// The scheduler.
     pub scheduler: &'static str,
-    /// Bytes.
+    /// Bytes, over intervals that end when a packet of the flow is finished.
     pub b_wfi: Option<Bound<OfFlow>>,
+    /// Bytes, over any interval.
+    pub b_wfi_anywhere: Option<Bound<OfFlow>>,
     /// Nanoseconds.
     pub t_wfi: Option<Bound<OfFlow>>,
     /// Bytes at share 1.
@@ -63,6 +65,7 @@ impl Promises {
         Promises {
             scheduler,
             b_wfi: None,
+            b_wfi_anywhere: None,
             t_wfi: None,
             relative_fairness: None,
             delay_behind_gps: None,
@@ -80,12 +83,14 @@ pub static PUBLISHED: &[Promises] = &[
     ),
     Promises {
         b_wfi: Some(DRR_B_WFI),
+        b_wfi_anywhere: Some(DRR_B_WFI),
         t_wfi: Some(DRR_T_WFI),
         relative_fairness: Some(DRR_RELATIVE),
         ..Promises::none("drr", "O(N)")
     },
     Promises {
         b_wfi: Some(DRR_B_WFI),
+        b_wfi_anywhere: Some(DRR_B_WFI),
         t_wfi: Some(DRR_T_WFI),
         relative_fairness: Some(DRR_RELATIVE),
         ..Promises::none(
@@ -105,33 +110,39 @@ pub static PUBLISHED: &[Promises] = &[
     },
     Promises {
         b_wfi: Some(SCFQ_B_WFI),
+        b_wfi_anywhere: Some(SCFQ_B_WFI),
         t_wfi: Some(SCFQ_T_WFI),
         relative_fairness: Some(SCFQ_RELATIVE),
         ..Promises::none("scfq", "O(N)")
     },
     Promises {
         b_wfi: Some(WF2Q_PLUS_B_WFI),
+        b_wfi_anywhere: Some(WF2Q_PLUS_B_WFI_ANYWHERE),
         t_wfi: Some(WF2Q_PLUS_T_WFI),
         ..Promises::none("wf2q_plus", "")
     },
     Promises {
         b_wfi: Some(QFQ_B_WFI),
+        b_wfi_anywhere: Some(QFQ_B_WFI),
         t_wfi: Some(QFQ_T_WFI),
         relative_fairness: Some(QFQ_RELATIVE),
         ..Promises::none("qfq", "")
     },
     Promises {
         b_wfi: Some(QFQ_PLUS_B_WFI),
+        b_wfi_anywhere: Some(QFQ_PLUS_B_WFI),
         t_wfi: Some(QFQ_PLUS_T_WFI),
         ..Promises::none("qfq_plus", "")
     },
     Promises {
         b_wfi: Some(S_KPS_B_WFI),
+        b_wfi_anywhere: Some(S_KPS_B_WFI),
         t_wfi: Some(S_KPS_T_WFI),
         ..Promises::none("s_kps", "")
     },
     Promises {
         b_wfi: Some(GFQ_B_WFI),
+        b_wfi_anywhere: Some(GFQ_B_WFI),
         t_wfi: Some(GFQ_T_WFI),
         ..Promises::none("gfq", "")
     },
@@ -284,6 +295,16 @@ const WF2Q_PLUS_B_WFI: Bound<OfFlow> = Bound {
     of: |system, flow| system.longest_of(flow) + times(2, system.share(flow) * system.longest()),
     formula: "L_k + 2 phi_k L",
     source: "Checconi, Rizzo & Valente 2013, VI-A, virtual time by steps",
+};
+
+// Just before a packet starts, its flow is short of what it is when that packet is finished and (1 - phi_k) of the packet.
+const WF2Q_PLUS_B_WFI_ANYWHERE: Bound<OfFlow> = Bound {
+    of: |system, flow| {
+        let rest = one() - system.share(flow);
+        (WF2Q_PLUS_B_WFI.of)(system, flow) + rest * system.longest_of(flow)
+    },
+    formula: "(2 - phi_k) L_k + 2 phi_k L",
+    source: "corollary of Checconi, Rizzo & Valente 2013, VI-A, read by Bennett & Zhang's definition of 1996",
 };
 
 const WF2Q_PLUS_T_WFI: Bound<OfFlow> = Bound {

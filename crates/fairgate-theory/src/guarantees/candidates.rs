@@ -8,6 +8,7 @@ use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
 use fairgate::timestamps::Weight;
 use fairgate::timestamps::scfq::Scfq;
+use fairgate::timestamps::wf2q_plus::Wf2qPlus;
 use fairgate::{ConfigError, Discipline};
 
 use super::bounds::{Promises, System, published};
@@ -68,6 +69,9 @@ pub static CANDIDATES: &[Candidate] = &[
     }),
     weighted("scfq", |demand| {
         flat::<Scfq>(demand, (), |demand, flow| Weight(demand.weight(flow)))
+    }),
+    weighted("wf2q_plus", |demand| {
+        flat::<Wf2qPlus>(demand, (), |demand, flow| Weight(demand.weight(flow)))
     }),
 ];
 

@@ -15,8 +15,10 @@ use crate::gps::{Fluid, Gps, GpsError};
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Worst-case fair index in bytes.
+    /// Worst-case fair index in bytes, over intervals that end when a packet of the flow is finished.
     BWfi,
+    /// The same over any interval.
+    BWfiAnywhere,
     /// Worst-case fair index in nanoseconds.
     TWfi,
     /// Difference of normalised service of two flows, bytes at share 1.
@@ -29,8 +31,9 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 5] = [
+    pub const ALL: [Kind; 6] = [
         Kind::BWfi,
+        Kind::BWfiAnywhere,
         Kind::TWfi,
         Kind::RelativeFairness,
         Kind::DelayBehindGps,
@@ -41,6 +44,7 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Kind::BWfi => "b_wfi",
+            Kind::BWfiAnywhere => "b_wfi_anywhere",
             Kind::TWfi => "t_wfi",
             Kind::RelativeFairness => "relative_fairness",
             Kind::DelayBehindGps => "delay_behind_gps",
@@ -56,7 +60,7 @@ impl Kind {
     /// What it is counted in.
     pub const fn unit(self) -> &'static str {
         match self {
-            Kind::BWfi | Kind::RelativeFairness | Kind::LeadOverGps => "bytes",
+            Kind::BWfi | Kind::BWfiAnywhere | Kind::RelativeFairness | Kind::LeadOverGps => "bytes",
             Kind::TWfi | Kind::DelayBehindGps => "ns",
         }
     }
@@ -215,7 +219,11 @@ impl Trial<'_> {
         let promises = self.candidate.promises();
         let (schedule, weights) = (&self.schedule, &self.system.weights);
         let (measured, bound) = match kind {
-            Kind::BWfi => (exact(b_wfi(schedule, weights, flow)), promises.b_wfi),
+            Kind::BWfi => (exact(b_wfi(schedule, weights, flow).at_finish), promises.b_wfi),
+            Kind::BWfiAnywhere => (
+                exact(b_wfi(schedule, weights, flow).anywhere),
+                promises.b_wfi_anywhere,
+            ),
             Kind::TWfi => (exact(t_wfi(schedule, weights, flow)?), promises.t_wfi),
             Kind::DelayBehindGps => (self.lag(flow)?.delay, promises.delay_behind_gps),
             Kind::LeadOverGps => (self.lag(flow)?.lead, None),
@@ -242,7 +250,7 @@ impl Trial<'_> {
         let share = exact(self.system.weights.share(flow)).to_f64();
         // Packets of the flow, at its share of the link where time is counted.
         let packets = match kind {
-            Kind::BWfi | Kind::LeadOverGps => value / longest,
+            Kind::BWfi | Kind::BWfiAnywhere | Kind::LeadOverGps => value / longest,
             Kind::RelativeFairness => value / (longest / share),
             Kind::TWfi | Kind::DelayBehindGps => value / (longest * 8.0 / share),
         };

@@ -3,8 +3,18 @@
 use super::{Measure, Weights, backlogged, of_flow};
 use crate::guarantees::schedule::{Schedule, Sent};
 
-/// The B-WFI of a flow, in bytes: the most by which it was served less than its share of what the link did, over all
-/// intervals in which it was continuously backlogged. 0 if it sent nothing.
+/// The B-WFI of a flow, in bytes, of two definitions. Both are 0 if the flow sent nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BWfi {
+    /// Over intervals that end when a packet of the flow is finished (Bennett & Zhang 1996).
+    pub at_finish: Measure,
+    /// Over any interval (Checconi, Rizzo & Valente 2013, eq. 22): more by at most `(1 - phi_k) L_k`, since it counts what the
+    /// others had until just before a packet that this flow is then given at once.
+    pub anywhere: Measure,
+}
+
+/// The B-WFI of a flow: the most by which it was served less than its share of what the link did, over intervals in which it
+/// was continuously backlogged.
 ///
 /// With `f(t) = w W(t) - sum W_k(t)` this is the largest `f(t2) - f(t1)`, `t1 <= t2`, within a backlogged time. `f` falls
 /// while the flow is served and rises while others are, so that only the starts and ends of its transmissions matter:
@@ -12,12 +22,13 @@ use crate::guarantees::schedule::{Schedule, Sent};
 ///
 /// # Panics
 /// If there is no such flow, or weights are of another number of flows.
-pub fn b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Measure {
+pub fn b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> BWfi {
     let sent = of_flow(schedule, flow);
     let (weight, sum) = (i128::from(weights.of(flow)), i128::from(weights.sum()));
     let f =
         |ticks: u64, served: u64| weight * i128::from(schedule.work_until(ticks)) - sum * i128::from(served);
-    let (mut worst, mut served) = (0, 0);
+    let (mut anywhere, mut at_finish) = (0, 0);
+    let mut served = 0;
     let mut previous: Option<&Sent> = None;
     for period in backlogged(&sent) {
         // The packet before may still be under way when the next one comes.
@@ -26,14 +37,20 @@ pub fn b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Measure {
         if let Some(packet) = previous.filter(|packet| packet.finish > period.from) {
             least = least.min(f(packet.finish, served));
         }
-        previous = sent[period.packets.clone()].last();
-        for packet in &sent[period.packets] {
-            worst = worst.max(f(packet.start, served) - least);
+        for packet in &sent[period.packets.clone()] {
+            anywhere = anywhere.max(f(packet.start, served) - least);
             served += packet.work();
-            least = least.min(f(packet.finish, served));
+            let finished = f(packet.finish, served);
+            at_finish = at_finish.max(finished - least);
+            least = least.min(finished);
         }
+        previous = sent[period.packets].last();
     }
-    Measure::new(worst, sum * i128::from(schedule.link().ticks_per_byte()))
+    let bytes = |value| Measure::new(value, sum * i128::from(schedule.link().ticks_per_byte()));
+    BWfi {
+        at_finish: bytes(at_finish),
+        anywhere: bytes(anywhere),
+    }
 }
 
 /// The T-WFI of a flow, in nanoseconds: the most by which a packet was finished later than its flow's backlog just

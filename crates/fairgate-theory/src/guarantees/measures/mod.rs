@@ -3,7 +3,8 @@
 //! Flow `k` of weight `w_k` is entitled to the share `phi_k = w_k / sum of all weights`. Over any interval in which it
 //! is continuously backlogged it should get `phi_k` of what the link does:
 //!
-//! * **B-WFI** ([`b_wfi`]): the most work by which it falls short of that, over all such intervals (eq. 22).
+//! * **B-WFI** ([`b_wfi`]): the most work by which it falls short of that, over all such intervals (eq. 22), or those that end
+//!   with a packet of its own.
 //! * **T-WFI** ([`t_wfi`]): the most time that a packet is finished after `arrival + backlog / (phi_k R)` (eq. 29).
 //! * **Relative fairness** ([`relative_fairness`]): the largest difference of normalised service `W / phi` of two flows
 //!   over any interval in which both are backlogged (eq. 27).
@@ -24,7 +25,7 @@ mod flow;
 mod lag;
 mod relative;
 
-pub use flow::{b_wfi, t_wfi};
+pub use flow::{BWfi, b_wfi, t_wfi};
 pub use lag::Lag;
 pub use relative::relative_fairness;
 

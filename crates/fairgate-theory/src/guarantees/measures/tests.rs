@@ -67,15 +67,27 @@ fn intervals(schedule: &Schedule) -> impl Iterator<Item = (u64, u64)> {
         .into_iter()
 }
 
-fn slow_b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Measure {
+fn slow_b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> BWfi {
     let bytes = |ticks: i128| Measure::new(ticks, schedule.link().ticks_per_byte().into());
-    intervals(schedule)
+    let short = |from: u64, until: u64| {
+        let due = bytes(work(schedule, until) - work(schedule, from)) * weights.share(flow);
+        due - bytes(served(schedule, flow, until) - served(schedule, flow, from))
+    };
+    let zero = Measure::from_integer(0);
+    let anywhere = intervals(schedule)
         .filter(|&(from, until)| is_backlogged(schedule, flow, from, until))
-        .map(|(from, until)| {
-            let due = bytes(work(schedule, until) - work(schedule, from)) * weights.share(flow);
-            due - bytes(served(schedule, flow, until) - served(schedule, flow, from))
-        })
-        .fold(Measure::from_integer(0), Measure::max)
+        .map(|(from, until)| short(from, until));
+    // Until the finish of a packet before whose start it was backlogged all the time.
+    let at_finish = schedule.of_flow(flow).flat_map(|packet| {
+        moments(schedule)
+            .into_iter()
+            .filter(|&from| from <= packet.start && is_backlogged(schedule, flow, from, packet.start))
+            .map(|from| short(from, packet.finish))
+    });
+    BWfi {
+        anywhere: anywhere.fold(zero, Measure::max),
+        at_finish: at_finish.fold(zero, Measure::max),
+    }
 }
 
 fn slow_t_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> Option<Measure> {
@@ -225,14 +237,16 @@ fn a_small_schedule_by_hand() {
     }
     let weights = Weights::equal(2);
     // Flow 1 waits for 200 bytes of which half was its due; flow 0 never waits.
-    assert_eq!(b_wfi(&schedule, &weights, 1), Measure::from_integer(100));
-    assert_eq!(b_wfi(&schedule, &weights, 0), Measure::from_integer(0));
+    let whole = Measure::from_integer;
+    let of = |flow| b_wfi(&schedule, &weights, flow);
+    assert_eq!((of(1).anywhere, of(1).at_finish), (whole(100), whole(50)));
+    assert_eq!((of(0).anywhere, of(0).at_finish), (whole(0), whole(0)));
     // Its packets: finished at 300 and 400. With half the link: 200 and 400.
     assert_eq!(t_wfi(&schedule, &weights, 1), Some(Measure::from_integer(100)));
     assert_eq!(t_wfi(&schedule, &weights, 0), Some(Measure::from_integer(-100)));
-    // In the first 200 ns, 200 bytes to none, at half a share each.
+    // Both have packets queued for the first 100 ns: 100 bytes to none, at half a share each.
     assert_eq!(
         relative_fairness(&schedule, &weights, 0, 1),
-        Measure::from_integer(400)
+        Measure::from_integer(200)
     );
 }
