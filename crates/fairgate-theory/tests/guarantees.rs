@@ -2,7 +2,7 @@
 
 use fairgate_theory::guarantees::adversary::{Effort, search};
 use fairgate_theory::guarantees::candidates::CANDIDATES;
-use fairgate_theory::guarantees::trial::examine;
+use fairgate_theory::guarantees::trial::{Finding, examine};
 
 /// `PROPTEST_CASES`, as for all soaks, over its default.
 fn effort() -> Effort {
@@ -48,12 +48,10 @@ fn a_scheduler_that_breaks_its_promise_is_caught() {
         let findings = search(&impostor, effort(), 1, &mut || ()).unwrap_or_else(|error| panic!("{error}"));
         assert!(!findings.all_within(), "{real} passed for {pretended}");
         for (finding, traffic) in &findings.broken {
-            let again = examine(&impostor, traffic, &[finding.kind]).expect("it was tried before");
-            assert_eq!(
-                again,
-                [finding.clone()],
-                "the traffic that is handed out is the one that breaks it"
-            );
+            let again: Vec<Finding> =
+                examine(&impostor, traffic, &[finding.kind]).expect("it was tried before");
+            // The traffic that is handed out is the one that breaks it.
+            assert_eq!(again, std::slice::from_ref(finding));
         }
     }
 }
