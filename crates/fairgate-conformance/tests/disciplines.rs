@@ -9,7 +9,7 @@ use fairgate::rounds::{
     drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
-use fairgate::timestamps::{scfq::Scfq, wf2q_plus::Wf2qPlus};
+use fairgate::timestamps::{s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus};
 use fairgate_conformance::proptest::prelude::BoxedStrategy;
 use fairgate_conformance::{Recipe, conformance_suite};
 
@@ -36,6 +36,8 @@ conformance_suite! {
     scfq_classes: classes::<Scfq>(configs::weight);
     wf2q_plus: Recipe::leaf(|| configs::flows::<Wf2qPlus>(configs::weight()), Flows::<Wf2qPlus>::node);
     wf2q_plus_classes: classes::<Wf2qPlus>(configs::weight);
+    s_kps: Recipe::leaf(|| configs::flows::<SKps>(configs::share()), Flows::<SKps>::node);
+    s_kps_classes: classes::<SKps>(configs::share);
 }
 
 /// A scheduler over one to four classes.

@@ -41,6 +41,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &timestamps::SCFQ_CLASSES,
     &timestamps::WF2Q_PLUS,
     &timestamps::WF2Q_PLUS_CLASSES,
+    &timestamps::S_KPS,
+    &timestamps::S_KPS_CLASSES,
     &implicit::SQF,
     &implicit::LQF,
 ];

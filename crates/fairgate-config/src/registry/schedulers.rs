@@ -113,7 +113,6 @@ pub(super) const fn weights<S: Scheduler>() -> Parameter<FlatSettings<S>> {
     )
 }
 
-#[allow(dead_code)] // qfq
 pub(super) const fn max_packet<S: Scheduler<Share = Share>>() -> Parameter<FlatSettings<S>> {
     Parameter::new(
         "max_packet",
@@ -134,7 +133,6 @@ pub(super) const fn class_weight<S: Scheduler<Share: Entitlement>>() -> Paramete
     )
 }
 
-#[allow(dead_code)] // qfq
 pub(super) const fn class_max_packet<S: Scheduler<Share = Share>>() -> Parameter<classes::ConfigOf<S>> {
     Parameter::new(
         "max_packet",

@@ -1,10 +1,11 @@
 //! Fair queueing by time stamps.
 
 use fairgate::scheduler::{classes, flows};
+use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::wf2q_plus::Wf2qPlus;
 
-use super::schedulers::{FlatSettings, class_weight, classful, flat, weights};
+use super::schedulers::{FlatSettings, class_max_packet, class_weight, classful, flat, max_packet, weights};
 use super::{Description, Family};
 
 /// A scheduler over hashed flows.
@@ -44,4 +45,21 @@ pub(super) static WF2Q_PLUS_CLASSES: Classful<Wf2qPlus> = classful!(
     "To share a line in given proportions at the least delay for each class.",
     [],
     [class_weight::<Wf2qPlus>()]
+);
+
+pub(super) static S_KPS: Flat<SKps> = flat!(
+    SKps,
+    Family::Timestamps,
+    "Simple KPS (Karsten 2006, 2010): WF2Q+ with rounded time stamps in interleaved timer wheels, constant work",
+    "For tight guarantees of rate and delay to very many flows; qfq is faster, this one's bound holds for short packets too.",
+    [weights::<SKps>(), max_packet::<SKps>()]
+);
+
+pub(super) static S_KPS_CLASSES: Classful<SKps> = classful!(
+    SKps,
+    Family::Timestamps,
+    "Simple KPS over classes, each with a weight and any discipline inside",
+    "To share a line in given proportions with tight guarantees of delay.",
+    [],
+    [class_weight::<SKps>(), class_max_packet::<SKps>()]
 );

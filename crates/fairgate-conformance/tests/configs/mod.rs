@@ -226,7 +226,6 @@ pub(crate) fn weight() -> BoxedStrategy<Weight> {
     weights().prop_map(Weight).boxed()
 }
 
-#[allow(dead_code)] // qfq
 /// A share of a scheduler that knows the longest packet too, mostly shorter than the longest that comes.
 pub(crate) fn share() -> BoxedStrategy<Share> {
     (weights(), prop_oneof![1u32..2000, 1u32..MAX_PACKET])

@@ -19,6 +19,8 @@ use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
+use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::timestamps::s_kps::SKps;
 use fairgate::{Discipline, FlowHash, Packet, PacketId, Pool, Rate, Time};
 
 /// Numbers of flows to measure with.
@@ -28,7 +30,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 12] = [
+pub(crate) const SUBJECTS: [Subject; 13] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -101,6 +103,7 @@ pub(crate) const SUBJECTS: [Subject; 12] = [
         };
         Box::new(Msfc::node(config, SEED).expect(VALID))
     }),
+    ("s_kps", scheduler::<SKps>),
     ("sqf", |flows| {
         Box::new(Sqf::node(by_backlog(flows), SEED).expect(VALID))
     }),
@@ -116,6 +119,17 @@ const VALID: &str = "the parameters are within their ranges";
 
 fn queues(flows: u32) -> u32 {
     (4 * flows).max(1024)
+}
+
+/// A scheduler over hashed flows.
+fn scheduler<S: Scheduler<Share: Default, Settings: Default>>(flows: u32) -> Box<dyn Discipline> {
+    let config = flows::ConfigOf::<S> {
+        flows: queues(flows),
+        // Ten packets for each queue: the default's proportion.
+        limit: 10 * queues(flows),
+        ..flows::Config::default()
+    };
+    Box::new(Flows::<S>::node(config, SEED).expect(VALID))
 }
 
 fn fifo() -> Box<dyn Discipline> {

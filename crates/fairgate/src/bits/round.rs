@@ -105,6 +105,19 @@ impl Round {
         }
     }
 
+    /// Appends all flows of `other`, in their order.
+    #[inline]
+    pub(crate) fn append<F: Holds<State: Linked>>(&mut self, other: &mut Round, flows: &mut [F]) {
+        if self.len == 0 {
+            *self = *other;
+        } else if other.len > 0 {
+            *flows[self.tail as usize].state_mut().link() = Link(other.head);
+            self.tail = other.tail;
+            self.len += other.len;
+        }
+        *other = Round::new();
+    }
+
     /// The first flow.
     #[inline]
     pub(crate) fn front(&self) -> Option<u32> {
@@ -133,10 +146,12 @@ mod tests {
     proptest! {
         /// Against the standard library's deque.
         #[test]
-        fn a_round_behaves_like_a_deque(operations in prop::collection::vec((0u8..4, 0u32..8), 0..200)) {
+        fn a_round_behaves_like_a_deque(operations in prop::collection::vec((0u8..6, 0u32..8), 0..200)) {
             let mut flows = [Link::OUTSIDE; 8];
             let mut round = Round::new();
             let mut model = VecDeque::new();
+            let mut other = Round::new();
+            let mut other_model = VecDeque::new();
             for (operation, index) in operations {
                 match operation {
                     0 | 1 if !flows[index as usize].is_in_round() => {
@@ -150,12 +165,21 @@ mod tests {
                             model.rotate_left(1);
                         }
                     }
+                    4 if !flows[index as usize].is_in_round() => {
+                        other.push_back(index, &mut flows);
+                        other_model.push_back(index);
+                    }
+                    5 => {
+                        round.append(&mut other, &mut flows);
+                        model.append(&mut other_model);
+                    }
                     _ => {}
                 }
                 prop_assert_eq!(round.front(), model.front().copied());
                 prop_assert_eq!(round.len() as usize, model.len());
                 for (index, link) in flows.iter().enumerate() {
-                    prop_assert_eq!(link.is_in_round(), model.contains(&(index as u32)));
+                    let index = index as u32;
+                    prop_assert_eq!(link.is_in_round(), model.contains(&index) || other_model.contains(&index));
                 }
             }
         }

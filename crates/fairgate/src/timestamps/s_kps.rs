@@ -1,0 +1,667 @@
+//! Simple KPS: WF2Q+ with rounded time stamps, kept in interleaved stratified timer wheels (Karsten, "SI-WF2Q", Infocom
+//! 2006; "Approximation of Generalized Processor Sharing with Interleaved Stratified Timer Wheels", IEEE/ACM Transactions
+//! on Networking 18(3), 2010).
+//!
+//! **Idea.** Flows are grouped by how long their longest packet takes at their rate: a group has a clock that ticks once
+//! in about that time. A flow's start is rounded down to a tick of its group, its finish up to one. A flow is *eligible* from
+//! its rounded start on, and among the eligible the least rounded finish goes first: that is WF2Q+. Rounded like this, a
+//! flow of a group can only ever be in one of four places ahead of V, whatever their number:
+//!
+//! ```text
+//!          last tick     V      next tick      the one after      the third
+//!   ───────────┼─────────┴──────────┼──────────────────┼──────────────────┼───── virtual time
+//!    starts at or before it:     DUE_FIRST        DUE_SECOND                     where its finish lies
+//!    starts at the next tick:                  WAITING_SECOND     WAITING_THIRD
+//! ```
+//!
+//! so a group is four lists, and when its tick comes each moves a place on: first to *overdue*, the second becomes the first
+//! and so on. Ticks of different groups never coincide ("interleaved", see `s_kps/ticks.rs`). So when V moves, ticks are handled one
+//! by one in their order, at most one for each `1/31` of a longest packet's virtual time; and which group's finish is
+//! next follows from the bits of V, with no search. Neither grows with the number of groups or flows.
+//!
+//! What is overdue, finish at or before V, lies at most one longest packet behind (see the proof), in 64 slots:
+//!
+//! ```text
+//!   overdue    word, a bit a slot     0000 0010 1100 ... 0000      slot = tick / 2^unit mod 64
+//!                                            ^ oldest
+//!   groups     words, bit b for the group of bit b of V:  [DUE_FIRST] [DUE_SECOND] [WAITING_SECOND] [WAITING_THIRD]
+//! ```
+//!
+//! To select: the oldest of the overdue; else the soonest of the due; else V jumps to the first tick at which something
+//! waits. The handling of ticks is the "bookkeeping during transmission" of the QFQ paper: `update` does it after the
+//! packet was handed out, and `select` finds all in place.
+//!
+//! **Bound.** With `w` of the weights' sum `W`, `sigma` the width of the flow's group, L the longest packet:
+//! `T-WFI <= (3 sigma + 2 L) / R`, as QFQ's. Proof. Let p be a packet unsent at V with rounded finish d. Go back to the last
+//! time V' at which a packet with a later finish was chosen, or V jumped: nothing eligible was due by d, so all that is sent
+//! from then on starts after V' and is due by d: at most `d - V'` over all flows, less p itself. Hence V <= d + L - l_p. And d is
+//! below p's exact finish + sigma, which is at most start + backlog / w, and a start is at most 2 sigma ahead of V: it was
+//! eligible one packet (<= sigma) before, by a start rounded down by less than sigma. V moves by L at once: that is the second L.
+//!
+//! **Deviations.** The articles' text could not be had; this is built from their abstracts, the QFQ paper's account of S-KPS
+//! (constant work, ticks while a packet is sent, its bound) and the proof above. QFQ rounds the finish to start + 2 sigma,
+//! whatever the packet; here it is the packet's own finish, rounded up, for with QFQ's the proof gives 4 sigma: short packets
+//! after a long one find it. Widths are at least 1/31 of the virtual time of the longest packet of all flows, which matters only
+//! for flows that have nearly all weight and packets less than 1/15 as long; it keeps slots few and ticks per packet below 63.
+//! The sum of weights is that of all flows, busy or not, as in Linux's QFQ: V's jumps give the rest to the busy.
+//! A flow whose weight rises may have a start too far ahead for its new group; it waits for the next tick but one at most.
+//!
+//! **Invariants**, checked after each operation in debug builds: the words tell which lists have flows; no tick of a
+//! group with flows lies between the last one handled and V. Checked by a property test against exact arithmetic: each flow is in
+//! the list of its rounded times, the choice is eligible and has the least finish, the bound holds.
+
+mod ticks;
+
+use crate::bits::{Link, Linked, Round};
+use crate::discipline::Value;
+use crate::error::ConfigError;
+use crate::scheduler::{Head, Holds, Scheduler};
+use crate::time::Time;
+use crate::timestamps::Share;
+use crate::timestamps::virtual_time::{FRACTION, FlowTime, VirtualTime};
+
+/// Places of a group's flows, see the picture.
+const DUE_FIRST: usize = 0;
+const DUE_SECOND: usize = 1;
+const WAITING_SECOND: usize = 2;
+const WAITING_THIRD: usize = 3;
+const PLACES: usize = 4;
+
+/// Slots for the overdue: bits of a word.
+const SLOTS: usize = 64;
+
+/// The group of the finest grain: one byte at the largest weight takes 2^24, its width.
+const FINEST: u32 = FRACTION - 16 - 1;
+/// The group of the coarsest grain: the longest packet at weight 1 takes 2^57, its width.
+const COARSEST: u32 = FRACTION + 17 - 1;
+const GROUPS: usize = (COARSEST - FINEST + 1) as usize;
+
+/// Farther ahead than any tick.
+const FAR: u64 = 1 << 62;
+
+/// A flow: 40 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    time: FlowTime,
+    link: Link,
+    /// Its group, if its grain is not too fine.
+    bit: u8,
+}
+
+impl Linked for Flow {
+    #[inline]
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// The scheduler: 2.5 KB beside the flows.
+#[derive(Debug)]
+pub struct SKps {
+    time: VirtualTime,
+    /// No tick of a group with flows comes before this one. Always after V.
+    next_tick: u64,
+    /// Which groups have flows at each place.
+    groups: [u64; PLACES],
+    /// Which slots of the overdue have flows.
+    overdue: u64,
+    /// Where among ticks of `2^unit` the oldest of the overdue lies.
+    oldest: u64,
+    /// The grain of the overdue; as `grain` when they last were none.
+    unit: u32,
+    /// The finest group that may be used.
+    grain: u32,
+    /// The list that the flow selected heads.
+    selected: usize,
+    /// Slots of the overdue, then places of each group.
+    lists: [Round; SLOTS + GROUPS * PLACES],
+}
+
+/// The group of flows whose longest packet takes `cost`: the first whose width is not less.
+fn group_of(cost: u64) -> u8 {
+    debug_assert!((1 << FINEST..=2 << COARSEST).contains(&cost));
+    (cost - 1).ilog2() as u8
+}
+
+/// The finest group, if the longest packet of all moves V by `longest`: 62 of its half widths are not less.
+fn grain_of(longest: u64) -> u32 {
+    let at_most = (longest >> 5).max(1 << FINEST).ilog2();
+    if 62 << at_most >= longest {
+        at_most
+    } else {
+        at_most + 1
+    }
+}
+
+#[inline]
+const fn list_of(bit: u32, place: usize) -> usize {
+    SLOTS + (bit - FINEST) as usize * PLACES + place
+}
+
+impl SKps {
+    /// Puts a flow in its list; its first packet has `length` bytes.
+    #[inline]
+    fn insert<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, length: u32) {
+        let flow = flows[index as usize].state_mut();
+        if self.time.is_longest_of(&mut flow.time, length) {
+            self.coarsen(flow);
+        }
+        let v = self.time.low();
+        let bit = u32::from(flow.bit).max(self.grain);
+        let width = ticks::width(bit);
+        let last = ticks::last(v, bit);
+        let mut start = ticks::last(flow.time.start, bit);
+        if start.wrapping_sub(last) as i64 > width as i64 {
+            // Its group was coarser, before its weight changed.
+            start = last.wrapping_add(width);
+            flow.time.start = start;
+        }
+        let finish = ticks::first(flow.time.start.wrapping_add(flow.time.cost(length.max(1))), bit);
+        // The finish is so many ticks after the last.
+        let due = finish.wrapping_sub(last) as i64 >> (bit + 1);
+        let waits = usize::from(start.wrapping_sub(last) == width);
+        debug_assert!(due <= 2 + waits as i64 && (waits == 0 || due >= 2));
+        let list = if due > 0 {
+            let place = due as usize - 1 + waits;
+            self.groups[place] |= 1 << bit;
+            let next = last.wrapping_add(width);
+            if (next.wrapping_sub(self.next_tick) as i64) < 0 {
+                self.next_tick = next;
+            }
+            list_of(bit, place)
+        } else {
+            self.slot(finish)
+        };
+        self.lists[list].push_back(index, flows);
+    }
+
+    /// A longer packet than expected: the flow's group is coarser from now on, and maybe the finest one.
+    #[cold]
+    fn coarsen(&mut self, flow: &mut Flow) {
+        flow.bit = group_of(flow.time.longest_cost());
+        self.grain = grain_of(self.time.of_longest());
+    }
+
+    /// The slot for what was to finish at `tick`. Beyond the last slot, as may be for a while after weights have
+    /// changed, the order is lost, not more.
+    #[inline]
+    fn slot(&mut self, tick: u64) -> usize {
+        if self.overdue == 0 {
+            self.unit = self.grain;
+            self.oldest = tick >> self.unit;
+        }
+        let mask = u64::MAX >> self.unit;
+        let age = (tick >> self.unit).wrapping_sub(self.oldest) & mask;
+        let age = match age {
+            0..64 => age,
+            _ if age > mask / 2 => 0,
+            _ => 63,
+        };
+        let slot = (self.oldest.wrapping_add(age) % SLOTS as u64) as usize;
+        self.overdue |= 1 << slot;
+        slot
+    }
+
+    /// Handles the ticks up to V.
+    #[inline]
+    fn tick<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
+        let v = self.time.low();
+        while v.wrapping_sub(self.next_tick) as i64 >= 0 {
+            let tick = self.next_tick;
+            self.turn(tick, flows);
+            let groups = self.groups.iter().fold(0, |all, groups| all | groups);
+            self.next_tick = if groups == 0 {
+                v.wrapping_add(FAR)
+            } else {
+                tick.wrapping_add(ticks::soonest(groups, tick, 0).distance)
+            };
+        }
+    }
+
+    /// The wheel of the group that ticks at `tick` turns: its flows move one place on. It may have none any more.
+    fn turn<F: Holds<State = Flow>>(&mut self, tick: u64, flows: &mut [F]) {
+        let group = tick & tick.wrapping_neg();
+        let [due_first, due_second, second, third] = self.groups.map(|groups| groups & group);
+        if due_first | due_second | second | third == 0 {
+            return;
+        }
+        for groups in &mut self.groups {
+            *groups &= !group;
+        }
+        self.groups[DUE_FIRST] |= due_second | second;
+        self.groups[DUE_SECOND] |= third;
+        let base = list_of(tick.trailing_zeros(), 0);
+        if due_first != 0 {
+            let slot = self.slot(tick);
+            let mut overdue = std::mem::replace(&mut self.lists[base + DUE_FIRST], Round::new());
+            self.lists[slot].append(&mut overdue, flows);
+        }
+        let mut first = std::mem::replace(&mut self.lists[base + DUE_SECOND], Round::new());
+        let mut started = std::mem::replace(&mut self.lists[base + WAITING_SECOND], Round::new());
+        first.append(&mut started, flows);
+        self.lists[base + DUE_FIRST] = first;
+        self.lists[base + DUE_SECOND] =
+            std::mem::replace(&mut self.lists[base + WAITING_THIRD], Round::new());
+    }
+
+    /// The words tell which lists have flows, and no tick was left out.
+    fn is_consistent(&self) -> bool {
+        let has = |list: usize| self.lists[list].len() > 0;
+        let groups = self.groups.iter().fold(0, |all, groups| all | groups);
+        let v = self.time.low();
+        let ahead = self.next_tick.wrapping_sub(v);
+        (0..SLOTS).all(|slot| has(slot) == (self.overdue >> slot & 1 == 1))
+            && (FINEST..=COARSEST).all(|bit| {
+                (0..PLACES).all(|place| has(list_of(bit, place)) == (self.groups[place] >> bit & 1 == 1))
+            })
+            && (1..=FAR).contains(&ahead)
+            && ahead <= ticks::soonest(groups, v, 0).distance
+    }
+}
+
+impl Scheduler for SKps {
+    const NAME: &'static str = "s_kps";
+    type Share = Share;
+    type Settings = ();
+    type Flow = Flow;
+
+    fn new((): &(), origin: u64) -> Result<SKps, ConfigError> {
+        Ok(SKps {
+            time: VirtualTime::new(origin),
+            next_tick: origin.wrapping_add(FAR),
+            groups: [0; PLACES],
+            overdue: 0,
+            oldest: 0,
+            unit: FINEST,
+            grain: FINEST,
+            selected: 0,
+            lists: [Round::new(); SLOTS + GROUPS * PLACES],
+        })
+    }
+
+    fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
+        let time = self.time.add_flow(share)?;
+        self.grain = grain_of(self.time.of_longest());
+        Ok(Flow {
+            time,
+            link: Link::OUTSIDE,
+            bit: group_of(time.longest_cost()),
+        })
+    }
+
+    fn change_share(&mut self, flow: &mut Flow, share: &Share) {
+        self.time.change_share(&mut flow.time, share);
+        flow.bit = group_of(flow.time.longest_cost());
+        self.grain = grain_of(self.time.of_longest());
+    }
+
+    #[inline]
+    fn activate<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, head: Head, _now: Time) {
+        flows[index as usize].state_mut().time.wake(&self.time);
+        self.insert(flows, index, head.length);
+        debug_assert!(self.is_consistent());
+    }
+
+    #[inline]
+    fn select<F: Holds<State = Flow>>(&mut self, flows: &mut [F], _now: Time) -> Option<u32> {
+        if self.overdue == 0 {
+            if self.groups[DUE_FIRST] | self.groups[DUE_SECOND] == 0 {
+                let waiting = self.groups[WAITING_SECOND] | self.groups[WAITING_THIRD];
+                if waiting == 0 {
+                    return None;
+                }
+                self.time
+                    .jump(ticks::soonest(waiting, self.time.low(), 0).distance);
+                self.tick(flows);
+            }
+            let v = self.time.low();
+            let first = ticks::soonest(self.groups[DUE_FIRST], v, 0);
+            let second = ticks::soonest(self.groups[DUE_SECOND], v, 1);
+            self.selected = if first.distance <= second.distance {
+                list_of(first.bit, DUE_FIRST)
+            } else {
+                list_of(second.bit, DUE_SECOND)
+            };
+        } else {
+            let turned = self.overdue.rotate_right((self.oldest % SLOTS as u64) as u32);
+            self.oldest = self.oldest.wrapping_add(turned.trailing_zeros().into());
+            self.selected = (self.oldest % SLOTS as u64) as usize;
+        }
+        debug_assert!(self.is_consistent());
+        self.lists[self.selected].front()
+    }
+
+    #[inline]
+    fn update<F: Holds<State = Flow>>(
+        &mut self,
+        flows: &mut [F],
+        index: u32,
+        sent: u32,
+        next: Option<Head>,
+        _now: Time,
+    ) {
+        let list = &mut self.lists[self.selected];
+        let first = list.pop_front(flows);
+        debug_assert_eq!(first, Some(index), "only the flow selected is updated");
+        if list.len() == 0 {
+            if let Some(place) = self.selected.checked_sub(SLOTS) {
+                self.groups[place % PLACES] &= !(1 << (place / PLACES + FINEST as usize));
+            } else {
+                self.overdue &= !(1 << self.selected);
+            }
+        }
+        let time = &mut flows[index as usize].state_mut().time;
+        time.start = time.start.wrapping_add(time.cost(sent));
+        match next {
+            Some(head) => self.insert(flows, index, head.length),
+            None => time.rest(&self.time),
+        }
+        self.time.serve(sent);
+        self.tick(flows);
+        debug_assert!(self.is_consistent());
+    }
+
+    fn clear<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
+        for list in &mut self.lists {
+            while list.pop_front(flows).is_some() {}
+        }
+        for flow in flows {
+            flow.state_mut().time.restart(&self.time);
+        }
+        self.groups = [0; PLACES];
+        self.overdue = 0;
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("virtual_time", Value::Integer(self.time.bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::MAX_PACKET;
+    use crate::timestamps::testing::{Line, traffic};
+    use proptest::prelude::*;
+
+    const ONE: i128 = 1 << FRACTION;
+
+    /// A flow of the model.
+    #[derive(Clone, Debug)]
+    struct Exact {
+        share: Share,
+        /// Virtual start of its first packet, or finish of its last.
+        start: i128,
+        /// Its packets.
+        lengths: Vec<u32>,
+        /// Rounded start and finish, if it has packets; and the width of its group.
+        rounded: Option<(i128, i128, i128)>,
+    }
+
+    /// WF2Q+ with rounded stamps on a line without end, slow and plain.
+    #[derive(Clone, Debug)]
+    struct Model {
+        now: i128,
+        flows: Vec<Exact>,
+        longest: u32,
+    }
+
+    /// The greatest odd multiple of `width / 2` that is at most `time`.
+    fn floor(time: i128, width: i128) -> i128 {
+        (time - width / 2).div_euclid(width) * width + width / 2
+    }
+
+    fn ceiling(time: i128, width: i128) -> i128 {
+        -floor(-time, width)
+    }
+
+    impl Model {
+        fn new(shares: &[Share], origin: u64) -> Model {
+            let start = i128::from(origin);
+            let flows = shares.iter().map(|&share| Exact {
+                share,
+                start,
+                lengths: Vec::new(),
+                rounded: None,
+            });
+            Model {
+                now: start,
+                flows: flows.collect(),
+                longest: shares.iter().map(|share| share.max_packet).max().unwrap(),
+            }
+        }
+
+        fn per_byte(&self) -> i128 {
+            ONE / self
+                .flows
+                .iter()
+                .map(|flow| i128::from(flow.share.weight))
+                .sum::<i128>()
+        }
+
+        fn cost(&self, flow: usize, length: u32) -> i128 {
+            let weight = i128::from(self.flows[flow].share.weight);
+            i128::from(length) * ((ONE + weight - 1) / weight)
+        }
+
+        /// The width of a flow's group, by doubling.
+        fn width(&self, flow: usize) -> i128 {
+            let longest = self.cost(flow, self.flows[flow].share.max_packet);
+            let mut width = 2;
+            while width < longest || 31 * width < i128::from(self.longest) * self.per_byte() {
+                width *= 2;
+            }
+            width.max(2 << FINEST)
+        }
+
+        /// Gives the first packet of a flow its rounded times.
+        fn place(&mut self, flow: usize) {
+            let Some(&length) = self.flows[flow].lengths.first() else {
+                self.flows[flow].rounded = None;
+                return;
+            };
+            let share = &mut self.flows[flow].share;
+            share.max_packet = share.max_packet.max(length);
+            self.longest = self.longest.max(length);
+            let width = self.width(flow);
+            let latest = floor(self.now, width) + width;
+            if floor(self.flows[flow].start, width) > latest {
+                self.flows[flow].start = latest;
+            }
+            let start = self.flows[flow].start;
+            let finish = start + self.cost(flow, length);
+            self.flows[flow].rounded = Some((floor(start, width), ceiling(finish, width), width));
+        }
+
+        fn arrive(&mut self, flow: usize, length: u32) {
+            self.flows[flow].lengths.push(length);
+            if self.flows[flow].lengths.len() == 1 {
+                self.flows[flow].start = self.flows[flow].start.max(self.now);
+                self.place(flow);
+            }
+        }
+
+        /// The least rounded finish of an eligible flow, after V has moved to make one eligible.
+        fn least_finish(&mut self) -> Option<i128> {
+            let rounded = self.flows.iter().filter_map(|flow| flow.rounded);
+            let starts = rounded.clone().map(|(start, ..)| start);
+            self.now = self.now.max(starts.min()?);
+            let now = self.now;
+            rounded
+                .filter(|(start, ..)| *start <= now)
+                .map(|(_, finish, _)| finish)
+                .min()
+        }
+
+        fn send(&mut self, flow: usize) -> u32 {
+            let sent = self.flows[flow].lengths.remove(0);
+            self.flows[flow].start += self.cost(flow, sent);
+            self.place(flow);
+            self.now += i128::from(sent) * self.per_byte();
+            sent
+        }
+    }
+
+    /// Each flow is in the list that its rounded times tell, and V is V.
+    fn compare(scheduler: &SKps, flows: &[Flow], model: &Model) -> Result<(), TestCaseError> {
+        prop_assert!(scheduler.is_consistent());
+        prop_assert_eq!(scheduler.time.low(), model.now as u64);
+        let mut links = flows.to_vec();
+        let mut lists = scheduler.lists;
+        let mut found = vec![None; flows.len()];
+        for (place, list) in lists.iter_mut().enumerate() {
+            while let Some(flow) = list.pop_front(&mut links) {
+                prop_assert_eq!(found[flow as usize].replace(place), None, "in two lists");
+            }
+        }
+        for (index, flow) in model.flows.iter().enumerate() {
+            let expected = flow.rounded.map(|(start, finish, width)| {
+                let next = floor(model.now, width) + width;
+                let bit = width.trailing_zeros() - 1;
+                match (finish - next) / width {
+                    _ if finish <= model.now => None,
+                    after if start <= model.now => Some(list_of(bit, after as usize)),
+                    after => Some(list_of(bit, after as usize + 1)),
+                }
+            });
+            match (expected, found[index]) {
+                (Some(Some(expected)), Some(found)) => prop_assert_eq!(found, expected, "flow {}", index),
+                (Some(None), Some(found)) => prop_assert!(found < SLOTS, "flow {index} is overdue"),
+                (None, None) => {}
+                (expected, found) => prop_assert!(false, "flow {index}: {expected:?}, {found:?}"),
+            }
+            if flow.rounded.is_some() {
+                prop_assert_eq!(flows[index].time.start, flow.start as u64);
+            }
+        }
+        Ok(())
+    }
+
+    #[derive(Clone, Debug)]
+    enum Operation {
+        Arrive(usize, u32),
+        Send,
+        Vanish,
+        Change(usize, Share),
+    }
+
+    fn share() -> impl Strategy<Value = Share> {
+        let weight = prop_oneof![Just(1u32), 1u32..100, 1..=crate::timestamps::MAX_WEIGHT];
+        let max_packet = prop_oneof![Just(1514u32), 1u32..2000, 1..=MAX_PACKET];
+        (weight, max_packet).prop_map(|(weight, max_packet)| Share { weight, max_packet })
+    }
+
+    fn operation(flows: usize) -> impl Strategy<Value = Operation> {
+        let length = prop_oneof![4 => 1u32..1515, 1 => 1..=MAX_PACKET];
+        prop_oneof![
+            8 => (0..flows, length).prop_map(|(flow, length)| Operation::Arrive(flow, length)),
+            8 => Just(Operation::Send),
+            1 => Just(Operation::Vanish),
+            1 => (0..flows, share()).prop_map(|(flow, share)| Operation::Change(flow, share)),
+        ]
+    }
+
+    /// Where virtual time starts: anywhere, or just before it wraps.
+    fn origin() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            any::<u64>(),
+            (0u64..1 << 52).prop_map(|before| 0u64.wrapping_sub(before))
+        ]
+    }
+
+    /// `steady`: shares are not changed and packets are not longer than told.
+    fn against_the_model(
+        shares: &[Share],
+        operations: &[Operation],
+        origin: u64,
+        steady: bool,
+    ) -> Result<(), TestCaseError> {
+        let now = Time::ZERO;
+        let mut scheduler = SKps::new(&(), origin).unwrap();
+        let flows = shares.iter().map(|share| scheduler.add_flow(share).unwrap());
+        let mut flows: Vec<Flow> = flows.collect();
+        let mut model = Model::new(shares, origin);
+        for operation in operations {
+            match *operation {
+                Operation::Arrive(flow, length) => {
+                    let length = if steady {
+                        length.min(shares[flow].max_packet)
+                    } else {
+                        length
+                    };
+                    let was_idle = model.flows[flow].lengths.is_empty();
+                    model.arrive(flow, length);
+                    if was_idle {
+                        scheduler.activate(&mut flows, flow as u32, Head { length, stamp: 0 }, now);
+                    }
+                }
+                Operation::Send | Operation::Vanish => {
+                    let least = model.least_finish();
+                    let Some(flow) = scheduler.select(&mut flows, now) else {
+                        prop_assert_eq!(least, None);
+                        continue;
+                    };
+                    prop_assert_eq!(scheduler.select(&mut flows, now), Some(flow));
+                    let index = flow as usize;
+                    let (start, finish, _) = model.flows[index].rounded.unwrap();
+                    prop_assert!(start <= model.now, "flow {index} is not eligible");
+                    // After a change, the overdue may lie farther apart than slots reach.
+                    if steady || least.unwrap() > model.now {
+                        prop_assert_eq!(Some(finish), least);
+                    } else {
+                        prop_assert!(finish <= model.now);
+                    }
+                    let mut sent = 0;
+                    if matches!(operation, Operation::Send) {
+                        sent = model.send(index);
+                    } else {
+                        model.flows[index].lengths.remove(0);
+                        model.place(index);
+                    }
+                    let next = model.flows[index].lengths.first();
+                    let next = next.map(|&length| Head { length, stamp: 0 });
+                    scheduler.update(&mut flows, flow, sent, next, now);
+                }
+                Operation::Change(..) if steady => {}
+                Operation::Change(flow, share) => {
+                    model.flows[flow].share = share;
+                    model.longest = model.longest.max(share.max_packet);
+                    scheduler.change_share(&mut flows[flow], &share);
+                }
+            }
+            compare(&scheduler, &flows, &model)?;
+        }
+        Ok(())
+    }
+
+    proptest! {
+        /// Choice, lists and V against exact arithmetic, while weights change and packets are longer than told.
+        #[test]
+        fn it_is_wf2q_plus_with_rounded_stamps(
+            (shares, operations) in prop::collection::vec(share(), 1..10)
+                .prop_flat_map(|shares| {
+                    let flows = shares.len();
+                    (Just(shares), prop::collection::vec(operation(flows), 0..400))
+                }),
+            origin in origin(),
+            steady in any::<bool>(),
+        ) {
+            against_the_model(&shares, &operations, origin, steady)?;
+        }
+
+        /// The published bound, for every packet.
+        #[test]
+        fn no_packet_is_later_than_the_bound((shares, events) in traffic(1514), origin in origin()) {
+            let mut line = Line::<SKps>::new(&shares, origin);
+            line.run(&shares, &events);
+            let model = Model::new(&shares, 0);
+            let weights: i128 = shares.iter().map(|share| i128::from(share.weight)).sum();
+            for (index, share) in shares.iter().enumerate() {
+                // As time on the line, in bytes: sigma times the sum of weights.
+                let bound = 3 * model.width(index) * weights / ONE + 2 * i128::from(model.longest);
+                let worst = line.worst[index];
+                prop_assert!(worst <= i128::from(share.weight) * (bound + 1), "{worst} of flow {index}, bound {bound}");
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Virtual time with a fine grain, and a flow's place in it: what the schedulers with groups of flows share.
+//!
+//! Time runs at `1 / sum of all weights` a byte, a flow's at `1 / weight`. Rounding must not let the flows' times fall
+//! behind the system's for ever, so the flow's rate is rounded up and the system's down: then flows that are busy for
+//! good run ahead of it by as little as the rounding, and the rule that V is at least the least start pulls it along. With
+//! [`FRACTION`] = 40 binary places that is less than 2^-24 of a flow's service and 2^-14 of the system's at the largest sum.
+//!
+//! A scheduler compares the low 64 bits, which wrap: what is busy lies within 2^61 of V. Idle flows keep the number of
+//! wraps beside their finish time, so that an old one is known as old after any time.
+
+use crate::error::{ConfigError, check_within};
+use crate::scheduler::MAX_PACKET;
+use crate::timestamps::{Share, WeightSum};
+
+/// Binary places of a byte at weight 1.
+pub(super) const FRACTION: u32 = 40;
+
+const ONE: u64 = 1 << FRACTION;
+
+/// System virtual time V.
+#[derive(Debug)]
+pub(super) struct VirtualTime {
+    now: u128,
+    /// Virtual time of a byte sent: one over the sum of weights.
+    per_byte: u64,
+    weights: WeightSum,
+    /// Longest packet of any flow, configured or seen, bytes.
+    longest: u32,
+}
+
+/// A flow's start time, and what it is entitled to: 28 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlowTime {
+    /// Virtual start of its first packet; finish of its last, when idle.
+    pub(super) start: u64,
+    /// Virtual time of a byte: one over the weight.
+    per_byte: u64,
+    /// Upper half of the finish time, when idle.
+    wraps: u32,
+    weight: u32,
+    /// Its longest packet, configured or seen, bytes.
+    longest: u32,
+}
+
+impl VirtualTime {
+    pub(super) fn new(origin: u64) -> VirtualTime {
+        VirtualTime {
+            now: u128::from(origin),
+            per_byte: 0,
+            weights: WeightSum::default(),
+            longest: 1,
+        }
+    }
+
+    /// V, its low half.
+    #[inline]
+    pub(super) fn low(&self) -> u64 {
+        self.now as u64
+    }
+
+    /// `sent` bytes left.
+    #[inline]
+    pub(super) fn serve(&mut self, sent: u32) {
+        self.now += u128::from(u64::from(sent) * self.per_byte);
+    }
+
+    /// Nothing is eligible before V has moved by `distance`.
+    #[inline]
+    pub(super) fn jump(&mut self, distance: u64) {
+        self.now += u128::from(distance);
+    }
+
+    /// By how much the longest packet of all moves V.
+    pub(super) fn of_longest(&self) -> u64 {
+        u64::from(self.longest) * self.per_byte
+    }
+
+    /// One flow more, idle.
+    pub(super) fn add_flow(&mut self, share: &Share) -> Result<FlowTime, ConfigError> {
+        check_within("max_packet", share.max_packet, 1, MAX_PACKET)?;
+        self.weights.add(share.weight)?;
+        self.saw(share.max_packet);
+        self.weigh();
+        let mut flow = FlowTime {
+            start: 0,
+            per_byte: ONE.div_ceil(u64::from(share.weight)),
+            wraps: 0,
+            weight: share.weight,
+            longest: share.max_packet,
+        };
+        flow.restart(self);
+        Ok(flow)
+    }
+
+    /// A flow is entitled to something else.
+    pub(super) fn change_share(&mut self, flow: &mut FlowTime, share: &Share) {
+        self.weights.change(flow.weight, share.weight);
+        self.saw(share.max_packet);
+        self.weigh();
+        flow.per_byte = ONE.div_ceil(u64::from(share.weight));
+        flow.weight = share.weight;
+        flow.longest = share.max_packet;
+    }
+
+    fn weigh(&mut self) {
+        self.per_byte = ONE / self.weights.0;
+    }
+
+    fn saw(&mut self, length: u32) {
+        self.longest = self.longest.max(length);
+    }
+
+    /// Whether a packet of `length` bytes of `flow` is longer than any before; from now on, its longest is that.
+    #[inline]
+    pub(super) fn is_longest_of(&mut self, flow: &mut FlowTime, length: u32) -> bool {
+        let is_longest = length > flow.longest;
+        if is_longest {
+            flow.longest = length;
+            self.saw(length);
+        }
+        is_longest
+    }
+
+    /// V in bytes of weight 1, to be shown.
+    pub(super) fn bytes(&self) -> i64 {
+        (self.now >> FRACTION) as i64
+    }
+}
+
+impl FlowTime {
+    /// Virtual time that `length` bytes take.
+    #[inline]
+    pub(super) fn cost(&self, length: u32) -> u64 {
+        u64::from(length) * self.per_byte
+    }
+
+    /// Virtual time that the longest packet takes.
+    pub(super) fn longest_cost(&self) -> u64 {
+        self.cost(self.longest)
+    }
+
+    /// Goes idle: remembers the finish time in full.
+    #[inline]
+    pub(super) fn rest(&mut self, time: &VirtualTime) {
+        let ahead = self.start.wrapping_sub(time.low()) as i64;
+        let finish = time.now.wrapping_add_signed(i128::from(ahead));
+        self.wraps = (finish >> 64) as u32;
+    }
+
+    /// Becomes busy: starts at V, or when its last packet finishes, if that is later.
+    #[inline]
+    pub(super) fn wake(&mut self, time: &VirtualTime) {
+        let finish = u128::from(self.wraps) << 64 | u128::from(self.start);
+        if finish <= time.now {
+            self.start = time.low();
+        }
+    }
+
+    /// Forgets what it has sent.
+    pub(super) fn restart(&mut self, time: &VirtualTime) {
+        self.start = time.low();
+        self.wraps = (time.now >> 64) as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(weight: u32, max_packet: u32) -> Share {
+        Share { weight, max_packet }
+    }
+
+    #[test]
+    fn an_old_finish_time_is_never_taken_for_a_new_one() {
+        let mut time = VirtualTime::new(u64::MAX - 10);
+        let mut flow = time.add_flow(&share(1, 1514)).unwrap();
+        let finish = time.low().wrapping_add(1000);
+        flow.start = finish;
+        flow.rest(&time);
+        time.jump(990);
+        flow.wake(&time);
+        assert_eq!(flow.start, finish, "ahead, on the other side of the wrap");
+        flow.rest(&time);
+        // Once around, to just before the finish time: it seems to be ahead.
+        time.jump(u64::MAX - 4);
+        flow.wake(&time);
+        assert_eq!(flow.start, time.low());
+        assert_ne!(flow.start, finish);
+    }
+
+    #[test]
+    fn shares_out_of_range_are_refused() {
+        let refused = |shares: &[Share]| {
+            let mut time = VirtualTime::new(0);
+            shares
+                .iter()
+                .find_map(|share| time.add_flow(share).err())
+                .and_then(|error| error.parameter())
+        };
+        assert_eq!(refused(&[share(0, 1514)]), Some("weight"));
+        assert_eq!(refused(&[share((1 << 16) + 1, 1514)]), Some("weight"));
+        assert_eq!(refused(&[share(1, 0)]), Some("max_packet"));
+        assert_eq!(refused(&[share(1, MAX_PACKET + 1)]), Some("max_packet"));
+        assert_eq!(refused(&[share(1 << 16, 1); 1025]), Some("weight"), "the sum");
+        assert_eq!(refused(&[share(1 << 16, MAX_PACKET); 1024]), None);
+    }
+
+    #[test]
+    fn flows_never_fall_behind_by_rounding() {
+        for weight in [1, 3, 7, 1000, 65_535, 65_536] {
+            let mut time = VirtualTime::new(0);
+            let mut flows = [time.add_flow(&share(weight, 1514)).unwrap(); 1];
+            for _ in 0..1000 {
+                flows[0].start += flows[0].cost(1514);
+                time.serve(1514);
+            }
+            let ahead = flows[0].start - time.low();
+            assert!(ahead <= 2 * 1000 * 1514, "{ahead} at weight {weight}");
+        }
+    }
+}
