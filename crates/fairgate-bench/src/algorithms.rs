@@ -3,8 +3,9 @@
 use fairgate::aqm::codel;
 use fairgate::discipline::ByFlow;
 use fairgate::queues::fifo::{self, Fifo};
-use fairgate::rounds::drr::{self, Drr};
+use fairgate::rounds::drr::{Drr, Quantum};
 use fairgate::rounds::fq_codel::{self, FqCodel};
+use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::scheduler::flows::{self, ConfigOf};
 use fairgate::scheduler::{Flows, Scheduler};
@@ -101,13 +102,12 @@ pub const ALGORITHMS: &[Algorithm] = &[
         made(Fifo::node(config))
     }),
     algorithm("drr", "DRR", |setup| {
-        let config = drr::Config {
-            quantum: setup.longest.max(64),
-            flows: setup.flows,
-            limit: setup.limit,
-            ..drr::Config::default()
-        };
-        made(Drr::node(config, SEED))
+        // The lightest flow sends the longest packet in one turn.
+        let quantum = |weight| Quantum(setup.longest.max(64).saturating_mul(weight).min(1 << 30));
+        made(Flows::<Drr>::node(setup.of::<Drr>(quantum, ()), SEED))
+    }),
+    algorithm("fq_nagle", "Nagle", |setup| {
+        made(Flows::<FqNagle>::node(setup.of::<FqNagle>(|_| (), ()), SEED))
     }),
     algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
     algorithm("fq_codel", "FQ-CoDel", |setup| {

@@ -6,11 +6,11 @@ use fairgate::aqm::codel::Codel;
 use fairgate::implicit::{lqf::Lqf, sqf::Sqf};
 use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
 use fairgate::rounds::{
-    drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, msfc::Msfc, sfq::Sfq,
+    drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, fq_nagle::FqNagle, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
 use fairgate::timestamps::{s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus};
-use fairgate_conformance::proptest::prelude::BoxedStrategy;
+use fairgate_conformance::proptest::prelude::{BoxedStrategy, Just, Strategy};
 use fairgate_conformance::{Recipe, conformance_suite};
 
 conformance_suite! {
@@ -22,11 +22,13 @@ conformance_suite! {
         Tbf::node(config, inner.pop())
     }).shaping();
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
-    drr: Recipe::leaf(configs::drr, Drr::node);
+    drr: Recipe::leaf(|| configs::flows::<Drr>(configs::quantum()), Flows::<Drr>::node);
     drr_classes: Recipe::classful(1..=4, configs::drr_classes, |config, _seed, classes| {
         DrrClasses::node(config, classes)
     });
     ets: Recipe::classful(1..=5, configs::ets, |config, _seed, bands| Ets::node(config, bands));
+    fq_nagle: Recipe::leaf(|| configs::flows::<FqNagle>(Just(())), Flows::<FqNagle>::node);
+    fq_nagle_classes: classes::<FqNagle>(|| Just(()).boxed());
     sfq: Recipe::leaf(configs::sfq, Sfq::node);
     fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
     msfc: Recipe::leaf(configs::msfc, Msfc::node);

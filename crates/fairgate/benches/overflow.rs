@@ -4,6 +4,7 @@
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fairgate::rounds::drr::{self, Drr};
 use fairgate::rounds::fq_codel::{self, FqCodel};
+use fairgate::scheduler::Flows;
 use fairgate::{ConfigError, Discipline, FlowHash, Packet, Pool, Time};
 
 type Subject = (&'static str, fn(u32) -> Result<Box<dyn Discipline>, ConfigError>);
@@ -15,7 +16,7 @@ const SUBJECTS: [Subject; 2] = [
             limit: 2 * flows,
             ..drr::Config::default()
         };
-        Ok(Box::new(Drr::node(config, 1)?))
+        Ok(Box::new(Flows::<Drr>::node(config, 1)?))
     }),
     ("fq_codel", |flows| {
         let config = fq_codel::Config {

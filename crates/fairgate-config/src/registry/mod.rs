@@ -31,6 +31,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &queues::PRIO,
     &queues::TBF,
     &aqm::CODEL,
+    &rounds::FQ_NAGLE,
+    &rounds::FQ_NAGLE_CLASSES,
     &rounds::SFQ,
     &rounds::DRR,
     &rounds::DRR_CLASSES,

@@ -2,15 +2,18 @@
 
 use fairgate::ConfigError;
 use fairgate::classify::Classifier;
-use fairgate::rounds::drr::{self, Drr};
+use fairgate::rounds::drr::{self, Drr, Quantum};
 use fairgate::rounds::drr_classes::{self, ClassConfig, DrrClasses};
 use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
+use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, ClassBy, MAX_PRIOS, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
+use fairgate::scheduler::{Flows, classes, flows};
 
 use super::aqm::codel_parameters;
 use super::queues::DROP_FROM;
+use super::schedulers::{self, FlatSettings, classful, flat};
 use super::{About, Children, Description, Family, Parameter, Placing};
 use crate::value::{Unit, choice_field};
 
@@ -79,44 +82,54 @@ pub(super) static SFQ: Description<sfq::Config, sfq::Config> = Description {
     build: |config, parts| Ok(Box::new(Sfq::node(config, parts.seed)?)),
 };
 
-/// Without classes.
-pub(super) static DRR: Description<drr::Config, drr::Config> = Description {
+pub(super) static FQ_NAGLE: Description<FlatSettings<FqNagle>, flows::ConfigOf<FqNagle>> = Description {
     about: About {
-        name: "drr",
+        name: "fq_nagle",
         family: Family::Rounds,
-        summary: "Deficit round robin over hashed flows",
-        when: "For exactly fair shares in bytes at the least cost, where delay does not matter much.",
+        summary: "Packet by packet round robin over hashed flows (Nagle 1985)",
+        when: "To compare with the first fair queueing there was: unfair where packets differ in length.",
         children: Children::None,
     },
-    parameters: &[
+    parameters: &[schedulers::flows(), schedulers::limit()],
+    class_parameters: &[],
+    placing: Placing::Classifier(|flat| &mut flat.config.classifier, |flat| flat.config.flows),
+    start: |_| FlatSettings::start(),
+    config: |flat| Ok(flat.config),
+    build: |config, parts| Ok(Box::new(Flows::<FqNagle>::node(config, parts.seed)?)),
+};
+
+pub(super) static FQ_NAGLE_CLASSES: Description<classes::ConfigOf<FqNagle>, classes::ConfigOf<FqNagle>> = classful!(
+    FqNagle,
+    Family::Rounds,
+    "Packet by packet round robin over classes, each with any discipline inside",
+    "To compare with the first fair queueing there was: unfair where packets differ in length.",
+    [],
+    []
+);
+
+/// Without classes.
+pub(super) static DRR: Description<FlatSettings<Drr>, drr::Config> = flat!(
+    Drr,
+    Family::Rounds,
+    "Deficit round robin over hashed flows",
+    "For exactly fair shares in bytes at the least cost, where delay does not matter much.",
+    [
         Parameter::new(
             "quantum",
             Unit::Bytes,
             64..=1 << 30,
             "Bytes that a flow may send in a round: at least the longest packet for constant cost.",
-            |drr, _| &mut drr.quantum,
+            |flat, _| &mut flat.config.share.0,
         ),
         Parameter::new(
-            "flows",
-            Unit::Count("flows"),
-            1..=1 << 20,
-            "Queues that flows are hashed into.",
-            |drr, _| &mut drr.flows,
+            "quanta",
+            Unit::Numbers(4096),
+            64..=1 << 30,
+            "Quanta of the first flows, bytes, for filters to place packets in; the others have the common one.",
+            |flat, _| &mut flat.amounts,
         ),
-        Parameter::new(
-            "limit",
-            Unit::Count("packets"),
-            1..=1 << 25,
-            "Most packets queued in all.",
-            |drr, _| &mut drr.limit,
-        ),
-    ],
-    class_parameters: &[],
-    placing: Placing::Classifier(|drr| &mut drr.classifier, |drr| drr.flows),
-    start: |_| drr::Config::default(),
-    config: Ok,
-    build: |config, parts| Ok(Box::new(Drr::node(config, parts.seed)?)),
-};
+    ]
+);
 
 /// With classes: the same name, another discipline.
 pub(super) static DRR_CLASSES: Description<drr_classes::Config, drr_classes::Config> = Description {
@@ -141,7 +154,7 @@ pub(super) static DRR_CLASSES: Description<drr_classes::Config, drr_classes::Con
             .iter()
             .map(|minor| ClassConfig {
                 minor: *minor,
-                quantum: drr::Config::default().quantum,
+                quantum: Quantum::default().0,
             })
             .collect(),
         ..drr_classes::Config::default()

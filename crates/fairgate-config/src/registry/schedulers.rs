@@ -6,26 +6,33 @@
 use std::ops::RangeInclusive;
 
 use fairgate::ConfigError;
+use fairgate::rounds::drr::Quantum;
 use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
 use fairgate::timestamps::{MAX_WEIGHT, Share, Weight};
 
 use super::Parameter;
 use crate::value::Unit;
 
-/// What a flow or class is entitled to, as users write it.
+/// What a flow or class is entitled to, as users write it: a number.
 pub(super) trait Entitlement: Clone {
-    /// The weight.
-    fn weight_mut(&mut self) -> &mut u32;
+    /// The weight, or the quantum.
+    fn amount_mut(&mut self) -> &mut u32;
+}
+
+impl Entitlement for Quantum {
+    fn amount_mut(&mut self) -> &mut u32 {
+        &mut self.0
+    }
 }
 
 impl Entitlement for Weight {
-    fn weight_mut(&mut self) -> &mut u32 {
+    fn amount_mut(&mut self) -> &mut u32 {
         &mut self.0
     }
 }
 
 impl Entitlement for Share {
-    fn weight_mut(&mut self) -> &mut u32 {
+    fn amount_mut(&mut self) -> &mut u32 {
         &mut self.weight
     }
 }
@@ -33,11 +40,11 @@ impl Entitlement for Share {
 /// A flat scheduler as users write it.
 pub(super) struct FlatSettings<S: Scheduler> {
     pub(super) config: flows::ConfigOf<S>,
-    /// Weights of the first flows.
-    pub(super) weights: Vec<u32>,
+    /// Weights or quanta of the first flows.
+    pub(super) amounts: Vec<u32>,
 }
 
-impl<S: Scheduler<Share: Entitlement>> FlatSettings<S> {
+impl<S: Scheduler> FlatSettings<S> {
     pub(super) fn start() -> FlatSettings<S>
     where
         S::Share: Default,
@@ -45,18 +52,20 @@ impl<S: Scheduler<Share: Entitlement>> FlatSettings<S> {
     {
         FlatSettings {
             config: flows::Config::default(),
-            weights: Vec::new(),
+            amounts: Vec::new(),
         }
     }
+}
 
+impl<S: Scheduler<Share: Entitlement>> FlatSettings<S> {
     pub(super) fn config(self) -> Result<flows::ConfigOf<S>, ConfigError> {
-        let of_weight = |weight: &u32| {
+        let of_amount = |amount: &u32| {
             let mut share = self.config.share.clone();
-            *share.weight_mut() = *weight;
+            *share.amount_mut() = *amount;
             share
         };
         Ok(flows::Config {
-            shares: self.weights.iter().map(of_weight).collect(),
+            shares: self.amounts.iter().map(of_amount).collect(),
             ..self.config
         })
     }
@@ -109,7 +118,7 @@ pub(super) const fn weights<S: Scheduler>() -> Parameter<FlatSettings<S>> {
         Unit::Numbers(4096),
         WEIGHTS,
         "Weights of the first flows, for filters to place packets in; the others have weight 1.",
-        |flat, _| &mut flat.weights,
+        |flat, _| &mut flat.amounts,
     )
 }
 
@@ -129,7 +138,7 @@ pub(super) const fn class_weight<S: Scheduler<Share: Entitlement>>() -> Paramete
         Unit::Count("weight"),
         WEIGHTS,
         "The class's share is its part of the sum of weights.",
-        |classes, class| classes.classes[class].share.weight_mut(),
+        |classes, class| classes.classes[class].share.amount_mut(),
     )
 }
 

@@ -69,15 +69,8 @@ pub(crate) fn tbf_over(_classes: usize) -> impl Strategy<Value = tbf::Config> {
         })
 }
 
-pub(crate) fn drr() -> impl Strategy<Value = drr::Config> {
-    (64u32..3000, 1u32..20, 1u32..60)
-        .prop_flat_map(|(quantum, flows, limit)| (Just((quantum, flows, limit)), classifier(flows as usize)))
-        .prop_map(|((quantum, flows, limit), classifier)| drr::Config {
-            quantum,
-            flows,
-            limit,
-            classifier,
-        })
+pub(crate) fn quantum() -> impl Strategy<Value = drr::Quantum> + Clone {
+    (64u32..3000).prop_map(drr::Quantum)
 }
 
 pub(crate) fn drr_classes(classes: usize) -> impl Strategy<Value = drr_classes::Config> {

@@ -14,9 +14,10 @@ use fairgate::queues::fifo::{self, Fifo};
 use fairgate::queues::pfifo_fast::{self, PfifoFast};
 use fairgate::queues::prio::{self, Prio};
 use fairgate::queues::tbf::{self, Tbf};
-use fairgate::rounds::drr::{self, Drr};
+use fairgate::rounds::drr::Drr;
 use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
+use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
@@ -30,7 +31,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 13] = [
+pub(crate) const SUBJECTS: [Subject; 14] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -55,15 +56,8 @@ pub(crate) const SUBJECTS: [Subject; 13] = [
         };
         Box::new(Codel::node(config).expect(VALID))
     }),
-    ("drr", |flows| {
-        let config = drr::Config {
-            flows: queues(flows),
-            // Ten packets for each queue: the default's proportion.
-            limit: 10 * queues(flows),
-            ..drr::Config::default()
-        };
-        Box::new(Drr::node(config, SEED).expect(VALID))
-    }),
+    ("fq_nagle", scheduler::<FqNagle>),
+    ("drr", scheduler::<Drr>),
     ("ets", |_| {
         let config = ets::Config {
             // Half of the priorities each: to the strict band, and by turns to those that share.

@@ -5,6 +5,7 @@ mod by_length;
 mod flow_table;
 mod heap;
 pub(crate) mod inverse;
+mod ring;
 mod round;
 mod tournament;
 
@@ -12,5 +13,6 @@ pub(crate) use bounds::Bounds;
 pub(crate) use by_length::ByLength;
 pub(crate) use flow_table::{FlowTable, Identity};
 pub(crate) use heap::Heap;
+pub(crate) use ring::Ring;
 pub(crate) use round::{Link, Linked, Round};
 pub(crate) use tournament::{Rank, Tournament};

@@ -6,5 +6,6 @@ pub mod drr;
 pub mod drr_classes;
 pub mod ets;
 pub mod fq_codel;
+pub mod fq_nagle;
 pub mod msfc;
 pub mod sfq;

@@ -160,6 +160,19 @@ impl<S: Scheduler> Flows<S> {
         &self.flows[flow as usize].state
     }
 
+    /// A packet comes for a flow that there is.
+    #[inline]
+    fn admit(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if pool[id].length > MAX_PACKET {
+            pool.give_back(id, DropReason::LargerThanMaximum);
+            return Verdict::Dropped;
+        }
+        if self.append(flow, id, DropReason::LongestFlow, now, pool) {
+            return Verdict::Congested;
+        }
+        Verdict::Queued
+    }
+
     /// Over the limit: drops the newest packet of the longest flow, and returns the flow.
     #[cold]
     fn steal(&mut self, reason: DropReason, now: Time, pool: &mut Pool) -> u32 {
@@ -185,7 +198,7 @@ impl<S: Scheduler> Flows<S> {
     }
 
     /// Appends a packet to its flow. Whether the flow lost one for it.
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, index: u32, id: PacketId, reason: DropReason, now: Time, pool: &mut Pool) -> bool {
         let length = pool[id].length;
         let stamp = if S::STAMPS {
@@ -223,18 +236,11 @@ impl<S: Scheduler> ByFlow for Flows<S> {
 
     #[inline]
     fn enqueue_flow(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        if pool[id].length > MAX_PACKET {
-            pool.give_back(id, DropReason::LargerThanMaximum);
-            return Verdict::Dropped;
-        }
         if flow >= self.flows() {
             pool.give_back(id, DropReason::NoFreeFlow);
             return Verdict::Unclassified;
         }
-        if self.append(flow, id, DropReason::LongestFlow, now, pool) {
-            return Verdict::Congested;
-        }
-        Verdict::Queued
+        self.admit(flow, id, now, pool)
     }
 }
 
@@ -248,10 +254,10 @@ impl<S: Scheduler> Algorithm for Flows<S> {
             .config
             .classifier
             .flow(id, pool, self.salt, self.config.flows);
-        self.enqueue_flow(flow, id, now, pool)
+        self.admit(flow, id, now, pool)
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let index = self.scheduler.select(&mut self.flows, now)?;
         let queue = &mut self.flows[index as usize].queue;

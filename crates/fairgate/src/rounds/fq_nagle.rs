@@ -1,0 +1,144 @@
+//! Fair queueing as Nagle proposed it (RFC 970, 1985): a first-in first-out queue for each flow, and one packet of each
+//! in turn. The first fair queueing there was, and the base line that the others are measured against.
+//!
+//! Fair in packets, not in bytes: of two busy flows the one with packets three times as long gets three times as much.
+//! Among flows whose packets are all of one length it shares equally, to within a packet.
+//!
+//! A flow becoming active goes to the tail of the round. A packet that vanished (dropped by a class's own discipline)
+//! costs its flow the turn. There are no weights. Non-goal: fairness among unequal packets, for which there is
+//! [`drr`](super::drr).
+
+use crate::bits::Ring;
+use crate::error::ConfigError;
+use crate::scheduler::{Head, Holds, Scheduler};
+use crate::time::Time;
+
+/// The scheduler. It keeps nothing of a flow but its place in the round.
+#[derive(Debug)]
+pub struct FqNagle {
+    round: Ring,
+    flows: usize,
+}
+
+impl Scheduler for FqNagle {
+    const NAME: &'static str = "fq_nagle";
+    const READS_HEADS: bool = false;
+    type Share = ();
+    type Settings = ();
+    type Flow = ();
+
+    fn new((): &(), _origin: u64) -> Result<FqNagle, ConfigError> {
+        Ok(FqNagle {
+            round: Ring::new(),
+            flows: 0,
+        })
+    }
+
+    fn add_flow(&mut self, (): &()) -> Result<(), ConfigError> {
+        self.flows += 1;
+        self.round.make_room(self.flows);
+        Ok(())
+    }
+
+    fn change_share(&mut self, (): &mut (), (): &()) {}
+
+    #[inline]
+    fn activate<F: Holds<State = ()>>(&mut self, _flows: &mut [F], flow: u32, _head: Head, _now: Time) {
+        self.round.push_back(flow);
+    }
+
+    #[inline]
+    fn select<F: Holds<State = ()>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
+        self.round.front()
+    }
+
+    #[inline]
+    fn update<F: Holds<State = ()>>(
+        &mut self,
+        _flows: &mut [F],
+        _flow: u32,
+        _sent: u32,
+        next: Option<Head>,
+        _now: Time,
+    ) {
+        match next {
+            Some(_) => self.round.rotate(),
+            None => self.round.pop_front(),
+        }
+    }
+
+    fn clear<F: Holds<State = ()>>(&mut self, _flows: &mut [F]) {
+        self.round.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::Classifier;
+    use crate::scheduler::{Flows, flows};
+    use crate::testing::{Driver, in_class};
+    use proptest::prelude::*;
+
+    fn fq_nagle() -> Driver<Flows<FqNagle>> {
+        let config = flows::ConfigOf::<FqNagle> {
+            flows: 6,
+            classifier: Classifier {
+                handle: 1,
+                ..Classifier::default()
+            },
+            ..flows::Config::default()
+        };
+        Driver::new(Flows::node(config, 0).unwrap())
+    }
+
+    #[test]
+    fn unfair_with_unequal_sizes_as_it_always_was() {
+        let mut driver = fq_nagle();
+        let lengths = [1500, 500];
+        for _ in 0..20 {
+            for (flow, length) in (1..).zip(lengths) {
+                let _ = driver.offer(in_class(flow, length), Time::ZERO);
+            }
+        }
+        let mut bytes = [0; 2];
+        for _ in 0..20 {
+            let flow = driver.next(Time::ZERO).unwrap() as usize % 2;
+            bytes[flow] += lengths[flow];
+        }
+        assert_eq!(bytes, [15_000, 5_000]);
+    }
+
+    proptest! {
+        /// A deque of active flows; lengths matter to nothing.
+        #[test]
+        fn as_an_exact_model(
+            operations in prop::collection::vec((any::<bool>(), 0usize..6, 1u32..2000), 1..300),
+        ) {
+            use std::collections::VecDeque;
+            let mut driver = fq_nagle();
+            let mut queues: [VecDeque<u64>; 6] = Default::default();
+            let mut active: VecDeque<usize> = VecDeque::new();
+            let mut offered = 0;
+            for (arrives, flow, length) in operations {
+                if arrives {
+                    let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    if queues[flow].is_empty() {
+                        active.push_back(flow);
+                    }
+                    queues[flow].push_back(offered);
+                    offered += 1;
+                    continue;
+                }
+                let expected = active.pop_front().and_then(|flow| {
+                    let sent = queues[flow].pop_front();
+                    if !queues[flow].is_empty() {
+                        active.push_back(flow);
+                    }
+                    sent
+                });
+                prop_assert_eq!(driver.next(Time::ZERO), expected);
+            }
+        }
+    }
+}
