@@ -23,4 +23,4 @@ mod setup;
 
 pub use error::{Error, Mistake};
 pub use find::find;
-pub use replay::{Difference, Mismatch, Outcome, replay};
+pub use replay::{Difference, Mismatch, Outcome, replay, replay_with};

@@ -73,6 +73,14 @@ pub fn replay(trace: &Path, seed: u64) -> Result<Outcome, Error> {
     let root = spec
         .build(seed)
         .map_err(|error| Mistake::Commands(error.to_string()).in_file(&setup_path))?;
+    replay_with(trace, root)
+}
+
+/// Replays the trace `TRACE.jsonl.gz` through `root`, whatever its setup says.
+///
+/// # Errors
+/// If the file can't be read or is damaged; a difference is no error.
+pub fn replay_with(trace: &Path, root: Box<dyn Discipline>) -> Result<Outcome, Error> {
     let mut operations = Operations::open(trace)?;
     let mut driver = Driver::new(root);
     let mut replayed = 0;

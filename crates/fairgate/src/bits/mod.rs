@@ -8,6 +8,7 @@ pub(crate) mod inverse;
 mod ring;
 mod round;
 mod tournament;
+mod slots;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use by_length::ByLength;
@@ -16,3 +17,4 @@ pub(crate) use heap::Heap;
 pub(crate) use ring::Ring;
 pub(crate) use round::{Link, Linked, Round};
 pub(crate) use tournament::{Rank, Tournament};
+pub(crate) use slots::{END, SLOTS, Slots};

@@ -5,6 +5,9 @@
 //! wrapping number of 64 bits, compared by wrapping difference; what must lie within half of its range is said where it matters.
 
 pub mod s_kps;
+mod groups;
+mod live_sum;
+pub mod qfq;
 pub mod scfq;
 #[cfg(test)]
 mod testing;

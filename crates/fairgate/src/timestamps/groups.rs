@@ -1,0 +1,423 @@
+//! The data structure of Quick Fair Queueing: groups in four sets, each group a ring of slots. Checconi, Rizzo & Valente,
+//! "QFQ: Efficient Packet Scheduling With Tight Guarantees", IEEE/ACM Transactions on Networking 2013, section IV.
+//!
+//! An *entry* (a flow; in QFQ+ an aggregate of flows) whose longest packet takes at most sigma_i = 2^i of virtual time belongs to
+//! group i. Its start time is rounded down to a multiple of sigma_i: that is its slot. A group's start S_i is the
+//! first full slot, its finish F_i = S_i + 2 sigma_i.
+//!
+//! ```text
+//!              ready          blocked: some eligible group of a higher index has a lower F
+//!   eligible   ER     <----   EB         S_i <= V
+//!              ^              ^          lowest bit of ER = lowest F = whose turn it is
+//!   ineligible IR     <----   IB         S_i >  V
+//! ```
+//!
+//! In each set groups are ordered by F as by index, so whatever happens to several groups at a time happens to those
+//! above or below an index: an AND and an OR. When V moves on, the highest bit that flips tells which groups reached a new slot,
+//! and all ineligible ones among them become eligible ([`Groups::make_eligible`]). When the group that is served
+//! gets a later finish, it unblocks all lower ones or none ([`Groups::unblock`], theorem 6).
+//!
+//! Invariants, checked by [`Groups::check`]: every set is ordered by F; the sets say of each group what is true of it; ER isn't
+//! empty while any group has entries and V has jumped; S_i <= V rounded + sigma_i (theorem 1); all slots lie within the ring (theorem 3).
+//!
+//! What keeps the slots within the ring is `L / (sum of weights * sigma_i)`, L the longest packet. Where that is above
+//! [`MOST_SLOTS`], because one flow's packets are that much longer than another's, an entry is put into the last slot allowed,
+//! that is earlier than it should be, as Linux and FreeBSD do.
+//!
+//! Deviation from the paper: of a slot the entry that came last goes first, as in Linux and FreeBSD. Its guarantees don't
+//! depend on that order, and first in first out would touch the line of one flow more.
+
+use crate::bits::{SLOTS, Slots};
+
+/// Slots of group 0 are 2^22 units of virtual time: a packet of 256 bytes at the largest weight.
+pub(super) const MIN_SHIFT: u32 = 22;
+
+/// Up to slots of 2^47 units: the longest packet at weight 1.
+pub(super) const GROUPS: usize = 26;
+
+/// Most slots that an entry is put after the first of its group; the rest is room for the group's start to move back.
+const MOST_SLOTS: u64 = SLOTS as u64 - 2;
+
+/// The sets: bit 0 of their numbers is set for ineligible, bit 1 for blocked.
+const ER: usize = 0;
+const IR: usize = 1;
+const EB: usize = 2;
+const IB: usize = 3;
+
+/// A group.
+#[derive(Debug)]
+struct Group {
+    /// S_i: time of the first full slot. Means something while there are entries.
+    start: u64,
+    slots: Slots,
+}
+
+/// All groups, and virtual time.
+#[derive(Debug)]
+pub(super) struct Groups {
+    /// V.
+    now: u64,
+    sets: [u32; 4],
+    groups: [Group; GROUPS],
+}
+
+/// log2 of sigma_i.
+#[inline]
+fn shift(group: u8) -> u32 {
+    MIN_SHIFT + u32::from(group)
+}
+
+/// sigma_i.
+#[inline]
+fn sigma(group: u8) -> u64 {
+    1 << shift(group)
+}
+
+/// The start of the slot that `time` falls in.
+#[inline]
+pub(super) fn floor(time: u64, group: u8) -> u64 {
+    time & !(sigma(group) - 1)
+}
+
+/// The number of the slot that `time` falls in.
+#[inline]
+fn number(time: u64, group: u8) -> u64 {
+    time >> shift(group)
+}
+
+/// Whether one wrapping time comes after another.
+#[inline]
+pub(super) fn is_after(time: u64, other: u64) -> bool {
+    time.wrapping_sub(other) as i64 > 0
+}
+
+/// Groups of a higher index.
+#[inline]
+fn above(group: u8) -> u32 {
+    (u32::MAX << 1) << group
+}
+
+/// Groups of a lower index.
+#[inline]
+fn below(group: u8) -> u32 {
+    !(u32::MAX << group)
+}
+
+/// The group for entries whose longest packet takes `span` of virtual time: `ceil(log2(span))`.
+#[inline]
+pub(super) fn group_of(span: u64) -> u8 {
+    let bits = u64::BITS - (span - 1).leading_zeros();
+    bits.saturating_sub(MIN_SHIFT) as u8
+}
+
+/// The groups that enter a new slot when virtual time goes from `old` to `new`.
+#[inline]
+pub(super) fn entering(old: u64, new: u64) -> u32 {
+    let flipped = (old ^ new) >> MIN_SHIFT;
+    // 0 where nothing flips: all bits are shifted out. Groups above the highest bit that does are out of the mask.
+    let highest = u64::BITS - flipped.leading_zeros();
+    ((1u64 << highest.min(32)) - 1) as u32
+}
+
+impl Groups {
+    /// Empty groups at virtual time `origin`.
+    pub(super) fn new(origin: u64) -> Groups {
+        Groups {
+            now: origin,
+            sets: [0; 4],
+            groups: std::array::from_fn(|_| Group {
+                start: 0,
+                slots: Slots::new(),
+            }),
+        }
+    }
+
+    /// Virtual time.
+    #[inline]
+    pub(super) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Virtual time goes on by `step` for a packet sent. [`Groups::make_eligible`] has to follow.
+    #[inline]
+    pub(super) fn pass(&mut self, step: u64) {
+        self.now = self.now.wrapping_add(step);
+    }
+
+    /// Whether there are entries and none is eligible: V must jump.
+    #[inline]
+    pub(super) fn is_stalled(&self) -> bool {
+        self.sets[ER] == 0 && self.sets[IR] != 0
+    }
+
+    /// V jumps to the first start there is.
+    #[inline]
+    pub(super) fn jump(&mut self) {
+        debug_assert!(self.is_stalled());
+        let old = self.now;
+        // The lowest group: nothing blocks it, and ineligible groups are ordered by S too.
+        self.now = self.groups[self.sets[IR].trailing_zeros() as usize].start;
+        self.make_eligible(old);
+    }
+
+    /// The entry whose turn it is: the first of the first slot of the lowest group that is ready and eligible.
+    #[inline]
+    pub(super) fn first(&self) -> Option<u32> {
+        let ready = self.sets[ER];
+        if ready == 0 {
+            return None;
+        }
+        let index = ready.trailing_zeros() as u8;
+        let group = &self.groups[usize::from(index)];
+        Some(group.slots.head(number(group.start, index)))
+    }
+
+    /// Where an entry of `group` that was idle starts that finished at `finish`: there, if that is ahead of V and no further
+    /// than a flow of this group comes by itself.
+    #[inline]
+    pub(super) fn start_from(&self, group: u8, finish: u64) -> u64 {
+        let ahead = floor(finish, group).wrapping_sub(floor(self.now, group));
+        if is_after(finish, self.now) && ahead <= sigma(group) {
+            finish
+        } else {
+            self.start_now(group)
+        }
+    }
+
+    /// The start of an entry of `group` that was idle and finished in the past: now, or the finish of the group that would
+    /// block it, if that has passed already. Without this *back-shifting* (equation 17) the order of EB would break.
+    #[inline]
+    pub(super) fn start_now(&self, group: u8) -> u64 {
+        let higher = self.sets[ER] & above(group);
+        if higher != 0 {
+            let finish = self.finish(higher.trailing_zeros() as u8);
+            if is_after(self.now, finish) {
+                return finish;
+            }
+        }
+        self.now
+    }
+
+    /// Puts `entry` into `group`, at `start` or, if that is out of the ring, as near as can be. Returns its start and what
+    /// follows it in its slot.
+    #[inline]
+    pub(super) fn insert(&mut self, index: u8, entry: u32, start: u64) -> (u64, u32) {
+        let rounded = floor(start, index);
+        let group = &self.groups[usize::from(index)];
+        if group.slots.is_empty() {
+            self.enter(index, rounded);
+        } else if is_after(group.start, rounded) {
+            return self.insert_before(index, entry, start);
+        }
+        self.push(index, entry, start)
+    }
+
+    /// The same before the first slot: the group's start moves back.
+    #[cold]
+    fn insert_before(&mut self, index: u8, entry: u32, start: u64) -> (u64, u32) {
+        let group = &self.groups[usize::from(index)];
+        let last = group.slots.last_after(number(group.start, index));
+        let room = u64::from(SLOTS - 1 - last) << shift(index);
+        let back = group.start.wrapping_sub(floor(start, index));
+        let (start, earliest) = if back <= room {
+            (start, floor(start, index))
+        } else {
+            let earliest = group.start.wrapping_sub(room);
+            (earliest, earliest)
+        };
+        for set in &mut self.sets {
+            *set &= !(1 << index);
+        }
+        self.enter(index, earliest);
+        self.push(index, entry, start)
+    }
+
+    /// Puts an entry into a slot of the ring, not before the first one.
+    #[inline]
+    fn push(&mut self, index: u8, entry: u32, mut start: u64) -> (u64, u32) {
+        let group = &mut self.groups[usize::from(index)];
+        let ahead = floor(start, index).wrapping_sub(group.start) >> shift(index);
+        if ahead > MOST_SLOTS {
+            start = group.start.wrapping_add(MOST_SLOTS << shift(index));
+        }
+        let follows = group.slots.push(number(start, index), entry);
+        (start, follows)
+    }
+
+    /// The first entry of `group`, which `follows` follows in its slot, goes on to `start`, V having passed. Returns its start and
+    /// what follows it then.
+    #[inline]
+    pub(super) fn move_first(&mut self, index: u8, follows: u32, start: u64) -> (u64, u32) {
+        let group = &mut self.groups[usize::from(index)];
+        let first = number(group.start, index);
+        if number(start, index) == first {
+            return (start, follows);
+        }
+        let entry = group.slots.head(first);
+        group.slots.pop(first, follows);
+        let moved = self.push(index, entry, start);
+        self.settle(index);
+        moved
+    }
+
+    /// The first entry of `group`, which `follows` follows in its slot, leaves.
+    #[inline]
+    pub(super) fn remove_first(&mut self, index: u8, follows: u32) {
+        let group = &mut self.groups[usize::from(index)];
+        group.slots.pop(number(group.start, index), follows);
+        self.settle(index);
+    }
+
+    /// Brings the state of `group` up to date, which was served, and of those that it blocked.
+    #[inline]
+    fn settle(&mut self, index: u8) {
+        let group = &self.groups[usize::from(index)];
+        let ahead = group.slots.first_after(number(group.start, index));
+        if ahead == 0 {
+            return;
+        }
+        let start = group.start;
+        self.sets[ER] &= !(1 << index);
+        if ahead < SLOTS {
+            self.enter(index, start.wrapping_add(u64::from(ahead) << shift(index)));
+        }
+        self.unblock(index, start.wrapping_add(2 << shift(index)));
+    }
+
+    /// Puts a group into the set where it belongs, with another start.
+    #[inline]
+    fn enter(&mut self, index: u8, start: u64) {
+        self.groups[usize::from(index)].start = start;
+        let higher = self.sets[ER] & above(index);
+        let is_ineligible = is_after(start, self.now);
+        let is_blocked = higher != 0 && is_after(self.finish(index), self.finish(higher.trailing_zeros() as u8));
+        self.sets[usize::from(is_ineligible) | usize::from(is_blocked) << 1] |= 1 << index;
+    }
+
+    /// Theorem 6: group `index`, which was served and finished at `old_finish`, now finishes later or not at all. If no ready
+    /// group above it finished as early, it alone blocked all that are lower.
+    #[inline]
+    fn unblock(&mut self, index: u8, old_finish: u64) {
+        let higher = self.sets[ER] & above(index);
+        if higher != 0 && !is_after(self.finish(higher.trailing_zeros() as u8), old_finish) {
+            return;
+        }
+        self.shift_groups(below(index), EB, ER);
+        self.shift_groups(below(index), IB, IR);
+    }
+
+    /// V has gone on from `old`: the ineligible groups whose next slot it entered become eligible.
+    #[inline]
+    pub(super) fn make_eligible(&mut self, old: u64) {
+        let entering = entering(old, self.now);
+        self.shift_groups(entering, IR, ER);
+        self.shift_groups(entering, IB, EB);
+    }
+
+    #[inline]
+    fn shift_groups(&mut self, mask: u32, from: usize, to: usize) {
+        let moving = self.sets[from] & mask;
+        self.sets[from] &= !mask;
+        self.sets[to] |= moving;
+    }
+
+    /// F_i.
+    #[inline]
+    fn finish(&self, index: u8) -> u64 {
+        self.groups[usize::from(index)].start.wrapping_add(2 << shift(index))
+    }
+
+    /// Nothing is in any group from now on. V stays.
+    pub(super) fn clear(&mut self) {
+        self.sets = [0; 4];
+        for group in &mut self.groups {
+            group.slots.clear();
+        }
+    }
+
+    /// The groups that have entries, as a set of bits.
+    pub(super) fn busy(&self) -> u32 {
+        self.sets.iter().fold(0, |all, set| all | set)
+    }
+
+    /// The invariants. `slack`: the longest step that V took for a packet (theorem 2: V <= F_i + slack).
+    ///
+    /// # Panics
+    /// If one does not hold.
+    #[cfg(any(test, debug_assertions))]
+    pub(super) fn check(&self, slack: u64) {
+        let all = || (0..GROUPS as u8).filter(|&index| self.busy() >> index & 1 != 0);
+        assert_eq!(
+            self.sets.iter().map(|set| set.count_ones()).sum::<u32>(),
+            self.busy().count_ones(),
+            "a group is in one set: {:x?}",
+            self.sets
+        );
+        assert!(self.busy() == 0 || self.sets[ER] | self.sets[IR] != 0, "nothing is ready: {:x?}", self.sets);
+        assert!(self.sets[ER] != 0 || self.sets[EB] | self.sets[IB] == 0, "nothing blocks: {:x?}", self.sets);
+        // Offsets from V, so that the wrap is out of the way.
+        let from_now = |time: u64| i128::from(time.wrapping_sub(self.now) as i64);
+        for index in 0..GROUPS as u8 {
+            let group = &self.groups[usize::from(index)];
+            let is_busy = self.busy() >> index & 1 != 0;
+            assert_eq!(group.slots.is_empty(), !is_busy, "group {index} is in a set if it has entries");
+            if !is_busy {
+                continue;
+            }
+            let is_in = |set: usize| self.sets[set] >> index & 1 != 0;
+            let finish = self.finish(index);
+            let slots = &group.slots;
+            assert_eq!(group.start, floor(group.start, index));
+            assert_eq!(slots.first_after(number(group.start, index)), 0, "the first slot is full");
+            let is_eligible = from_now(group.start) <= 0;
+            assert_eq!(is_in(ER) || is_in(EB), is_eligible, "group {index}: eligible");
+            let blocks = |other: u8| {
+                other > index
+                    && from_now(self.groups[usize::from(other)].start) <= 0
+                    && from_now(self.finish(other)) < from_now(finish)
+            };
+            let is_blocked = all().any(blocks);
+            assert_eq!(is_in(EB) || is_in(IB), is_blocked, "group {index}: blocked {self:?}");
+            assert!(
+                from_now(group.start) <= from_now(floor(self.now, index)) + i128::from(sigma(index)),
+                "theorem 1, group {index}"
+            );
+            assert!(-from_now(finish) <= i128::from(slack), "theorem 2, group {index}");
+        }
+        for set in self.sets {
+            let members: Vec<_> = all().filter(|index| set >> index & 1 != 0).collect();
+            assert!(
+                members.windows(2).all(|pair| from_now(self.finish(pair[0])) <= from_now(self.finish(pair[1]))),
+                "a set is ordered by finish times"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_group_is_the_logarithm_of_the_longest_packets_time_rounded_up() {
+        assert_eq!(group_of(1), 0);
+        assert_eq!(group_of(1 << 22), 0);
+        assert_eq!(group_of((1 << 22) + 1), 1);
+        assert_eq!(group_of(1 << 23), 1);
+        assert_eq!(usize::from(group_of(1 << 47)), GROUPS - 1);
+    }
+
+    proptest! {
+        #[test]
+        fn the_highest_flipped_bit_tells_who_enters_a_slot(old: u64, step in 0u64..1 << 50) {
+            let new = old.wrapping_add(step);
+            for group in 0..GROUPS as u8 {
+                prop_assert_eq!(
+                    entering(old, new) >> group & 1 != 0,
+                    number(old, group) != number(new, group)
+                );
+            }
+        }
+    }
+}

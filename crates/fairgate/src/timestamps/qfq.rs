@@ -1,0 +1,332 @@
+//! Quick Fair Queueing (Checconi, Rizzo & Valente, IEEE/ACM Transactions on Networking 2013): the guarantees of WF2Q+ but for
+//! a small constant, at a cost that depends neither on the number of flows nor on that of groups.
+//!
+//! WF2Q+ serves, among the flows that a fluid server would have begun to serve (S <= V), the one that it would finish first.
+//! Here flows are in groups by the time that their longest packet takes, and start times are rounded to
+//! multiples of that time, the group's sigma. So a flow has its place without any search, and all decisions
+//! are operations on words of bits: see [`groups`](super::groups).
+//!
+//! V goes on by `length / sum of weights` for each packet sent, and jumps to the first start where that is ahead of it. It does so
+//! when the next packet is chosen: what arrives before starts from where V was, as in Linux. The sum is that of the flows that are busy, or were served ahead of V;
+//! with [`Slope::Configured`] that of all flows, as in Linux. Rounding never lets V run ahead of the flows.
+//!
+//! Guarantees, for a flow of weight phi (its part of the sum) whose group has slots of sigma, on a link of rate R, packets
+//! being at most L long: B-WFI `3 phi sigma + 2 phi L`, T-WFI `(3 sigma + 2 L) / R`.
+//!
+//! # What may change
+//! * A packet longer than its flow's `max_packet` raises that, once it is sent: the flow then goes on in a coarser group, as if
+//!   it had just become busy. A share that is changed counts from the flow's next packet on, in the same way; the old
+//!   weight goes on counting until V passes the flow's finish time.
+//! * Virtual time wraps. A flow idle for 2^62 of it or more starts from V like a new one, by the number of *eras* it slept.
+//!
+//! Packets after the first need not be looked at: a flow's start moves on by what it sent.
+
+use crate::bits::END;
+use crate::discipline::Value;
+use crate::error::{ConfigError, check_within};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::time::Time;
+use crate::timestamps::groups::{Groups, group_of};
+use crate::timestamps::live_sum::{LiveSum, PLACES};
+use crate::timestamps::{ONE, Share, WeightSum};
+
+/// Which flows' weights virtual time is slowed down by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slope {
+    /// Those of the flows that have packets, or have just had some.
+    #[default]
+    Live,
+    /// Those of all flows, as in Linux.
+    Configured,
+}
+
+/// Parameters of the scheduler as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Which flows' weights virtual time is slowed down by.
+    pub slope: Slope,
+}
+
+/// log2 of the length of an era: short enough that times two eras apart can be compared.
+const ERA: u32 = 61;
+
+/// A flow: 40 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// S; of an idle flow F, where its next packet would start.
+    start: u64,
+    /// The flow behind it in its slot.
+    next: u32,
+    /// Virtual time that a byte takes, rounded up.
+    per_byte: u32,
+    weight: u32,
+    max_packet: u32,
+    /// What the share is changed to with the next packet; 0: nothing.
+    next_weight: u32,
+    next_max_packet: u32,
+    /// The era in which it fell idle.
+    era: u32,
+    group: u8,
+    is_busy: bool,
+    /// Whether its weight is in the live sum. Of an idle flow: was when it fell idle.
+    is_counted: bool,
+}
+
+impl Flow {
+    fn set(&mut self, weight: u32, max_packet: u32) {
+        self.weight = weight;
+        self.per_byte = ONE.div_ceil(u64::from(weight)) as u32;
+        self.set_max_packet(max_packet);
+    }
+
+    fn set_max_packet(&mut self, max_packet: u32) {
+        self.max_packet = max_packet;
+        self.group = group_of(u64::from(max_packet) * u64::from(self.per_byte));
+    }
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct Qfq {
+    groups: Groups,
+    /// The sum that the slope of V is the inverse of.
+    live: LiveSum,
+    slope: Slope,
+    /// How often V has entered another era.
+    era: u32,
+    /// All weights.
+    weights: WeightSum,
+    /// The longest step that V took for a packet: the slack of theorem 2.
+    #[cfg(any(test, debug_assertions))]
+    longest_step: u64,
+}
+
+impl Qfq {
+    /// Whether the finish of an idle flow can be compared with V.
+    #[inline]
+    fn is_recent(&self, flow: &Flow) -> bool {
+        self.era.wrapping_sub(flow.era) <= 2
+    }
+
+    /// Puts a flow that is in no group into its own, from its old finish or from now on.
+    #[inline]
+    fn enqueue<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32) {
+        let flow = flows[index as usize].state_mut();
+        let start = if self.is_recent(flow) {
+            self.groups.start_from(flow.group, flow.start)
+        } else {
+            self.groups.start_now(flow.group)
+        };
+        (flow.start, flow.next) = self.groups.insert(flow.group, index, start);
+    }
+
+    /// V went on from `old`.
+    #[inline]
+    fn follow(&mut self, old: u64) {
+        let now = self.groups.now();
+        self.live.move_on(old, now);
+        if (old ^ now) >> ERA != 0 {
+            self.era = self.era.wrapping_add(1);
+        }
+    }
+
+    /// A flow falls idle.
+    #[inline]
+    fn retire(&mut self, flow: &mut Flow) {
+        flow.is_busy = false;
+        flow.era = self.era;
+        if self.slope == Slope::Live {
+            flow.is_counted = self.live.leave(flow.weight, flow.group, flow.start, self.groups.now());
+        }
+    }
+
+    /// A flow that goes on sending changes its group, after a packet that was too long or a change of its share.
+    #[cold]
+    fn change_group<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32) {
+        let flow = flows[index as usize].state_mut();
+        flow.era = self.era;
+        if flow.next_weight != 0 {
+            if self.slope == Slope::Live {
+                // The old weight goes on counting until V passes what it sent, as if another flow had come in its place.
+                let _ = self.live.leave(flow.weight, flow.group, flow.start, self.groups.now());
+                self.live.add(flow.next_weight);
+            }
+            flow.set(flow.next_weight, flow.next_max_packet);
+            flow.next_weight = 0;
+        }
+        self.enqueue(flows, index);
+    }
+
+    #[cfg(any(test, debug_assertions))]
+    fn check(&self) {
+        self.groups.check(self.longest_step);
+    }
+}
+
+impl Scheduler for Qfq {
+    const NAME: &'static str = "qfq";
+    const READS_HEADS: bool = false;
+    type Share = Share;
+    type Settings = Settings;
+    type Flow = Flow;
+
+    fn new(settings: &Settings, origin: u64) -> Result<Qfq, ConfigError> {
+        Ok(Qfq {
+            groups: Groups::new(origin),
+            live: LiveSum::new(),
+            slope: settings.slope,
+            era: 0,
+            weights: WeightSum::default(),
+            #[cfg(any(test, debug_assertions))]
+            longest_step: 0,
+        })
+    }
+
+    fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
+        check_within("max_packet", share.max_packet, 1, MAX_PACKET)?;
+        self.weights.add(share.weight)?;
+        if self.slope == Slope::Configured {
+            self.live.add(share.weight);
+        }
+        let mut flow = Flow {
+            start: self.groups.now(),
+            next: END,
+            per_byte: 0,
+            weight: 0,
+            max_packet: 0,
+            next_weight: 0,
+            next_max_packet: 0,
+            era: self.era,
+            group: 0,
+            is_busy: false,
+            is_counted: false,
+        };
+        flow.set(share.weight, share.max_packet);
+        Ok(flow)
+    }
+
+    fn change_share(&mut self, flow: &mut Flow, share: &Share) {
+        let old = if flow.next_weight == 0 { flow.weight } else { flow.next_weight };
+        self.weights.change(old, share.weight);
+        if self.slope == Slope::Configured {
+            self.live.add(share.weight);
+            self.live.subtract(old);
+        }
+        if flow.is_busy {
+            (flow.next_weight, flow.next_max_packet) = (share.weight, share.max_packet);
+        } else {
+            // What of the old weight still counts goes on counting, and is nobody's.
+            flow.is_counted = false;
+            flow.set(share.weight, share.max_packet);
+        }
+    }
+
+    #[inline]
+    fn activate<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, _head: Head, _now: Time) {
+        let flow = flows[index as usize].state_mut();
+        debug_assert!(!flow.is_busy);
+        flow.is_busy = true;
+        if self.slope == Slope::Live {
+            if flow.is_counted && self.is_recent(flow) {
+                let now = self.groups.now();
+                self.live.come_back(flow.weight, flow.group, flow.start, now);
+            } else {
+                self.live.add(flow.weight);
+            }
+            flow.is_counted = true;
+        }
+        self.enqueue(flows, index);
+        #[cfg(debug_assertions)]
+        self.check();
+    }
+
+    #[inline]
+    fn select<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
+        if self.groups.is_stalled() {
+            let old = self.groups.now();
+            self.groups.jump();
+            self.follow(old);
+            #[cfg(debug_assertions)]
+            self.check();
+        }
+        self.groups.first()
+    }
+
+    #[inline]
+    fn update<F: Holds<State = Flow>>(
+        &mut self,
+        flows: &mut [F],
+        index: u32,
+        sent: u32,
+        next: Option<Head>,
+        _now: Time,
+    ) {
+        if sent == 0 && next.is_some() {
+            return;
+        }
+        // Longer ones can be here only if they were queued in a class before it had a scheduler.
+        let sent = sent.min(MAX_PACKET);
+        let flow = flows[index as usize].state_mut();
+        let group = flow.group;
+        let old = self.groups.now();
+        let step = u64::from(sent) * self.live.inverse() >> PLACES;
+        #[cfg(any(test, debug_assertions))]
+        {
+            self.longest_step = self.longest_step.max(step);
+        }
+        self.groups.pass(step);
+        let finish = flow.start.wrapping_add(u64::from(sent) * u64::from(flow.per_byte));
+        if next.is_some() && sent <= flow.max_packet && flow.next_weight == 0 {
+            (flow.start, flow.next) = self.groups.move_first(group, flow.next, finish);
+            self.groups.make_eligible(old);
+            self.follow(old);
+        } else {
+            self.groups.remove_first(group, flow.next);
+            self.groups.make_eligible(old);
+            self.follow(old);
+            flow.start = finish;
+            if sent > flow.max_packet {
+                flow.set_max_packet(sent);
+            }
+            if next.is_some() {
+                self.change_group(flows, index);
+            } else {
+                self.retire(flow);
+                if flow.next_weight != 0 {
+                    flow.is_counted = false;
+                    flow.set(flow.next_weight, flow.next_max_packet);
+                    flow.next_weight = 0;
+                }
+            }
+        }
+        #[cfg(debug_assertions)]
+        self.check();
+    }
+
+    fn clear<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
+        self.groups.clear();
+        if self.slope == Slope::Live {
+            self.live.clear();
+        }
+        for flow in flows {
+            let flow = flow.state_mut();
+            flow.is_busy = false;
+            flow.is_counted = false;
+            flow.start = self.groups.now();
+            flow.era = self.era;
+            if flow.next_weight != 0 {
+                flow.set(flow.next_weight, flow.next_max_packet);
+                flow.next_weight = 0;
+            }
+        }
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("virtual_time", Value::Integer((self.groups.now() / ONE) as i64));
+        visit("weight_sum", Value::Integer(self.live.sum().into()));
+        visit("busy_groups", Value::Integer(self.groups.busy().count_ones().into()));
+    }
+}
+
+#[cfg(test)]
+mod tests;
