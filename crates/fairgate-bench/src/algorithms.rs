@@ -9,8 +9,9 @@ use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::scheduler::flows::{self, ConfigOf};
 use fairgate::scheduler::{Flows, Scheduler};
-use fairgate::timestamps::Weight;
+use fairgate::timestamps::qfq::Qfq;
 use fairgate::timestamps::scfq::Scfq;
+use fairgate::timestamps::{Share, Weight};
 use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Time, Verdict};
 use std::time::Duration;
 
@@ -77,6 +78,20 @@ impl Setup {
     fn by_weight<S: Scheduler<Share = Weight, Settings = ()>>(&self) -> Result<Box<dyn Made>, ConfigError> {
         made(Flows::<S>::node(self.of::<S>(Weight, ()), SEED))
     }
+
+    fn by_share<S>(&self) -> Result<Box<dyn Made>, ConfigError>
+    where
+        S: Scheduler<Share = Share, Settings: Default>,
+    {
+        let share = |weight| Share {
+            weight,
+            max_packet: self.longest,
+        };
+        made(Flows::<S>::node(
+            self.of::<S>(share, S::Settings::default()),
+            SEED,
+        ))
+    }
 }
 
 /// A scheduler that can be measured.
@@ -109,6 +124,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     algorithm("fq_nagle", "Nagle", |setup| {
         made(Flows::<FqNagle>::node(setup.of::<FqNagle>(|_| (), ()), SEED))
     }),
+    algorithm("qfq", "QFQ", Setup::by_share::<Qfq>),
     algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
     algorithm("fq_codel", "FQ-CoDel", |setup| {
         let config = fq_codel::Config {

@@ -41,6 +41,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &rounds::MSFC,
     &timestamps::SCFQ,
     &timestamps::SCFQ_CLASSES,
+    &timestamps::QFQ,
+    &timestamps::QFQ_CLASSES,
     &timestamps::WF2Q_PLUS,
     &timestamps::WF2Q_PLUS_CLASSES,
     &timestamps::S_KPS,

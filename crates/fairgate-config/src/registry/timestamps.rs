@@ -2,11 +2,13 @@
 
 use fairgate::scheduler::{classes, flows};
 use fairgate::timestamps::s_kps::SKps;
+use fairgate::timestamps::qfq::{Qfq, Slope};
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::wf2q_plus::Wf2qPlus;
 
 use super::schedulers::{FlatSettings, class_max_packet, class_weight, classful, flat, max_packet, weights};
-use super::{Description, Family};
+use super::{Description, Family, Parameter};
+use crate::value::{Unit, choice_field};
 
 /// A scheduler over hashed flows.
 type Flat<S> = Description<FlatSettings<S>, flows::ConfigOf<S>>;
@@ -63,3 +65,35 @@ pub(super) static S_KPS_CLASSES: Classful<SKps> = classful!(
     [],
     [class_weight::<SKps>(), class_max_packet::<SKps>()]
 );
+
+pub(super) static QFQ: Flat<Qfq> = flat!(
+    Qfq,
+    Family::Timestamps,
+    "Quick Fair Queueing: shares and delays close to the ideal at a cost that does not grow with flows or groups",
+    "When flows need low delay as well as their share, however many there are; qfq_plus is cheaper, less tight.",
+    [
+        weights::<Qfq>(),
+        max_packet::<Qfq>(),
+        Parameter::word("slope", SLOPE, SLOPE_DOC, |flat, _| &mut flat
+            .config
+            .settings
+            .slope),
+    ]
+);
+
+pub(super) static QFQ_CLASSES: Classful<Qfq> = classful!(
+    Qfq,
+    Family::Timestamps,
+    "Quick Fair Queueing over classes, each with a weight and any discipline inside",
+    "To share a line in given proportions with guarantees of delay; tc's `qfq` is qfq_plus.",
+    [Parameter::word("slope", SLOPE, SLOPE_DOC, |classes, _| {
+        &mut classes.settings.slope
+    })],
+    [class_weight::<Qfq>(), class_max_packet::<Qfq>()]
+);
+
+const SLOPE: Unit = Unit::Choice(&["live", "configured"]);
+const SLOPE_DOC: &str =
+    "Whose weights virtual time is slowed down by: those of flows with packets, or of all as in Linux.";
+
+choice_field!(Slope { "live" => Slope::Live, "configured" => Slope::Configured });

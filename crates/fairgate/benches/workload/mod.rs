@@ -21,6 +21,7 @@ use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::timestamps::qfq::Qfq;
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::{Discipline, FlowHash, Packet, PacketId, Pool, Rate, Time};
 
@@ -97,6 +98,7 @@ pub(crate) const SUBJECTS: [Subject; 14] = [
         };
         Box::new(Msfc::node(config, SEED).expect(VALID))
     }),
+    ("qfq", scheduler::<Qfq>),
     ("s_kps", scheduler::<SKps>),
     ("sqf", |flows| {
         Box::new(Sqf::node(by_backlog(flows), SEED).expect(VALID))

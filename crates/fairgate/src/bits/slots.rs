@@ -37,7 +37,11 @@ impl Slots {
     #[inline]
     pub(crate) fn push(&mut self, number: u64, entry: u32) -> u32 {
         let place = place(number);
-        let follows = if self.is_full(number) { self.heads[place] } else { END };
+        let follows = if self.is_full(number) {
+            self.heads[place]
+        } else {
+            END
+        };
         self.heads[place] = entry;
         self.full |= 1 << place;
         follows

@@ -6,8 +6,10 @@
 //! a flow that comes back before takes its weight out again. So no flow is touched but the one at hand, and a bucket is emptied
 //! at most once for each flow that fell idle.
 //!
-//! The inverse is worked out when it is wanted and the sum is not that of the last time: by Newton's iteration, without
-//! a division.
+//! The inverse is worked out when it is wanted and the sum is not that of the last time.
+
+use crate::bits::inverse;
+use crate::timestamps::ONE;
 
 use super::groups::{GROUPS, MIN_SHIFT, entering, floor, is_after};
 
@@ -62,10 +64,16 @@ impl LiveSum {
     #[inline]
     pub(super) fn inverse(&mut self) -> u64 {
         if self.inverted != self.sum {
-            self.inverse = inverse(self.sum);
-            self.inverted = self.sum;
+            self.invert();
         }
         self.inverse
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn invert(&mut self) {
+        self.inverse = inverse::inverse(self.sum) >> (inverse::PLACES - ONE.trailing_zeros() - PLACES);
+        self.inverted = self.sum;
     }
 
     /// A weight counts from now on.
@@ -140,62 +148,5 @@ impl LiveSum {
     #[cfg(test)]
     pub(super) fn leaving(&self) -> u32 {
         self.leaving.iter().flatten().sum()
-    }
-}
-
-/// `2^46 / sum`, at most 2^-31 of it too low, never too high. `sum` is not 0.
-#[cold]
-#[inline(never)]
-pub(super) fn inverse(sum: u32) -> u64 {
-    debug_assert!(sum > 0, "flows that are busy count");
-    const WANTED: u32 = 30 + PLACES;
-    // The divisor with its highest bit at place 31, and the line through 1/x that is nowhere off by more than 1/17.
-    let up = sum.leading_zeros();
-    let divisor = u64::from(sum) << up;
-    let mut quotient = (48 << 31) / 17 - (divisor * ((32 << 31) / 17) >> 32);
-    for _ in 0..3 {
-        let off = (1u64 << 63).wrapping_sub(divisor * quotient) as i64;
-        quotient = quotient.wrapping_add_signed((off >> 32) * quotient as i64 >> 31);
-    }
-    // 2^63 / divisor, but for the last place.
-    loop {
-        let off = (1u64 << 63).wrapping_sub(divisor * quotient) as i64;
-        if off < 0 {
-            quotient -= 1;
-        } else if off as u64 >= divisor {
-            quotient += 1;
-        } else {
-            break;
-        }
-    }
-    match WANTED + up {
-        places @ 0..63 => quotient >> (63 - places),
-        places => quotient << (places - 63),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn is_right(sum: u32) -> bool {
-        let exact = (1u64 << 46) / u64::from(sum);
-        let here = inverse(sum);
-        here <= exact && exact - here <= exact >> 31
-    }
-
-    #[test]
-    fn the_inverse_is_right_at_the_ends() {
-        assert!((1..100_000).all(is_right));
-        assert!((0..32).all(|bit| inverse(1 << bit) == (1 << 46) >> bit), "powers of two are exact");
-        assert!((u32::MAX - 10_000..=u32::MAX).all(is_right));
-    }
-
-    proptest! {
-        #[test]
-        fn the_inverse_is_never_too_high(sum in 1u32..) {
-            prop_assert!(is_right(sum));
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! QFQ against its definition, and under millions of random operations.
 
 use super::*;
-use crate::timestamps::live_sum;
 use crate::timestamps::MAX_WEIGHT;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -94,7 +93,11 @@ impl Bench {
             assert_eq!(flow.is_busy, !queue.is_empty());
         }
         if self.qfq.slope == Slope::Live {
-            assert_eq!(self.qfq.live.sum(), busy + self.qfq.live.leaving(), "the sum is of those that count");
+            assert_eq!(
+                self.qfq.live.sum(),
+                busy + self.qfq.live.leaving(),
+                "the sum is of those that count"
+            );
         }
     }
 }
@@ -131,7 +134,7 @@ impl ModelFlow {
     }
 
     fn rounded(&self) -> i128 {
-        self.start >> self.shift() << self.shift()
+        (self.start >> self.shift()) << self.shift()
     }
 }
 
@@ -154,7 +157,10 @@ impl Model {
 
     /// Start and finish of the group with slots of 2^shift.
     fn group(&self, shift: u32) -> Option<(i128, i128)> {
-        let busy = self.flows.iter().filter(|flow| flow.inserted.is_some() && flow.shift() == shift);
+        let busy = self
+            .flows
+            .iter()
+            .filter(|flow| flow.inserted.is_some() && flow.shift() == shift);
         let start = busy.map(ModelFlow::rounded).min()?;
         Some((start, start + (2 << shift)))
     }
@@ -204,7 +210,8 @@ impl Model {
             _ => flow.share.weight,
         };
         let leaving = self.leaving.iter().filter(|leaving| leaving.1 > self.now);
-        self.flows.iter().filter(counts).map(weight).sum::<u32>() + leaving.map(|leaving| leaving.2).sum::<u32>()
+        self.flows.iter().filter(counts).map(weight).sum::<u32>()
+            + leaving.map(|leaving| leaving.2).sum::<u32>()
     }
 
     /// Flow `flow`, selected, sent `sent` bytes.
@@ -212,7 +219,7 @@ impl Model {
         if sent == 0 && is_busy {
             return;
         }
-        self.now += i128::from(sent) * i128::from(live_sum::inverse(self.sum())) >> 16;
+        self.now += (i128::from(sent) * ((1 << 46) / i128::from(self.sum()))) >> 16;
         let now = self.now;
         let slot = self.flows[flow].rounded();
         let state = &mut self.flows[flow];
@@ -264,11 +271,17 @@ enum Operation {
 }
 
 fn weight() -> impl Strategy<Value = u32> {
-    prop_oneof![Just(1), 1u32..20, (0u32..=16).prop_map(|bit| 1 << bit), 1..=MAX_WEIGHT]
+    prop_oneof![
+        Just(1),
+        1u32..20,
+        (0u32..=16).prop_map(|bit| 1 << bit),
+        1..=MAX_WEIGHT
+    ]
 }
 
 fn share() -> impl Strategy<Value = Share> {
-    (weight(), prop_oneof![Just(1500), 400u32..3000]).prop_map(|(weight, max_packet)| Share { weight, max_packet })
+    (weight(), prop_oneof![Just(1500), 400u32..3000])
+        .prop_map(|(weight, max_packet)| Share { weight, max_packet })
 }
 
 fn operation(flows: usize) -> impl Strategy<Value = Operation> {
@@ -287,7 +300,11 @@ fn slope() -> impl Strategy<Value = Slope> {
 
 /// Starts of virtual time, some so short before its wrap that it comes soon.
 fn origin() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), any::<u64>(), (0u64..1 << 45).prop_map(|before| 0u64.wrapping_sub(before))]
+    prop_oneof![
+        Just(0),
+        any::<u64>(),
+        (0u64..1 << 45).prop_map(|before| 0u64.wrapping_sub(before))
+    ]
 }
 
 proptest! {
@@ -354,7 +371,7 @@ impl Random {
     }
 
     fn below(&mut self, end: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(end) >> 32) as u32
+        (((self.next() >> 32) * u64::from(end)) >> 32) as u32
     }
 
     /// Below 2^bits, of each order of magnitude as often.
@@ -382,7 +399,11 @@ fn soak(operations: u64, seed: u64) {
         let arrivals = 200 + random.below(600);
         let longest = 64 + random.of_any_size(18);
         let changes = random.below(50);
-        let slope = if random.below(4) == 0 { Slope::Configured } else { Slope::Live };
+        let slope = if random.below(4) == 0 {
+            Slope::Configured
+        } else {
+            Slope::Live
+        };
         let shares: Vec<_> = (0..flows).map(|_| random.share(spread)).collect();
         let before_wrap = random.next() >> random.below(64);
         let mut bench = Bench::new(&shares, slope, 0u64.wrapping_sub(before_wrap));
@@ -398,7 +419,7 @@ fn soak(operations: u64, seed: u64) {
                 dice if dice < 1000 - changes => {
                     let _ = bench.serve();
                 }
-                dice if dice == 999 => bench.clear(),
+                999 => bench.clear(),
                 dice if dice < 990 => {
                     let share = random.share(spread);
                     bench.qfq.change_share(&mut bench.flows[flow as usize], &share);
