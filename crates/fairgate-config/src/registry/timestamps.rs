@@ -1,8 +1,8 @@
 //! Fair queueing by time stamps.
 
 use fairgate::scheduler::{classes, flows};
-use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::qfq::{Qfq, Slope};
+use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::wf2q_plus::Wf2qPlus;
 

@@ -7,8 +7,8 @@ mod heap;
 pub(crate) mod inverse;
 mod ring;
 mod round;
-mod tournament;
 mod slots;
+mod tournament;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use by_length::ByLength;
@@ -16,5 +16,5 @@ pub(crate) use flow_table::{FlowTable, Identity};
 pub(crate) use heap::Heap;
 pub(crate) use ring::Ring;
 pub(crate) use round::{Link, Linked, Round};
-pub(crate) use tournament::{Rank, Tournament};
 pub(crate) use slots::{END, SLOTS, Slots};
+pub(crate) use tournament::{Rank, Tournament};
