@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, compare, list, replay, run, simulate, status, testbed, validate};
+use crate::commands::{bench, check, compare, list, replay, run, simulate, status, testbed, validate};
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
 
@@ -42,6 +42,7 @@ enum Command {
     Status(status::Args),
     Testbed(testbed::Args),
     Validate(validate::Args),
+    Bench(bench::Args),
 }
 
 impl Command {
@@ -56,6 +57,7 @@ impl Command {
             Command::Status(args) => status::run(args, format),
             Command::Testbed(args) => testbed::run(args, format),
             Command::Validate(args) => validate::run(args, format),
+            Command::Bench(args) => bench::run(args, format),
         }
     }
 }

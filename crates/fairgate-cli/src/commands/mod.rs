@@ -1,5 +1,6 @@
 //! The commands, a file for each.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod list;
@@ -22,6 +23,7 @@ Examples:
   fairgate simulate home.toml       the network described in it, simulated
   fairgate run home.toml            live, between the two interfaces named in it
   fairgate status                   what a run is doing
+  fairgate bench schedulers         what each scheduler costs on this machine
   fairgate testbed                  real TCP and ping through a run, between hosts made for it
 
 Exit codes: 0 done; 1 the answer is no; 2 bad input or usage; 3 the environment refused.";

@@ -1,0 +1,181 @@
+//! Many schedulers, numbers of flows and loads, one after the other: what a table and a figure are made of.
+
+use std::path::Path;
+
+use fairgate::ConfigError;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::algorithms::{Algorithm, Mode, NONE, none};
+use crate::callgrind::{self, CountError};
+use crate::controller::{Drive, Fault, Workload};
+use crate::measure::{Plan, Timing, time};
+use crate::workload::Weights;
+
+/// One scheduler under one workload; of `None` it is NONE.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// The scheduler.
+    pub algorithm: Option<Algorithm>,
+    /// What is offered.
+    pub workload: Workload,
+    /// What flows are entitled to.
+    pub weights: Weights,
+    /// How it is driven.
+    pub mode: Mode,
+    /// Of sizes, flows and hashes.
+    pub seed: u64,
+}
+
+/// Why there is no figure.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// The scheduler can't be made for it.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It doesn't do the work.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The instructions can't be counted.
+    #[error(transparent)]
+    Count(#[from] CountError),
+}
+
+/// Instructions of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Instructions {
+    /// Of NONE.
+    pub none: f64,
+    /// What the scheduler takes on top.
+    pub net: f64,
+}
+
+impl Job {
+    /// The name: the scheduler's.
+    pub fn name(&self) -> &'static str {
+        self.algorithm.map_or(NONE, |algorithm| algorithm.name)
+    }
+
+    /// The same without a scheduler.
+    pub fn without_scheduler(self) -> Job {
+        Job {
+            algorithm: None,
+            ..self
+        }
+    }
+
+    /// The controller, ready to run.
+    ///
+    /// # Errors
+    /// If the scheduler can't be made for so many flows or such weights.
+    pub fn drive(&self) -> Result<Box<dyn Drive>, ConfigError> {
+        match self.algorithm {
+            Some(algorithm) => algorithm.drive(self.workload, self.weights, self.mode, self.seed),
+            None => Ok(none(self.workload, self.mode, self.seed)),
+        }
+    }
+
+    /// Packets in and out of one cycle.
+    pub fn pairs_of_a_cycle(&self) -> u64 {
+        let (least, most) = self.workload.load.bounds(self.workload.flows);
+        u64::from(most - least)
+    }
+
+    /// Memory that measuring it takes, bytes, about: two controllers with their packets and flows, and the scheduler's
+    /// flows.
+    pub fn memory(&self) -> u64 {
+        let (flows, most) = (
+            u64::from(self.workload.flows),
+            u64::from(self.workload.load.bounds(self.workload.flows).1),
+        );
+        let queues = match self.mode {
+            Mode::Bare => flows,
+            Mode::Books | Mode::Classified => 4 * flows,
+        };
+        2 * (64 * most + 16 * flows) + 160 * queues
+    }
+
+    /// Measures the scheduler and NONE in turns; `done` is called `plan.runs + 1` times.
+    ///
+    /// # Errors
+    /// If the scheduler can't be made, or doesn't do the work.
+    pub fn time(&self, plan: Plan, done: impl FnMut()) -> Result<Timing, JobError> {
+        let without = self.without_scheduler().drive()?;
+        Ok(time(self.drive()?, without, plan, done)?)
+    }
+
+    /// Runs whole cycles: what the counting process does.
+    ///
+    /// # Errors
+    /// If the scheduler can't be made, or doesn't do the work.
+    pub fn run_cycles(&self, cycles: u64) -> Result<(), JobError> {
+        self.drive()?.run(cycles * self.pairs_of_a_cycle())?;
+        Ok(())
+    }
+
+    /// Instructions of a pair, the controller's own included: `program` is run twice under callgrind, with the
+    /// arguments that make it do [`run_cycles`](Job::run_cycles) of this job.
+    ///
+    /// # Errors
+    /// If there is no valgrind, or the run fails.
+    pub fn instructions(
+        &self,
+        program: &Path,
+        arguments: impl Fn(&Job, u64) -> Vec<String>,
+    ) -> Result<f64, CountError> {
+        let [few, many] = self.counted_cycles();
+        let count = |cycles: u64| callgrind::instructions(program, arguments(self, cycles));
+        let pairs = (many - few) * self.pairs_of_a_cycle();
+        Ok((count(many)? as f64 - count(few)? as f64) / pairs as f64)
+    }
+
+    /// Cycles of the shorter and of the longer counted run: at least 2000 pairs to warm up, 6000 more to be counted.
+    fn counted_cycles(&self) -> [u64; 2] {
+        let few = 2000u64.div_ceil(self.pairs_of_a_cycle());
+        let more = 6000u64.div_ceil(self.pairs_of_a_cycle());
+        [few, few + more]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Load, Order, Sizes};
+
+    fn job(flows: u32, load: Load) -> Job {
+        Job {
+            algorithm: Algorithm::by_name("drr"),
+            workload: Workload {
+                flows,
+                load,
+                order: Order::Shortest,
+                sizes: Sizes::Constant(1000),
+            },
+            weights: Weights::Equal,
+            mode: Mode::Bare,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_job_is_timed_and_its_spread_is_in_order() {
+        let mut rounds = 0;
+        let plan = Plan { runs: 5, pairs: 300 };
+        let timing = job(3, Load::Full).time(plan, || rounds += 1).unwrap();
+        assert_eq!((rounds, timing.pairs), (6, 348), "four cycles of 87");
+        assert!(timing.none.least > 0.0 && timing.none.least <= timing.none.median);
+        assert!(timing.net.lower_quartile <= timing.net.median && timing.net.median <= timing.net.greatest);
+    }
+
+    #[test]
+    fn counted_runs_are_long_enough_and_differ() {
+        for flows in [1, 64, 1 << 20] {
+            for load in Load::ALL {
+                let job = job(flows, load);
+                let [few, many] = job.counted_cycles();
+                assert!(few * job.pairs_of_a_cycle() >= 2000);
+                assert!((many - few) * job.pairs_of_a_cycle() >= 6000);
+            }
+        }
+    }
+}

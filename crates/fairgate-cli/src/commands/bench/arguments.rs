@@ -1,0 +1,219 @@
+//! What is to be measured, as it is written on the command line, and back.
+
+use clap::ValueEnum;
+use fairgate_bench::{ALGORITHMS, Algorithm, Job, Load, Mode, Order, Sizes, Weights, Workload};
+
+/// Most flows.
+const MOST_FLOWS: u32 = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LoadArg {
+    /// Bursts of N packets, then drained; N flows
+    Small,
+    /// Bursts of 30 N packets, then drained
+    Large,
+    /// Always between N and 30 N packets
+    Full,
+}
+
+impl From<LoadArg> for Load {
+    fn from(load: LoadArg) -> Load {
+        match load {
+            LoadArg::Small => Load::Small,
+            LoadArg::Large => Load::Large,
+            LoadArg::Full => Load::Full,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OrderArg {
+    /// The flow with the shortest backlog, as in the paper
+    Shortest,
+    /// Any flow with equal chance
+    Random,
+    /// The flows in turn
+    RoundRobin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum WeightsArg {
+    /// 1 each
+    Equal,
+    /// Most flows 1, few up to 1024
+    Mix,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ModeArg {
+    /// The paper's work: the flow is known, no hash, no books
+    Bare,
+    /// As programs call it: with statistics, flows by a hash that came with the packet
+    Books,
+    /// The same, and each packet's headers are read and hashed
+    Classified,
+}
+
+/// What a job is, but for the scheduler and the flows.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Offered {
+    /// Whose packet arrives next
+    #[arg(long, value_enum, default_value = "shortest")]
+    pub(super) order: OrderArg,
+
+    /// What flows are entitled to
+    #[arg(long, value_enum, default_value = "equal")]
+    pub(super) weights: WeightsArg,
+
+    /// Bytes of a packet, up to 2048: `1000`, `64-1500` for all between, `64/1500` for one or the other
+    #[arg(long, default_value = "1000", value_name = "BYTES", value_parser = parse_sizes)]
+    pub(super) sizes: Sizes,
+
+    /// How schedulers are called
+    #[arg(long, value_enum, default_value = "bare")]
+    pub(super) mode: ModeArg,
+
+    /// Where all chance comes from
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+}
+
+impl Offered {
+    pub(super) fn job(&self, algorithm: Option<Algorithm>, flows: u32, load: Load) -> Job {
+        Job {
+            algorithm,
+            workload: Workload {
+                flows,
+                load,
+                order: match self.order {
+                    OrderArg::Shortest => Order::Shortest,
+                    OrderArg::Random => Order::Random,
+                    OrderArg::RoundRobin => Order::RoundRobin,
+                },
+                sizes: self.sizes,
+            },
+            weights: match self.weights {
+                WeightsArg::Equal => Weights::Equal,
+                WeightsArg::Mix => Weights::Mix,
+            },
+            mode: match self.mode {
+                ModeArg::Bare => Mode::Bare,
+                ModeArg::Books => Mode::Books,
+                ModeArg::Classified => Mode::Classified,
+            },
+            seed: self.seed,
+        }
+    }
+
+    /// The options that give the same again.
+    pub(super) fn options(&self) -> Vec<String> {
+        let name = |value: Option<clap::builder::PossibleValue>| {
+            value.map_or(String::new(), |value| value.get_name().to_owned())
+        };
+        [
+            ("--order", name(self.order.to_possible_value())),
+            ("--weights", name(self.weights.to_possible_value())),
+            ("--sizes", format_sizes(self.sizes)),
+            ("--mode", name(self.mode.to_possible_value())),
+            ("--seed", self.seed.to_string()),
+        ]
+        .into_iter()
+        .flat_map(|(option, value)| [option.to_owned(), value])
+        .collect()
+    }
+}
+
+/// A number of flows: `64`, `4K` (4096), `1M` (1,048,576).
+pub(super) fn parse_flows(text: &str) -> Result<u32, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1 << 10),
+        None => text
+            .strip_suffix(['m', 'M'])
+            .map_or((text, 1), |digits| (digits, 1 << 20)),
+    };
+    let number = digits.parse::<u32>().ok().and_then(|n| n.checked_mul(factor));
+    number
+        .filter(|flows| (1..=MOST_FLOWS).contains(flows))
+        .ok_or_else(|| "a number from 1 to 1048576; 4K is 4096, 1M is 1048576".into())
+}
+
+/// The name of a scheduler.
+pub(super) fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
+    Algorithm::by_name(text).ok_or_else(|| {
+        let names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+        format!("there are {}; `none` is always measured", names.join(", "))
+    })
+}
+
+pub(super) fn parse_sizes(text: &str) -> Result<Sizes, String> {
+    let size = |text: &str| {
+        let size = text.parse().ok().filter(|size| (1..=Sizes::MOST).contains(size));
+        size.ok_or_else(|| format!("a length is a number of bytes from 1 to {}", Sizes::MOST))
+    };
+    if let Some((least, most)) = text.split_once('-') {
+        return Ok(Sizes::Uniform(size(least)?, size(most)?));
+    }
+    match text.split_once('/') {
+        Some((one, other)) => Ok(Sizes::Bimodal(size(one)?, size(other)?)),
+        None => Ok(Sizes::Constant(size(text)?)),
+    }
+}
+
+pub(super) fn format_sizes(sizes: Sizes) -> String {
+    match sizes {
+        Sizes::Constant(size) => size.to_string(),
+        Sizes::Uniform(least, most) => format!("{least}-{most}"),
+        Sizes::Bimodal(one, other) => format!("{one}/{other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Command, FromArgMatches};
+
+    #[test]
+    fn flows_are_read_as_people_write_them() {
+        assert_eq!(parse_flows("1"), Ok(1));
+        assert_eq!(parse_flows("4K"), Ok(4096));
+        assert_eq!(parse_flows("128k"), Ok(131_072));
+        assert_eq!(parse_flows("1M"), Ok(1 << 20));
+        for wrong in ["0", "", "K", "1048577", "2M", "9999999M", "-1", "1.5K", "64 "] {
+            assert!(parse_flows(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_and_written_alike() {
+        for text in ["1000", "64-1500", "64/1500", "2048"] {
+            assert_eq!(format_sizes(parse_sizes(text).unwrap()), text);
+        }
+        for wrong in ["0", "2049", "64-", "/", "", "a", "64-1500-3"] {
+            assert!(parse_sizes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_scheduler_is_found_by_its_name_and_an_unknown_one_lists_them() {
+        for algorithm in ALGORITHMS {
+            assert_eq!(parse_algorithm(algorithm.name).unwrap().name, algorithm.name);
+        }
+        assert!(parse_algorithm("wfq3").unwrap_err().contains("drr"));
+    }
+
+    #[test]
+    fn options_give_the_same_job_again() {
+        let parse = |arguments: &[String]| {
+            let command = <Offered as clap::Args>::augment_args(Command::new("cycles").no_binary_name(true));
+            Offered::from_arg_matches(&command.try_get_matches_from(arguments).unwrap()).unwrap()
+        };
+        let odd = ["--order", "round-robin", "--weights", "mix", "--sizes", "64/1500", "--mode", "classified", "--seed", "9"]
+            .map(String::from);
+        for arguments in [&odd[..], &[]] {
+            let first = parse(arguments);
+            let again = parse(&first.options());
+            assert_eq!(format!("{first:?}"), format!("{again:?}"));
+        }
+        assert_eq!(parse(&odd).options(), odd);
+    }
+}

@@ -1,0 +1,303 @@
+//! `fairgate bench schedulers`: the controller of the QFQ paper's Figure 8 over every scheduler.
+
+use std::path::{Path, PathBuf};
+
+use fairgate_bench::callgrind;
+use fairgate_bench::measure::Plan;
+use fairgate_bench::{ALGORITHMS, Algorithm, Instructions, Job, Load, floor};
+use indicatif::ProgressBar;
+use miette::{Diagnostic, miette};
+use thiserror::Error;
+
+use super::arguments::{LoadArg, Offered, format_sizes, parse_algorithm, parse_flows};
+use super::document::{Document, Floor, Measurement};
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, Format};
+
+/// Flows that are measured by default, and with `--full`.
+const FLOWS: [u32; 6] = [1, 8, 64, 512, 4_096, 32_768];
+const ALL_FLOWS: [u32; 8] = [1, 8, 64, 512, 4_096, 32_768, 131_072, 1_048_576];
+/// Pairs of a run, at least.
+const PAIRS: u64 = 100_000;
+
+/// Measure a packet in and a packet out, by scheduler and number of flows
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate bench schedulers                             all schedulers, 1 to 32K flows, a minute or two
+  fairgate bench schedulers --algorithms drr,scfq       two of them
+  fairgate bench schedulers --flows 64,4K,1M            other numbers of flows
+  fairgate bench schedulers --full --out speed.html     1 to 1M flows under three loads, with figures: half an hour
+  fairgate bench schedulers --order random --sizes 64-1500 --weights mix --mode classified
+                                                        what a program has to expect
+
+One thread enqueues until the backlog reaches its upper bound and dequeues until the lower one (Checconi, Rizzo, Valente:
+QFQ, Figure 8). Schedulers are told the flow and are called through a function pointer; `--mode` adds what else a packet
+costs. Times are the thread's own, net of NONE, the controller over nothing but a queue, run in turns with it.
+Instructions are counted by valgrind's callgrind.
+
+Exit codes: 0 done; 1 a scheduler dropped, withheld or lost a packet; 2 bad input; 3 no valgrind, or too little memory.")]
+pub(crate) struct Args {
+    /// Numbers of flows, 1 to 1M [default: 1,8,64,512,4K,32K]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_flows)]
+    flows: Vec<u32>,
+
+    /// How much is queued [default: full]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    load: Vec<LoadArg>,
+
+    /// Which schedulers [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = parse_algorithm)]
+    algorithms: Vec<Algorithm>,
+
+    #[command(flatten)]
+    offered: Offered,
+
+    /// Runs of each, of which the median is taken
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+
+    /// 1 to 1M flows under all three loads, instructions for all up to 4K
+    #[arg(long)]
+    full: bool,
+
+    /// Count instructions with so many flows [default: 64, if there is a valgrind]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_flows, conflicts_with = "no_instructions")]
+    instructions: Vec<u32>,
+
+    /// Count no instructions
+    #[arg(long)]
+    no_instructions: bool,
+
+    /// Write the results to a file too (.csv, .html, .svg, .json); may be given several times
+    #[arg(long, value_name = "FILE")]
+    out: Vec<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct CyclesArgs {
+    #[arg(long)]
+    algorithm: String,
+    #[arg(long, value_parser = parse_flows)]
+    flows: u32,
+    #[arg(long, value_enum)]
+    load: LoadArg,
+    #[arg(long)]
+    cycles: u64,
+    #[command(flatten)]
+    offered: Offered,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+enum BenchError {
+    #[error(transparent)]
+    #[diagnostic(help("add `--no-instructions` to measure times alone"))]
+    Count(#[from] callgrind::CountError),
+    #[error("can't tell the format of {path}")]
+    #[diagnostic(help("end the name with .csv, .html, .svg or .json"))]
+    Format { path: String },
+    #[error("{flows} flows under the load {load} take about {needed} MiB of memory, and {available} MiB are available")]
+    #[diagnostic(help("take fewer flows, or the load `small`"))]
+    Memory {
+        flows: u32,
+        load: &'static str,
+        needed: u64,
+        available: u64,
+    },
+}
+
+pub(super) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    for path in &args.out {
+        writer(path)?;
+    }
+    let counted_at = counted_at(&args)?;
+    let jobs = jobs(&args);
+    if let Some(refusal) = jobs.iter().find_map(too_big) {
+        return Err(Failure::environment(refusal));
+    }
+    let counts = jobs.iter().filter(|job| counted_at.contains(&job.workload.flows)).count() as u64;
+    let progress = output::progress(format, jobs.len() as u64 * u64::from(args.runs + 1) + counts + 1);
+    progress.set_message("memory and branches");
+    let mut document = document(&args);
+    progress.inc(1);
+    for job in &jobs {
+        let counts = counted_at.contains(&job.workload.flows);
+        document.results.push(measure(job, &args, counts, &progress)?);
+    }
+    progress.finish_and_clear();
+    for path in &args.out {
+        let write = writer(path)?;
+        output::file(path, |file| write(&document, file))?;
+    }
+    match format {
+        Format::Json => output::json("bench-schedulers", &document)?,
+        Format::Text => output::text(&document.text())?,
+    }
+    Ok(if document.has_errors() {
+        Outcome::No
+    } else {
+        Outcome::Yes
+    })
+}
+
+pub(super) fn run_cycles(args: &CyclesArgs) -> Result<Outcome, Failure> {
+    let algorithm = Algorithm::by_name(&args.algorithm);
+    let job = args.offered.job(algorithm, args.flows, args.load.into());
+    match job.run_cycles(args.cycles) {
+        Ok(()) => Ok(Outcome::Yes),
+        Err(error) => Err(Failure::Input(miette!("{error}"))),
+    }
+}
+
+/// Every scheduler with every number of flows under every load.
+fn jobs(args: &Args) -> Vec<Job> {
+    let algorithms = match args.algorithms.as_slice() {
+        [] => ALGORITHMS,
+        given => given,
+    };
+    let flows = match (args.flows.as_slice(), args.full) {
+        ([], false) => &FLOWS[..],
+        ([], true) => &ALL_FLOWS[..],
+        (given, _) => given,
+    };
+    let loads: Vec<Load> = match (args.load.as_slice(), args.full) {
+        ([], false) => vec![Load::Full],
+        ([], true) => Load::ALL.to_vec(),
+        (given, _) => given.iter().map(|&load| load.into()).collect(),
+    };
+    let mut jobs = Vec::new();
+    for load in loads {
+        for &algorithm in algorithms {
+            for &flows in flows {
+                jobs.push(args.offered.job(Some(algorithm), flows, load));
+            }
+        }
+    }
+    jobs
+}
+
+/// The numbers of flows with which instructions are counted.
+fn counted_at(args: &Args) -> Result<Vec<u32>, Failure> {
+    if args.no_instructions {
+        return Ok(Vec::new());
+    }
+    let is_asked_for = !args.instructions.is_empty();
+    match callgrind::check() {
+        Ok(()) if is_asked_for => Ok(args.instructions.clone()),
+        Ok(()) if args.full => Ok(ALL_FLOWS.into_iter().filter(|&flows| flows <= 4_096).collect()),
+        Ok(()) => Ok(vec![64]),
+        Err(error) if is_asked_for => Err(Failure::environment(BenchError::Count(error))),
+        Err(error) => {
+            eprintln!("{error}; the times come without");
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn measure(job: &Job, args: &Args, counts: bool, progress: &ProgressBar) -> Result<Measurement, Failure> {
+    progress.set_message(format!("{}, {} flows", job.name(), job.workload.flows));
+    let plan = Plan {
+        runs: args.runs,
+        pairs: PAIRS,
+    };
+    let timed = job.time(plan, || progress.inc(1));
+    let (time, error) = match timed {
+        Ok(timing) => (Some(timing), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let instructions = match (counts, &error) {
+        (true, None) => Some(count(job, &args.offered)?),
+        _ => None,
+    };
+    progress.inc(counts.into());
+    Ok(Measurement {
+        algorithm: job.name(),
+        load: job.workload.load.name(),
+        flows: job.workload.flows,
+        time,
+        instructions,
+        error,
+    })
+}
+
+/// Counts instructions by running this program again.
+fn count(job: &Job, offered: &Offered) -> Result<Instructions, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Environment(miette!("this program doesn't find itself: {error}")))?;
+    let of = |job: &Job| {
+        job.instructions(&program, |job, cycles| {
+            let mut arguments = ["bench", "cycles", "--algorithm", job.name()].map(String::from).to_vec();
+            arguments.extend(["--flows".into(), job.workload.flows.to_string()]);
+            arguments.extend(["--load".into(), job.workload.load.name().to_owned()]);
+            arguments.extend(["--cycles".into(), cycles.to_string()]);
+            arguments.extend(offered.options());
+            arguments
+        })
+        .map_err(|error| Failure::environment(BenchError::Count(error)))
+    };
+    let none = of(&job.without_scheduler())?;
+    Ok(Instructions {
+        none,
+        net: of(job)? - none,
+    })
+}
+
+fn document(args: &Args) -> Document {
+    let job = args.offered.job(None, 1, Load::Full);
+    let options = args.offered.options();
+    let option = |index: usize| options.get(index).cloned().unwrap_or_default();
+    Document {
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        order: option(1),
+        weights: option(3),
+        sizes: format_sizes(job.workload.sizes),
+        mode: option(7),
+        seed: args.offered.seed,
+        runs: args.runs,
+        floor: Floor {
+            latency: [32 << 10, 1 << 20, 16 << 20, 128 << 20].map(floor::chase).to_vec(),
+            branch_miss_ns: floor::branch_miss(),
+        },
+        results: Vec::new(),
+    }
+}
+
+type Write = fn(&Document, &mut std::fs::File) -> std::io::Result<()>;
+
+/// What writes the format that a file's name ends with.
+fn writer(path: &Path) -> Result<Write, BenchError> {
+    use std::io::Write as _;
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("csv") => Ok(|document, file| document.csv(file)),
+        Some("html") => Ok(|document, file| file.write_all(document.page().as_bytes())),
+        Some("svg") => Ok(|document, file| {
+            let figure = document.figure().map_or(String::new(), |figure| figure.svg());
+            file.write_all(figure.as_bytes())
+        }),
+        Some("json") => {
+            Ok(|document, file| file.write_all(output::json_text("bench-schedulers", document).as_bytes()))
+        }
+        _ => Err(BenchError::Format {
+            path: path.display().to_string(),
+        }),
+    }
+}
+
+/// Whether a job needs more memory than there is.
+fn too_big(job: &Job) -> Option<BenchError> {
+    let available = available_memory()?;
+    (job.memory() > available).then(|| BenchError::Memory {
+        flows: job.workload.flows,
+        load: job.workload.load.name(),
+        needed: job.memory() >> 20,
+        available: available >> 20,
+    })
+}
+
+/// What Linux thinks can be had without swapping, bytes; `None` where it doesn't say.
+fn available_memory() -> Option<u64> {
+    let all = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kibibytes << 10)
+}
