@@ -88,9 +88,14 @@ fn net_instructions(job: Job) -> Result<f64, JobError> {
     let program = std::env::current_exe().expect("a running program has a path");
     let count = |job: Job| {
         job.instructions(&program, |job, cycles| {
-            ["--run", job.name(), &job.workload.flows.to_string(), &cycles.to_string()]
-                .map(String::from)
-                .to_vec()
+            [
+                "--run",
+                job.name(),
+                &job.workload.flows.to_string(),
+                &cycles.to_string(),
+            ]
+            .map(String::from)
+            .to_vec()
         })
     };
     Ok(count(job)? - count(job.without_scheduler())?)

@@ -207,8 +207,19 @@ mod tests {
             let command = <Offered as clap::Args>::augment_args(Command::new("cycles").no_binary_name(true));
             Offered::from_arg_matches(&command.try_get_matches_from(arguments).unwrap()).unwrap()
         };
-        let odd = ["--order", "round-robin", "--weights", "mix", "--sizes", "64/1500", "--mode", "classified", "--seed", "9"]
-            .map(String::from);
+        let odd = [
+            "--order",
+            "round-robin",
+            "--weights",
+            "mix",
+            "--sizes",
+            "64/1500",
+            "--mode",
+            "classified",
+            "--seed",
+            "9",
+        ]
+        .map(String::from);
         for arguments in [&odd[..], &[]] {
             let first = parse(arguments);
             let again = parse(&first.options());

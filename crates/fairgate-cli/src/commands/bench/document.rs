@@ -344,7 +344,10 @@ mod tests {
         let document = document();
         let text = document.text();
         assert!(document.has_errors());
-        assert!(text.contains("drr of 512 flows, full: it dropped a packet"), "{text}");
+        assert!(
+            text.contains("drr of 512 flows, full: it dropped a packet"),
+            "{text}"
+        );
         assert!(text.contains("1.5 ns in 32 KiB"), "{text}");
         let ends: Vec<usize> = text.lines().take(4).map(|line| line.trim_end().len()).collect();
         assert!(ends.iter().all(|&end| end == ends[0]), "{text}");
@@ -357,7 +360,9 @@ mod tests {
         let csv = String::from_utf8(csv).unwrap();
         let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
         assert_eq!(columns, [16; 5], "{csv}");
-        assert!(csv.contains("fifo,full,64,shortest,equal,1000,bare,1,1000,20.000,2.500,2.000,3.000,1.500,90.000,53.000"));
+        assert!(csv.contains(
+            "fifo,full,64,shortest,equal,1000,bare,1,1000,20.000,2.500,2.000,3.000,1.500,90.000,53.000"
+        ));
     }
 
     #[test]

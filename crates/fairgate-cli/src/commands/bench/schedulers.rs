@@ -96,7 +96,9 @@ enum BenchError {
     #[error("can't tell the format of {path}")]
     #[diagnostic(help("end the name with .csv, .html, .svg or .json"))]
     Format { path: String },
-    #[error("{flows} flows under the load {load} take about {needed} MiB of memory, and {available} MiB are available")]
+    #[error(
+        "{flows} flows under the load {load} take about {needed} MiB of memory, and {available} MiB are available"
+    )]
     #[diagnostic(help("take fewer flows, or the load `small`"))]
     Memory {
         flows: u32,
@@ -115,7 +117,10 @@ pub(super) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     if let Some(refusal) = jobs.iter().find_map(too_big) {
         return Err(Failure::environment(refusal));
     }
-    let counts = jobs.iter().filter(|job| counted_at.contains(&job.workload.flows)).count() as u64;
+    let counts = jobs
+        .iter()
+        .filter(|job| counted_at.contains(&job.workload.flows))
+        .count() as u64;
     let progress = output::progress(format, jobs.len() as u64 * u64::from(args.runs + 1) + counts + 1);
     progress.set_message("memory and branches");
     let mut document = document(&args);
@@ -226,7 +231,9 @@ fn count(job: &Job, offered: &Offered) -> Result<Instructions, Failure> {
         .map_err(|error| Failure::Environment(miette!("this program doesn't find itself: {error}")))?;
     let of = |job: &Job| {
         job.instructions(&program, |job, cycles| {
-            let mut arguments = ["bench", "cycles", "--algorithm", job.name()].map(String::from).to_vec();
+            let mut arguments = ["bench", "cycles", "--algorithm", job.name()]
+                .map(String::from)
+                .to_vec();
             arguments.extend(["--flows".into(), job.workload.flows.to_string()]);
             arguments.extend(["--load".into(), job.workload.load.name().to_owned()]);
             arguments.extend(["--cycles".into(), cycles.to_string()]);
@@ -255,7 +262,9 @@ fn document(args: &Args) -> Document {
         seed: args.offered.seed,
         runs: args.runs,
         floor: Floor {
-            latency: [32 << 10, 1 << 20, 16 << 20, 128 << 20].map(floor::chase).to_vec(),
+            latency: [32 << 10, 1 << 20, 16 << 20, 128 << 20]
+                .map(floor::chase)
+                .to_vec(),
             branch_miss_ns: floor::branch_miss(),
         },
         results: Vec::new(),
