@@ -150,23 +150,81 @@ pub struct SlotState {
     pub(crate) next: u32,
     /// Predecessor in that queue.
     pub(crate) previous: u32,
-    /// Why it was given back, once it was.
-    pub(crate) reason: DropReason,
-    /// Whether header fields lie beside the slot.
-    pub(crate) has_headers: bool,
-    /// Whether the slot holds a packet: catches a double release in debug builds.
-    pub(crate) live: bool,
+    /// From above: 24 bits the length of the successor, so that whoever takes this packet out need not touch the next one's
+    /// line; [`LIVE`](SlotState::LIVE); [`HEADERS`](SlotState::HEADERS); 5 bits the reason why it was given back.
+    bits: u32,
 }
 
 impl SlotState {
     pub(crate) const NEW: SlotState = SlotState {
         next: 0,
         previous: 0,
-        reason: DropReason::Flushed,
-        has_headers: false,
-        live: false,
+        bits: 0,
     };
+
+    /// In `bits`: the slot holds a packet. Catches a double release in debug builds.
+    const LIVE: u32 = 1 << 7;
+    /// In `bits`: header fields lie beside the slot.
+    const HEADERS: u32 = 1 << 6;
+    const REASON: u32 = 31;
+    /// The successor's length as it is kept: what is longer is not told apart.
+    pub(crate) const LONGEST: u32 = (1 << 24) - 1;
+
+    /// Of a packet just put into the slot.
+    #[inline]
+    pub(crate) fn occupied(self) -> SlotState {
+        SlotState {
+            bits: SlotState::LIVE,
+            ..self
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_live(self) -> bool {
+        self.bits & SlotState::LIVE != 0
+    }
+
+    /// The slot is free, and `next` the free one after it.
+    #[inline]
+    pub(crate) fn free(&mut self, next: u32) {
+        self.next = next;
+        self.bits = 0;
+    }
+
+    #[inline]
+    pub(crate) fn has_headers(self) -> bool {
+        self.bits & SlotState::HEADERS != 0
+    }
+
+    #[inline]
+    pub(crate) fn set_has_headers(&mut self) {
+        self.bits |= SlotState::HEADERS;
+    }
+
+    pub(crate) fn reason(self) -> DropReason {
+        DropReason::ALL[(self.bits & SlotState::REASON) as usize]
+    }
+
+    pub(crate) fn set_reason(&mut self, reason: DropReason) {
+        self.bits = self.bits & !SlotState::REASON | reason as u32;
+    }
+
+    /// The packet behind this one is in slot `next`, `length` bytes long.
+    #[inline]
+    pub(crate) fn set_successor(&mut self, next: u32, length: u32) {
+        self.next = next;
+        self.bits = self.bits & 0xff | length.min(SlotState::LONGEST) << 8;
+    }
+
+    /// The length of the packet behind this one, at most [`LONGEST`](SlotState::LONGEST).
+    #[inline]
+    pub(crate) fn successor_length(self) -> u32 {
+        self.bits >> 8
+    }
 }
+
+/// All reasons fit into their bits.
+const _: () = assert!(DropReason::COUNT <= SlotState::REASON as usize + 1);
 
 impl Default for SlotState {
     fn default() -> SlotState {

@@ -98,6 +98,26 @@ impl Fifo {
     fn fits(&self, length: u32) -> bool {
         self.queue.len() < self.limit_packets && self.queue.bytes() + u64::from(length) <= self.limit_bytes
     }
+
+    /// Drops the packet that doesn't fit, or others for it. Out of line, so that the usual path keeps its registers.
+    #[cold]
+    #[inline(never)]
+    fn overflow(&mut self, id: PacketId, pool: &mut Pool) -> Verdict {
+        let length = pool[id].length;
+        if self.config.drop_from == DropFrom::Tail || u64::from(length) > self.limit_bytes {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        while !self.fits(length) {
+            let oldest = self
+                .queue
+                .pop_front(pool)
+                .expect("an empty queue has room: its limit is at least one packet");
+            pool.give_back(oldest, DropReason::HeadDrop);
+        }
+        self.queue.push_back(id, pool);
+        Verdict::Congested
+    }
 }
 
 /// Of every flow there is, all in one queue.
@@ -118,24 +138,11 @@ impl Algorithm for Fifo {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
-        let length = pool[id].length;
-        if self.fits(length) {
+        if self.fits(pool[id].length) {
             self.queue.push_back(id, pool);
             return Verdict::Queued;
         }
-        if self.config.drop_from == DropFrom::Tail || u64::from(length) > self.limit_bytes {
-            pool.give_back(id, DropReason::QueueLimit);
-            return Verdict::Dropped;
-        }
-        while !self.fits(length) {
-            let oldest = self
-                .queue
-                .pop_front(pool)
-                .expect("an empty queue has room: its limit is at least one packet");
-            pool.give_back(oldest, DropReason::HeadDrop);
-        }
-        self.queue.push_back(id, pool);
-        Verdict::Congested
+        self.overflow(id, pool)
     }
 
     #[inline]

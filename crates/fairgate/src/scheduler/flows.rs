@@ -261,23 +261,19 @@ impl<S: Scheduler> Algorithm for Flows<S> {
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let index = self.scheduler.select(&mut self.flows, now)?;
         let queue = &mut self.flows[index as usize].queue;
-        let id = queue.pop_front(pool).expect("an active flow has packets");
+        let taken = queue.take_front(pool).expect("an active flow has packets");
         self.packets -= 1;
         let left = queue.len();
-        let next = queue.front().map(|first| {
-            if S::READS_HEADS {
-                Head {
-                    length: pool[first].length,
-                    stamp: pool[first].stamp,
-                }
-            } else {
-                Head { length: 0, stamp: 0 }
-            }
-        });
+        // Only a stamp has to be read from the next packet, whose line is in no cache when there are many flows.
+        let stamp = match queue.front() {
+            Some(first) if S::STAMPS => pool[first].stamp,
+            _ => 0,
+        };
+        let next = taken.next.map(|length| Head { length, stamp });
         self.by_length.shrank(index, left);
-        let sent = pool[id].length;
-        self.scheduler.update(&mut self.flows, index, sent, next, now);
-        Some(id)
+        self.scheduler
+            .update(&mut self.flows, index, taken.length, next, now);
+        Some(taken.id)
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
