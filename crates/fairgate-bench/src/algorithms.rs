@@ -2,6 +2,7 @@
 
 use fairgate::aqm::codel;
 use fairgate::discipline::ByFlow;
+use fairgate::implicit::sqf::{self, Sqf};
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::rounds::drr::{Drr, Quantum};
 use fairgate::rounds::fq_codel::{self, FqCodel};
@@ -126,6 +127,14 @@ pub const ALGORITHMS: &[Algorithm] = &[
     }),
     algorithm("qfq", "QFQ", Setup::by_share::<Qfq>),
     algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
+    algorithm("sqf", "SQF", |setup| {
+        let config = sqf::Config {
+            limit: setup.limit,
+            flows: Some(setup.flows),
+            ..sqf::Config::default()
+        };
+        made(Sqf::node(config, SEED))
+    }),
     algorithm("fq_codel", "FQ-CoDel", |setup| {
         let config = fq_codel::Config {
             flows: setup.flows,
