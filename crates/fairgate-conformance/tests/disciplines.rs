@@ -3,7 +3,7 @@
 mod configs;
 
 use fairgate::aqm::codel::Codel;
-use fairgate::implicit::{lqf::Lqf, sqf::Sqf};
+use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
 use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
 use fairgate::rounds::{
     drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, fq_nagle::FqNagle, msfc::Msfc, sfq::Sfq,
@@ -34,6 +34,11 @@ conformance_suite! {
     msfc: Recipe::leaf(configs::msfc, Msfc::node);
     sqf: Recipe::leaf(configs::sqf, Sqf::node);
     lqf: Recipe::leaf(configs::sqf, Lqf::node);
+    hsqf: Recipe::leaf(configs::hsqf, Hsqf::node);
+    pdrr: Recipe::leaf(configs::pdrr, Pdrr::node);
+    admission: Recipe::classful(1..=1, configs::admission, |config, seed, mut inner| {
+        Admission::node(config, seed, inner.pop().expect("one"))
+    });
     scfq: Recipe::leaf(|| configs::flows::<Scfq>(configs::weight()), Flows::<Scfq>::node);
     scfq_classes: classes::<Scfq>(configs::weight);
     qfq: Recipe::leaf(|| configs::flows::<Qfq>(configs::share()), Flows::<Qfq>::node);

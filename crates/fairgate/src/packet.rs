@@ -98,6 +98,8 @@ pub enum DropReason {
     LargerThanBurst,
     /// Longer than any packet that the scheduler can give a time stamp.
     LargerThanMaximum,
+    /// Its flow is new, and admission control lets no new flows in while the link is congested.
+    NotAdmitted,
     /// A change of configuration left no place for it.
     Reconfigured,
     /// The queue was flushed. The only reason that does not count as a drop.
@@ -120,6 +122,7 @@ impl DropReason {
         DropReason::NoClass,
         DropReason::LargerThanBurst,
         DropReason::LargerThanMaximum,
+        DropReason::NotAdmitted,
         DropReason::Reconfigured,
         DropReason::Flushed,
     ];
@@ -137,6 +140,7 @@ impl DropReason {
             DropReason::NoClass => "no_class",
             DropReason::LargerThanBurst => "larger_than_burst",
             DropReason::LargerThanMaximum => "larger_than_maximum",
+            DropReason::NotAdmitted => "not_admitted",
             DropReason::Reconfigured => "reconfigured",
             DropReason::Flushed => "flushed",
         }

@@ -49,6 +49,9 @@ static REGISTRY: &[&dyn Entry] = &[
     &timestamps::S_KPS_CLASSES,
     &implicit::SQF,
     &implicit::LQF,
+    &implicit::HSQF,
+    &implicit::PDRR,
+    &implicit::ADMISSION,
 ];
 
 /// All disciplines, families together, in the order of the documentation.

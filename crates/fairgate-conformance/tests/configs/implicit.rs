@@ -1,6 +1,9 @@
 //! Random parameters of the disciplines that differentiate implicitly.
 
-use fairgate::implicit::{FlowBy, sqf};
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate::implicit::{FlowBy, admission, hsqf, pdrr, sqf};
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
@@ -33,4 +36,69 @@ fn flow_by() -> impl Strategy<Value = FlowBy> {
         FlowBy::DestinationPort,
         FlowBy::HostPair,
     ])
+}
+
+pub(crate) fn hsqf() -> impl Strategy<Value = hsqf::Config> {
+    (1u32..60, 64u32..3000, 1u32..8, flow_by(), flow_by(), drop_from()).prop_map(
+        |(limit, quantum, users, user, key, drop_from)| hsqf::Config {
+            limit,
+            quantum,
+            users,
+            user,
+            key,
+            drop_from,
+        },
+    )
+}
+
+pub(crate) fn pdrr() -> impl Strategy<Value = pdrr::Config> {
+    let admission = (option::of(rate()), 1u8..=100, idle_timeout(), 1u32..10).prop_map(
+        |(fair_rate, priority_load, idle_timeout, flows_in_progress)| pdrr::Admission {
+            fair_rate,
+            priority_load,
+            idle_timeout,
+            flows_in_progress,
+        },
+    );
+    let measured = option::of((rate(), option::of(admission)));
+    (1u32..60, 1u32..14, 64u32..3000, flow_by(), measured).prop_map(|(limit, afl, quantum, key, measured)| {
+        let (rate, admission) = measured.unzip();
+        pdrr::Config {
+            limit,
+            afl,
+            quantum,
+            key,
+            rate,
+            admission: admission.flatten(),
+        }
+    })
+}
+
+pub(crate) fn admission(_classes: usize) -> impl Strategy<Value = admission::Config> {
+    (
+        rate(),
+        option::of(rate()),
+        64u32..3000,
+        flow_by(),
+        idle_timeout(),
+        1u32..10,
+    )
+        .prop_map(
+            |(rate, fair_rate, quantum, key, idle_timeout, flows_in_progress)| admission::Config {
+                rate,
+                fair_rate,
+                quantum,
+                key,
+                idle_timeout,
+                flows_in_progress,
+            },
+        )
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    (10_000u64..1_000_000_000).prop_map(super::rate)
+}
+
+fn idle_timeout() -> impl Strategy<Value = Duration> {
+    (1u64..20_000).prop_map(Duration::from_millis)
 }

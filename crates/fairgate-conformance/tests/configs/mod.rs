@@ -18,7 +18,7 @@ use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
-pub(crate) use implicit::sqf;
+pub(crate) use implicit::{admission, hsqf, pdrr, sqf};
 
 pub(crate) fn fifo() -> impl Strategy<Value = fifo::Config> {
     (option::of(1u32..40), option::of(1u64..20_000), drop_from()).prop_map(

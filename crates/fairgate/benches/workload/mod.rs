@@ -8,7 +8,9 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use fairgate::aqm::codel::{self, Codel};
+use fairgate::implicit::hsqf::{self, Hsqf};
 use fairgate::implicit::lqf::Lqf;
+use fairgate::implicit::pdrr::{self, Pdrr};
 use fairgate::implicit::sqf::{self, Sqf};
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::queues::pfifo_fast::{self, PfifoFast};
@@ -105,6 +107,23 @@ pub(crate) const SUBJECTS: [Subject; 15] = [
     }),
     ("lqf", |flows| {
         Box::new(Lqf::node(by_backlog(flows), SEED).expect(VALID))
+    }),
+    ("hsqf", |flows| {
+        let config = hsqf::Config {
+            limit: PLENTY,
+            // Packets have no addresses here: every flow is a user of its own.
+            users: queues(flows).min(1 << 14),
+            ..hsqf::Config::default()
+        };
+        Box::new(Hsqf::node(config, SEED).expect(VALID))
+    }),
+    ("pdrr", |flows| {
+        let config = pdrr::Config {
+            limit: PLENTY,
+            afl: queues(flows),
+            ..pdrr::Config::default()
+        };
+        Box::new(Pdrr::node(config, SEED).expect(VALID))
     }),
 ];
 

@@ -15,7 +15,7 @@ type Slot = [u64; 2];
 const EMPTY: Slot = [0, 0];
 
 /// The identity under which a flow is known here: its hash under the table's salt. Never [`Identity::NONE`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity(u64);
 
 impl Identity {
@@ -84,8 +84,16 @@ impl FlowTable {
         Some(place)
     }
 
-    /// Takes its place from a flow. Nothing happens if it has none.
+    /// Takes its place from a flow. Nothing happens if it has none, or if it is none.
+    #[inline]
     pub(crate) fn remove(&mut self, flow: Identity) {
+        if flow != Identity::NONE {
+            self.take_out(flow);
+        }
+    }
+
+    #[inline(never)]
+    fn take_out(&mut self, flow: Identity) {
         let mut hole = self.home(flow);
         while self.slots[hole][0] != flow.0 {
             if self.slots[hole] == EMPTY {

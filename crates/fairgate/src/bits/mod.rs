@@ -2,6 +2,7 @@
 
 mod bounds;
 mod by_length;
+mod cycle;
 mod flow_table;
 mod heap;
 pub(crate) mod inverse;
@@ -12,6 +13,7 @@ mod tournament;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use by_length::ByLength;
+pub(crate) use cycle::{Cycle, Turn};
 pub(crate) use flow_table::{FlowTable, Identity};
 pub(crate) use heap::Heap;
 pub(crate) use ring::Ring;

@@ -233,10 +233,7 @@ impl<O: Order> ByBacklog<O> {
     fn retire(&mut self, place: u32) {
         self.active -= 1;
         let flow = &mut self.flows[place as usize];
-        if flow.identity != Identity::NONE {
-            self.table.remove(flow.identity);
-            flow.identity = Identity::NONE;
-        }
+        self.table.remove(std::mem::take(&mut flow.identity));
         self.service.leave(place);
     }
 

@@ -1,7 +1,12 @@
 //! Implicit service differentiation: what a flow does to the queue decides how it is served, and nobody marks anything.
 
+pub mod admission;
 pub mod by_backlog;
+mod congestion;
+pub mod hsqf;
+mod in_progress;
 pub mod lqf;
+pub mod pdrr;
 pub mod sqf;
 
 pub use crate::flow::FlowBy;

@@ -19,7 +19,7 @@
 //!
 //! No bound on delay or fairness is published, and none can be: as long as shorter flows have packets a longer one is not
 //! served. Not meant for lines that several users share, where one could take all from the others: there
-//! `hsqf` shares fairly between them first.
+//! [`hsqf`](super::hsqf) shares fairly between them first.
 
 pub use super::by_backlog::Config;
 use super::by_backlog::{ByBacklog, Order};

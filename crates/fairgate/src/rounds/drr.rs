@@ -38,7 +38,7 @@ impl Default for Quantum {
 pub type Config = flows::ConfigOf<Drr>;
 
 /// Checks a quantum: the number of rounds that a packet may take is its length over the quantum.
-pub(super) fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
+pub(crate) fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
     check_within("quantum", quantum, 64, 1 << 30)
 }
 

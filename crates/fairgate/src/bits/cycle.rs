@@ -1,0 +1,254 @@
+//! A cycle of flows, some of which have nothing to send: the next one that has is found in constant time.
+//!
+//! ```text
+//!   ring   ... f7  f2  f9  f4  f1  f3 ...    each flow at the turn that it was given
+//!   busy   ...  .   .   1   0   0   1 ...    a bit for each turn, and one for each 64 bits
+//!                       ^first          ^end
+//! ```
+//!
+//! Turns count up and never wrap. A flow joins at the end and stays until its turn comes; flows whose turn passes while
+//! they are idle have left the cycle by that, without being looked at (PDRR, section 3.3). Whether a flow is in the cycle
+//! is one comparison: its turn is not before `first`.
+
+/// Bits of a word.
+const WORD: usize = 64;
+
+/// The turn of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn(u64);
+
+impl Turn {
+    /// Of a flow that is in no cycle.
+    pub(crate) const NONE: Turn = Turn(0);
+    /// Of a flow that has been taken out to be served, and counts as in the cycle meanwhile.
+    pub(crate) const NOW: Turn = Turn(u64::MAX);
+}
+
+/// The cycle. What passed stays readable until `swept`, so that what belongs to flows that left can be given back bit by
+/// bit.
+#[derive(Debug)]
+pub(crate) struct Cycle {
+    ring: Box<[u32]>,
+    /// Level by level: a bit for each place of the ring, then a bit for each word of the level below.
+    busy: Vec<Box<[u64]>>,
+    swept: u64,
+    first: u64,
+    end: u64,
+}
+
+impl Cycle {
+    /// For up to `flows` flows at a time.
+    pub(crate) fn new(flows: u32) -> Cycle {
+        // Room for the flow that joins before the sweep has passed the one that left.
+        let places = (flows as usize + 2).next_power_of_two().max(WORD);
+        let mut busy = Vec::new();
+        let mut bits = places;
+        loop {
+            let words = bits.div_ceil(WORD);
+            busy.push(vec![0; words].into());
+            if words == 1 {
+                break;
+            }
+            bits = words;
+        }
+        Cycle {
+            ring: vec![0; places].into(),
+            busy,
+            swept: 1,
+            first: 1,
+            end: 1,
+        }
+    }
+
+    /// How many flows are in the cycle.
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.end - self.first
+    }
+
+    /// Whether a flow with this turn is in the cycle.
+    #[inline]
+    pub(crate) fn contains(&self, turn: Turn) -> bool {
+        turn.0 >= self.first
+    }
+
+    /// A flow joins at the end. Before it, [`sweep`](Cycle::sweep) was called.
+    #[inline]
+    pub(crate) fn push(&mut self, flow: u32, is_busy: bool) -> Turn {
+        let turn = self.end;
+        debug_assert!(
+            turn - self.swept < self.ring.len() as u64,
+            "there is room for all flows"
+        );
+        self.end += 1;
+        let place = self.place(turn);
+        self.ring[place] = flow;
+        if is_busy {
+            self.set(place);
+        }
+        Turn(turn)
+    }
+
+    /// The flow with this turn, which is in the cycle, has something to send.
+    #[inline]
+    pub(crate) fn set_busy(&mut self, turn: Turn) {
+        self.set(self.place(turn.0));
+    }
+
+    /// The flow with this turn, which is in the cycle, has nothing to send any more.
+    #[inline]
+    pub(crate) fn set_idle(&mut self, turn: Turn) {
+        self.clear(self.place(turn.0));
+    }
+
+    /// Goes on to the next flow that has something to send and takes it out; the idle ones before it leave. If there is
+    /// none, all leave.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<u32> {
+        let from = self.place(self.first);
+        let Some(place) = self.find(from).or_else(|| self.find(0)) else {
+            self.first = self.end;
+            return None;
+        };
+        self.first += 1 + (place.wrapping_sub(from) & (self.ring.len() - 1)) as u64;
+        self.clear(place);
+        Some(self.ring[place])
+    }
+
+    /// A flow whose turn has passed, and the turn; each is shown once. Called before each `push`, so that no more of
+    /// them are kept than there are flows.
+    #[inline]
+    pub(crate) fn sweep(&mut self) -> Option<(u32, Turn)> {
+        self.has_passed().then(|| {
+            let turn = self.swept;
+            self.swept += 1;
+            (self.ring[self.place(turn)], Turn(turn))
+        })
+    }
+
+    /// Whether [`sweep`](Cycle::sweep) has a flow to show.
+    #[inline]
+    pub(crate) fn has_passed(&self) -> bool {
+        self.swept < self.first
+    }
+
+    #[inline]
+    fn place(&self, turn: u64) -> usize {
+        turn as usize & (self.ring.len() - 1)
+    }
+
+    #[inline]
+    fn set(&mut self, mut place: usize) {
+        for level in &mut self.busy {
+            let word = &mut level[place / WORD];
+            let known = *word;
+            *word |= 1 << (place % WORD);
+            if known != 0 {
+                return;
+            }
+            place /= WORD;
+        }
+    }
+
+    #[inline]
+    fn clear(&mut self, mut place: usize) {
+        for level in &mut self.busy {
+            let word = &mut level[place / WORD];
+            *word &= !(1 << (place % WORD));
+            if *word != 0 {
+                return;
+            }
+            place /= WORD;
+        }
+    }
+
+    /// The first busy place from `from` on.
+    #[inline]
+    fn find(&self, from: usize) -> Option<usize> {
+        let word = self.busy[0][from / WORD] >> (from % WORD);
+        if word != 0 {
+            return Some(from + word.trailing_zeros() as usize);
+        }
+        self.find_above(from / WORD + 1)
+    }
+
+    /// The first busy place from word `from` on: up until a level has a bit, and down again.
+    #[inline(never)]
+    fn find_above(&self, mut from: usize) -> Option<usize> {
+        for above in 1..self.busy.len() {
+            let level = &self.busy[above];
+            if from / WORD >= level.len() {
+                return None;
+            }
+            let word = level[from / WORD] >> (from % WORD);
+            if word != 0 {
+                let mut place = from + word.trailing_zeros() as usize;
+                for below in (0..above).rev() {
+                    place = place * WORD + self.busy[below][place].trailing_zeros() as usize;
+                }
+                return Some(place);
+            }
+            from = from / WORD + 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// Against a deque that is searched; flows join, get busy, idle, and are visited; one and several levels of bits.
+        #[test]
+        fn a_cycle_behaves_like_a_searched_deque(
+            flows in prop_oneof![1u32..9, 60u32..70, 5000u32..5010],
+            fill in any::<bool>(),
+            operations in prop::collection::vec((0u8..5, any::<u32>()), 0..400),
+        ) {
+            let mut cycle = Cycle::new(flows);
+            let mut turns = vec![Turn::NONE; flows as usize];
+            let mut model: VecDeque<(u32, bool)> = VecDeque::new();
+            let mut shown = 0u64;
+            let joined = if fill { flows } else { 0 };
+            let first = (0..joined).map(|flow| (0u8, flow));
+            for (operation, flow) in first.chain(operations) {
+                let flow = flow % flows;
+                let is_in = model.iter().position(|(other, _)| *other == flow);
+                prop_assert_eq!(cycle.contains(turns[flow as usize]), is_in.is_some());
+                match (operation, is_in) {
+                    (0 | 1, None) => {
+                        for _ in 0..2 {
+                            shown += u64::from(cycle.sweep().is_some());
+                        }
+                        turns[flow as usize] = cycle.push(flow, operation == 1);
+                        model.push_back((flow, operation == 1));
+                    }
+                    (2, Some(place)) => {
+                        cycle.set_busy(turns[flow as usize]);
+                        model[place].1 = true;
+                    }
+                    (3, Some(place)) => {
+                        cycle.set_idle(turns[flow as usize]);
+                        model[place].1 = false;
+                    }
+                    (4, _) => {
+                        let expected = model.iter().position(|(_, is_busy)| *is_busy);
+                        let leaving = expected.map_or(model.len(), |place| place + 1);
+                        let next = expected.map(|place| model[place].0);
+                        model.drain(..leaving);
+                        prop_assert_eq!(cycle.next(), next);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(cycle.len(), model.len() as u64);
+            }
+            while cycle.sweep().is_some() {
+                shown += 1;
+            }
+            prop_assert_eq!(shown, cycle.first - 1, "each turn that passed is shown once");
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! Hierarchical shortest queue first: fair queueing between users, and between the flows of a user shortest queue first:
+//! what Bonald, Muscariello & Ostallo (2011, section VI) leave to future work.
+//!
+//! [`sqf`](super::sqf) lets a stream take what it needs, and so must not be used between people: one could take all. Here
+//! users share the line in bytes by deficit round robin, whatever number of flows each has, and each user's share goes to
+//! that user's shortest queue first. There is nothing to configure for each user: a user is whoever has packets queued, known
+//! by an address.
+//!
+//! Over the limit the user with most bytes pays, with the oldest packet of that user's longest flow: users who stay below
+//! their share lose nothing.
+//!
+//! A user has up to 64 flows at a time, known exactly; packets of further ones join one of these. Ties go to the flow that
+//! came to its bytes first, as in sqf, and an oversized quantum costs delay: a round takes as long as all users' quanta.
+//! Cost: constant between users if the quantum is at least the longest packet, a tournament of 64 within one.
+//!
+//! Bounds: none is published. Between users that of deficit round robin holds: over any time two users that always have
+//! packets are sent the same bytes, to within a quantum and a packet each.
+
+use crate::bits::{Bounds, FlowTable, Identity, Link, Linked, Rank, Round, Tournament};
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::flow::{FlowBy, FlowByHasher, FlowHash};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::queues::fifo::DropFrom;
+use crate::rounds::drr::check_quantum;
+use crate::time::Time;
+
+/// Flows of a user at a time.
+const FLOWS: u32 = 64;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued, 1 to 2^24.
+    pub limit: u32,
+    /// Bytes that a user may send in a round, 64 to 2^30. At least the longest packet for constant cost.
+    pub quantum: u32,
+    /// Most users with packets at a time, 1 to 16384.
+    pub users: u32,
+    /// What a user is.
+    pub user: FlowBy,
+    /// What a flow of a user is.
+    pub key: FlowBy,
+    /// Which packet of the longest flow pays.
+    pub drop_from: DropFrom,
+}
+
+/// Users are receiving hosts, as on a line towards homes; five times the packets of sqf, for several users share them.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 1000,
+            quantum: 1514,
+            users: 256,
+            user: FlowBy::Destination,
+            key: FlowBy::FiveTuple,
+            drop_from: DropFrom::Head,
+        }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<(), ConfigError> {
+        check_within("limit", self.limit, 1, 1 << 24)?;
+        check_quantum(self.quantum)?;
+        check_within("users", self.users, 1, 1 << 14)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    queue: PacketQueue,
+    /// Under which it is in the table, with packets.
+    identity: Identity,
+}
+
+#[derive(Debug)]
+struct User {
+    /// Its flows by their bytes.
+    service: Tournament,
+    longest: Bounds,
+    /// A bit for each of its places that a flow has.
+    taken: u64,
+    packets: u32,
+    bytes: u64,
+    /// Bytes that it may still send in this round.
+    deficit: u32,
+    link: Link,
+    identity: Identity,
+}
+
+impl Linked for User {
+    #[inline]
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// The discipline. Make one with [`Hsqf::node`].
+#[derive(Debug)]
+pub struct Hsqf {
+    users: Vec<User>,
+    /// Sixty-four for each user.
+    flows: Box<[Flow]>,
+    /// Users with packets, and a user that a drop took the last one from until its turn comes.
+    round: Round,
+    by_bytes: Bounds,
+    user_table: FlowTable,
+    /// Flows with packets, by user and flow: to a number, and from that to their place.
+    flow_table: FlowTable,
+    place_of: Box<[u32]>,
+    packets: u32,
+    stamp: u64,
+    user_hasher: FlowByHasher,
+    flow_hasher: FlowByHasher,
+    seed: u64,
+    config: Config,
+}
+
+impl Hsqf {
+    /// Nobody has packets. `seed` is the key of the hashes.
+    ///
+    /// # Errors
+    /// If a parameter is out of its range.
+    pub fn node(config: Config, seed: u64) -> Result<Node<Hsqf>, ConfigError> {
+        config.check()?;
+        Ok(Node::new(Hsqf::empty(config, seed)))
+    }
+
+    fn empty(config: Config, seed: u64) -> Hsqf {
+        let user = || User {
+            service: Tournament::new(FLOWS),
+            longest: Bounds::new(FLOWS),
+            taken: 0,
+            packets: 0,
+            bytes: 0,
+            deficit: 0,
+            link: Link::OUTSIDE,
+            identity: Identity::NONE,
+        };
+        let flow = Flow {
+            queue: PacketQueue::new(),
+            identity: Identity::NONE,
+        };
+        // The arriving packet's flow is there before another packet is dropped for it.
+        let flows = (config.users * FLOWS).min(config.limit + 1);
+        Hsqf {
+            users: (0..config.users).map(|_| user()).collect(),
+            flows: vec![flow; (config.users * FLOWS) as usize].into(),
+            round: Round::new(),
+            by_bytes: Bounds::new(config.users),
+            user_table: FlowTable::new(config.users, seed),
+            flow_table: FlowTable::new(flows, !seed),
+            place_of: vec![0; flows as usize].into(),
+            packets: 0,
+            stamp: 0,
+            user_hasher: FlowByHasher::new(config.user, seed),
+            flow_hasher: FlowByHasher::new(config.key, seed),
+            seed,
+            config,
+        }
+    }
+
+    /// The packet's user, and the place of its flow among all; `None` if there are too many users.
+    #[inline]
+    fn place(&mut self, id: PacketId, pool: &Pool) -> Option<(u32, u32)> {
+        let user_hash = self.user_hasher.flow(id, pool);
+        let identity = self.user_table.identity(user_hash);
+        let user = match self.user_table.find(identity) {
+            Some(user) => user,
+            None => {
+                let user = self.user_table.insert(identity)?;
+                self.users[user as usize].identity = identity;
+                user
+            }
+        };
+        let flow_hash = self.flow_hasher.flow(id, pool).raw() ^ user_hash.raw().rotate_left(17);
+        let identity = self.flow_table.identity(FlowHash::from_raw(flow_hash));
+        if let Some(number) = self.flow_table.find(identity) {
+            return Some((user, self.place_of[number as usize]));
+        }
+        let taken = &mut self.users[user as usize].taken;
+        if *taken == u64::MAX {
+            return Some((user, user * FLOWS + (flow_hash % u64::from(FLOWS)) as u32));
+        }
+        let place = user * FLOWS + taken.trailing_ones();
+        *taken |= *taken + 1;
+        if let Some(number) = self.flow_table.insert(identity) {
+            self.place_of[number as usize] = place;
+            self.flows[place as usize].identity = identity;
+        }
+        Some((user, place))
+    }
+
+    /// Takes a packet in, and drops for `reason` what is over the limit then.
+    #[inline]
+    fn admit(&mut self, user: u32, place: u32, id: PacketId, reason: DropReason, pool: &mut Pool) -> Verdict {
+        self.flows[place as usize].queue.push_back(id, pool);
+        self.packets += 1;
+        let known = &mut self.users[user as usize];
+        known.packets += 1;
+        known.bytes += u64::from(pool[id].length);
+        self.by_bytes.grew(user, known.bytes + 1);
+        let bytes = self.flows[place as usize].queue.bytes();
+        known.longest.grew(place % FLOWS, bytes + 1);
+        if !known.link.is_in_round() {
+            known.deficit = self.config.quantum;
+            self.round.push_back(user, &mut self.users);
+        }
+        self.rank(user, place);
+        if self.packets > self.config.limit && self.drop_longest(reason, pool) == place {
+            return Verdict::Congested;
+        }
+        Verdict::Queued
+    }
+
+    /// A flow has come to its present number of bytes.
+    #[inline]
+    fn rank(&mut self, user: u32, place: u32) {
+        self.stamp += 1;
+        let bytes = self.flows[place as usize].queue.bytes();
+        let of_user = place % FLOWS;
+        let rank = Rank::least_first(bytes, self.stamp, of_user);
+        self.users[user as usize].service.enter(of_user, rank);
+    }
+
+    /// Drops from the longest flow of the user with most bytes, and returns the flow's place.
+    #[cold]
+    fn drop_longest(&mut self, reason: DropReason, pool: &mut Pool) -> u32 {
+        let users = &self.users;
+        let size = |user: u32| {
+            let user = &users[user as usize];
+            user.bytes + u64::from(user.packets > 0)
+        };
+        let (user, _) = self.by_bytes.largest(size).expect("somebody is over the limit");
+        let flows = &self.flows;
+        let size = |of_user: u32| {
+            let queue = &flows[(user * FLOWS + of_user) as usize].queue;
+            queue.bytes() + u64::from(!queue.is_empty())
+        };
+        let longest = self.users[user as usize].longest.largest(size);
+        let (of_user, _) = longest.expect("a user with packets has a flow with packets");
+        let place = user * FLOWS + of_user;
+        let queue = &mut self.flows[place as usize].queue;
+        let dropped = match self.config.drop_from {
+            DropFrom::Head => queue.pop_front(pool),
+            DropFrom::Tail => queue.pop_back(pool),
+        };
+        let dropped = dropped.expect("the longest flow isn't empty");
+        self.lost(user, place, pool[dropped].length);
+        pool.give_back(dropped, reason);
+        place
+    }
+
+    /// A packet has left a flow.
+    #[inline]
+    fn lost(&mut self, user: u32, place: u32, length: u32) {
+        self.packets -= 1;
+        let known = &mut self.users[user as usize];
+        known.packets -= 1;
+        known.bytes -= u64::from(length);
+        let flow = &mut self.flows[place as usize];
+        if !flow.queue.is_empty() {
+            self.rank(user, place);
+            return;
+        }
+        known.service.leave(place % FLOWS);
+        known.taken &= !(1 << (place % FLOWS));
+        self.flow_table.remove(std::mem::take(&mut flow.identity));
+    }
+
+    /// The first user of the round, who has no packets, leaves.
+    #[inline]
+    fn dismiss_first(&mut self) {
+        let user = self
+            .round
+            .pop_front(&mut self.users)
+            .expect("somebody is in the round");
+        let identity = std::mem::take(&mut self.users[user as usize].identity);
+        self.user_table.remove(identity);
+    }
+}
+
+impl Algorithm for Hsqf {
+    const NAME: &'static str = "hsqf";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        let Some((user, place)) = self.place(id, pool) else {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Dropped;
+        };
+        self.admit(user, place, id, DropReason::LongestFlow, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
+        while let Some(user) = self.round.front() {
+            let known = &mut self.users[user as usize];
+            let Some(of_user) = known.service.first() else {
+                self.dismiss_first();
+                continue;
+            };
+            let place = user * FLOWS + of_user;
+            let queue = &mut self.flows[place as usize].queue;
+            let first = queue.front().expect("a flow that plays has packets");
+            let length = pool[first].length;
+            if length <= known.deficit {
+                known.deficit -= length;
+                queue.pop_front(pool);
+                self.lost(user, place, length);
+                if self.users[user as usize].packets == 0 {
+                    self.dismiss_first();
+                }
+                return Some(first);
+            }
+            known.deficit += self.config.quantum;
+            self.round.rotate(&mut self.users);
+        }
+        None
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        while let Some(user) = self.round.front() {
+            while let Some(of_user) = self.users[user as usize].service.first() {
+                let place = user * FLOWS + of_user;
+                while let Some(id) = self.flows[place as usize].queue.pop_front(pool) {
+                    self.lost(user, place, pool[id].length);
+                    into.push_back(id, pool);
+                }
+            }
+            self.dismiss_first();
+        }
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// All packets are placed anew, user after user, flow after flow.
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        config.check()?;
+        let mut queued = PacketQueue::new();
+        self.drain(pool, &mut queued);
+        *self = Hsqf::empty(config, self.seed);
+        while let Some(id) = queued.pop_front(pool) {
+            match self.place(id, pool) {
+                Some((user, place)) => {
+                    let _ = self.admit(user, place, id, DropReason::Reconfigured, pool);
+                }
+                None => pool.give_back(id, DropReason::Reconfigured),
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        let flows: u32 = self.users.iter().map(|user| user.taken.count_ones()).sum();
+        let most = self.users.iter().map(|user| user.bytes).max().unwrap_or(0);
+        visit("active_users", Value::Integer(self.round.len().into()));
+        visit("active_flows", Value::Integer(flows.into()));
+        visit("longest_bytes", Value::Integer(most as i64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Discipline;
+    use crate::flow::FlowKey;
+    use crate::packet::Packet;
+    use crate::testing::Driver;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    struct Users {
+        driver: Driver<Hsqf>,
+        offered: u64,
+    }
+
+    impl Users {
+        fn new(config: Config) -> Users {
+            Users {
+                driver: Driver::new(Hsqf::node(config, 1).unwrap()),
+                offered: 0,
+            }
+        }
+
+        /// Offers a packet, and returns what was dropped.
+        fn offer(&mut self, user: u8, flow: u16, length: u32) -> Vec<u64> {
+            let key = FlowKey::of([192, 0, 2, 1].into(), [10, 0, 0, user].into(), 17, 53, flow);
+            let packet = Packet {
+                cookie: self.offered,
+                flow: FlowHash::from_raw(u64::from(user) << 32 | u64::from(flow) << 1 | 1),
+                ..Packet::of_length(length)
+            };
+            self.offered += 1;
+            let pool = &mut self.driver.pool;
+            let id = pool.insert_with_headers(packet, key).unwrap();
+            let _ = self.driver.root.enqueue(id, Time::ZERO, pool);
+            let returned = std::iter::from_fn(|| pool.take_returned().map(|(id, _)| id));
+            let ids: Vec<_> = returned.collect();
+            ids.into_iter()
+                .map(|id| self.driver.pool.release(id).cookie)
+                .collect()
+        }
+    }
+
+    #[test]
+    fn users_share_equally_whatever_their_flows_and_a_user_s_shortest_flow_goes_first() {
+        let mut users = Users::new(Config {
+            quantum: 1000,
+            ..Config::default()
+        });
+        let _ = users.offer(1, 1, 1000);
+        let _ = users.offer(1, 1, 1000);
+        for flow in 1..5 {
+            let _ = users.offer(2, flow, 500);
+            let _ = users.offer(2, flow, 500);
+        }
+        let _ = users.offer(1, 2, 1000);
+        // 1 sends 1000 bytes, its new flow first; 2 sends its first flow's two packets of 500, and so on.
+        let order = users.driver.drain(Time::ZERO);
+        assert_eq!(order, [10, 2, 3, 0, 4, 5, 1, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn the_user_with_most_bytes_pays_with_the_longest_flow() {
+        let mut users = Users::new(Config {
+            limit: 5,
+            ..Config::default()
+        });
+        for (user, flow, length) in [(1, 1, 900), (2, 1, 400), (2, 1, 400), (2, 2, 300), (2, 3, 300)] {
+            assert!(users.offer(user, flow, length).is_empty());
+        }
+        assert_eq!(users.offer(3, 1, 1500), [5], "by bytes it is the newcomer");
+        assert_eq!(users.offer(3, 1, 100), [1], "then user 2, whose flow 1 has most");
+    }
+
+    #[test]
+    fn more_flows_than_a_user_has_places_share_them() {
+        let mut users = Users::new(Config::default());
+        for flow in 0..100 {
+            assert!(users.offer(1, flow, 100).is_empty());
+        }
+        let mut sent = users.driver.drain(Time::ZERO);
+        sent.sort_unstable();
+        assert_eq!(sent, (0..100).collect::<Vec<_>>());
+        assert_eq!(users.driver.root.algorithm().users[0].taken, 0);
+    }
+
+    #[test]
+    fn too_many_users_are_refused_and_later_let_in() {
+        let mut users = Users::new(Config {
+            users: 1,
+            ..Config::default()
+        });
+        assert!(users.offer(1, 1, 100).is_empty());
+        assert_eq!(users.offer(2, 1, 100), [1]);
+        assert_eq!(users.driver.drain(Time::ZERO), [0]);
+        assert!(users.offer(2, 1, 100).is_empty());
+    }
+
+    /// Deficit round robin over users, all flows of a user looked at for each choice.
+    #[derive(Default)]
+    struct Model {
+        /// The user and what is left of its deficit.
+        round: VecDeque<(u8, u32)>,
+        /// By user and flow: cookies and lengths, and the step of the last change.
+        flows: Vec<(u8, u16, VecDeque<(u64, u32)>, u64)>,
+        steps: u64,
+    }
+
+    impl Model {
+        fn offer(&mut self, user: u8, flow: u16, length: u32, cookie: u64, quantum: u32) {
+            self.steps += 1;
+            if !self.round.iter().any(|(other, _)| *other == user) {
+                self.round.push_back((user, quantum));
+            }
+            match self
+                .flows
+                .iter_mut()
+                .find(|known| (known.0, known.1) == (user, flow))
+            {
+                Some(known) => {
+                    known.2.push_back((cookie, length));
+                    known.3 = self.steps;
+                }
+                None => self
+                    .flows
+                    .push((user, flow, [(cookie, length)].into(), self.steps)),
+            }
+        }
+
+        fn next(&mut self, quantum: u32) -> Option<u64> {
+            loop {
+                let (user, deficit) = self.round.front_mut()?;
+                let bytes = |known: &VecDeque<(u64, u32)>| {
+                    known.iter().map(|(_, length)| u64::from(*length)).sum::<u64>()
+                };
+                let shortest = self
+                    .flows
+                    .iter_mut()
+                    .filter(|known| known.0 == *user && !known.2.is_empty())
+                    .min_by_key(|known| (bytes(&known.2), known.3));
+                let known = shortest.expect("a user in the round has packets");
+                let (cookie, length) = known.2[0];
+                if length > *deficit {
+                    *deficit += quantum;
+                    self.round.rotate_left(1);
+                    continue;
+                }
+                *deficit -= length;
+                let user = *user;
+                self.steps += 1;
+                known.2.pop_front();
+                known.3 = self.steps;
+                if self
+                    .flows
+                    .iter()
+                    .all(|known| known.0 != user || known.2.is_empty())
+                {
+                    self.round.pop_front();
+                }
+                return Some(cookie);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn departures_are_those_of_the_model(
+            quantum in 64u32..3000,
+            steps in prop::collection::vec((any::<bool>(), 0u8..4, 0u16..5, prop_oneof![Just(500u32), 0u32..2000]), 0..500),
+        ) {
+            let mut users = Users::new(Config { quantum, ..Config::default() });
+            let mut model = Model::default();
+            for (is_offer, user, flow, length) in steps {
+                if is_offer {
+                    let cookie = users.offered;
+                    prop_assert!(users.offer(user, flow, length).is_empty());
+                    model.offer(user, flow, length, cookie, quantum);
+                } else {
+                    prop_assert_eq!(users.driver.next(Time::ZERO), model.next(quantum));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_are_checked() {
+        let refused = |config: Config| Hsqf::node(config, 0).unwrap_err().parameter();
+        let default = Config::default;
+        assert_eq!(
+            refused(Config {
+                limit: 0,
+                ..default()
+            }),
+            Some("limit")
+        );
+        assert_eq!(
+            refused(Config {
+                quantum: 63,
+                ..default()
+            }),
+            Some("quantum")
+        );
+        assert_eq!(
+            refused(Config {
+                users: 1 << 15,
+                ..default()
+            }),
+            Some("users")
+        );
+    }
+}

@@ -1,0 +1,613 @@
+//! Priority deficit round robin (Kortebi, Oueslati & Roberts 2005, Table 1): deficit round robin in which a flow's packets
+//! go first while it sends less than a quantum a round.
+//!
+//! ```text
+//!   packet -> flow -> not in the active flow list (AFL): joins it at the end ---> priority queue -.
+//!                     in it, at most a quantum since it joined ----------------> priority queue -+-> first
+//!                     in it, more than that ------------------------------------> own queue -------> by rounds
+//! ```
+//!
+//! The priority queue (PQ) is served first; what a flow sends through it is taken off its deficit. When PQ is empty the
+//! flow at the head of AFL is given a quantum and sends what its deficit allows. Then it goes to the tail, or leaves AFL if
+//! it has no packets, so that its next packets have priority again. A flow that sends below the fair rate is one that has
+//! nothing left when its turn comes, and never waits for more than priority packets.
+//!
+//! **Constant time** (section 3.3): AFL holds flows without packets too, whose packets all went through PQ. They are
+//! skipped with one look at a bitmap and leave by being passed (`bits::Cycle`); the order is that of Table 1.
+//!
+//! **AFL full**: packets of further flows have priority, without an entry. **Buffer full**: the flow with the most bytes in
+//! its own queue loses its oldest packet, before the arriving one is looked at; if all that is queued has priority, the
+//! arriving packet is refused.
+//!
+//! **Congestion** is measured if the link's rate is given (section 3.2, `implicit/congestion.rs`): a fictitious flow has
+//! a place in AFL, is granted a quantum when its turn comes and sends nothing. With [`Admission`] packets of new flows are
+//! discarded while the link is congested.
+//!
+//! Deviations from Table 1: PQ is looked at before each packet and not only between two flows' turns, so that a priority
+//! packet waits for one other at most and not for a flow's turn. DC is debited when a packet enters PQ instead of when it
+//! leaves it: no flow's DC is read before PQ is empty, so the schedule is the same and nobody has to be looked up.
+//! An arrival that finds the buffer empty finds AFL empty too: Table 1 visits all flows then, whether or not somebody asks
+//! for a packet. All flows have the same quantum.
+//!
+//! Bounds: none is published for PDRR. Its delay for a flow below the fair rate is that of PQ, near M/M/1 with the priority
+//! load (section 4.3). Not meant for flows of different weights, nor for flows whose peak rate is a large part of the
+//! link's: see [`sqf`](super::sqf).
+
+use std::time::Duration;
+
+use super::congestion::{Congestion, Thresholds};
+use super::in_progress::InProgress;
+use crate::bits::{Bounds, Cycle, FlowTable, Identity, Turn};
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::flow::{FlowBy, FlowByHasher, FlowHash};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rate::Rate;
+use crate::rounds::drr::check_quantum;
+use crate::time::Time;
+
+/// When packets of new flows are discarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// While the fair rate is below this; `None` for 1 % of the link's rate.
+    pub fair_rate: Option<Rate>,
+    /// While the priority load is above this, percent of the link's rate, 1 to 100.
+    pub priority_load: u8,
+    /// A flow is in progress for so long after a packet, 1 ms to 1 hour.
+    pub idle_timeout: Duration,
+    /// Most flows in progress that are remembered, 1 to 2^20.
+    pub flows_in_progress: u32,
+}
+
+/// The fair rate of section 2.3; a few seconds; the flows in progress of Table 2's largest trace. The paper leaves the load
+/// open: at 80 % a packet waits for four others on average (M/M/1).
+impl Default for Admission {
+    fn default() -> Admission {
+        Admission {
+            fair_rate: None,
+            priority_load: 80,
+            idle_timeout: Duration::from_secs(5),
+            flows_in_progress: 65_536,
+        }
+    }
+}
+
+impl Admission {
+    /// Checks the parameters, which [`admission`](super::admission) shares.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        check_within("priority_load", self.priority_load.into(), 1, 100)?;
+        check_within("flows_in_progress", self.flows_in_progress, 1, 1 << 20)?;
+        if !(Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&self.idle_timeout) {
+            return Err(ConfigError::out_of_range(
+                "idle_timeout",
+                format!("{:?}", self.idle_timeout),
+                "1ms to 1 hour",
+                "leave it out for the default of 5s",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn thresholds(&self, rate: Rate) -> Thresholds {
+        let percent = Rate::from_bits_per_second((rate.bits_per_second() / 100).max(1));
+        Thresholds {
+            fair_rate: self.fair_rate.unwrap_or(percent.expect("above 0")),
+            priority_load: self.priority_load,
+        }
+    }
+
+    pub(super) fn flows(&self, salt: u64) -> InProgress {
+        InProgress::new(self.flows_in_progress, self.idle_timeout.as_nanos() as u64, salt)
+    }
+}
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued, 1 to 2^25.
+    pub limit: u32,
+    /// Entries of AFL: most flows that are kept apart at a time, 1 to 2^20.
+    pub afl: u32,
+    /// Bytes that a flow may send in a round, and as many with priority, 64 to 2^30.
+    pub quantum: u32,
+    /// What a flow is.
+    pub key: FlowBy,
+    /// The rate of the link, to measure congestion.
+    pub rate: Option<Rate>,
+    /// Whether new flows are kept out while the link is congested. Needs `rate`.
+    pub admission: Option<Admission>,
+}
+
+/// The buffer and the AFL of the paper's simulations (section 5), and one full Ethernet frame.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 1000,
+            afl: 500,
+            quantum: 1514,
+            key: FlowBy::FiveTuple,
+            rate: None,
+            admission: None,
+        }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<(), ConfigError> {
+        check_within("limit", self.limit, 1, 1 << 25)?;
+        check_within("afl", self.afl, 1, 1 << 20)?;
+        check_quantum(self.quantum)?;
+        let Some(admission) = &self.admission else {
+            return Ok(());
+        };
+        if self.rate.is_none() {
+            return Err(ConfigError::out_of_range(
+                "admission",
+                "on",
+                "off unless `rate` is given: without it congestion can't be told",
+                "give the rate of the link, or leave admission control out",
+            ));
+        }
+        admission.check()
+    }
+}
+
+/// An entry of AFL: a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Flow {
+    queue: PacketQueue,
+    /// Its turn; in AFL if the cycle says so.
+    turn: Turn,
+    /// What it may send still (DC). Below zero after packets with priority.
+    deficit: i64,
+    /// Bytes that came since it joined (ByteCount).
+    byte_count: u32,
+    /// Under which it has its place in the table, if it came by its hash.
+    identity: Identity,
+}
+
+impl Flow {
+    const EMPTY: Flow = Flow {
+        queue: PacketQueue::new(),
+        turn: Turn::NONE,
+        deficit: 0,
+        byte_count: 0,
+        identity: Identity::NONE,
+    };
+}
+
+/// Room for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    There,
+    /// There is, because this flow lost a packet.
+    Of(u32),
+    /// There is none: all that is queued has priority.
+    None,
+}
+
+impl Room {
+    /// For a packet that was queued.
+    #[inline]
+    fn verdict(self, entry: Option<u32>) -> Verdict {
+        match self {
+            Room::Of(victim) if entry == Some(victim) => Verdict::Congested,
+            _ => Verdict::Queued,
+        }
+    }
+}
+
+/// The discipline. Make one with [`Pdrr::node`].
+#[derive(Debug)]
+pub struct Pdrr {
+    priority: PacketQueue,
+    flows: Box<[Flow]>,
+    /// AFL but for the flow whose turn it is. The number after the last flow's is the fictitious one's.
+    cycle: Cycle,
+    /// The flow whose turn it is.
+    serving: Option<u32>,
+    /// Packets in flows' own queues.
+    packets: u32,
+    /// Own queues by bytes and one more, for the longest.
+    longest: Bounds,
+    table: FlowTable,
+    hasher: FlowByHasher,
+    congestion: Option<Congestion>,
+    in_progress: Option<InProgress>,
+    seed: u64,
+    config: Config,
+}
+
+impl Pdrr {
+    /// An empty buffer. `seed` is the key of the hashes.
+    ///
+    /// # Errors
+    /// If a parameter is out of its range, or admission control lacks the rate.
+    pub fn node(config: Config, seed: u64) -> Result<Node<Pdrr>, ConfigError> {
+        config.check()?;
+        Ok(Node::new(Pdrr::empty(config, seed)))
+    }
+
+    fn empty(config: Config, seed: u64) -> Pdrr {
+        let mut pdrr = Pdrr {
+            priority: PacketQueue::new(),
+            flows: vec![Flow::EMPTY; config.afl as usize].into(),
+            cycle: Cycle::new(config.afl + 1),
+            serving: None,
+            packets: 0,
+            longest: Bounds::new(config.afl),
+            table: FlowTable::new(config.afl, seed),
+            hasher: FlowByHasher::new(config.key, seed),
+            congestion: None,
+            in_progress: None,
+            seed,
+            config,
+        };
+        pdrr.measure();
+        pdrr
+    }
+
+    /// Begins to measure, as configured.
+    fn measure(&mut self) {
+        let Config { rate, admission, .. } = &self.config;
+        self.in_progress = admission.as_ref().map(|admission| admission.flows(self.seed));
+        self.congestion = rate.map(|rate| {
+            let thresholds = admission.as_ref().map(|admission| admission.thresholds(rate));
+            Congestion::new(rate, thresholds)
+        });
+        self.start_round();
+    }
+
+    /// AFL is empty but for the fictitious flow.
+    fn start_round(&mut self) {
+        if let Some(flow) = self.serving.take() {
+            self.leave(flow);
+        }
+        // Idle ones leave with the last busy one, which can be the fictitious flow alone.
+        while self.cycle.next().is_some() {}
+        if self.congestion.is_some() {
+            self.give_back_entries(2);
+            self.cycle.push(self.config.afl, true);
+        }
+    }
+
+    /// Gives back the entries of up to so many flows whose turn has passed.
+    #[inline]
+    fn give_back_entries(&mut self, most: u32) {
+        for _ in 0..most {
+            let Some((flow, turn)) = self.cycle.sweep() else {
+                return;
+            };
+            let Some(flow) = self.flows.get_mut(flow as usize) else {
+                continue;
+            };
+            // It may have joined again since.
+            if flow.turn == turn {
+                flow.turn = Turn::NONE;
+                self.table.remove(std::mem::take(&mut flow.identity));
+            }
+        }
+    }
+
+    /// The entry of the packet's flow, a free one if it has none, which it then has; `None` if AFL is full.
+    #[inline]
+    fn entry(&mut self, flow: FlowHash) -> Option<u32> {
+        let identity = self.table.identity(flow);
+        if let Some(entry) = self.table.find(identity) {
+            return Some(entry);
+        }
+        let mut entry = self.table.insert(identity);
+        while entry.is_none() && self.cycle.has_passed() {
+            self.give_back_entries(1);
+            entry = self.table.insert(identity);
+        }
+        let entry = entry?;
+        self.flows[entry as usize].identity = identity;
+        Some(entry)
+    }
+
+    /// Takes in a packet of the flow with this entry, or of none.
+    #[inline]
+    fn take_in(&mut self, entry: Option<u32>, id: PacketId, pool: &mut Pool) {
+        let length = pool[id].length;
+        let Some(entry) = entry else {
+            self.priority.push_back(id, pool);
+            return;
+        };
+        let flow = &mut self.flows[entry as usize];
+        if !self.cycle.contains(flow.turn) {
+            flow.byte_count = length;
+            flow.deficit = -i64::from(length);
+            // The turn that has passed is not to give its entry back.
+            flow.turn = Turn::NONE;
+            self.priority.push_back(id, pool);
+            self.join(entry, false);
+            return;
+        }
+        flow.byte_count = flow.byte_count.saturating_add(length);
+        if flow.byte_count <= self.config.quantum {
+            flow.deficit -= i64::from(length);
+            self.priority.push_back(id, pool);
+            return;
+        }
+        flow.queue.push_back(id, pool);
+        self.packets += 1;
+        self.longest.grew(entry, flow.queue.bytes() + 1);
+        if flow.queue.len() == 1 && flow.turn != Turn::NOW {
+            self.cycle.set_busy(flow.turn);
+        }
+    }
+
+    /// The flow joins AFL at its end.
+    #[inline]
+    fn join(&mut self, entry: u32, is_busy: bool) {
+        self.give_back_entries(2);
+        self.flows[entry as usize].turn = self.cycle.push(entry, is_busy);
+    }
+
+    /// The flow whose turn it is leaves AFL.
+    #[inline]
+    fn leave(&mut self, entry: u32) {
+        let flow = &mut self.flows[entry as usize];
+        flow.turn = Turn::NONE;
+        self.table.remove(std::mem::take(&mut flow.identity));
+    }
+
+    /// If the buffer is full, makes room.
+    #[inline]
+    fn make_room(&mut self, reason: DropReason, pool: &mut Pool) -> Room {
+        match self.len() < self.config.limit {
+            true => Room::There,
+            false => self.free_buffer(reason, pool),
+        }
+    }
+
+    /// Drops the oldest packet of the longest own queue.
+    #[cold]
+    fn free_buffer(&mut self, reason: DropReason, pool: &mut Pool) -> Room {
+        let size = |entry: u32| {
+            let queue = &self.flows[entry as usize].queue;
+            queue.bytes() + u64::from(!queue.is_empty())
+        };
+        let Some((victim, _)) = self.longest.largest(size) else {
+            return Room::None;
+        };
+        let flow = &mut self.flows[victim as usize];
+        let oldest = flow.queue.pop_front(pool).expect("the longest queue isn't empty");
+        self.packets -= 1;
+        if flow.queue.is_empty() && flow.turn != Turn::NOW {
+            self.cycle.set_idle(flow.turn);
+        }
+        pool.give_back(oldest, reason);
+        Room::Of(victim)
+    }
+
+    #[inline]
+    fn len(&self) -> u32 {
+        self.priority.len() + self.packets
+    }
+
+    /// What comes before a packet is taken in: the measures, and the visit that empties AFL.
+    #[inline]
+    fn arrive(&mut self, now: Time) {
+        let is_first = self.len() == 0;
+        if let Some(congestion) = &mut self.congestion {
+            congestion.advance(now);
+            congestion.arrived(now);
+        }
+        if is_first {
+            self.start_round();
+        }
+    }
+
+    /// Whether admission control lets a packet of this flow pass.
+    #[inline]
+    fn admits(&mut self, flow: FlowHash, now: Time) -> bool {
+        let (Some(in_progress), Some(congestion)) = (&mut self.in_progress, &mut self.congestion) else {
+            return true;
+        };
+        congestion.advance(now);
+        in_progress.pass(flow, !congestion.is_congested(), now)
+    }
+
+    /// The flow whose turn it is and the length of its first packet, if its deficit pays for that; else its turn ends.
+    #[inline]
+    fn turn(&mut self, pool: &Pool) -> Option<(u32, u32)> {
+        let entry = self.serving?;
+        let flow = &self.flows[entry as usize];
+        let Some(first) = flow.queue.front() else {
+            self.serving = None;
+            self.leave(entry);
+            return None;
+        };
+        let length = pool[first].length;
+        if i64::from(length) <= flow.deficit {
+            return Some((entry, length));
+        }
+        self.serving = None;
+        self.join(entry, true);
+        None
+    }
+
+    /// The flow that sends next by rounds, with a deficit that pays for its first packet.
+    #[inline]
+    fn next_turn(&mut self, pool: &Pool) -> Option<(u32, u32)> {
+        loop {
+            let turn = self.turn(pool);
+            if turn.is_some() || self.packets == 0 {
+                return turn;
+            }
+            let entry = self.cycle.next().expect("a flow with packets is in AFL");
+            let Some(flow) = self.flows.get_mut(entry as usize) else {
+                self.grant();
+                continue;
+            };
+            flow.deficit += i64::from(self.config.quantum);
+            flow.turn = Turn::NOW;
+            self.serving = Some(entry);
+        }
+    }
+
+    /// The fictitious flow's turn.
+    #[inline]
+    fn grant(&mut self) {
+        if let Some(congestion) = &mut self.congestion {
+            congestion.granted(self.config.quantum.into());
+            self.give_back_entries(2);
+            self.cycle.push(self.config.afl, true);
+        }
+    }
+}
+
+/// Flow n has entry n. A program that mixes numbers and hashes may have a numbered and a hashed flow share an entry.
+impl ByFlow for Pdrr {
+    #[inline]
+    fn flows(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if flow >= self.flows() {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Dropped;
+        }
+        if self.in_progress.is_some() && !self.admits(FlowHash::from_raw(flow.into()), now) {
+            pool.give_back(id, DropReason::NotAdmitted);
+            return Verdict::Dropped;
+        }
+        let room = self.make_room(DropReason::LongestFlow, pool);
+        if room == Room::None {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        self.arrive(now);
+        self.take_in(Some(flow), id, pool);
+        room.verdict(Some(flow))
+    }
+}
+
+impl Algorithm for Pdrr {
+    const NAME: &'static str = "pdrr";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let flow = self.hasher.flow(id, pool);
+        if self.in_progress.is_some() && !self.admits(flow, now) {
+            pool.give_back(id, DropReason::NotAdmitted);
+            return Verdict::Dropped;
+        }
+        let room = self.make_room(DropReason::LongestFlow, pool);
+        if room == Room::None {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        self.arrive(now);
+        let entry = self.entry(flow);
+        self.take_in(entry, id, pool);
+        room.verdict(entry)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let mut has_priority = true;
+        let mut next = None;
+        if self.priority.is_empty() {
+            has_priority = false;
+            if let Some((entry, length)) = self.next_turn(pool) {
+                let flow = &mut self.flows[entry as usize];
+                flow.deficit -= i64::from(length);
+                self.packets -= 1;
+                next = flow.queue.pop_front(pool);
+            }
+        } else {
+            self.turn(pool);
+            next = self.priority.pop_front(pool);
+        }
+        let is_last = self.len() == 0;
+        if let Some(congestion) = &mut self.congestion {
+            congestion.advance(now);
+            if let Some(id) = next {
+                congestion.sent(pool[id].length, has_priority, is_last, now);
+            }
+        }
+        next
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.priority.append_to(into, pool);
+        if let Some(entry) = self.serving {
+            self.flows[entry as usize].queue.append_to(into, pool);
+            self.leave(entry);
+            self.serving = None;
+        }
+        while self.cycle.len() > 0 {
+            let Some(entry) = self.cycle.next() else { break };
+            if let Some(flow) = self.flows.get_mut(entry as usize) {
+                flow.queue.append_to(into, pool);
+                self.leave(entry);
+            }
+        }
+        self.packets = 0;
+        if let Some(congestion) = &mut self.congestion {
+            congestion.emptied();
+        }
+        self.start_round();
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// All packets are placed anew, those with priority first. Of what is over a lowered limit the longest flows pay. The
+    /// measures and the flows in progress are kept unless the rate or admission control changes.
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        config.check()?;
+        let mut queued = PacketQueue::new();
+        self.drain(pool, &mut queued);
+        let keeps_measures = config.rate == self.config.rate
+            && config.admission == self.config.admission
+            && config.key == self.config.key;
+        let mut changed = Pdrr::empty(config, self.seed);
+        if keeps_measures {
+            changed.congestion = self.congestion.take();
+            changed.in_progress = self.in_progress.take();
+        }
+        *self = changed;
+        while let Some(id) = queued.pop_front(pool) {
+            if self.make_room(DropReason::Reconfigured, pool) != Room::None {
+                let flow = self.hasher.flow(id, pool);
+                let entry = self.entry(flow);
+                self.take_in(entry, id, pool);
+            } else {
+                pool.give_back(id, DropReason::Reconfigured);
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        let fictitious = u64::from(self.congestion.is_some());
+        let active = self.cycle.len() + u64::from(self.serving.is_some()) - fictitious;
+        visit("active_flows", Value::Integer(active as i64));
+        visit("priority_packets", Value::Integer(self.priority.len().into()));
+        if let Some(congestion) = &self.congestion {
+            visit("fair_rate", Value::Integer(congestion.fair_rate() as i64));
+            visit("priority_rate", Value::Integer(congestion.priority_rate() as i64));
+            visit(
+                "priority_permille",
+                Value::Integer(congestion.priority_load() as i64),
+            );
+            visit("congested", Value::Flag(congestion.is_congested()));
+        }
+        if let Some(in_progress) = &self.in_progress {
+            visit("flows_in_progress", Value::Integer(in_progress.len().into()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
