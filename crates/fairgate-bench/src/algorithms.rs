@@ -2,6 +2,8 @@
 
 use fairgate::aqm::codel;
 use fairgate::discipline::ByFlow;
+use fairgate::implicit::lqf::Lqf;
+use fairgate::implicit::pdrr::{self, Pdrr};
 use fairgate::implicit::sqf::{self, Sqf};
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::rounds::drr::{Drr, Quantum};
@@ -76,6 +78,14 @@ impl Setup {
         }
     }
 
+    fn by_backlog(&self) -> sqf::Config {
+        sqf::Config {
+            flows: Some(self.flows),
+            limit: self.limit,
+            ..sqf::Config::default()
+        }
+    }
+
     fn by_weight<S: Scheduler<Share = Weight, Settings = ()>>(&self) -> Result<Box<dyn Made>, ConfigError> {
         made(Flows::<S>::node(self.of::<S>(Weight, ()), SEED))
     }
@@ -127,14 +137,17 @@ pub const ALGORITHMS: &[Algorithm] = &[
     }),
     algorithm("qfq", "QFQ", Setup::by_share::<Qfq>),
     algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
-    algorithm("sqf", "SQF", |setup| {
-        let config = sqf::Config {
+    algorithm("pdrr", "PDRR", |setup| {
+        let config = pdrr::Config {
+            quantum: setup.longest.max(64),
+            afl: setup.flows,
             limit: setup.limit,
-            flows: Some(setup.flows),
-            ..sqf::Config::default()
+            ..pdrr::Config::default()
         };
-        made(Sqf::node(config, SEED))
+        made(Pdrr::node(config, SEED))
     }),
+    algorithm("sqf", "SQF", |setup| made(Sqf::node(setup.by_backlog(), SEED))),
+    algorithm("lqf", "LQF", |setup| made(Lqf::node(setup.by_backlog(), SEED))),
     algorithm("fq_codel", "FQ-CoDel", |setup| {
         let config = fq_codel::Config {
             flows: setup.flows,

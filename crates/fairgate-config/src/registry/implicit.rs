@@ -7,6 +7,7 @@ use fairgate::implicit::lqf::Lqf;
 use fairgate::implicit::pdrr::{self, Pdrr};
 use fairgate::implicit::sqf::{Config, Sqf};
 use fairgate::rounds::drr::{self, Drr};
+use fairgate::scheduler::Flows;
 use fairgate::{ConfigError, Rate};
 
 use super::queues::DROP_FROM;
@@ -295,7 +296,7 @@ pub(super) static ADMISSION: Description<admission::Config, admission::Config> =
     build: |config, mut parts| {
         let inner = match parts.children.pop() {
             Some(inner) => inner,
-            None => Box::new(Drr::node(drr::Config::default(), parts.seed)?),
+            None => Box::new(Flows::<Drr>::node(drr::Config::default(), parts.seed)?),
         };
         Ok(Box::new(Admission::node(config, parts.seed, inner)?))
     },

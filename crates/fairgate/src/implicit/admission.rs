@@ -252,18 +252,19 @@ mod tests {
     use super::*;
     use crate::flow::FlowHash;
     use crate::packet::Packet;
-    use crate::rounds::drr::{self, Drr};
+    use crate::rounds::drr::{self, Drr, Quantum};
+    use crate::scheduler::Flows;
     use crate::testing::Driver;
 
     const RATE: Rate = Rate::mbit(8);
 
     fn over_drr(config: Config) -> Driver<Admission> {
         let drr = drr::Config {
-            quantum: 1000,
+            share: Quantum(1000),
             limit: 500,
             ..drr::Config::default()
         };
-        let inner = Box::new(Drr::node(drr, 1).unwrap());
+        let inner = Box::new(Flows::<Drr>::node(drr, 1).unwrap());
         Driver::new(Admission::node(config, 1, inner).unwrap())
     }
 

@@ -17,7 +17,7 @@
 //! packets are sent the same bytes, to within a quantum and a packet each.
 
 use crate::bits::{Bounds, FlowTable, Identity, Link, Linked, Rank, Round, Tournament};
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
 use crate::packet::DropReason;
@@ -282,6 +282,26 @@ impl Hsqf {
     }
 }
 
+/// Flow n is flow n modulo 64 of user n over 64. A program that mixes numbers and hashes may have a numbered and a hashed
+/// user share everything.
+impl ByFlow for Hsqf {
+    #[inline]
+    fn flows(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, flow: u32, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        if flow >= self.flows() {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Dropped;
+        }
+        let user = flow / FLOWS;
+        self.users[user as usize].taken |= 1 << (flow % FLOWS);
+        self.admit(user, flow, id, DropReason::LongestFlow, pool)
+    }
+}
+
 impl Algorithm for Hsqf {
     const NAME: &'static str = "hsqf";
     type Config = Config;
@@ -449,6 +469,30 @@ mod tests {
         sent.sort_unstable();
         assert_eq!(sent, (0..100).collect::<Vec<_>>());
         assert_eq!(users.driver.root.algorithm().users[0].taken, 0);
+    }
+
+    #[test]
+    fn numbered_flows_are_those_of_numbered_users() {
+        let mut users = Users::new(Config {
+            users: 2,
+            quantum: 1000,
+            ..Config::default()
+        });
+        for (cookie, flow) in (0..).zip([64, 64, 0, 1, 0, 128]) {
+            let packet = Packet {
+                cookie,
+                ..Packet::of_length(1000)
+            };
+            let pool = &mut users.driver.pool;
+            let id = pool.insert(packet).unwrap();
+            let verdict = users.driver.root.enqueue_flow(flow, id, Time::ZERO, pool);
+            assert_eq!(verdict == Verdict::Dropped, flow == 128);
+            while let Some((id, _)) = pool.take_returned() {
+                pool.release(id);
+            }
+        }
+        // Users take turns; of user 0 the shorter flow 1 goes first.
+        assert_eq!(users.driver.drain(Time::ZERO), [0, 3, 1, 2, 4]);
     }
 
     #[test]
