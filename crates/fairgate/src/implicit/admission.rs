@@ -9,7 +9,7 @@
 //! **The fair rate without rounds**: the discipline inside is not known, only what leaves it. Each flow has a virtual finish
 //! time, advanced by the bytes it sends; virtual time follows the flow that is ahead of all, two quanta behind it, and a
 //! flow that was away begins there. It advances as fast as a flow that always has packets sends: what it gained is what a
-//! fictitious flow would have been granted (the self-clocking of PFQ). The rest is as in [`pdrr`](super::pdrr), samples
+//! fictitious flow would have been granted (the self-clocking of PFQ). The rest is as in [`pdrr`], samples
 //! and smoothing included, which has both measures of its own and this control built in.
 //!
 //! `quantum` should be at least what the discipline inside sends of one flow at a time: with less the fair rate comes

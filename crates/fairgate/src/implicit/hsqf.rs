@@ -507,13 +507,15 @@ mod tests {
         assert!(users.offer(2, 1, 100).is_empty());
     }
 
+    /// User and flow, cookies and lengths of the packets, and the step of the last change.
+    type Known = (u8, u16, VecDeque<(u64, u32)>, u64);
+
     /// Deficit round robin over users, all flows of a user looked at for each choice.
     #[derive(Default)]
     struct Model {
         /// The user and what is left of its deficit.
         round: VecDeque<(u8, u32)>,
-        /// By user and flow: cookies and lengths, and the step of the last change.
-        flows: Vec<(u8, u16, VecDeque<(u64, u32)>, u64)>,
+        flows: Vec<Known>,
         steps: u64,
     }
 

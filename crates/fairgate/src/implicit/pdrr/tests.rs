@@ -400,7 +400,7 @@ fn the_active_flow_list_stays_small() {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         // Uniform from 0 to twice the mean gap between packets.
-        nanos += (random >> 33) * 2_222_222 >> 31;
+        nanos += ((random >> 33) * 2_222_222) >> 31;
         let flow = (random >> 20) % 10_000;
         link.offer(flow, 1000, Time::from_nanos(nanos));
     }
