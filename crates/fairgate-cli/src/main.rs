@@ -15,7 +15,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, check, compare, list, replay, run, simulate, status, testbed, validate};
+use crate::commands::{
+    bench, bounds, check, compare, list, replay, run, simulate, status, testbed, validate,
+};
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
 
@@ -37,6 +39,7 @@ enum Command {
     List(list::Args),
     Check(check::Args),
     Replay(replay::Args),
+    Bounds(bounds::Args),
     Simulate(simulate::Args),
     Run(run::Args),
     Status(status::Args),
@@ -52,6 +55,7 @@ impl Command {
             Command::List(args) => list::run(args, format),
             Command::Check(args) => check::run(args, format),
             Command::Replay(args) => replay::run(args, format),
+            Command::Bounds(args) => bounds::run(args, format),
             Command::Simulate(args) => simulate::run(args, format),
             Command::Run(args) => run::run(args, format),
             Command::Status(args) => status::run(args, format),

@@ -23,6 +23,11 @@ pub(crate) fn simulated(millis: u64, format: Format) -> ProgressBar {
     bar(millis, "{bar:40} simulating, {percent} %, {eta} left", format)
 }
 
+/// By trials, with what is being tried.
+pub(crate) fn trials(count: u64, format: Format) -> ProgressBar {
+    bar(count, "{bar:40} {percent} %, {eta} left, {msg}", format)
+}
+
 /// By a message about what is being done now.
 pub(crate) fn stages(format: Format) -> ProgressBar {
     let bar = bar(0, "{spinner} {msg}", format);

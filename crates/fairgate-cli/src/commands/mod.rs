@@ -1,6 +1,7 @@
 //! The commands, a file for each.
 
 pub(crate) mod bench;
+pub(crate) mod bounds;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod list;
@@ -20,6 +21,7 @@ Examples:
   fairgate check home.toml          is this configuration right?
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
   fairgate validate kernel-tcp      does simulated TCP do what Linux's did?
+  fairgate bounds                   do schedulers keep their published guarantees?
   fairgate simulate home.toml       the network described in it, simulated
   fairgate run home.toml            live, between the two interfaces named in it
   fairgate status                   what a run is doing

@@ -11,6 +11,7 @@
 use fairgate::Rate;
 
 use super::measures::{Measure, Weights};
+use super::trial::Kind;
 
 /// What bounds are functions of.
 #[derive(Clone, Debug)]
@@ -70,6 +71,21 @@ impl Promises {
             relative_fairness: None,
             delay_behind_gps: None,
             remark,
+        }
+    }
+}
+
+impl Promises {
+    /// Formula and source of the bound on what `kind` measures.
+    pub fn words(&self, kind: Kind) -> Option<(&'static str, &'static str)> {
+        let of_flow = |bound: Option<Bound<OfFlow>>| bound.map(|bound| (bound.formula, bound.source));
+        match kind {
+            Kind::BWfi => of_flow(self.b_wfi),
+            Kind::BWfiAnywhere => of_flow(self.b_wfi_anywhere),
+            Kind::TWfi => of_flow(self.t_wfi),
+            Kind::RelativeFairness => self.relative_fairness.map(|bound| (bound.formula, bound.source)),
+            Kind::DelayBehindGps => of_flow(self.delay_behind_gps),
+            Kind::LeadOverGps => None,
         }
     }
 }

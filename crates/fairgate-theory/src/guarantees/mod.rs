@@ -17,8 +17,10 @@
 pub mod adversary;
 pub mod bounds;
 pub mod candidates;
+pub mod growth;
 pub mod measures;
 mod schedule;
+pub mod survey;
 pub mod traffic;
 pub mod trial;
 

@@ -11,7 +11,8 @@ use crate::measured::Dice;
 
 /// The rate of the link on which all is tried: a byte takes 8 ns.
 pub const RATE: Rate = Rate::mbit(1000);
-const NANOS_PER_BYTE: u64 = 8;
+/// What a byte takes there.
+pub(crate) const NANOS_PER_BYTE: u64 = 8;
 
 /// Most packets of a traffic made from a recipe.
 const MOST_PACKETS: usize = 600;

@@ -2,6 +2,7 @@
 
 use fairgate::ConfigError;
 use num_bigint::BigInt;
+use serde::Serialize;
 use thiserror::Error;
 
 use super::bounds::System;
@@ -67,9 +68,10 @@ impl Kind {
 }
 
 /// The worst flow, or pair of flows, by one measure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// What was measured.
+    #[serde(skip)]
     pub kind: Kind,
     /// The measured value, about.
     pub measured: f64,
@@ -143,6 +145,16 @@ pub fn examine(candidate: &Candidate, traffic: &Traffic, kinds: &[Kind]) -> Resu
         fluid,
     };
     Ok(kinds.iter().filter_map(|&kind| trial.worst(kind)).collect())
+}
+
+/// The B-WFI of one flow, over any interval, bytes.
+///
+/// # Errors
+/// As [`examine`].
+pub fn b_wfi_of(candidate: &Candidate, traffic: &Traffic, flow: u32) -> Result<f64, TrialError> {
+    let system = system(candidate, traffic);
+    let schedule = run(candidate, traffic, &system)?;
+    Ok(exact(b_wfi(&schedule, &system.weights, flow).anywhere).to_f64())
 }
 
 /// The system that bounds are computed for.

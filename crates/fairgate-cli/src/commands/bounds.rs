@@ -1,0 +1,282 @@
+//! `fairgate bounds`: do schedulers keep what is published of them?
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use fairgate_theory::guarantees::adversary::Effort;
+use fairgate_theory::guarantees::candidates::{CANDIDATES, Candidate};
+use fairgate_theory::guarantees::survey::{Row, Survey};
+use fairgate_theory::guarantees::trial::Finding;
+use miette::miette;
+
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, Format};
+use crate::progress;
+
+/// Measure worst-case fairness of every scheduler against its published bounds
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate bounds                           every scheduler, the usual effort
+  fairgate bounds qfq wf2q_plus             these two
+  fairgate bounds --effort thorough --seed 7 --csv bounds.csv
+  fairgate bounds --json | jq '.schedulers[] | select(.measures[].within == false).scheduler'
+
+Each scheduler is run on a link of 1 Gbit/s, under random traffic and under traffic that an adversary makes worse step by
+step: few heavy and many light flows, lengths just above powers of two, flows that wake up together. Measured and bound are
+those of the worst flow, which may be another one in each row. Where no bound is published the worst is told in packets.
+
+  b_wfi               bytes that a backlogged flow was short of its share, when a packet of it was finished
+  b_wfi_anywhere      the same at any moment
+  t_wfi               time that a packet was finished after its flow's backlog at its share would have been
+  relative_fairness   difference of two backlogged flows' services, each divided by the flow's share
+  delay_behind_gps    time that a packet was finished later than under perfect sharing (GPS)
+  lead_over_gps       bytes that a flow had been served more than under GPS
+
+Exit codes: 0 nothing measured is above its bound; 1 something is; 2 bad usage; 3 a result can't be written.")]
+pub(crate) struct Args {
+    /// Schedulers; all of them if none is named
+    #[arg(value_name = "SCHEDULER")]
+    schedulers: Vec<String>,
+
+    /// Seed of all traffic
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// How hard to look for bad traffic
+    #[arg(long, value_enum, default_value_t = HowHard::Usual)]
+    effort: HowHard,
+
+    /// Also write the table to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum HowHard {
+    /// Seconds
+    Quick,
+    /// A minute or two
+    Usual,
+    /// Ten times as long
+    Thorough,
+}
+
+impl HowHard {
+    fn effort(self) -> Effort {
+        match self {
+            HowHard::Quick => Effort::QUICK,
+            HowHard::Usual => Effort::USUAL,
+            HowHard::Thorough => Effort::USUAL.times(10),
+        }
+    }
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let candidates = chosen(&args.schedulers)?;
+    let effort = args.effort.effort();
+    let trials = candidates.iter().map(|candidate| effort.trials(candidate)).sum();
+    let progress = progress::trials(trials, format);
+    let survey = Survey::of(&candidates, effort, args.seed, &mut |scheduler| {
+        if progress.message() != scheduler {
+            progress.set_message(scheduler);
+        }
+        progress.inc(1);
+    })
+    .map_err(|error| Failure::Input(miette!("{error}")))?;
+    progress.finish_and_clear();
+
+    if let Some(path) = &args.csv {
+        output::file(path, |file| write_csv(&survey, file))?;
+    }
+    match format {
+        Format::Json => output::json("bounds", &survey)?,
+        Format::Text => output::text(&text(&survey))?,
+    }
+    Ok(if survey.all_within() {
+        Outcome::Yes
+    } else {
+        Outcome::No
+    })
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Candidate>, Failure> {
+    if names.is_empty() {
+        return Ok(CANDIDATES.to_vec());
+    }
+    let known = || {
+        CANDIDATES
+            .iter()
+            .map(|candidate| candidate.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    names
+        .iter()
+        .map(|name| {
+            let found = CANDIDATES
+                .iter()
+                .find(|candidate| candidate.name == name)
+                .copied();
+            found.ok_or_else(|| {
+                Failure::Input(miette!(
+                    help = format!("these are: {}", known()),
+                    "no scheduler `{name}` is measured"
+                ))
+            })
+        })
+        .collect()
+}
+
+fn text(survey: &Survey) -> String {
+    let mut table = output::table([
+        "SCHEDULER",
+        "MEASURE",
+        "RANDOM",
+        "BOUND",
+        "OF IT",
+        "ADVERSARIAL",
+        "BOUND",
+        "OF IT",
+        "",
+    ]);
+    for surveyed in &survey.schedulers {
+        for (place, row) in surveyed.measures.iter().enumerate() {
+            let name = if place == 0 { surveyed.scheduler } else { "" };
+            let [random, random_bound, random_part] = cells(row, row.random.as_ref());
+            let [hard, hard_bound, hard_part] = cells(row, row.adversarial.as_ref());
+            let verdict = match row.within {
+                None => "",
+                Some(true) => "within",
+                Some(false) => "ABOVE",
+            };
+            table.add_row([
+                name,
+                row.measure,
+                &random,
+                &random_bound,
+                &random_part,
+                &hard,
+                &hard_bound,
+                &hard_part,
+                verdict,
+            ]);
+        }
+    }
+    let mut text = output::table_text(&table);
+    text.push_str(&growth(survey));
+    let remarks = survey
+        .schedulers
+        .iter()
+        .filter(|surveyed| !surveyed.remark.is_empty());
+    text.push('\n');
+    for surveyed in remarks {
+        let _ = writeln!(text, "{}: {}", surveyed.scheduler, surveyed.remark);
+    }
+    let above = survey.schedulers.iter().flat_map(|surveyed| {
+        let above = surveyed.measures.iter().filter(|row| row.within == Some(false));
+        above.map(|row| (surveyed.scheduler, row))
+    });
+    for (scheduler, row) in above {
+        let _ = writeln!(
+            text,
+            "\n{scheduler}: {} is above {} ({})",
+            row.measure,
+            row.formula.unwrap_or_default(),
+            row.source.unwrap_or_default()
+        );
+    }
+    text
+}
+
+/// Measured, bound, and the one in the other.
+fn cells(row: &Row, finding: Option<&Finding>) -> [String; 3] {
+    let Some(finding) = finding else {
+        return ["–".into(), "–".into(), "–".into()];
+    };
+    let quantity = |value: f64| match row.unit {
+        "ns" if value.abs() >= 1e6 => format!("{:.3} ms", value / 1e6),
+        "ns" => format!("{:.3} us", value / 1e3),
+        _ => format!("{value:.0} B"),
+    };
+    [
+        quantity(finding.measured),
+        finding.bound.map_or("none".into(), quantity),
+        match finding.bound {
+            Some(_) => format!("{:.1} %", finding.severity * 100.0),
+            None => format!("{:.1} packets", finding.severity),
+        },
+    ]
+}
+
+/// How the B-WFI of a flow with half of the link grows with the number of others.
+fn growth(survey: &Survey) -> String {
+    let mut header = vec!["SCHEDULER".to_owned()];
+    header.extend(survey.light_flows.iter().map(|light| format!("N = {light}")));
+    let mut table = output::table([""; 0]);
+    table.set_header(header);
+    for surveyed in &survey.schedulers {
+        if surveyed.heavy_b_wfi.iter().all(Option::is_none) {
+            continue;
+        }
+        let figures = surveyed
+            .heavy_b_wfi
+            .iter()
+            .map(|packets| packets.map_or("–".to_owned(), |packets| format!("{packets:.2}")));
+        table.add_row(std::iter::once(surveyed.scheduler.to_owned()).chain(figures));
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nB-WFI (anywhere) of a flow with half of the link beside N light ones, in packets:\n{}",
+        output::table_text(&table)
+    )
+}
+
+/// A row for each measure and kind of traffic.
+fn write_csv(survey: &Survey, file: &mut std::fs::File) -> std::io::Result<()> {
+    let mut csv = csv::Writer::from_writer(file);
+    csv.write_record([
+        "scheduler",
+        "measure",
+        "unit",
+        "traffic",
+        "measured",
+        "bound",
+        "severity",
+        "flow",
+        "flows",
+        "packets",
+        "within",
+        "formula",
+        "source",
+    ])?;
+    for surveyed in &survey.schedulers {
+        for row in &surveyed.measures {
+            for (traffic, finding) in [("random", &row.random), ("adversarial", &row.adversarial)] {
+                let Some(finding) = finding else { continue };
+                csv.write_record([
+                    surveyed.scheduler,
+                    row.measure,
+                    row.unit,
+                    traffic,
+                    &finding.measured.to_string(),
+                    &finding.bound.map_or(String::new(), |bound| bound.to_string()),
+                    &finding.severity.to_string(),
+                    &finding.flow.to_string(),
+                    &finding.flows.to_string(),
+                    &finding.packets.to_string(),
+                    &row.within.map_or(String::new(), |within| within.to_string()),
+                    row.formula.unwrap_or_default(),
+                    row.source.unwrap_or_default(),
+                ])?;
+            }
+        }
+    }
+    csv.flush()
+}
