@@ -23,12 +23,12 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// A quarter of a minute for all schedulers.
+    /// A second or less for each scheduler.
     pub const QUICK: Effort = Effort {
-        random: 20,
-        climbs: 4,
-        coarse: 15,
-        fine: 40,
+        random: 10,
+        climbs: 3,
+        coarse: 12,
+        fine: 25,
     };
 
     /// What `fairgate bounds` does unless told otherwise.

@@ -383,14 +383,19 @@ const QFQ_PLUS_T_WFI: Bound<OfFlow> = Bound {
     source: QFQ_PLUS_B_WFI.source,
 };
 
+/// Its groups are no finer than 1/31 of what the longest packet of all advances virtual time by, rounded up to a power of two.
 const S_KPS_B_WFI: Bound<OfFlow> = Bound {
-    of: rounded,
+    of: |system, flow| {
+        let by_longest = system.share(flow) * system.longest();
+        let slot = system.slot(flow).max(Measure::new(2, 31) * by_longest);
+        times(3, slot) + times(2, by_longest)
+    },
     formula: "as qfq",
     source: "Checconi, Rizzo & Valente 2013, VI-A",
 };
 
 const S_KPS_T_WFI: Bound<OfFlow> = Bound {
-    of: QFQ_T_WFI.of,
+    of: |system, flow| system.at_share((S_KPS_B_WFI.of)(system, flow), flow),
     formula: "as qfq",
     source: "Checconi, Rizzo & Valente 2013, VI-B",
 };

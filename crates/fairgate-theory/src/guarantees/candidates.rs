@@ -1,14 +1,18 @@
 //! The schedulers that are held to their bounds, a line each.
 
 use fairgate::classify::Classifier;
+use fairgate::implicit::by_backlog;
+use fairgate::implicit::lqf::Lqf;
+use fairgate::implicit::sqf::Sqf;
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::rounds::drr_classes::{self, DrrClasses};
 use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
-use fairgate::timestamps::Weight;
+use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::wf2q_plus::Wf2qPlus;
+use fairgate::timestamps::{Share, Weight};
 use fairgate::{ConfigError, Discipline};
 
 use super::bounds::{Promises, System, published};
@@ -73,6 +77,11 @@ pub static CANDIDATES: &[Candidate] = &[
     weighted("wf2q_plus", |demand| {
         flat::<Wf2qPlus>(demand, (), |demand, flow| Weight(demand.weight(flow)))
     }),
+    weighted("s_kps", |demand| {
+        flat::<SKps>(demand, (), |demand, flow| demand.share(flow))
+    }),
+    equal("sqf", |demand| boxed(Sqf::node(by_backlog_of(demand), 1)?)),
+    equal("lqf", |demand| boxed(Lqf::node(by_backlog_of(demand), 1)?)),
 ];
 
 impl Candidate {
@@ -142,6 +151,14 @@ fn fifo_of(demand: &Demand<'_>) -> fifo::Config {
     }
 }
 
+/// Flows by the hash that a packet comes with.
+fn by_backlog_of(demand: &Demand<'_>) -> by_backlog::Config {
+    by_backlog::Config {
+        limit: demand.packets,
+        ..by_backlog::Config::default()
+    }
+}
+
 /// A scheduler over flows.
 fn flat<S: Scheduler>(
     demand: &Demand<'_>,
@@ -171,6 +188,13 @@ impl Demand<'_> {
 
     fn weight(&self, flow: usize) -> u32 {
         self.system.weights.of(flow as u32)
+    }
+
+    fn share(&self, flow: usize) -> Share {
+        Share {
+            weight: self.weight(flow),
+            max_packet: self.system.max_packets[flow],
+        }
     }
 
     /// A queue for each class.
