@@ -7,8 +7,10 @@ use fairgate::implicit::sqf::Sqf;
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::rounds::drr_classes::{self, DrrClasses};
 use fairgate::rounds::ets::{self, Ets};
+use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::timestamps::qfq::{self, Qfq};
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::wf2q_plus::Wf2qPlus;
@@ -39,6 +41,7 @@ struct Demand<'a> {
 /// All of them.
 pub static CANDIDATES: &[Candidate] = &[
     equal("fifo", |demand| boxed(Fifo::node(fifo_of(demand))?)),
+    equal("fq_nagle", |demand| flat::<FqNagle>(demand, (), |_, _| ())),
     equal("sfq", |demand| {
         boxed(Sfq::node(
             sfq::Config {
@@ -76,6 +79,11 @@ pub static CANDIDATES: &[Candidate] = &[
     }),
     weighted("wf2q_plus", |demand| {
         flat::<Wf2qPlus>(demand, (), |demand, flow| Weight(demand.weight(flow)))
+    }),
+    weighted("qfq", |demand| {
+        flat::<Qfq>(demand, qfq::Settings::default(), |demand, flow| {
+            demand.share(flow)
+        })
     }),
     weighted("s_kps", |demand| {
         flat::<SKps>(demand, (), |demand, flow| demand.share(flow))
