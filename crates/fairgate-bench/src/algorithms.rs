@@ -13,6 +13,7 @@ use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::scheduler::flows::{self, ConfigOf};
 use fairgate::scheduler::{Flows, Scheduler};
 use fairgate::timestamps::qfq::Qfq;
+use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::{Share, Weight};
 use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Time, Verdict};
@@ -136,6 +137,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         made(Flows::<FqNagle>::node(setup.of::<FqNagle>(|_| (), ()), SEED))
     }),
     algorithm("qfq", "QFQ", Setup::by_share::<Qfq>),
+    algorithm("qfq_plus", "QFQ+", Setup::by_share::<QfqPlus>),
     algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
     algorithm("pdrr", "PDRR", |setup| {
         let config = pdrr::Config {

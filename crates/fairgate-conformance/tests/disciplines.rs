@@ -9,7 +9,7 @@ use fairgate::rounds::{
     drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, fq_nagle::FqNagle, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
-use fairgate::timestamps::{qfq::Qfq, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus};
+use fairgate::timestamps::{qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus};
 use fairgate_conformance::proptest::prelude::{BoxedStrategy, Just, Strategy};
 use fairgate_conformance::{Recipe, conformance_suite};
 
@@ -43,6 +43,8 @@ conformance_suite! {
     scfq_classes: classes::<Scfq>(configs::weight);
     qfq: Recipe::leaf(|| configs::flows::<Qfq>(configs::share()), Flows::<Qfq>::node);
     qfq_classes: classes::<Qfq>(configs::share);
+    qfq_plus: Recipe::leaf(|| configs::flows::<QfqPlus>(configs::share()), Flows::<QfqPlus>::node);
+    qfq_plus_classes: classes::<QfqPlus>(configs::share);
     wf2q_plus: Recipe::leaf(|| configs::flows::<Wf2qPlus>(configs::weight()), Flows::<Wf2qPlus>::node);
     wf2q_plus_classes: classes::<Wf2qPlus>(configs::weight);
     s_kps: Recipe::leaf(|| configs::flows::<SKps>(configs::share()), Flows::<SKps>::node);

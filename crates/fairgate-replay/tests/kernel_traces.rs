@@ -7,7 +7,7 @@ use fairgate_replay::{Outcome, find, replay};
 
 /// The recorded disciplines that there are here. The others are unsupported, which the test checks too: whoever adds one
 /// moves its name.
-const EQUAL: [&str; 10] = [
+const EQUAL: [&str; 13] = [
     "bfifo",
     "codel",
     "drr",
@@ -16,6 +16,9 @@ const EQUAL: [&str; 10] = [
     "pfifo",
     "pfifo_head_drop",
     "prio",
+    "qfq_aggregate",
+    "qfq_distinct",
+    "qfq_textbook",
     "sfq",
     "tbf",
 ];

@@ -43,6 +43,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &timestamps::SCFQ_CLASSES,
     &timestamps::QFQ,
     &timestamps::QFQ_CLASSES,
+    &timestamps::QFQ_PLUS,
+    &timestamps::QFQ_PLUS_CLASSES,
     &timestamps::WF2Q_PLUS,
     &timestamps::WF2Q_PLUS_CLASSES,
     &timestamps::S_KPS,

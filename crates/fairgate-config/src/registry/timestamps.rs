@@ -2,6 +2,7 @@
 
 use fairgate::scheduler::{classes, flows};
 use fairgate::timestamps::qfq::{Qfq, Slope};
+use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::wf2q_plus::Wf2qPlus;
@@ -97,3 +98,20 @@ const SLOPE_DOC: &str =
     "Whose weights virtual time is slowed down by: those of flows with packets, or of all as in Linux.";
 
 choice_field!(Slope { "live" => Slope::Live, "configured" => Slope::Configured });
+
+pub(super) static QFQ_PLUS: Flat<QfqPlus> = flat!(
+    QfqPlus,
+    Family::Timestamps,
+    "QFQ+ (Linux's `qfq`): Quick Fair Queueing over aggregates of up to eight flows that take turns",
+    "For fair shares and bounded delay at nearly the cost of drr; for the tightest delay take qfq.",
+    [weights::<QfqPlus>(), max_packet::<QfqPlus>()]
+);
+
+pub(super) static QFQ_PLUS_CLASSES: Classful<QfqPlus> = classful!(
+    QfqPlus,
+    Family::Timestamps,
+    "QFQ+ (Linux's `qfq`) over classes, each with a weight and any discipline inside",
+    "To share a line in given proportions as Linux's `qfq` does, packet for packet.",
+    [],
+    [class_weight::<QfqPlus>(), class_max_packet::<QfqPlus>()]
+);

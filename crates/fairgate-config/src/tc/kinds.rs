@@ -148,6 +148,17 @@ const KINDS: &[Kind] = &[
         defaults: none,
     },
     Kind {
+        name: "qfq",
+        discipline: "qfq_plus",
+        options: &[],
+        children: Children::Classes {
+            options: &[same("weight", "weight"), same("maxpkt", "max_packet")],
+            defaults: |device| vec![("max_packet", frame(device).to_string())],
+        },
+        placed_by_handle: true,
+        defaults: none,
+    },
+    Kind {
         name: "ets",
         discipline: "ets",
         options: &[

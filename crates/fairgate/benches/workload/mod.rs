@@ -24,6 +24,7 @@ use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
 use fairgate::timestamps::qfq::Qfq;
+use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::{Discipline, FlowHash, Packet, PacketId, Pool, Rate, Time};
 
@@ -34,7 +35,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 17] = [
+pub(crate) const SUBJECTS: [Subject; 16] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -101,6 +102,7 @@ pub(crate) const SUBJECTS: [Subject; 17] = [
         Box::new(Msfc::node(config, SEED).expect(VALID))
     }),
     ("qfq", scheduler::<Qfq>),
+    ("qfq_plus", scheduler::<QfqPlus>),
     ("s_kps", scheduler::<SKps>),
     ("sqf", |flows| {
         Box::new(Sqf::node(by_backlog(flows), SEED).expect(VALID))

@@ -150,14 +150,43 @@ impl Groups {
         self.sets[ER] == 0 && self.sets[IR] != 0
     }
 
-    /// V jumps to the first start there is.
+    /// Brings the sets up to V, which they were last at `old`. If nothing is eligible V jumps to the first start there is.
     #[inline]
-    pub(super) fn jump(&mut self) {
-        debug_assert!(self.is_stalled());
-        let old = self.now;
-        // The lowest group: nothing blocks it, and ineligible groups are ordered by S too.
-        self.now = self.groups[self.sets[IR].trailing_zeros() as usize].start;
+    pub(super) fn catch_up(&mut self, old: u64) {
+        if self.is_stalled() {
+            // The lowest group: nothing blocks it, and ineligible groups are ordered by S too.
+            let start = self.groups[self.sets[IR].trailing_zeros() as usize].start;
+            if is_after(start, self.now) {
+                self.now = start;
+            }
+        }
         self.make_eligible(old);
+    }
+
+    /// V is another, and nothing is in any group.
+    #[inline]
+    pub(super) fn set_now(&mut self, now: u64) {
+        debug_assert_eq!(self.busy(), 0);
+        self.now = now;
+    }
+
+    /// Where Linux has an aggregate of `group` start that was idle and finished at `finish`: [`Groups::start_from`] but for a
+    /// finish too far ahead to be true, which counts as far as it may, or as the finish of the first group that is ready does.
+    #[inline]
+    pub(super) fn start_after(&self, group: u8, finish: u64) -> u64 {
+        let rounded = floor(finish, group);
+        let limit = floor(self.now, group).wrapping_add(sigma(group));
+        if is_after(finish, self.now) && !is_after(rounded, limit) {
+            return finish;
+        }
+        let ready = self.sets[ER] & !below(group);
+        if ready != 0 {
+            let first = self.finish(ready.trailing_zeros() as u8);
+            if is_after(rounded, first) {
+                return if is_after(limit, first) { first } else { limit };
+            }
+        }
+        self.now
     }
 
     /// The entry whose turn it is: the first of the first slot of the lowest group that is ready and eligible.

@@ -7,6 +7,7 @@
 mod groups;
 mod live_sum;
 pub mod qfq;
+pub mod qfq_plus;
 pub mod s_kps;
 pub mod scfq;
 #[cfg(test)]

@@ -257,7 +257,7 @@ impl Scheduler for Qfq {
     fn select<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
         if self.groups.is_stalled() {
             let old = self.groups.now();
-            self.groups.jump();
+            self.groups.catch_up(old);
             self.follow(old);
             #[cfg(debug_assertions)]
             self.check();

@@ -434,8 +434,83 @@ fn soak(operations: u64, seed: u64) {
     }
 }
 
+/// Ten million operations, seconds even with debug assertions. A soak of more: PROPTEST_CASES times 100,000.
 #[test]
 fn invariants_hold_under_random_operations() {
-    let operations = std::env::var("QFQ_OPERATIONS").map_or(300_000, |text| text.parse().unwrap());
-    soak(operations, 0x9e37_79b9_7f4a_7c15);
+    let cases = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    soak(cases.unwrap_or(100) * 100_000, 0x9e37_79b9_7f4a_7c15);
+}
+
+#[test]
+fn a_flow_is_40_bytes_and_the_scheduler_below_8_kilobytes() {
+    assert_eq!(size_of::<Flow>(), 40);
+    assert!(size_of::<Qfq>() < 8192, "{}", size_of::<Qfq>());
+}
+
+/// A flow that slept for more than 2^63 of virtual time: its old finish looks as if it lay ahead, and doesn't count.
+#[test]
+fn a_flow_that_slept_through_half_of_virtual_time_starts_from_now() {
+    for sleep in [(1u64 << 63) - 1, (1 << 63) + 5, u64::MAX - (1 << 40), u64::MAX] {
+        let share = Share {
+            weight: 1,
+            max_packet: 1500,
+        };
+        let mut bench = Bench::new(&[share; 2], Slope::Live, 0);
+        bench.arrive(0, 1500);
+        assert_eq!(bench.serve(), Some((0, 1500)));
+        let wanted = bench.qfq.groups.now().wrapping_add(sleep);
+        let mut left = sleep;
+        while left > 0 {
+            // As the other flow's packets would.
+            let step = left.min(1 << 47);
+            let old = bench.qfq.groups.now();
+            bench.qfq.groups.pass(step);
+            bench.qfq.follow(old);
+            left -= step;
+        }
+        assert_eq!(bench.qfq.groups.now(), wanted);
+        assert_eq!(bench.qfq.live.sum(), 0, "the sleeper has ceased to count");
+        bench.arrive(1, 1500);
+        bench.arrive(0, 1500);
+        bench.check_flows();
+        assert_eq!(bench.flows[0].start, wanted);
+        assert!(bench.serve().is_some() && bench.serve().is_some());
+        bench.check_flows();
+    }
+}
+
+#[test]
+fn shares_out_of_range_are_refused() {
+    let refused = |weight: u32, max_packet: u32, flows: usize| {
+        let mut qfq = Qfq::new(&Settings::default(), 0).unwrap();
+        let share = Share { weight, max_packet };
+        (0..flows)
+            .find_map(|_| qfq.add_flow(&share).err())
+            .and_then(|error| error.parameter())
+    };
+    assert_eq!(refused(0, 1500, 1), Some("weight"));
+    assert_eq!(refused(MAX_WEIGHT + 1, 1500, 1), Some("weight"));
+    assert_eq!(refused(MAX_WEIGHT, 1500, 1025), Some("weight"), "the sum");
+    assert_eq!(refused(1, 0, 1), Some("max_packet"));
+    assert_eq!(refused(1, MAX_PACKET + 1, 1), Some("max_packet"));
+    assert_eq!(refused(MAX_WEIGHT, MAX_PACKET, 1024), None);
+}
+
+#[test]
+fn a_packet_that_is_too_long_raises_its_flows_maximum() {
+    let share = Share {
+        weight: 1,
+        max_packet: 100,
+    };
+    let mut bench = Bench::new(&[share; 2], Slope::Live, 0);
+    let group = bench.flows[0].group;
+    bench.arrive(0, 1000);
+    bench.arrive(0, 50);
+    assert_eq!(bench.serve(), Some((0, 1000)));
+    assert_eq!(bench.flows[0].max_packet, 1000);
+    assert_eq!(bench.flows[0].group, group + 3);
+    assert_eq!(bench.serve(), Some((0, 50)));
+    bench.check_flows();
 }
