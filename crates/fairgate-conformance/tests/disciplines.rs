@@ -9,7 +9,7 @@ use fairgate::rounds::{
     drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, fq_nagle::FqNagle, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
-use fairgate::timestamps::{qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus};
+use fairgate::timestamps::{qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus, frr::Frr};
 use fairgate_conformance::proptest::prelude::{BoxedStrategy, Just, Strategy};
 use fairgate_conformance::{Recipe, conformance_suite};
 
@@ -49,6 +49,8 @@ conformance_suite! {
     wf2q_plus_classes: classes::<Wf2qPlus>(configs::weight);
     s_kps: Recipe::leaf(|| configs::flows::<SKps>(configs::share()), Flows::<SKps>::node);
     s_kps_classes: classes::<SKps>(configs::share);
+    frr: Recipe::leaf(|| configs::flows::<Frr>(configs::share()), Flows::<Frr>::node);
+    frr_classes: classes::<Frr>(configs::share);
 }
 
 /// A scheduler over one to four classes.

@@ -49,6 +49,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &timestamps::WF2Q_PLUS_CLASSES,
     &timestamps::S_KPS,
     &timestamps::S_KPS_CLASSES,
+    &timestamps::FRR,
+    &timestamps::FRR_CLASSES,
     &implicit::SQF,
     &implicit::LQF,
     &implicit::HSQF,

@@ -1,5 +1,7 @@
 //! Fair queueing by rounds.
 
+use std::time::Duration;
+
 use fairgate::ConfigError;
 use fairgate::classify::Classifier;
 use fairgate::rounds::drr::{self, Drr, Quantum};
@@ -7,7 +9,7 @@ use fairgate::rounds::drr_classes::{self, ClassConfig, DrrClasses};
 use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::fq_nagle::FqNagle;
-use fairgate::rounds::msfc::{self, ClassBy, MAX_PRIOS, Msfc};
+use fairgate::rounds::msfc::{self, AutoPriority, ClassBy, MAX_PRIOS, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, classes, flows};
 
@@ -312,6 +314,9 @@ pub(super) struct MsfcSettings {
     class_by: Field,
     dscp_map: Option<[u8; 64]>,
     priomap: Option<[u8; 16]>,
+    auto_priority: bool,
+    auto_interval: Option<Duration>,
+    auto_drops: Option<u32>,
 }
 
 impl MsfcSettings {
@@ -325,6 +330,9 @@ impl MsfcSettings {
             config,
             dscp_map: None,
             priomap: None,
+            auto_priority: false,
+            auto_interval: None,
+            auto_drops: None,
         }
     }
 
@@ -337,8 +345,32 @@ impl MsfcSettings {
         };
         Ok(msfc::Config {
             class_by,
+            auto_priority: self.auto_priority()?,
             ..self.config
         })
+    }
+
+    fn auto_priority(&self) -> Result<Option<AutoPriority>, ConfigError> {
+        if self.auto_priority {
+            let default = AutoPriority::default();
+            return Ok(Some(AutoPriority {
+                interval: self.auto_interval.unwrap_or(default.interval),
+                drops: self.auto_drops.unwrap_or(default.drops),
+            }));
+        }
+        let given = [
+            self.auto_interval.map(|_| "auto_interval"),
+            self.auto_drops.map(|_| "auto_drops"),
+        ];
+        match given.into_iter().flatten().next() {
+            None => Ok(None),
+            Some(parameter) => Err(ConfigError::out_of_range(
+                parameter,
+                "given",
+                "left out unless auto_priority is true",
+                "leave it out, or write auto_priority = true",
+            )),
+        }
     }
 }
 
@@ -373,6 +405,32 @@ pub(super) static MSFC: Description<MsfcSettings, msfc::Config> = Description {
             1..=u32::MAX as u64,
             "How many times the share of the next lower class a class gets.",
             |msfc, _| &mut msfc.config.ratio,
+        ),
+        Parameter::word(
+            "flow_aware",
+            Unit::Flag,
+            "Whether the ratio is between flows by their classes, and not between classes whatever their flows.",
+            |msfc, _| &mut msfc.config.flow_aware,
+        ),
+        Parameter::word(
+            "auto_priority",
+            Unit::Flag,
+            "Whether flows that seldom trigger CoDel rise by a class and those that do so often sink; best with flow_aware.",
+            |msfc, _| &mut msfc.auto_priority,
+        ),
+        Parameter::new(
+            "auto_interval",
+            Unit::Time,
+            10_000_000..=3_600_000_000_000,
+            "Time without a drop or mark after which a flow rises, and over which they are counted; none is 5s.",
+            |msfc, _| &mut msfc.auto_interval,
+        ),
+        Parameter::new(
+            "auto_drops",
+            Unit::Count("packets"),
+            1..=65_535,
+            "Drops and marks within auto_interval with which a flow sinks; none is 2.",
+            |msfc, _| &mut msfc.auto_drops,
         ),
         Parameter::word(
             "class_by",

@@ -1,6 +1,7 @@
 //! Fair queueing by time stamps.
 
 use fairgate::scheduler::{classes, flows};
+use fairgate::timestamps::frr::Frr;
 use fairgate::timestamps::qfq::{Qfq, Slope};
 use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
@@ -114,4 +115,20 @@ pub(super) static QFQ_PLUS_CLASSES: Classful<QfqPlus> = classful!(
     "To share a line in given proportions as Linux's `qfq` does, packet for packet.",
     [],
     [class_weight::<QfqPlus>(), class_max_packet::<QfqPlus>()]
+//@@SPLIT
+pub(super) static FRR: Flat<Frr> = flat!(
+    Frr,
+    Family::Timestamps,
+    "Fair round robin (Yuan and Duan 2009): rounds within strata of similar weights, time stamps between them",
+    "To compare with: nearly the cost of rounds, without their delay for heavy flows; qfq's bound is better.",
+    [weights::<Frr>(), max_packet::<Frr>()]
+);
+
+pub(super) static FRR_CLASSES: Classful<Frr> = classful!(
+    Frr,
+    Family::Timestamps,
+    "Fair round robin over classes, each with a weight and any discipline inside",
+    "To share a line in given proportions at constant cost; qfq's bound is better.",
+    [],
+    [class_weight::<Frr>(), class_max_packet::<Frr>()]
 );

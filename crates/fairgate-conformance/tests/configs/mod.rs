@@ -159,20 +159,33 @@ pub(crate) fn msfc() -> impl Strategy<Value = msfc::Config> {
             });
             let by_priority = uniform16(0..prios).prop_map(msfc::ClassBy::Priority);
             let class_by = prop_oneof![by_dscp, by_priority];
-            (Just((prios, ratio, flows)), class_by, classifier(prios.into()))
+            let auto = (10u64..500, 1u32..4).prop_map(|(millis, drops)| msfc::AutoPriority {
+                interval: Duration::from_millis(millis),
+                drops,
+            });
+            (
+                Just((prios, ratio, flows)),
+                (any::<bool>(), option::of(auto)),
+                class_by,
+                classifier(prios.into()),
+            )
         })
-        .prop_map(|((prios, ratio, flows), class_by, classifier)| msfc::Config {
-            prios,
-            flows: flows.flows,
-            quantum: flows.quantum,
-            ratio,
-            limit: flows.limit,
-            memory_limit: flows.memory_limit,
-            drop_batch: flows.drop_batch,
-            classifier,
-            class_by,
-            codel: flows.codel,
-        })
+        .prop_map(
+            |((prios, ratio, flows), (flow_aware, auto_priority), class_by, classifier)| msfc::Config {
+                prios,
+                flow_aware,
+                auto_priority,
+                flows: flows.flows,
+                quantum: flows.quantum,
+                ratio,
+                limit: flows.limit,
+                memory_limit: flows.memory_limit,
+                drop_batch: flows.drop_batch,
+                classifier,
+                class_by,
+                codel: flows.codel,
+            },
+        )
 }
 
 /// A scheduler over flows: few, for they are to collide, some of them with shares of their own.

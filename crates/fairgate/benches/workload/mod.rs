@@ -23,6 +23,7 @@ use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::timestamps::frr::Frr;
 use fairgate::timestamps::qfq::Qfq;
 use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
@@ -104,6 +105,7 @@ pub(crate) const SUBJECTS: [Subject; 16] = [
     ("qfq", scheduler::<Qfq>),
     ("qfq_plus", scheduler::<QfqPlus>),
     ("s_kps", scheduler::<SKps>),
+    ("frr", scheduler::<Frr>),
     ("sqf", |flows| {
         Box::new(Sqf::node(by_backlog(flows), SEED).expect(VALID))
     }),

@@ -4,6 +4,7 @@
 //! Virtual time counts the service of a flow of weight 1: bytes over weight, in units of [`ONE`]-th of a byte. It is a
 //! wrapping number of 64 bits, compared by wrapping difference; what must lie within half of its range is said where it matters.
 
+pub mod frr;
 mod groups;
 mod live_sum;
 pub mod qfq;

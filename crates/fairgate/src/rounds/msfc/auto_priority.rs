@@ -1,0 +1,316 @@
+//! Priorities by behaviour: a flow that seldom triggers CoDel rises, one that does so often sinks. What the thesis names
+//! as future work.
+//!
+//! CoDel acts where a queue stands: on flows that want more than their share. So bulk transfers give themselves away by
+//! their drops and marks, and calls, games and terminals by having none. No marking is needed; where there is one, it is
+//! where a flow begins.
+//!
+//! The rule, for each flow:
+//! * It begins in the class that its first packet's marking names.
+//! * With the `drops`-th drop or mark by CoDel within an `interval` it *sinks* by one class.
+//! * After an `interval` without any it *rises* by one class.
+//! * Hysteresis: each sinking doubles the time that the next rise takes, up to [`LONGEST`] intervals, and each rise
+//!   halves it again. With some drops, but fewer, a flow stays where it is. So a bulk flow that has a quiet while
+//!   does not come up at once, and one in the wrong class by mistake is out of it soon.
+//! * After [`LONGEST`] intervals without a packet it is forgotten: the next packet is perhaps another flow's.
+//!
+//! Defaults: 2 drops, 5 s. A TCP connection that fills its share of a line loses a packet to CoDel each second or two, on
+//! long paths each five or so. Of a flow below its share CoDel takes none, for its queue never stands; one drop in 5 s a
+//! burst may bring about.
+//!
+//! A flow keeps its one queue through all changes and moves with it, so its packets are never reordered. It moves when it
+//! is first in its class's round, or idle: constant time. Drops for a limit don't count; they say more of the
+//! limit than of the flow.
+//!
+//! Times are ticks of 2^20 ns (1.05 ms) in 32 bits. A flow idle for longer than 26 days may be taken for one that was here
+//! lately. A clock that goes backwards stands still.
+
+use std::time::Duration;
+
+use crate::error::{ConfigError, check_within};
+use crate::time::Time;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoPriority {
+    /// The time over which drops are counted, and without any of which a flow rises: 10 ms to 1 h.
+    pub interval: Duration,
+    /// Drops and marks within an interval with which a flow sinks, 1 to 65535.
+    pub drops: u32,
+}
+
+impl Default for AutoPriority {
+    fn default() -> AutoPriority {
+        AutoPriority {
+            interval: Duration::from_secs(5),
+            drops: 2,
+        }
+    }
+}
+
+/// Most intervals without a drop that a rise takes, and intervals without a packet after which a flow is forgotten.
+pub const LONGEST: u32 = 1 << MOST_DOUBLINGS;
+const MOST_DOUBLINGS: u8 = 3;
+
+/// A tick is 2^20 ns.
+const TICK_SHIFT: u32 = 20;
+
+impl AutoPriority {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let allowed = Duration::from_millis(10)..=Duration::from_secs(3600);
+        if !allowed.contains(&self.interval) {
+            return Err(ConfigError::out_of_range(
+                "auto_interval",
+                format!("{:?}", self.interval),
+                "10 ms to 1 h",
+                "5 s is the default: long enough for a TCP connection to lose two packets",
+            ));
+        }
+        check_within("auto_drops", self.drops, 1, u16::MAX.into())
+    }
+}
+
+/// What is remembered of a flow, apart from its hot state: looked at when it becomes active, and when it was served.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    /// When counting of drops began.
+    counting_since: u32,
+    /// Since when there was neither a drop nor a change of class.
+    calm_since: u32,
+    /// When it was served last or became active.
+    seen: u32,
+    drops: u16,
+    class: u8,
+    /// A rise takes an interval doubled so many times.
+    doublings: u8,
+}
+
+/// Of a flow that nothing is known of.
+const NOBODY: u8 = u8::MAX;
+
+/// The classes of all flows.
+#[derive(Debug)]
+pub(super) struct Behaviour {
+    records: Box<[Record]>,
+    /// In ticks.
+    interval: u32,
+    drops: u32,
+    highest: u8,
+    /// How often flows rose and sank.
+    pub(super) rises: u64,
+    pub(super) sinks: u64,
+}
+
+impl Behaviour {
+    /// Of as many flows, in classes from 0 to `prios - 1`.
+    pub(super) fn new(config: &AutoPriority, flows: u32, prios: u8) -> Behaviour {
+        let nobody = Record {
+            counting_since: 0,
+            calm_since: 0,
+            seen: 0,
+            drops: 0,
+            class: NOBODY,
+            doublings: 0,
+        };
+        let mut behaviour = Behaviour {
+            records: vec![nobody; flows as usize].into(),
+            interval: 0,
+            drops: 0,
+            highest: prios - 1,
+            rises: 0,
+            sinks: 0,
+        };
+        behaviour.change(config);
+        behaviour
+    }
+
+    /// Takes over other parameters, in operation.
+    pub(super) fn change(&mut self, config: &AutoPriority) {
+        self.interval = (config.interval.as_nanos() >> TICK_SHIFT) as u32;
+        self.drops = config.drops;
+    }
+
+    /// The class that a flow is in.
+    #[cfg(test)]
+    pub(super) fn class(&self, flow: u32) -> u8 {
+        self.records[flow as usize].class
+    }
+
+    /// The class of a flow that becomes active; `marked` is where a new one begins.
+    #[inline]
+    pub(super) fn class_of_arrival(&mut self, flow: u32, marked: u8, now: Time) -> u8 {
+        let now = ticks(now);
+        let forgotten = self.interval * LONGEST;
+        let record = &mut self.records[flow as usize];
+        if record.class == NOBODY || elapsed(record.seen, now) >= forgotten {
+            *record = Record {
+                counting_since: now,
+                calm_since: now,
+                seen: now,
+                drops: 0,
+                class: marked,
+                doublings: 0,
+            };
+            return marked;
+        }
+        record.seen = now;
+        self.rise_if_calm(flow, now);
+        self.records[flow as usize].class
+    }
+
+    /// After a flow was served, with so many drops and marks: the class that it is in from now on.
+    #[inline]
+    pub(super) fn served(&mut self, flow: u32, drops: u64, now: Time) -> u8 {
+        let now = ticks(now);
+        self.records[flow as usize].seen = now;
+        if drops > 0 {
+            self.dropped(flow, drops, now);
+        } else {
+            self.rise_if_calm(flow, now);
+        }
+        self.records[flow as usize].class
+    }
+
+    #[cold]
+    fn dropped(&mut self, flow: u32, drops: u64, now: u32) {
+        let record = &mut self.records[flow as usize];
+        if elapsed(record.counting_since, now) >= self.interval || record.drops == 0 {
+            record.counting_since = now;
+            record.drops = 0;
+        }
+        record.drops = record.drops.saturating_add(drops.min(u16::MAX.into()) as u16);
+        record.calm_since = now;
+        if u32::from(record.drops) >= self.drops {
+            record.drops = 0;
+            record.doublings = (record.doublings + 1).min(MOST_DOUBLINGS);
+            self.sinks += u64::from(record.class > 0);
+            record.class = record.class.saturating_sub(1);
+        }
+    }
+
+    #[inline]
+    fn rise_if_calm(&mut self, flow: u32, now: u32) {
+        let record = &mut self.records[flow as usize];
+        if elapsed(record.calm_since, now) >= self.interval << record.doublings {
+            record.calm_since = now;
+            record.doublings = record.doublings.saturating_sub(1);
+            self.rises += u64::from(record.class < self.highest);
+            record.class = (record.class + 1).min(self.highest);
+        }
+    }
+}
+
+fn ticks(now: Time) -> u32 {
+    (now.nanos() >> TICK_SHIFT) as u32
+}
+
+/// Ticks from `since` to `now`; 0 if that is in the future.
+#[inline]
+fn elapsed(since: u32, now: u32) -> u32 {
+    (now.wrapping_sub(since) as i32).max(0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flow in the middle of three classes; 2 drops within a second.
+    struct Subject(Behaviour);
+
+    impl Subject {
+        fn new() -> Subject {
+            let config = AutoPriority {
+                interval: Duration::from_secs(1),
+                drops: 2,
+            };
+            let mut behaviour = Behaviour::new(&config, 1, 3);
+            assert_eq!(behaviour.class_of_arrival(0, 1, Time::ZERO), 1);
+            Subject(behaviour)
+        }
+
+        /// The class after being served at so many ms.
+        fn at(&mut self, millis: u64, drops: u64) -> u8 {
+            self.0.served(0, drops, Time::from_millis(millis))
+        }
+    }
+
+    #[test]
+    fn a_flow_sinks_by_drops_that_come_together() {
+        let mut flow = Subject::new();
+        assert_eq!(flow.at(100, 1), 1);
+        assert_eq!(flow.at(1200, 1), 1, "more than an interval apart");
+        assert_eq!(flow.at(1300, 1), 0);
+        assert_eq!(flow.at(1400, 5), 0, "there is nothing below");
+        assert_eq!(flow.0.sinks, 1);
+    }
+
+    #[test]
+    fn a_flow_rises_after_an_interval_without_drops() {
+        let mut flow = Subject::new();
+        assert_eq!(flow.at(990, 0), 1);
+        assert_eq!(flow.at(1010, 0), 2);
+        assert_eq!(flow.at(2100, 0), 2, "there is nothing above");
+        assert_eq!(flow.0.rises, 1);
+    }
+
+    #[test]
+    fn few_drops_keep_a_flow_where_it_is() {
+        let mut flow = Subject::new();
+        for step in 1..20 {
+            assert_eq!(flow.at(step * 900, u64::from(step % 2 == 0)), 1);
+        }
+    }
+
+    #[test]
+    fn each_sinking_doubles_the_way_back_and_each_rise_halves_it() {
+        let mut flow = Subject::new();
+        let mut now = 0;
+        for wait in [2000, 4000, 8000, 8000] {
+            // Down from wherever it is to the bottom, once more at the bottom for the next doubling.
+            now += 10;
+            let before = flow.0.records[0].class;
+            assert_eq!(flow.at(now, 2), before.saturating_sub(1));
+            assert_eq!(
+                flow.at(now + wait - 50, 0),
+                before.saturating_sub(1),
+                "not before {wait} ms"
+            );
+            now += wait - 50;
+        }
+        // 50 ms later the rise is due, and the next after half of the time.
+        assert_eq!(flow.at(now + 60, 0), 1);
+        assert_eq!(flow.at(now + 60 + 3900, 0), 1);
+        assert_eq!(flow.at(now + 60 + 4010, 0), 2);
+    }
+
+    #[test]
+    fn a_flow_long_silent_is_forgotten_and_a_short_silence_is_calm() {
+        let mut flow = Subject::new();
+        let _ = flow.at(0, 2);
+        let after = |flow: &mut Subject, millis| flow.0.class_of_arrival(0, 2, Time::from_millis(millis));
+        assert_eq!(after(&mut flow, 1900), 0);
+        assert_eq!(after(&mut flow, 2100), 1, "calm, and so risen");
+        assert_eq!(
+            after(&mut flow, 2100 + 8010),
+            2,
+            "another flow, marked for class 2"
+        );
+    }
+
+    #[test]
+    fn a_clock_that_goes_backwards_stands_still() {
+        let mut flow = Subject::new();
+        assert_eq!(flow.at(10_000_000, 1), 1);
+        assert_eq!(flow.at(1, 0), 1);
+        assert_eq!(flow.0.class_of_arrival(0, 2, Time::ZERO), 1);
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused_by_name() {
+        let refused = |interval, drops| AutoPriority { interval, drops }.check().unwrap_err().parameter();
+        assert_eq!(refused(Duration::from_millis(9), 2), Some("auto_interval"));
+        assert_eq!(refused(Duration::from_secs(3601), 2), Some("auto_interval"));
+        assert_eq!(refused(Duration::from_secs(1), 0), Some("auto_drops"));
+        assert_eq!(refused(Duration::from_secs(1), 65_536), Some("auto_drops"));
+    }
+}
