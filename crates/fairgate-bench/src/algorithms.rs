@@ -12,8 +12,10 @@ use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::scheduler::flows::{self, ConfigOf};
 use fairgate::scheduler::{Flows, Scheduler};
+use fairgate::timestamps::gfq::Gfq;
 use fairgate::timestamps::qfq::Qfq;
 use fairgate::timestamps::qfq_plus::QfqPlus;
+use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::{Share, Weight};
 use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Time, Verdict};
@@ -138,6 +140,8 @@ pub const ALGORITHMS: &[Algorithm] = &[
     }),
     algorithm("qfq", "QFQ", Setup::by_share::<Qfq>),
     algorithm("qfq_plus", "QFQ+", Setup::by_share::<QfqPlus>),
+    algorithm("s_kps", "S-KPS", Setup::by_share::<SKps>),
+    algorithm("gfq", "GFQ", Setup::by_share::<Gfq>),
     algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
     algorithm("pdrr", "PDRR", |setup| {
         let config = pdrr::Config {

@@ -9,7 +9,9 @@ use fairgate::rounds::{
     drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, fq_nagle::FqNagle, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
-use fairgate::timestamps::{qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus, frr::Frr};
+use fairgate::timestamps::{
+    frr::Frr, gfq::Gfq, qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus,
+};
 use fairgate_conformance::proptest::prelude::{BoxedStrategy, Just, Strategy};
 use fairgate_conformance::{Recipe, conformance_suite};
 
@@ -51,6 +53,8 @@ conformance_suite! {
     s_kps_classes: classes::<SKps>(configs::share);
     frr: Recipe::leaf(|| configs::flows::<Frr>(configs::share()), Flows::<Frr>::node);
     frr_classes: classes::<Frr>(configs::share);
+    gfq: Recipe::leaf(|| configs::flows::<Gfq>(configs::share()), Flows::<Gfq>::node);
+    gfq_classes: classes::<Gfq>(configs::share);
 }
 
 /// A scheduler over one to four classes.

@@ -51,6 +51,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &timestamps::S_KPS_CLASSES,
     &timestamps::FRR,
     &timestamps::FRR_CLASSES,
+    &timestamps::GFQ,
+    &timestamps::GFQ_CLASSES,
     &implicit::SQF,
     &implicit::LQF,
     &implicit::HSQF,

@@ -2,6 +2,7 @@
 
 use fairgate::scheduler::{classes, flows};
 use fairgate::timestamps::frr::Frr;
+use fairgate::timestamps::gfq::Gfq;
 use fairgate::timestamps::qfq::{Qfq, Slope};
 use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
@@ -115,7 +116,8 @@ pub(super) static QFQ_PLUS_CLASSES: Classful<QfqPlus> = classful!(
     "To share a line in given proportions as Linux's `qfq` does, packet for packet.",
     [],
     [class_weight::<QfqPlus>(), class_max_packet::<QfqPlus>()]
-//@@SPLIT
+);
+
 pub(super) static FRR: Flat<Frr> = flat!(
     Frr,
     Family::Timestamps,
@@ -131,4 +133,21 @@ pub(super) static FRR_CLASSES: Classful<Frr> = classful!(
     "To share a line in given proportions at constant cost; qfq's bound is better.",
     [],
     [class_weight::<Frr>(), class_max_packet::<Frr>()]
+);
+
+pub(super) static GFQ: Flat<Gfq> = flat!(
+    Gfq,
+    Family::Timestamps,
+    "Grouped fair queueing (Stephens, Bennett, Zhang 1999): WF2Q+ between groups of flows, calendars within",
+    "For delay between that of wf2q_plus and of s_kps, to very many flows with few kinds of shares.",
+    [weights::<Gfq>(), max_packet::<Gfq>()]
+);
+
+pub(super) static GFQ_CLASSES: Classful<Gfq> = classful!(
+    Gfq,
+    Family::Timestamps,
+    "Grouped fair queueing over classes, each with a weight and any discipline inside",
+    "To share a line in given proportions among many classes with few kinds of shares.",
+    [],
+    [class_weight::<Gfq>(), class_max_packet::<Gfq>()]
 );

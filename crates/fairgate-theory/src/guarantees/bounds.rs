@@ -152,7 +152,7 @@ pub static PUBLISHED: &[Promises] = &[
     },
     Promises {
         b_wfi: Some(S_KPS_B_WFI),
-        b_wfi_anywhere: Some(S_KPS_B_WFI),
+        b_wfi_anywhere: Some(S_KPS_B_WFI_ANYWHERE),
         t_wfi: Some(S_KPS_T_WFI),
         ..Promises::none("s_kps", "")
     },
@@ -205,10 +205,23 @@ impl System {
     /// The paper's `sigma` is a power of two in units of its normalised virtual time; here, as in all implementations, that
     /// of virtual time per unit of weight. Both lie between `L_k / phi_k` and twice that.
     fn slot(&self, flow: usize) -> Measure {
+        self.slot_at_least(flow, Measure::from_integer(0))
+    }
+
+    /// The same, and at least one `part`th of what the longest packet of all takes of virtual time.
+    fn slot_of_at_least(&self, flow: usize, part: i128) -> Measure {
+        let weight = Measure::from_integer(self.weights.of(flow as u32).into());
+        self.slot_at_least(
+            flow,
+            self.longest() * self.share(flow) / weight / Measure::from_integer(part),
+        )
+    }
+
+    fn slot_at_least(&self, flow: usize, least: Measure) -> Measure {
         let (length, weight) = (self.max_packets[flow], self.weights.of(flow as u32));
         let mut slot = Measure::new(1, 1 << 40);
         let two = Measure::from_integer(2);
-        while slot < Measure::new(length.into(), weight.into()) {
+        while slot < Measure::new(length.into(), weight.into()).max(least) {
             slot *= two;
         }
         slot * Measure::from_integer(weight.into())
@@ -383,33 +396,47 @@ const QFQ_PLUS_T_WFI: Bound<OfFlow> = Bound {
     source: QFQ_PLUS_B_WFI.source,
 };
 
-/// Its groups are no finer than 1/31 of what the longest packet of all advances virtual time by, rounded up to a power of two.
+// Our S-KPS has no slots finer than 1/31 of the longest packet's virtual time; its head has the proof.
 const S_KPS_B_WFI: Bound<OfFlow> = Bound {
     of: |system, flow| {
-        let by_longest = system.share(flow) * system.longest();
-        let slot = system.slot(flow).max(Measure::new(2, 31) * by_longest);
-        times(3, slot) + times(2, by_longest)
+        let slot = system.slot_of_at_least(flow, 31);
+        times(3, slot) + times(2, system.share(flow) * system.longest())
     },
-    formula: "as qfq",
-    source: "Checconi, Rizzo & Valente 2013, VI-A",
+    formula: "3 phi_k sigma_k + 2 phi_k L, sigma_k >= L / 31",
+    source: "Checconi, Rizzo & Valente 2013, VI-A: as qfq; the proof is in timestamps/s_kps.rs",
+};
+
+// As for WF2Q+: its finish times are those of packets, so before a packet starts all but the flow's share of it is missing.
+const S_KPS_B_WFI_ANYWHERE: Bound<OfFlow> = Bound {
+    of: |system, flow| {
+        let rest = one() - system.share(flow);
+        (S_KPS_B_WFI.of)(system, flow) + rest * system.longest_of(flow)
+    },
+    formula: "3 phi_k sigma_k + 2 phi_k L + (1 - phi_k) L_k, sigma_k >= L / 31",
+    source: S_KPS_B_WFI.source,
 };
 
 const S_KPS_T_WFI: Bound<OfFlow> = Bound {
     of: |system, flow| system.at_share((S_KPS_B_WFI.of)(system, flow), flow),
-    formula: "as qfq",
-    source: "Checconi, Rizzo & Valente 2013, VI-B",
+    formula: "(3 sigma_k + 2 L) / R, sigma_k >= L / 31",
+    source: "Checconi, Rizzo & Valente 2013, VI-B: as qfq; the proof is in timestamps/s_kps.rs",
 };
 
+// A slot of our GFQ's calendars is 1/8 of sigma, but no less than 1/32 of the longest packet's virtual time.
 const GFQ_B_WFI: Bound<OfFlow> = Bound {
-    of: rounded,
-    formula: "as qfq",
-    source: "Checconi, Rizzo & Valente 2013, VI-A: \"slightly lower\" than qfq's",
+    of: |system, flow| {
+        let sigma = system.slot(flow);
+        let slot = system.slot_of_at_least(flow, 4) / Measure::from_integer(8);
+        times(2, sigma + slot) + times(2, system.share(flow) * system.longest())
+    },
+    formula: "2 phi_k (sigma_k + s_k) + 2 phi_k L, s_k >= sigma_k / 8, L / 32",
+    source: "Checconi, Rizzo & Valente 2013, VI-A: \"slightly lower\" than qfq's; the proof is in timestamps/gfq.rs",
 };
 
 const GFQ_T_WFI: Bound<OfFlow> = Bound {
-    of: QFQ_T_WFI.of,
-    formula: "as qfq",
-    source: "Checconi, Rizzo & Valente 2013, VI-B: lower than qfq's",
+    of: |system, flow| system.at_share((GFQ_B_WFI.of)(system, flow), flow),
+    formula: "(2 (sigma_k + s_k) + 2 L) / R, s_k >= sigma_k / 8, L / 32",
+    source: "Checconi, Rizzo & Valente 2013, VI-B: lower than qfq's by sigma_k / R; the proof is in timestamps/gfq.rs",
 };
 
 #[cfg(test)]

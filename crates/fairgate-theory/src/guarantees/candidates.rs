@@ -10,6 +10,7 @@ use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::timestamps::gfq::Gfq;
 use fairgate::timestamps::qfq::{self, Qfq};
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
@@ -87,6 +88,9 @@ pub static CANDIDATES: &[Candidate] = &[
     }),
     weighted("s_kps", |demand| {
         flat::<SKps>(demand, (), |demand, flow| demand.share(flow))
+    }),
+    weighted("gfq", |demand| {
+        flat::<Gfq>(demand, (), |demand, flow| demand.share(flow))
     }),
     equal("sqf", |demand| boxed(Sqf::node(by_backlog_of(demand), 1)?)),
     equal("lqf", |demand| boxed(Lqf::node(by_backlog_of(demand), 1)?)),

@@ -24,6 +24,7 @@ use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
 use fairgate::timestamps::frr::Frr;
+use fairgate::timestamps::gfq::Gfq;
 use fairgate::timestamps::qfq::Qfq;
 use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
@@ -36,7 +37,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 16] = [
+pub(crate) const SUBJECTS: [Subject; 20] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -106,6 +107,7 @@ pub(crate) const SUBJECTS: [Subject; 16] = [
     ("qfq_plus", scheduler::<QfqPlus>),
     ("s_kps", scheduler::<SKps>),
     ("frr", scheduler::<Frr>),
+    ("gfq", scheduler::<Gfq>),
     ("sqf", |flows| {
         Box::new(Sqf::node(by_backlog(flows), SEED).expect(VALID))
     }),

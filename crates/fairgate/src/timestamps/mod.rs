@@ -5,6 +5,7 @@
 //! wrapping number of 64 bits, compared by wrapping difference; what must lie within half of its range is said where it matters.
 
 pub mod frr;
+pub mod gfq;
 mod groups;
 mod live_sum;
 pub mod qfq;

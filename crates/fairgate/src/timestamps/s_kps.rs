@@ -117,10 +117,9 @@ pub struct SKps {
     lists: [Round; SLOTS + GROUPS * PLACES],
 }
 
-/// The group of flows whose longest packet takes `cost`: the first whose width is not less.
-fn group_of(cost: u64) -> u8 {
-    debug_assert!((1 << FINEST..=2 << COARSEST).contains(&cost));
-    (cost - 1).ilog2() as u8
+/// The group of a flow: that whose width is its sigma.
+fn group_of(time: &FlowTime) -> u8 {
+    (time.sigma() - 1) as u8
 }
 
 /// The finest group, if the longest packet of all moves V by `longest`: 62 of its half widths are not less.
@@ -152,15 +151,15 @@ impl SKps {
         let last = ticks::last(v, bit);
         let mut start = ticks::last(flow.time.start, bit);
         if start.wrapping_sub(last) as i64 > width as i64 {
-            // Its group was coarser, before its weight changed.
+            // Its group was coarser, before its weight changed. (Or the rounding of what its packet took.)
             start = last.wrapping_add(width);
-            flow.time.start = start;
+            flow.time.start = start.wrapping_add(width - 1);
         }
         let finish = ticks::first(flow.time.start.wrapping_add(flow.time.cost(length.max(1))), bit);
-        // The finish is so many ticks after the last.
-        let due = finish.wrapping_sub(last) as i64 >> (bit + 1);
         let waits = usize::from(start.wrapping_sub(last) == width);
-        debug_assert!(due <= 2 + waits as i64 && (waits == 0 || due >= 2));
+        // The finish is so many ticks after the last.
+        let due = (finish.wrapping_sub(last) as i64 >> (bit + 1)).min(2 + waits as i64);
+        debug_assert!(waits == 0 || due >= 2);
         let list = if due > 0 {
             let place = due as usize - 1 + waits;
             self.groups[place] |= 1 << bit;
@@ -178,7 +177,7 @@ impl SKps {
     /// A longer packet than expected: the flow's group is coarser from now on, and maybe the finest one.
     #[cold]
     fn coarsen(&mut self, flow: &mut Flow) {
-        flow.bit = group_of(flow.time.longest_cost());
+        flow.bit = group_of(&flow.time);
         self.grain = grain_of(self.time.of_longest());
     }
 
@@ -285,13 +284,13 @@ impl Scheduler for SKps {
         Ok(Flow {
             time,
             link: Link::OUTSIDE,
-            bit: group_of(time.longest_cost()),
+            bit: group_of(&time),
         })
     }
 
     fn change_share(&mut self, flow: &mut Flow, share: &Share) {
         self.time.change_share(&mut flow.time, share);
-        flow.bit = group_of(flow.time.longest_cost());
+        flow.bit = group_of(&flow.time);
         self.grain = grain_of(self.time.of_longest());
     }
 
@@ -380,31 +379,8 @@ impl Scheduler for SKps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::MAX_PACKET;
-    use crate::timestamps::testing::{Line, traffic};
+    use crate::timestamps::testing::*;
     use proptest::prelude::*;
-
-    const ONE: i128 = 1 << FRACTION;
-
-    /// A flow of the model.
-    #[derive(Clone, Debug)]
-    struct Exact {
-        share: Share,
-        /// Virtual start of its first packet, or finish of its last.
-        start: i128,
-        /// Its packets.
-        lengths: Vec<u32>,
-        /// Rounded start and finish, if it has packets; and the width of its group.
-        rounded: Option<(i128, i128, i128)>,
-    }
-
-    /// WF2Q+ with rounded stamps on a line without end, slow and plain.
-    #[derive(Clone, Debug)]
-    struct Model {
-        now: i128,
-        flows: Vec<Exact>,
-        longest: u32,
-    }
 
     /// The greatest odd multiple of `width / 2` that is at most `time`.
     fn floor(time: i128, width: i128) -> i128 {
@@ -415,90 +391,31 @@ mod tests {
         -floor(-time, width)
     }
 
-    impl Model {
-        fn new(shares: &[Share], origin: u64) -> Model {
-            let start = i128::from(origin);
-            let flows = shares.iter().map(|&share| Exact {
-                share,
-                start,
-                lengths: Vec::new(),
-                rounded: None,
-            });
-            Model {
-                now: start,
-                flows: flows.collect(),
-                longest: shares.iter().map(|share| share.max_packet).max().unwrap(),
-            }
+    /// The width of a flow's group, by doubling.
+    fn width(model: &Model, flow: usize) -> i128 {
+        let share = model.flows[flow].share;
+        let mut width = 2 << FINEST;
+        while width * i128::from(share.weight) < i128::from(share.max_packet) * ONE
+            || 31 * width < model.of_longest()
+        {
+            width *= 2;
         }
+        width
+    }
 
-        fn per_byte(&self) -> i128 {
-            ONE / self
-                .flows
-                .iter()
-                .map(|flow| i128::from(flow.share.weight))
-                .sum::<i128>()
+    fn rule(model: &Model, flow: usize, length: u32) -> Stamp {
+        let width = width(model, flow);
+        let latest = floor(model.now, width) + width;
+        let mut exact = model.flows[flow].start;
+        if floor(exact, width) > latest {
+            exact = latest + width - 1;
         }
-
-        fn cost(&self, flow: usize, length: u32) -> i128 {
-            let weight = i128::from(self.flows[flow].share.weight);
-            i128::from(length) * ((ONE + weight - 1) / weight)
-        }
-
-        /// The width of a flow's group, by doubling.
-        fn width(&self, flow: usize) -> i128 {
-            let longest = self.cost(flow, self.flows[flow].share.max_packet);
-            let mut width = 2;
-            while width < longest || 31 * width < i128::from(self.longest) * self.per_byte() {
-                width *= 2;
-            }
-            width.max(2 << FINEST)
-        }
-
-        /// Gives the first packet of a flow its rounded times.
-        fn place(&mut self, flow: usize) {
-            let Some(&length) = self.flows[flow].lengths.first() else {
-                self.flows[flow].rounded = None;
-                return;
-            };
-            let share = &mut self.flows[flow].share;
-            share.max_packet = share.max_packet.max(length);
-            self.longest = self.longest.max(length);
-            let width = self.width(flow);
-            let latest = floor(self.now, width) + width;
-            if floor(self.flows[flow].start, width) > latest {
-                self.flows[flow].start = latest;
-            }
-            let start = self.flows[flow].start;
-            let finish = start + self.cost(flow, length);
-            self.flows[flow].rounded = Some((floor(start, width), ceiling(finish, width), width));
-        }
-
-        fn arrive(&mut self, flow: usize, length: u32) {
-            self.flows[flow].lengths.push(length);
-            if self.flows[flow].lengths.len() == 1 {
-                self.flows[flow].start = self.flows[flow].start.max(self.now);
-                self.place(flow);
-            }
-        }
-
-        /// The least rounded finish of an eligible flow, after V has moved to make one eligible.
-        fn least_finish(&mut self) -> Option<i128> {
-            let rounded = self.flows.iter().filter_map(|flow| flow.rounded);
-            let starts = rounded.clone().map(|(start, ..)| start);
-            self.now = self.now.max(starts.min()?);
-            let now = self.now;
-            rounded
-                .filter(|(start, ..)| *start <= now)
-                .map(|(_, finish, _)| finish)
-                .min()
-        }
-
-        fn send(&mut self, flow: usize) -> u32 {
-            let sent = self.flows[flow].lengths.remove(0);
-            self.flows[flow].start += self.cost(flow, sent);
-            self.place(flow);
-            self.now += i128::from(sent) * self.per_byte();
-            sent
+        let rounded_start = floor(exact, width);
+        let rounded_finish = ceiling(exact + model.cost(flow, length), width);
+        Stamp {
+            exact,
+            rounded_start,
+            rounded_finish: rounded_finish.min(rounded_start + 2 * width),
         }
     }
 
@@ -515,121 +432,25 @@ mod tests {
             }
         }
         for (index, flow) in model.flows.iter().enumerate() {
-            let expected = flow.rounded.map(|(start, finish, width)| {
-                let next = floor(model.now, width) + width;
-                let bit = width.trailing_zeros() - 1;
-                match (finish - next) / width {
-                    _ if finish <= model.now => None,
-                    after if start <= model.now => Some(list_of(bit, after as usize)),
-                    after => Some(list_of(bit, after as usize + 1)),
-                }
-            });
-            match (expected, found[index]) {
-                (Some(Some(expected)), Some(found)) => prop_assert_eq!(found, expected, "flow {}", index),
-                (Some(None), Some(found)) => prop_assert!(found < SLOTS, "flow {index} is overdue"),
-                (None, None) => {}
-                (expected, found) => prop_assert!(false, "flow {index}: {expected:?}, {found:?}"),
+            let Some(stamp) = flow.stamp else {
+                prop_assert_eq!(found[index], None);
+                continue;
+            };
+            prop_assert_eq!(flows[index].time.start, flow.start as u64);
+            if stamp.rounded_finish <= model.now {
+                prop_assert!(
+                    found[index].is_some_and(|list| list < SLOTS),
+                    "flow {index} is overdue"
+                );
+                continue;
             }
-            if flow.rounded.is_some() {
-                prop_assert_eq!(flows[index].time.start, flow.start as u64);
-            }
-        }
-        Ok(())
-    }
-
-    #[derive(Clone, Debug)]
-    enum Operation {
-        Arrive(usize, u32),
-        Send,
-        Vanish,
-        Change(usize, Share),
-    }
-
-    fn share() -> impl Strategy<Value = Share> {
-        let weight = prop_oneof![Just(1u32), 1u32..100, 1..=crate::timestamps::MAX_WEIGHT];
-        let max_packet = prop_oneof![Just(1514u32), 1u32..2000, 1..=MAX_PACKET];
-        (weight, max_packet).prop_map(|(weight, max_packet)| Share { weight, max_packet })
-    }
-
-    fn operation(flows: usize) -> impl Strategy<Value = Operation> {
-        let length = prop_oneof![4 => 1u32..1515, 1 => 1..=MAX_PACKET];
-        prop_oneof![
-            8 => (0..flows, length).prop_map(|(flow, length)| Operation::Arrive(flow, length)),
-            8 => Just(Operation::Send),
-            1 => Just(Operation::Vanish),
-            1 => (0..flows, share()).prop_map(|(flow, share)| Operation::Change(flow, share)),
-        ]
-    }
-
-    /// Where virtual time starts: anywhere, or just before it wraps.
-    fn origin() -> impl Strategy<Value = u64> {
-        prop_oneof![
-            any::<u64>(),
-            (0u64..1 << 52).prop_map(|before| 0u64.wrapping_sub(before))
-        ]
-    }
-
-    /// `steady`: shares are not changed and packets are not longer than told.
-    fn against_the_model(
-        shares: &[Share],
-        operations: &[Operation],
-        origin: u64,
-        steady: bool,
-    ) -> Result<(), TestCaseError> {
-        let now = Time::ZERO;
-        let mut scheduler = SKps::new(&(), origin).unwrap();
-        let flows = shares.iter().map(|share| scheduler.add_flow(share).unwrap());
-        let mut flows: Vec<Flow> = flows.collect();
-        let mut model = Model::new(shares, origin);
-        for operation in operations {
-            match *operation {
-                Operation::Arrive(flow, length) => {
-                    let length = if steady {
-                        length.min(shares[flow].max_packet)
-                    } else {
-                        length
-                    };
-                    let was_idle = model.flows[flow].lengths.is_empty();
-                    model.arrive(flow, length);
-                    if was_idle {
-                        scheduler.activate(&mut flows, flow as u32, Head { length, stamp: 0 }, now);
-                    }
-                }
-                Operation::Send | Operation::Vanish => {
-                    let least = model.least_finish();
-                    let Some(flow) = scheduler.select(&mut flows, now) else {
-                        prop_assert_eq!(least, None);
-                        continue;
-                    };
-                    prop_assert_eq!(scheduler.select(&mut flows, now), Some(flow));
-                    let index = flow as usize;
-                    let (start, finish, _) = model.flows[index].rounded.unwrap();
-                    prop_assert!(start <= model.now, "flow {index} is not eligible");
-                    // After a change, the overdue may lie farther apart than slots reach.
-                    if steady || least.unwrap() > model.now {
-                        prop_assert_eq!(Some(finish), least);
-                    } else {
-                        prop_assert!(finish <= model.now);
-                    }
-                    let mut sent = 0;
-                    if matches!(operation, Operation::Send) {
-                        sent = model.send(index);
-                    } else {
-                        model.flows[index].lengths.remove(0);
-                        model.place(index);
-                    }
-                    let next = model.flows[index].lengths.first();
-                    let next = next.map(|&length| Head { length, stamp: 0 });
-                    scheduler.update(&mut flows, flow, sent, next, now);
-                }
-                Operation::Change(..) if steady => {}
-                Operation::Change(flow, share) => {
-                    model.flows[flow].share = share;
-                    model.longest = model.longest.max(share.max_packet);
-                    scheduler.change_share(&mut flows[flow], &share);
-                }
-            }
-            compare(&scheduler, &flows, &model)?;
+            // A tick's lowest bit tells the group.
+            let bit = stamp.rounded_finish.trailing_zeros();
+            let width = 2 << bit;
+            let next = floor(model.now, width) + width;
+            let waits = usize::from(stamp.rounded_start > model.now);
+            let place = ((stamp.rounded_finish - next) / width) as usize + waits;
+            prop_assert_eq!(found[index], Some(list_of(bit, place)), "flow {}", index);
         }
         Ok(())
     }
@@ -638,30 +459,24 @@ mod tests {
         /// Choice, lists and V against exact arithmetic, while weights change and packets are longer than told.
         #[test]
         fn it_is_wf2q_plus_with_rounded_stamps(
-            (shares, operations) in prop::collection::vec(share(), 1..10)
-                .prop_flat_map(|shares| {
-                    let flows = shares.len();
-                    (Just(shares), prop::collection::vec(operation(flows), 0..400))
-                }),
+            (shares, operations) in operations(),
             origin in origin(),
             steady in any::<bool>(),
         ) {
-            against_the_model(&shares, &operations, origin, steady)?;
+            // After a change, the overdue may lie farther apart than slots reach: then any of them may go.
+            let is_right = |choice: &Choice| {
+                let finish = choice.stamp.rounded_finish;
+                let is_overdue = finish <= choice.now && !steady;
+                choice.stamp.rounded_start <= choice.now && (finish == choice.least || is_overdue)
+            };
+            against_the_model::<SKps>((&shares, &operations), origin, steady, rule, is_right, compare)?;
         }
 
         /// The published bound, for every packet.
         #[test]
         fn no_packet_is_later_than_the_bound((shares, events) in traffic(1514), origin in origin()) {
-            let mut line = Line::<SKps>::new(&shares, origin);
-            line.run(&shares, &events);
-            let model = Model::new(&shares, 0);
-            let weights: i128 = shares.iter().map(|share| i128::from(share.weight)).sum();
-            for (index, share) in shares.iter().enumerate() {
-                // As time on the line, in bytes: sigma times the sum of weights.
-                let bound = 3 * model.width(index) * weights / ONE + 2 * i128::from(model.longest);
-                let worst = line.worst[index];
-                prop_assert!(worst <= i128::from(share.weight) * (bound + 1), "{worst} of flow {index}, bound {bound}");
-            }
+            let sigmas = |model: &Model, flow| 3 * width(model, flow);
+            check_t_wfi::<SKps>((&shares, &events), origin, sigmas, rule)?;
         }
     }
 }

@@ -1,12 +1,25 @@
-//! What the tests of several schedulers share: a scheduler without queues of packets, on a line of one byte a step.
+//! What the tests of schedulers with rounded stamps share: a scheduler without queues of packets, on a line of one byte a
+//! step; and WF2Q+ with rounded stamps in exact arithmetic, to compare with.
 
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
-use crate::timestamps::Share;
+use crate::timestamps::virtual_time::FRACTION;
+use crate::timestamps::{MAX_WEIGHT, Share};
+
+/// Virtual time of a byte at weight 1.
+pub(super) const ONE: i128 = 1 << FRACTION;
+
+/// Where virtual time starts: anywhere, or just before it wraps.
+pub(super) fn origin() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        (0u64..1 << 52).prop_map(|before| 0u64.wrapping_sub(before))
+    ]
+}
 
 /// What happens on the line.
 #[derive(Clone, Debug)]
@@ -125,4 +138,241 @@ impl<S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>> L
         self.worst[index] = self.worst[index].max(excess);
         true
     }
+}
+
+/// The times of a flow's first packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamp {
+    /// Its exact start.
+    pub(super) exact: i128,
+    pub(super) rounded_start: i128,
+    pub(super) rounded_finish: i128,
+}
+
+/// A flow of the model.
+#[derive(Clone, Debug)]
+pub(super) struct Exact {
+    pub(super) share: Share,
+    /// Virtual start of its first packet, or finish of its last.
+    pub(super) start: i128,
+    lengths: Vec<u32>,
+    /// If it has packets.
+    pub(super) stamp: Option<Stamp>,
+}
+
+/// WF2Q+ with stamps rounded by any rule, on a timeline without end, slow and plain.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) now: i128,
+    pub(super) flows: Vec<Exact>,
+    pub(super) longest: u32,
+    rule: Rule,
+}
+
+/// Stamps the first packet, of this length, of a flow.
+pub(super) type Rule = fn(&Model, usize, u32) -> Stamp;
+
+impl Model {
+    pub(super) fn new(shares: &[Share], origin: u64, rule: Rule) -> Model {
+        let start = i128::from(origin);
+        let flows = shares.iter().map(|&share| Exact {
+            share,
+            start,
+            lengths: Vec::new(),
+            stamp: None,
+        });
+        Model {
+            now: start,
+            flows: flows.collect(),
+            longest: shares.iter().map(|share| share.max_packet).max().unwrap_or(1),
+            rule,
+        }
+    }
+
+    pub(super) fn weights(&self) -> i128 {
+        self.flows.iter().map(|flow| i128::from(flow.share.weight)).sum()
+    }
+
+    /// By how much the longest packet moves V.
+    pub(super) fn of_longest(&self) -> i128 {
+        i128::from(self.longest) * (ONE / self.weights())
+    }
+
+    pub(super) fn cost(&self, flow: usize, length: u32) -> i128 {
+        let weight = i128::from(self.flows[flow].share.weight);
+        i128::from(length) * ((ONE + weight - 1) / weight)
+    }
+
+    /// Stamps the first packet of a flow, if there is one.
+    fn stamp(&mut self, flow: usize) {
+        let Some(&length) = self.flows[flow].lengths.first() else {
+            self.flows[flow].stamp = None;
+            return;
+        };
+        let share = &mut self.flows[flow].share;
+        share.max_packet = share.max_packet.max(length);
+        self.longest = self.longest.max(length);
+        let stamp = (self.rule)(self, flow, length);
+        self.flows[flow].start = stamp.exact;
+        self.flows[flow].stamp = Some(stamp);
+    }
+
+    fn arrive(&mut self, flow: usize, length: u32) {
+        self.flows[flow].lengths.push(length);
+        if self.flows[flow].lengths.len() == 1 {
+            self.flows[flow].start = self.flows[flow].start.max(self.now);
+            self.stamp(flow);
+        }
+    }
+
+    /// The least rounded finish of an eligible flow, after V has moved to make one eligible.
+    fn least_finish(&mut self) -> Option<i128> {
+        let stamps = self.flows.iter().filter_map(|flow| flow.stamp);
+        let starts = stamps.clone().map(|stamp| stamp.rounded_start);
+        let now = self.now.max(starts.min()?);
+        let eligible = stamps.filter(|stamp| stamp.rounded_start <= now);
+        let least = eligible.map(|stamp| stamp.rounded_finish).min();
+        self.now = now;
+        least
+    }
+
+    fn send(&mut self, flow: usize) -> u32 {
+        let sent = self.flows[flow].lengths.remove(0);
+        self.flows[flow].start += self.cost(flow, sent);
+        self.stamp(flow);
+        self.now += i128::from(sent) * (ONE / self.weights());
+        sent
+    }
+}
+
+/// What happens to a scheduler.
+#[derive(Clone, Debug)]
+pub(super) enum Operation {
+    Arrive(usize, u32),
+    Send,
+    /// The first packet of the flow selected is gone, unsent.
+    Vanish,
+    Change(usize, Share),
+}
+
+/// Shares of flows, and what happens.
+pub(super) fn operations() -> impl Strategy<Value = (Vec<Share>, Vec<Operation>)> {
+    let share = || {
+        let weight = prop_oneof![Just(1u32), 1u32..100, 1..=MAX_WEIGHT];
+        let max_packet = prop_oneof![Just(1514u32), 1u32..2000, 1..=MAX_PACKET];
+        (weight, max_packet).prop_map(|(weight, max_packet)| Share { weight, max_packet })
+    };
+    prop::collection::vec(share(), 1..10).prop_flat_map(move |shares| {
+        let flows = shares.len();
+        let length = prop_oneof![4 => 1u32..1515, 1 => 1..=MAX_PACKET];
+        let operation = prop_oneof![
+            8 => (0..flows, length).prop_map(|(flow, length)| Operation::Arrive(flow, length)),
+            8 => Just(Operation::Send),
+            1 => Just(Operation::Vanish),
+            1 => (0..flows, share()).prop_map(|(flow, share)| Operation::Change(flow, share)),
+        ];
+        (Just(shares), prop::collection::vec(operation, 0..400))
+    })
+}
+
+/// A choice that the scheduler made.
+pub(super) struct Choice {
+    pub(super) stamp: Stamp,
+    /// The least rounded finish of all that are eligible.
+    pub(super) least: i128,
+    pub(super) now: i128,
+}
+
+/// Runs a scheduler beside the model. `steady`: shares are not changed and packets are not longer than told. `is_right`
+/// judges each choice, `check` looks at both after each operation.
+pub(super) fn against_the_model<S>(
+    (shares, operations): (&[Share], &[Operation]),
+    origin: u64,
+    steady: bool,
+    rule: Rule,
+    is_right: impl Fn(&Choice) -> bool,
+    check: impl Fn(&S, &[S::Flow], &Model) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError>
+where
+    S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>,
+{
+    let now = Time::ZERO;
+    let mut scheduler = S::new(&(), origin).unwrap();
+    let flows = shares.iter().map(|share| scheduler.add_flow(share).unwrap());
+    let mut flows: Vec<S::Flow> = flows.collect();
+    let mut model = Model::new(shares, origin, rule);
+    for operation in operations {
+        match *operation {
+            Operation::Arrive(flow, length) => {
+                let length = if steady {
+                    length.min(shares[flow].max_packet)
+                } else {
+                    length
+                };
+                model.arrive(flow, length);
+                if model.flows[flow].lengths.len() == 1 {
+                    scheduler.activate(&mut flows, flow as u32, Head { length, stamp: 0 }, now);
+                }
+            }
+            Operation::Send | Operation::Vanish => {
+                let least = model.least_finish();
+                let Some(flow) = scheduler.select(&mut flows, now) else {
+                    prop_assert_eq!(least, None);
+                    continue;
+                };
+                prop_assert_eq!(scheduler.select(&mut flows, now), Some(flow), "asked again");
+                let index = flow as usize;
+                let choice = Choice {
+                    stamp: model.flows[index].stamp.expect("it has packets"),
+                    least: least.expect("there are packets"),
+                    now: model.now,
+                };
+                prop_assert!(is_right(&choice), "{:?}, but least {:?}", choice.stamp, least);
+                let mut sent = 0;
+                if matches!(operation, Operation::Send) {
+                    sent = model.send(index);
+                } else {
+                    model.flows[index].lengths.remove(0);
+                    model.stamp(index);
+                }
+                let next = model.flows[index].lengths.first();
+                let next = next.map(|&length| Head { length, stamp: 0 });
+                scheduler.update(&mut flows, flow, sent, next, now);
+            }
+            Operation::Change(..) if steady => {}
+            Operation::Change(flow, share) => {
+                model.flows[flow].share = share;
+                model.longest = model.longest.max(share.max_packet);
+                scheduler.change_share(&mut flows[flow], &share);
+            }
+        }
+        check(&scheduler, &flows, &model)?;
+    }
+    Ok(())
+}
+
+/// That the time from coming to gone of each packet is at most that of its flow's backlog at its share of the line, and
+/// a bound: virtual time of the flow `sigmas`, times the sum of weights, and twice the longest packet.
+pub(super) fn check_t_wfi<S>(
+    (shares, events): (&[Share], &[Event]),
+    origin: u64,
+    sigmas: impl Fn(&Model, usize) -> i128,
+    rule: Rule,
+) -> Result<(), TestCaseError>
+where
+    S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>,
+{
+    let mut line = Line::<S>::new(shares, origin);
+    line.run(shares, events);
+    let model = Model::new(shares, 0, rule);
+    for (index, share) in shares.iter().enumerate() {
+        // In bytes of the line; one for rounding.
+        let bound = sigmas(&model, index) * model.weights() / ONE + 2 * i128::from(model.longest) + 1;
+        let worst = line.worst[index];
+        prop_assert!(
+            worst <= i128::from(share.weight) * bound,
+            "{worst} of flow {index}, bound {bound}"
+        );
+    }
+    Ok(())
 }

@@ -134,9 +134,12 @@ impl FlowTime {
         u64::from(length) * self.per_byte
     }
 
-    /// Virtual time that the longest packet takes.
-    pub(super) fn longest_cost(&self) -> u64 {
-        self.cost(self.longest)
+    /// Binary logarithm of sigma, the least power of two that is not less than what the longest packet takes. Exactly
+    /// that: what it takes rounded up may be above by `2^-23` of it.
+    pub(super) fn sigma(&self) -> u32 {
+        let longest = u64::from(self.longest) << FRACTION;
+        let at_most = longest.ilog2() - self.weight.ilog2();
+        at_most + u32::from(u64::from(self.weight) << at_most < longest)
     }
 
     /// Goes idle: remembers the finish time in full.
@@ -204,6 +207,29 @@ mod tests {
         assert_eq!(refused(&[share(1, MAX_PACKET + 1)]), Some("max_packet"));
         assert_eq!(refused(&[share(1 << 16, 1); 1025]), Some("weight"), "the sum");
         assert_eq!(refused(&[share(1 << 16, MAX_PACKET); 1024]), None);
+    }
+
+    #[test]
+    fn sigma_is_the_least_power_of_two() {
+        for (weight, longest, exponent) in [
+            (1, 1, 0),
+            (1, 1514, 11),
+            (1, 2048, 11),
+            (1, 2049, 12),
+            (3, 3072, 10),
+            (3, 3073, 11),
+            (3, 3071, 10),
+            (1 << 16, 1, -16),
+            (1 << 16, MAX_PACKET, 1),
+            (1, MAX_PACKET, 17),
+        ] {
+            let flow = VirtualTime::new(0).add_flow(&share(weight, longest)).unwrap();
+            assert_eq!(
+                flow.sigma() as i32 - FRACTION as i32,
+                exponent,
+                "{longest} at {weight}"
+            );
+        }
     }
 
     #[test]
