@@ -13,12 +13,15 @@ use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::scheduler::flows::{self, ConfigOf};
 use fairgate::scheduler::{Flows, Scheduler};
 use fairgate::timestamps::gfq::Gfq;
+use fairgate::timestamps::pfq::{self, Pfq};
 use fairgate::timestamps::qfq::Qfq;
 use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
+use fairgate::timestamps::wf2q_plus::Wf2qPlus;
+use fairgate::timestamps::wfq::{self, Wfq};
 use fairgate::timestamps::{Share, Weight};
-use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Time, Verdict};
+use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Rate, Time, Verdict};
 use std::time::Duration;
 
 use crate::controller::{Controller, Drive, Workload};
@@ -143,6 +146,21 @@ pub const ALGORITHMS: &[Algorithm] = &[
     algorithm("s_kps", "S-KPS", Setup::by_share::<SKps>),
     algorithm("gfq", "GFQ", Setup::by_share::<Gfq>),
     algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
+    algorithm("wf2q_plus", "WF2Q+", Setup::by_weight::<Wf2qPlus>),
+    algorithm("wfq", "WFQ", |setup| {
+        // The controller's line: a nanosecond a byte.
+        let rate = Rate::mbit(8000);
+        made(Flows::<Wfq>::node(
+            setup.of::<Wfq>(Weight, wfq::Settings { rate }),
+            SEED,
+        ))
+    }),
+    algorithm("pfq", "PFQ", |setup| {
+        made(Flows::<Pfq>::node(
+            setup.of::<Pfq>(Weight, pfq::Settings::default()),
+            SEED,
+        ))
+    }),
     algorithm("pdrr", "PDRR", |setup| {
         let config = pdrr::Config {
             quantum: setup.longest.max(64),

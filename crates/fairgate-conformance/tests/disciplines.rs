@@ -10,7 +10,8 @@ use fairgate::rounds::{
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
 use fairgate::timestamps::{
-    frr::Frr, gfq::Gfq, qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus,
+    frr::Frr, gfq::Gfq, pfq::Pfq, qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus,
+    wfq::Wfq,
 };
 use fairgate_conformance::proptest::prelude::{BoxedStrategy, Just, Strategy};
 use fairgate_conformance::{Recipe, conformance_suite};
@@ -55,6 +56,8 @@ conformance_suite! {
     frr_classes: classes::<Frr>(configs::share);
     gfq: Recipe::leaf(|| configs::flows::<Gfq>(configs::share()), Flows::<Gfq>::node);
     gfq_classes: classes::<Gfq>(configs::share);
+    wfq: Recipe::leaf(configs::wfq, Flows::<Wfq>::node);
+    pfq: Recipe::leaf(configs::pfq, Flows::<Pfq>::node);
 }
 
 /// A scheduler over one to four classes.

@@ -47,6 +47,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &timestamps::QFQ_PLUS_CLASSES,
     &timestamps::WF2Q_PLUS,
     &timestamps::WF2Q_PLUS_CLASSES,
+    &timestamps::WFQ,
+    &timestamps::PFQ,
     &timestamps::S_KPS,
     &timestamps::S_KPS_CLASSES,
     &timestamps::FRR,

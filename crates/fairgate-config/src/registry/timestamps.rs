@@ -3,11 +3,13 @@
 use fairgate::scheduler::{classes, flows};
 use fairgate::timestamps::frr::Frr;
 use fairgate::timestamps::gfq::Gfq;
+use fairgate::timestamps::pfq::Pfq;
 use fairgate::timestamps::qfq::{Qfq, Slope};
 use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::wf2q_plus::Wf2qPlus;
+use fairgate::timestamps::wfq::Wfq;
 
 use super::schedulers::{FlatSettings, class_max_packet, class_weight, classful, flat, max_packet, weights};
 use super::{Description, Family, Parameter};
@@ -150,4 +152,38 @@ pub(super) static GFQ_CLASSES: Classful<Gfq> = classful!(
     "To share a line in given proportions among many classes with few kinds of shares.",
     [],
     [class_weight::<Gfq>(), class_max_packet::<Gfq>()]
+);
+
+pub(super) static WFQ: Flat<Wfq> = flat!(
+    Wfq,
+    Family::Timestamps,
+    "Weighted fair queueing, exactly: departures in the order of the fluid reference (GPS)",
+    "As the reference; wf2q_plus is smoother, costs less and need not know the line's rate.",
+    [
+        weights::<Wfq>(),
+        Parameter::required(
+            "rate",
+            Unit::Rate,
+            1..=u64::MAX,
+            "The rate of the line, by which the fluid reference works.",
+            |flat, _| &mut flat.config.settings.rate,
+        ),
+    ]
+);
+
+pub(super) static PFQ: Flat<Pfq> = flat!(
+    Pfq,
+    Family::Timestamps,
+    "Priority fair queueing (Kortebi et al. 2004): flows that send little go first, the others share",
+    "Where voice and short transfers should need no marking; pdrr does the same at less cost.",
+    [
+        weights::<Pfq>(),
+        Parameter::new(
+            "quantum",
+            Unit::Bytes,
+            1..=1 << 30,
+            "Bytes that a flow may send first, since it became active.",
+            |flat, _| &mut flat.config.settings.quantum,
+        ),
+    ]
 );

@@ -12,6 +12,8 @@ use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::{fifo, pfifo_fast, prio, tbf};
 use fairgate::rounds::{drr, drr_classes, ets, fq_codel, msfc, sfq};
 use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
+use fairgate::timestamps::pfq::{self, Pfq};
+use fairgate::timestamps::wfq::{self, Wfq};
 use fairgate::timestamps::{MAX_WEIGHT, Share, Weight};
 use fairgate_conformance::proptest::array::{uniform16, uniform32};
 use fairgate_conformance::proptest::collection::vec;
@@ -210,6 +212,21 @@ pub(crate) fn flows<S: Scheduler<Settings: Default>>(
             settings: S::Settings::default(),
             classifier,
         })
+}
+
+/// At any rate, that of the suite's driver or far from it.
+pub(crate) fn wfq() -> impl Strategy<Value = flows::ConfigOf<Wfq>> {
+    (flows::<Wfq>(weight()), 1u64..100_000_000_000).prop_map(|(config, bits)| flows::Config {
+        settings: wfq::Settings { rate: rate(bits) },
+        ..config
+    })
+}
+
+pub(crate) fn pfq() -> impl Strategy<Value = flows::ConfigOf<Pfq>> {
+    (flows::<Pfq>(weight()), 1u32..10_000).prop_map(|(config, quantum)| flows::Config {
+        settings: pfq::Settings { quantum },
+        ..config
+    })
 }
 
 /// A scheduler over so many classes.

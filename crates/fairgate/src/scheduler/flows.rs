@@ -186,7 +186,7 @@ impl<S: Scheduler> Flows<S> {
             .expect("the longest flow isn't empty");
         self.packets -= 1;
         self.by_length.shrank(victim, length - 1);
-        if length > 1 {
+        if length > 1 || S::STAMPS {
             let head = Head {
                 length: pool[newest].length,
                 stamp: pool[newest].stamp,

@@ -104,7 +104,8 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
         0
     }
 
-    /// The newest packet of `flow`, which stamped as `head`, was taken away unsent; it was not the flow's first.
+    /// The newest packet of `flow`, which stamped as `head`, was taken away unsent. It was not the flow's first. Or, only
+    /// where the scheduler stamps: it was the one that has just been stamped, and its flow is idle and stays so.
     #[inline]
     fn stolen<F: Holds<State = Self::Flow>>(
         &mut self,

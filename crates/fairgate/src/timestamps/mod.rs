@@ -8,6 +8,7 @@ pub mod frr;
 pub mod gfq;
 mod groups;
 mod live_sum;
+pub mod pfq;
 pub mod qfq;
 pub mod qfq_plus;
 pub mod s_kps;
@@ -16,7 +17,9 @@ pub mod scfq;
 mod testing;
 mod virtual_time;
 pub mod wf2q_plus;
+pub mod wfq;
 
+use crate::bits::inverse;
 use crate::error::{ConfigError, check_within};
 
 /// Largest weight of a flow.
@@ -84,4 +87,34 @@ impl WeightSum {
     fn change(&mut self, from: u32, to: u32) {
         self.0 = self.0 - u64::from(from) + u64::from(to);
     }
+}
+
+/// A virtual time that does not wrap: 128 bits, that lie in a flow's state as two words. What was long ago stays so, and
+/// the low 64 bits are a key for a heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Long {
+    high: u64,
+    low: u64,
+}
+
+impl Long {
+    #[inline]
+    const fn of(time: u128) -> Long {
+        Long {
+            high: (time >> 64) as u64,
+            low: time as u64,
+        }
+    }
+
+    #[inline]
+    const fn get(self) -> u128 {
+        (self.high as u128) << 64 | self.low as u128
+    }
+}
+
+/// The virtual time, in units of [`ONE`]-th of a byte, that `length` bytes take at a weight whose inverse with 62 binary
+/// places is `per_byte`.
+#[inline]
+const fn time_of(length: u32, per_byte: u64) -> u64 {
+    ((length as u128 * per_byte as u128) >> (inverse::PLACES - ONE.trailing_zeros())) as u64
 }

@@ -7,26 +7,26 @@
 //! The price is delay: a packet that finds all other N - 1 flows backlogged may wait for one packet of each, so the
 //! worst-case fair index is O(N), as for round robin, though shares are as fair as can be.
 //!
-//! Invariant: every F of a busy flow lies in `[V, V + longest packet / weight]`, well within half of the range of
-//! virtual time. An idle flow's F is behind V, or was reached by the last packet sent. After 2^63 units without a packet
-//! an old F would look as if it lay ahead; so F counts only where it is at most one packet ahead of V.
+//! Invariants: every F of a busy flow lies in `[V, V + longest packet / weight]`, well within half of the range of the
+//! heap's keys, the low 64 bits of F. An idle flow's F is at most V, for V was F when its last packet was sent. Both have
+//! 128 bits, so that it stays so however long the flow is idle.
 //!
 //! When the last flow falls idle V stays where it is: F of all flows are at most V from then on.
 
-use crate::bits::Heap;
+use crate::bits::{Heap, inverse};
 use crate::discipline::Value;
 use crate::error::ConfigError;
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
-use crate::timestamps::{ONE, Weight, WeightSum};
+use crate::timestamps::{Long, ONE, Weight, WeightSum, time_of};
 
-/// A flow: 16 bytes.
+/// A flow: 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// Finish time of its first packet; of its last, when idle.
-    finish: u64,
-    /// Virtual time that a byte takes.
-    per_byte: u32,
+    finish: Long,
+    /// The inverse of its weight, with 62 binary places.
+    per_byte: u64,
     weight: u32,
 }
 
@@ -34,16 +34,20 @@ pub struct Flow {
 #[derive(Debug)]
 pub struct Scfq {
     /// Virtual time.
-    now: u64,
+    now: u128,
     /// Busy flows by finish time.
     busy: Heap,
     flows: usize,
     weights: WeightSum,
 }
 
-/// The virtual time of a byte at a weight.
-fn per_byte(weight: u32) -> u32 {
-    (ONE / u64::from(weight)) as u32
+impl Flow {
+    /// Its next packet starts at `start`. Returns when it finishes.
+    #[inline]
+    fn begin(&mut self, start: u128, length: u32) -> u64 {
+        self.finish = Long::of(start + u128::from(time_of(length, self.per_byte)));
+        self.finish.low
+    }
 }
 
 impl Scheduler for Scfq {
@@ -54,7 +58,7 @@ impl Scheduler for Scfq {
 
     fn new((): &(), origin: u64) -> Result<Scfq, ConfigError> {
         Ok(Scfq {
-            now: origin,
+            now: origin.into(),
             busy: Heap::new(),
             flows: 0,
             weights: WeightSum::default(),
@@ -66,8 +70,8 @@ impl Scheduler for Scfq {
         self.flows += 1;
         self.busy.make_room(self.flows);
         Ok(Flow {
-            finish: self.now,
-            per_byte: per_byte(weight),
+            finish: Long::of(self.now),
+            per_byte: inverse::inverse(weight),
             weight,
         })
     }
@@ -75,20 +79,15 @@ impl Scheduler for Scfq {
     fn change_share(&mut self, flow: &mut Flow, &Weight(weight): &Weight) {
         self.weights.change(flow.weight, weight);
         flow.weight = weight;
-        flow.per_byte = per_byte(weight);
+        flow.per_byte = inverse::inverse(weight);
     }
 
     #[inline]
     fn activate<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, head: Head, _now: Time) {
         let flow = flows[index as usize].state_mut();
-        let ahead = flow.finish.wrapping_sub(self.now);
-        let start = if ahead <= u64::from(MAX_PACKET) * ONE {
-            flow.finish
-        } else {
-            self.now
-        };
-        flow.finish = start.wrapping_add(u64::from(head.length) * u64::from(flow.per_byte));
-        self.busy.push(flow.finish, index);
+        let start = flow.finish.get().max(self.now);
+        let finish = flow.begin(start, head.length);
+        self.busy.push(finish, index);
     }
 
     #[inline]
@@ -107,35 +106,31 @@ impl Scheduler for Scfq {
     ) {
         let flow = flows[index as usize].state_mut();
         if sent > 0 {
-            self.now = flow.finish;
+            self.now = flow.finish.get();
         } else {
             // The packet vanished unserved: its flow starts again from V.
-            flow.finish = self.now;
+            flow.finish = Long::of(self.now);
         }
         let Some(head) = next else {
             self.busy.pop();
             return;
         };
-        flow.finish = flow
-            .finish
-            .wrapping_add(u64::from(head.length) * u64::from(flow.per_byte));
-        if sent > 0 {
-            self.busy.rekey_first(flow.finish);
-        } else {
-            self.busy.pop();
-            self.busy.push(flow.finish, index);
-        }
+        let finish = flow.begin(self.now, head.length);
+        self.busy.rekey_first(finish);
     }
 
     fn clear<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
         for flow in flows {
-            flow.state_mut().finish = self.now;
+            flow.state_mut().finish = Long::of(self.now);
         }
         self.busy.clear();
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.now / ONE) as i64));
+        visit(
+            "virtual_time",
+            Value::Integer((self.now / u128::from(ONE)) as i64),
+        );
     }
 }
 

@@ -1,0 +1,380 @@
+//! Priority fair queueing (Kortebi, Oueslati and Roberts 2004, "Cross-protect: implicit service differentiation and
+//! admission control"): fair queueing in which flows that send little need not wait.
+//!
+//! Start-time fair queueing (Goyal, Vin and Cheng 1996): a packet's start time is `S = max(V, F)` with F the finish time of
+//! the packet before it in its flow, and `F = S + length / weight`; the packet with the least start time goes first, and V
+//! is the start time of the packet in service. On top, packets of flows that have sent less than `quantum` bytes
+//! since they became active go to the head of the schedule, first come, first served among them. So voice, a first request,
+//! the start of a transfer pass without anybody telling them apart, and a flow that goes on is served fairly.
+//!
+//! A flow is *active* while `F > V`: while it has packets queued, and after that until what it sent would have passed at its
+//! fair rate. A flow that is not active becomes so with its next packet, and its count of bytes starts again. When nothing is
+//! queued no flow is active: V is then the greatest of all finish times. Packets at the head count for F like all others,
+//! so a flow gains delay by them, not throughput.
+//!
+//! Both kinds of packets of a flow leave in the order of their arrival: once a flow has had its quantum none of its packets goes
+//! to the head until it is inactive, and it is active while any is queued.
+//!
+//! ```text
+//!   stamp   bit 0: 1 at the head, 0 otherwise;   bits 63 to 1: order of arrival at the head, or start time
+//!   urgent  by order of arrival: flows whose first packet goes to the head
+//!   others  by start time: the other busy flows
+//! ```
+//!
+//! Invariants: V stands still while `urgent` isn't empty; F of a busy flow is above V; no start time in `others` is below V.
+//!
+//! Resolution and wrap: times are units of 2^-30 of a byte and have 128 bits in V and F; a stamp has the low 63. It is at most
+//! 2^61 ahead of V: beyond 2 GiB of backlog in one flow of weight 1 the order among flows is no longer exact.
+//!
+//! Deviations: flows have weights (the paper's are equal); every queue may be active, the list of active flows has
+//! no limit of its own; over the limit on packets the longest flow loses its newest packet, not its oldest. The admission
+//! control of the paper is apart from the scheduler. There is no classful form, as start times belong to packets.
+
+use crate::bits::{Heap, inverse};
+use crate::discipline::Value;
+use crate::error::{ConfigError, check_within};
+use crate::scheduler::{Head, Holds, Scheduler};
+use crate::time::Time;
+use crate::timestamps::{Long, Weight, WeightSum, time_of};
+
+/// How far ahead of V a stamp may be.
+const AHEAD: u128 = 1 << 61;
+
+/// Set in stamps of packets that go to the head.
+const URGENT: u64 = 1;
+
+/// Parameters of the scheduler as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What a flow may send at the head of the schedule before it is like all others, bytes, 1 to 2^30. The packet that crosses
+    /// this goes to the head yet.
+    pub quantum: u32,
+}
+
+/// The paper's: one packet of the largest size.
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { quantum: 1514 }
+    }
+}
+
+/// A flow: 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// Finish time of its last packet.
+    finish: Long,
+    /// The inverse of its weight, with 62 binary places.
+    per_byte: u64,
+    weight: u32,
+    /// Bytes sent at the head since it is active.
+    urgent_bytes: u32,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct Pfq {
+    /// Virtual time.
+    now: u128,
+    /// The greatest finish time.
+    latest: u128,
+    /// Packets that went to the head, for their order.
+    arrivals: u64,
+    /// Flows whose first packet goes to the head, by arrival.
+    urgent: Heap,
+    /// Other busy flows, by start time.
+    others: Heap,
+    quantum: u32,
+    flows: usize,
+    weights: WeightSum,
+}
+
+impl Pfq {
+    /// The heap that a flow whose first packet has this stamp belongs to.
+    #[inline]
+    fn heap(&mut self, stamp: u64) -> &mut Heap {
+        if stamp & URGENT == 0 {
+            &mut self.others
+        } else {
+            &mut self.urgent
+        }
+    }
+
+    /// The packet with this stamp, of `others`, is in service.
+    #[inline]
+    fn set_now(&mut self, stamp: u64) {
+        // The stamp has one bit less than the low half of V; it is not behind.
+        let ahead = stamp.wrapping_sub((self.now as u64) << 1) >> 1;
+        self.now += u128::from(ahead);
+    }
+}
+
+impl Scheduler for Pfq {
+    const NAME: &'static str = "pfq";
+    const STAMPS: bool = true;
+    type Share = Weight;
+    type Settings = Settings;
+    type Flow = Flow;
+
+    fn new(settings: &Settings, origin: u64) -> Result<Pfq, ConfigError> {
+        check_within("quantum", settings.quantum, 1, 1 << 30)?;
+        Ok(Pfq {
+            now: origin.into(),
+            latest: origin.into(),
+            arrivals: origin >> 1,
+            urgent: Heap::new(),
+            others: Heap::new(),
+            quantum: settings.quantum,
+            flows: 0,
+            weights: WeightSum::default(),
+        })
+    }
+
+    fn add_flow(&mut self, &Weight(weight): &Weight) -> Result<Flow, ConfigError> {
+        self.weights.add(weight)?;
+        self.flows += 1;
+        self.urgent.make_room(self.flows);
+        self.others.make_room(self.flows);
+        Ok(Flow {
+            finish: Long::of(self.now),
+            per_byte: inverse::inverse(weight),
+            weight,
+            urgent_bytes: 0,
+        })
+    }
+
+    fn change_share(&mut self, flow: &mut Flow, &Weight(weight): &Weight) {
+        self.weights.change(flow.weight, weight);
+        flow.weight = weight;
+        flow.per_byte = inverse::inverse(weight);
+    }
+
+    #[inline]
+    fn stamp<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, length: u32, _now: Time) -> u64 {
+        let flow = flows[index as usize].state_mut();
+        let mut start = flow.finish.get();
+        if start <= self.now {
+            start = self.now;
+            flow.urgent_bytes = 0;
+        }
+        let finish = start + u128::from(time_of(length, flow.per_byte));
+        flow.finish = Long::of(finish);
+        self.latest = self.latest.max(finish);
+        if flow.urgent_bytes < self.quantum {
+            flow.urgent_bytes += length;
+            self.arrivals += 1;
+            return self.arrivals << 1 | URGENT;
+        }
+        (start.min(self.now + AHEAD) as u64) << 1
+    }
+
+    #[inline]
+    fn stolen<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, head: Head, _now: Time) {
+        // `latest` keeps the packet: that only lets all flows be inactive, which they are when it counts.
+        let flow = flows[index as usize].state_mut();
+        let taken = u128::from(time_of(head.length, flow.per_byte));
+        flow.finish = Long::of(flow.finish.get().saturating_sub(taken));
+        if head.stamp & URGENT != 0 {
+            flow.urgent_bytes = flow.urgent_bytes.saturating_sub(head.length);
+        }
+    }
+
+    #[inline]
+    fn activate<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], index: u32, head: Head, _now: Time) {
+        self.heap(head.stamp).push(head.stamp, index);
+    }
+
+    #[inline]
+    fn select<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
+        let first = self.urgent.first().or_else(|| self.others.first())?;
+        Some(first.flow)
+    }
+
+    #[inline]
+    fn update<F: Holds<State = Flow>>(
+        &mut self,
+        _flows: &mut [F],
+        index: u32,
+        sent: u32,
+        next: Option<Head>,
+        _now: Time,
+    ) {
+        let served = if self.urgent.is_empty() {
+            if let Some(first) = self.others.first()
+                && sent > 0
+            {
+                self.set_now(first.key);
+            }
+            &mut self.others
+        } else {
+            &mut self.urgent
+        };
+        served.pop();
+        if let Some(head) = next {
+            self.heap(head.stamp).push(head.stamp, index);
+        } else if self.urgent.is_empty() && self.others.is_empty() {
+            self.now = self.now.max(self.latest);
+        }
+    }
+
+    fn clear<F: Holds<State = Flow>>(&mut self, _flows: &mut [F]) {
+        self.urgent.clear();
+        self.others.clear();
+        self.now = self.now.max(self.latest);
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("virtual_time", Value::Integer((self.now >> 30) as i64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::Classifier;
+    use crate::scheduler::{Flows, flows};
+    use crate::testing::{Driver, in_class};
+    use crate::{Discipline, Node};
+    use proptest::prelude::*;
+
+    fn pfq(weights: &[u32], quantum: u32, limit: u32, origin: u64) -> Driver<Flows<Pfq>> {
+        let config = flows::ConfigOf::<Pfq> {
+            flows: weights.len() as u32,
+            limit,
+            shares: weights.iter().map(|&weight| Weight(weight)).collect(),
+            settings: Settings { quantum },
+            classifier: Classifier {
+                handle: 1,
+                ..Classifier::default()
+            },
+            ..flows::Config::default()
+        };
+        Driver::new(Node::new(Flows::starting_at(config, 0, origin).unwrap()))
+    }
+
+    #[test]
+    fn a_flow_that_sends_little_passes_those_that_send_much() {
+        let mut driver = pfq(&[1, 1], 1500, 100, 0);
+        for _ in 0..5 {
+            let _ = driver.offer(in_class(1, 1000), Time::ZERO);
+        }
+        // The first two go to the head: 1000 bytes are less than the quantum yet.
+        assert_eq!(
+            [driver.next(Time::ZERO), driver.next(Time::ZERO)],
+            [Some(0), Some(1)]
+        );
+        assert_eq!(driver.next(Time::ZERO), Some(2));
+        let _ = driver.offer(in_class(2, 200), Time::ZERO);
+        assert_eq!(driver.next(Time::ZERO), Some(5), "the new flow's packet");
+        assert_eq!(driver.drain(Time::ZERO), [3, 4]);
+    }
+
+    #[test]
+    fn a_quantum_of_nothing_is_refused() {
+        let config = flows::ConfigOf::<Pfq> {
+            settings: Settings { quantum: 0 },
+            ..flows::Config::default()
+        };
+        assert_eq!(
+            Flows::<Pfq>::node(config, 0).unwrap_err().parameter(),
+            Some("quantum")
+        );
+    }
+
+    /// The paper's algorithm as it is written: one list of packets, a list of active flows that is searched when virtual
+    /// time changes. Times are bytes at weight 64, exact.
+    #[derive(Default)]
+    struct Paper {
+        quantum: u32,
+        now: u64,
+        /// Number, flow, length, start time; whether it goes to the head.
+        list: Vec<(u64, usize, u32, u64, bool)>,
+        /// Of each active flow: finish time, bytes at the head.
+        active: Vec<Option<(u64, u32)>>,
+    }
+
+    impl Paper {
+        fn arrive(&mut self, number: u64, flow: usize, length: u32, weight: u32) {
+            let (start, bytes) = self.active[flow].unwrap_or((self.now, 0));
+            let finish = start + u64::from(length) * u64::from(64 / weight);
+            let is_urgent = bytes < self.quantum;
+            self.active[flow] = Some((finish, if is_urgent { bytes + length } else { bytes }));
+            self.list.push((number, flow, length, start, is_urgent));
+        }
+
+        fn depart(&mut self) -> Option<u64> {
+            let place = self.list.iter().position(|packet| packet.4).or_else(|| {
+                (0..self.list.len()).min_by_key(|&place| (self.list[place].3, self.list[place].1))
+            })?;
+            let (number, _, _, start, is_urgent) = self.list.remove(place);
+            if !is_urgent {
+                self.now = start;
+            }
+            let gone = |active: &Option<(u64, u32)>| active.is_some_and(|(finish, _)| finish <= self.now);
+            for active in &mut self.active {
+                if self.list.is_empty() || gone(active) {
+                    *active = None;
+                }
+            }
+            Some(number)
+        }
+    }
+
+    proptest! {
+        /// Every departure as the paper's algorithm has it, wherever virtual time starts.
+        #[test]
+        fn packets_leave_as_in_the_paper(
+            weights in prop::collection::vec((0u32..7).prop_map(|power| 1 << power), 4),
+            quantum in 1u32..4000,
+            before_wrap in prop::option::of(0u64..1 << 45),
+            operations in prop::collection::vec(prop::option::of((0usize..4, 40u32..1515)), 0..400),
+        ) {
+            let origin = before_wrap.map_or(0, |before| 0u64.wrapping_sub(before));
+            let mut driver = pfq(&weights, quantum, 10_000, origin);
+            let mut paper = Paper { quantum, active: vec![None; 4], ..Paper::default() };
+            let mut number = 0;
+            for operation in operations {
+                if let Some((flow, length)) = operation {
+                    let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    paper.arrive(number, flow, length, weights[flow]);
+                    number += 1;
+                } else {
+                    prop_assert_eq!(driver.next(Time::ZERO), paper.depart());
+                }
+            }
+        }
+
+        /// What the limit takes away leaves nothing behind: all goes on as if the packet had never come.
+        #[test]
+        fn a_stolen_packet_leaves_no_trace(
+            quantum in 1u32..4000,
+            operations in prop::collection::vec((0usize..4, 40u32..1515), 0..100),
+        ) {
+            let mut drivers = [pfq(&[1; 4], quantum, 6, 0), pfq(&[1; 4], quantum, 10_000, 0)];
+            // Lengths in order of arrival; what has left is 0.
+            let mut queued: Vec<(usize, u32)> = Vec::new();
+            for (flow, length) in operations {
+                let longest = (0..4).max_by_key(|&of| queued.iter().filter(|packet| packet.0 == of).count());
+                if queued.len() < 6 {
+                    drivers.iter_mut().for_each(|driver| { let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO); });
+                    queued.push((flow, length));
+                } else {
+                    // One packet more of the longest flow, which pays for it itself.
+                    let flow = longest.unwrap();
+                    let _ = drivers[0].offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    prop_assert_eq!(drivers[0].returned.len(), 1);
+                    for _ in 0..3 {
+                        let lengths = drivers.each_mut().map(|driver| {
+                            let id = driver.root.dequeue(Time::ZERO, &mut driver.pool).unwrap();
+                            let packet = driver.pool.release(id);
+                            (packet.class, packet.length)
+                        });
+                        prop_assert_eq!(lengths[0], lengths[1]);
+                        let flow = usize::from(lengths[0].0.minor()) - 1;
+                        let place = queued.iter().position(|packet| packet.0 == flow).unwrap();
+                        queued.remove(place);
+                    }
+                }
+            }
+        }
+    }
+}
