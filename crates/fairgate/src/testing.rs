@@ -73,6 +73,18 @@ impl<A: Algorithm> Driver<A> {
         self.settle();
     }
 
+    /// Does something to a class from outside.
+    pub(crate) fn change_class(
+        &mut self,
+        minor: u16,
+        change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
+    ) {
+        self.root
+            .change_class(minor, &mut self.pool, change)
+            .expect("there is such a class");
+        self.settle();
+    }
+
     fn settle(&mut self) {
         self.returned.clear();
         while let Some((id, reason)) = self.pool.take_returned() {

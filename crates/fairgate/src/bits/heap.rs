@@ -47,6 +47,9 @@ pub(crate) struct Narrow(u64);
 const FLOW_BITS: u32 = 20;
 
 impl Narrow {
+    /// Something to fill places with that are not in use.
+    pub(crate) const LEAST: Narrow = Narrow(0);
+
     /// The low 44 bits of `key`, and `flow`, below 2^20.
     #[inline]
     pub(crate) const fn new(key: u64, flow: u32) -> Narrow {

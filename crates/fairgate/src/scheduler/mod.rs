@@ -17,6 +17,8 @@
 
 pub mod classes;
 pub mod flows;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 

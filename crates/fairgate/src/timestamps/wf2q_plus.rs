@@ -33,7 +33,7 @@
 //! has a weight of 1 at least. The heaps compare 44 bits, 2^-22 to 2^21 bytes.
 
 use crate::bits::inverse::{self, inverse};
-use crate::bits::{Narrow, NarrowHeap};
+use crate::bits::{Narrow, RunHeap};
 use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
@@ -81,11 +81,11 @@ pub struct Wf2qPlus {
     /// The inverse of `live`: virtual time that a byte takes when all are served, with 62 binary places.
     per_byte: u64,
     /// Busy flows with `S <= V`, by F.
-    eligible: NarrowHeap,
+    eligible: RunHeap,
     /// Busy flows with `S > V`, by S.
-    waiting: NarrowHeap,
+    waiting: RunHeap,
     /// Flows that fell idle before V reached their finish times, by F as it was then.
-    idle: NarrowHeap,
+    idle: RunHeap,
     /// Number of the present busy period, from 1.
     period: u64,
     flows: usize,
@@ -235,9 +235,9 @@ impl Scheduler for Wf2qPlus {
             fine: 0,
             live: 0,
             per_byte: 0,
-            eligible: NarrowHeap::new(),
-            waiting: NarrowHeap::new(),
-            idle: NarrowHeap::new(),
+            eligible: RunHeap::new(),
+            waiting: RunHeap::new(),
+            idle: RunHeap::new(),
             period: 1,
             flows: 0,
             weights: WeightSum::default(),

@@ -1,0 +1,174 @@
+//! Flows by rising key, where most come in order: a run of entries that came in order, and a heap for the others.
+//!
+//! ```text
+//!   run    [ 3  5  5  8 ]  <- 9   not before the last: appended, in constant time
+//!   heap   { 4, 6, 7 }     <- 6   before the last: the heap's
+//! ```
+//!
+//! The first entry is the lesser of the two first ones. Where flows have equal weights and packets are of one size, which is
+//! what bulk transfers look like, time stamps come in order and nothing is ever sorted; at worst all but one entry is in
+//! the heap, and the price is a comparison.
+
+use super::heap::{Narrow, NarrowHeap, Ordered};
+
+/// The run and the heap. Room for as many entries as there are flows is made at construction.
+#[derive(Debug)]
+pub(crate) struct RunHeap {
+    /// A ring of a power of two of entries.
+    run: Vec<Narrow>,
+    /// Entries taken from the run and appended to it since the start; their difference is its length.
+    taken: u32,
+    appended: u32,
+    /// The last of the run, if it has one.
+    last: Narrow,
+    heap: NarrowHeap,
+}
+
+impl RunHeap {
+    /// Empty, without room.
+    pub(crate) const fn new() -> RunHeap {
+        RunHeap {
+            run: Vec::new(),
+            taken: 0,
+            appended: 0,
+            last: Narrow::LEAST,
+            heap: NarrowHeap::new(),
+        }
+    }
+
+    /// Makes room for `flows` entries, allocating. Only while it is empty.
+    pub(crate) fn make_room(&mut self, flows: usize) {
+        self.run.resize(flows.next_power_of_two(), Narrow::LEAST);
+        self.heap.make_room(flows);
+    }
+
+    /// Puts an entry in whose flow isn't in.
+    #[inline]
+    pub(crate) fn insert(&mut self, entry: Narrow) {
+        if self.run_is_empty() || !entry.is_before(self.last) {
+            let place = self.place(self.appended);
+            self.run[place] = entry;
+            self.appended = self.appended.wrapping_add(1);
+            self.last = entry;
+        } else {
+            self.heap.insert(entry);
+        }
+    }
+
+    /// The first entry.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<Narrow> {
+        let of_heap = self.heap.first();
+        if self.run_is_empty() {
+            return of_heap;
+        }
+        let of_run = self.run[self.place(self.taken)];
+        Some(match of_heap {
+            Some(of_heap) if of_heap.is_before(of_run) => of_heap,
+            _ => of_run,
+        })
+    }
+
+    /// Takes the first entry out.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Narrow> {
+        let first = self.first()?;
+        if self.heap.first() == Some(first) {
+            self.heap.pop();
+        } else {
+            self.taken = self.taken.wrapping_add(1);
+        }
+        Some(first)
+    }
+
+    /// Puts an entry into the place of the first, which goes out. Not empty.
+    #[inline]
+    pub(crate) fn replace_first(&mut self, entry: Narrow) {
+        let first = self.first();
+        let is_of_heap = self.heap.first() == first;
+        if !is_of_heap {
+            self.taken = self.taken.wrapping_add(1);
+            self.insert(entry);
+        } else if self.run_is_empty() || !entry.is_before(self.last) {
+            self.heap.pop();
+            self.insert(entry);
+        } else {
+            self.heap.replace_first(entry);
+        }
+    }
+
+    /// Takes all entries out.
+    pub(crate) fn clear(&mut self) {
+        self.taken = self.appended;
+        self.heap.clear();
+    }
+
+    /// Whether nothing is in.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.run_is_empty() && self.heap.is_empty()
+    }
+
+    /// How many entries are in.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.appended.wrapping_sub(self.taken) as usize + self.heap.len()
+    }
+
+    #[inline]
+    fn run_is_empty(&self) -> bool {
+        self.taken == self.appended
+    }
+
+    #[inline]
+    fn place(&self, number: u32) -> usize {
+        number as usize & (self.run.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// Against an ordered set, keys mostly in order, on both sides of the wrap.
+        #[test]
+        fn the_least_key_is_first(
+            scatter in 1u64..60,
+            operations in prop::collection::vec((0u8..8, 0u64..60, 0u32..40), 0..600),
+        ) {
+            let origin = (1u64 << 44) - 300;
+            let entry = |key: u64, flow| Narrow::new(origin.wrapping_add(key), flow);
+            let mut heap = RunHeap::new();
+            heap.make_room(40);
+            let mut model: BTreeSet<(u64, u32)> = BTreeSet::new();
+            for (step, (operation, key, flow)) in (0u64..).zip(operations) {
+                let key = step + key % scatter;
+                match operation {
+                    0..=4 if model.iter().all(|&(_, other)| other != flow) => {
+                        heap.insert(entry(key, flow));
+                        model.insert((key, flow));
+                    }
+                    0..=5 => {
+                        let popped = heap.pop().map(Narrow::flow);
+                        prop_assert_eq!(popped, model.pop_first().map(|(_, flow)| flow));
+                    }
+                    6 => if let Some((_, flow)) = model.pop_first() {
+                        heap.replace_first(entry(key, flow));
+                        model.insert((key, flow));
+                    },
+                    _ if key % 16 == 0 => {
+                        heap.clear();
+                        model.clear();
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(heap.first().map(Narrow::flow), model.first().map(|&(_, flow)| flow));
+                prop_assert_eq!(heap.len(), model.len());
+                prop_assert_eq!(heap.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! The two disciplines held to their contract with schedulers, by a scheduler that checks every call.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::classes::{self, ClassConfig, Classes};
+use super::flows::{self, Flows};
+use super::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::classify::Classifier;
+use crate::error::ConfigError;
+use crate::packet::{DropReason, Packet};
+use crate::pool::{PacketQueue, Pool};
+use crate::queues::fifo::{self, Fifo};
+use crate::queues::tbf::{self, Tbf};
+use crate::rate::Rate;
+use crate::testing::{Driver, fifo, in_class};
+use crate::time::Time;
+use crate::timestamps::scfq::Scfq;
+use crate::timestamps::{MAX_WEIGHT, Weight};
+use crate::{Discipline, Verdict};
+
+/// Serves flows by turns, and knows what it was told. With `FLAT` each packet is stamped; without, only first ones are known.
+#[derive(Debug, Default)]
+struct Witness<const FLAT: bool> {
+    /// Of each flow, as told: all packets, or the first.
+    queues: Vec<VecDeque<Head>>,
+    turn: VecDeque<u32>,
+    stamps: u64,
+    latest: Time,
+}
+
+impl<const FLAT: bool> Witness<FLAT> {
+    fn hear(&mut self, now: Time) {
+        assert!(now >= self.latest, "time goes on");
+        self.latest = now;
+    }
+}
+
+impl<const FLAT: bool> Scheduler for Witness<FLAT> {
+    const NAME: &'static str = "witness";
+    const STAMPS: bool = FLAT;
+    type Share = Weight;
+    type Settings = ();
+    type Flow = u32;
+
+    fn new((): &(), _origin: u64) -> Result<Self, ConfigError> {
+        Ok(Self::default())
+    }
+
+    fn add_flow(&mut self, share: &Weight) -> Result<u32, ConfigError> {
+        self.queues.push(VecDeque::new());
+        Ok(share.0)
+    }
+
+    fn change_share(&mut self, flow: &mut u32, share: &Weight) {
+        *flow = share.0;
+    }
+
+    fn stamp<F: Holds<State = u32>>(&mut self, _: &mut [F], flow: u32, length: u32, now: Time) -> u64 {
+        self.hear(now);
+        assert!(FLAT);
+        self.stamps += 1;
+        let stamp = self.stamps;
+        self.queues[flow as usize].push_back(Head { length, stamp });
+        stamp
+    }
+
+    fn stolen<F: Holds<State = u32>>(&mut self, _: &mut [F], flow: u32, head: Head, now: Time) {
+        self.hear(now);
+        let queue = &mut self.queues[flow as usize];
+        assert_eq!(queue.pop_back(), Some(head), "the newest is stolen");
+        assert_eq!(
+            !queue.is_empty(),
+            self.turn.contains(&flow),
+            "no flow is robbed of its first packet"
+        );
+    }
+
+    fn activate<F: Holds<State = u32>>(&mut self, _: &mut [F], flow: u32, head: Head, now: Time) {
+        self.hear(now);
+        assert!(!self.turn.contains(&flow), "a flow is activated once");
+        self.turn.push_back(flow);
+        let queue = &mut self.queues[flow as usize];
+        if FLAT {
+            assert_eq!(queue.front(), Some(&head));
+        } else {
+            queue.push_back(head);
+        }
+    }
+
+    fn select<F: Holds<State = u32>>(&mut self, _: &mut [F], now: Time) -> Option<u32> {
+        self.hear(now);
+        self.turn.front().copied()
+    }
+
+    fn update<F: Holds<State = u32>>(
+        &mut self,
+        _: &mut [F],
+        flow: u32,
+        sent: u32,
+        next: Option<Head>,
+        now: Time,
+    ) {
+        self.hear(now);
+        assert_eq!(self.turn.pop_front(), Some(flow), "the selected flow sends");
+        let queue = &mut self.queues[flow as usize];
+        let first = queue.pop_front().expect("it has packets");
+        assert!(
+            sent == first.length || (sent == 0 && !FLAT),
+            "its first packet is sent"
+        );
+        if FLAT {
+            assert_eq!(queue.front().copied(), next);
+        } else {
+            queue.extend(next);
+        }
+        if next.is_some() {
+            self.turn.push_back(flow);
+        }
+    }
+
+    fn clear<F: Holds<State = u32>>(&mut self, _: &mut [F]) {
+        self.queues.iter_mut().for_each(VecDeque::clear);
+        self.turn.clear();
+    }
+}
+
+fn by_class() -> Classifier {
+    Classifier {
+        handle: 1,
+        ..Classifier::default()
+    }
+}
+
+fn flat(flows: u32, limit: u32) -> flows::Config<Weight, ()> {
+    flows::Config {
+        flows,
+        limit,
+        classifier: by_class(),
+        ..flows::Config::default()
+    }
+}
+
+fn classful(weights: &[u32]) -> classes::Config<Weight, ()> {
+    classes::Config {
+        classifier: by_class(),
+        classes: (1..)
+            .zip(weights)
+            .map(|(minor, &weight)| ClassConfig {
+                minor,
+                share: Weight(weight),
+            })
+            .collect(),
+        settings: (),
+    }
+}
+
+/// A bucket of 1000 bytes that fills at a byte a microsecond, over a fifo.
+fn shaper() -> Box<dyn Discipline> {
+    let config = tbf::Config {
+        burst: 1000,
+        limit: None,
+        ..tbf::Config::of_rate(Rate::mbit(8))
+    };
+    Box::new(Tbf::node(config, Some(fifo(100))).expect("within its ranges"))
+}
+
+#[test]
+fn a_packet_that_is_too_long_is_dropped_flat_and_classful() {
+    let mut flat = Driver::new(Flows::<Witness<true>>::node(self::flat(2, 10), 0).unwrap());
+    let mut classful =
+        Driver::new(Classes::<Witness<false>>::node(self::classful(&[1]), vec![fifo(10)]).unwrap());
+    let longest = in_class(1, MAX_PACKET);
+    let longer = in_class(1, MAX_PACKET + 1);
+    for (packet, expected) in [(longest, Verdict::Queued), (longer, Verdict::Dropped)] {
+        assert_eq!(flat.offer(packet, Time::ZERO), expected);
+        assert_eq!(classful.offer(packet, Time::ZERO), expected);
+    }
+    assert_eq!(flat.returned, [(1, DropReason::LargerThanMaximum)]);
+    assert_eq!(classful.returned, [(1, DropReason::LargerThanMaximum)]);
+    assert_eq!(
+        (flat.drain(Time::ZERO), classful.drain(Time::ZERO)),
+        (vec![0], vec![0])
+    );
+}
+
+#[test]
+fn a_packet_of_a_flow_that_is_not_there_comes_back() {
+    let mut driver = Driver::new(Flows::<Witness<true>>::node(flat(2, 10), 0).unwrap());
+    for (flow, expected) in [
+        (1, Verdict::Queued),
+        (2, Verdict::Unclassified),
+        (u32::MAX, Verdict::Unclassified),
+    ] {
+        let id = driver.pool.insert(Packet::of_length(100)).unwrap();
+        let verdict = driver.root.enqueue_flow(flow, id, Time::ZERO, &mut driver.pool);
+        assert_eq!(verdict, expected);
+    }
+    let returned: Vec<DropReason> = std::iter::from_fn(|| driver.pool.take_returned())
+        .map(|(_, reason)| reason)
+        .collect();
+    assert_eq!(returned, [DropReason::NoFreeFlow; 2]);
+    assert_eq!(driver.root.backlog().packets, 1);
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let refused = |change: fn(&mut flows::Config<Weight, ()>)| {
+        let mut config = flat(4, 10);
+        change(&mut config);
+        Flows::<Scfq>::node(config, 0).unwrap_err().parameter()
+    };
+    assert_eq!(refused(|config| config.flows = 0), Some("flows"));
+    assert_eq!(refused(|config| config.flows = (1 << 20) + 1), Some("flows"));
+    assert_eq!(refused(|config| config.limit = 0), Some("limit"));
+    assert_eq!(refused(|config| config.limit = (1 << 25) + 1), Some("limit"));
+    assert_eq!(
+        refused(|config| config.shares = vec![Weight(1); 5]),
+        Some("flows")
+    );
+    assert_eq!(refused(|config| config.share = Weight(0)), Some("weight"));
+
+    let refused = |weights: &[u32]| {
+        let inner = weights.iter().map(|_| fifo(1)).collect();
+        let classes = Classes::<Scfq>::node(classful(weights), inner);
+        classes.err().and_then(|error| error.parameter())
+    };
+    assert_eq!(refused(&[0]), Some("weight"));
+    assert_eq!(refused(&[MAX_WEIGHT + 1]), Some("weight"));
+    assert_eq!(refused(&[MAX_WEIGHT; 1025]), Some("weight"), "the sum");
+    assert_eq!(refused(&[MAX_WEIGHT; 1024]), None);
+}
+
+#[test]
+fn a_flat_change_of_parameters_keeps_the_packets() {
+    let mut driver = Driver::new(Flows::<Witness<true>>::node(flat(4, 10), 0).unwrap());
+    for flow in [1, 2, 3, 4, 1, 2, 3, 4] {
+        let _ = driver.offer(in_class(flow, 100), Time::ZERO);
+    }
+    driver.reconfigure(flat(4, 6), Time::ZERO);
+    let reasons: Vec<DropReason> = driver.returned.iter().map(|&(_, reason)| reason).collect();
+    assert_eq!(
+        reasons,
+        [DropReason::Reconfigured; 2],
+        "only what is over the limit"
+    );
+    assert_eq!(driver.drain(Time::ZERO).len(), 6);
+}
+
+#[test]
+fn a_class_that_withholds_is_set_aside_until_its_time() {
+    let config = classful(&[1, 1]);
+    let mut driver = Driver::new(Classes::<Witness<false>>::node(config, vec![shaper(), fifo(10)]).unwrap());
+    let start = Time::from_secs(1);
+    for class in [1, 1, 2, 2, 2] {
+        let _ = driver.offer(in_class(class, 1000), start);
+    }
+    assert_eq!(
+        [(); 4].map(|()| driver.next(start)),
+        [Some(0), Some(2), Some(3), Some(4)]
+    );
+    assert_eq!(driver.next(start), None, "the bucket is empty");
+    let wake = driver.root.watchdog().expect("it says when");
+    assert_eq!(wake, start + 1_000_000);
+    assert_eq!(driver.next(wake), Some(1));
+    assert_eq!(driver.root.watchdog(), None);
+}
+
+#[test]
+fn a_class_that_is_parked_stands_in_nobodys_way() {
+    let config = classful(&[MAX_WEIGHT, 1]);
+    let mut driver = Driver::new(Classes::<Scfq>::node(config, vec![shaper(), fifo(10)]).unwrap());
+    let start = Time::from_secs(1);
+    for class in [1, 1, 1, 2, 2] {
+        let _ = driver.offer(in_class(class, 1000), start);
+    }
+    assert_eq!(driver.drain(start), [0, 3, 4]);
+    // It gets no credit for the time that it held its packets: when it wakes up it starts from virtual time as it is.
+    let _ = driver.offer(in_class(2, 1), start);
+    assert_eq!(driver.drain(start + 1_000_000), [1, 5]);
+}
+
+#[test]
+fn a_discipline_that_comes_with_packets_is_served() {
+    let mut pool = Pool::with_capacity(16);
+    let mut inner = fifo(10);
+    for cookie in 0..2 {
+        let id = pool
+            .insert(Packet {
+                cookie,
+                ..Packet::of_length(100)
+            })
+            .unwrap();
+        let _ = inner.enqueue(id, Time::ZERO, &mut pool);
+    }
+    let mut root = Classes::<Witness<false>>::node(classful(&[1, 1]), vec![fifo(10), inner]).unwrap();
+    let first = root
+        .dequeue(Time::ZERO, &mut pool)
+        .map(|id| pool.release(id).cookie);
+    let second = root.peek(Time::ZERO, &mut pool).map(|id| pool[id].cookie);
+    assert_eq!((first, second), (Some(0), Some(1)));
+}
+
+#[test]
+fn a_share_that_is_changed_while_busy_counts_from_then_on() {
+    let inner = vec![fifo(4000), fifo(4000)];
+    let mut driver = Driver::new(Classes::<Scfq>::node(classful(&[1, 1]), inner).unwrap());
+    for number in 0..3000 {
+        let _ = driver.offer(in_class(1 + number % 2, 1000), Time::ZERO);
+    }
+    let of_first = |driver: &mut Driver<Classes<Scfq>>| {
+        (0..400)
+            .filter(|_| driver.next(Time::ZERO).unwrap() % 2 == 0)
+            .count()
+    };
+    assert_eq!(of_first(&mut driver), 200);
+    driver.reconfigure(classful(&[1, 3]), Time::ZERO);
+    let share = of_first(&mut driver);
+    assert!((99..=101).contains(&share), "{share} of 400 at 1 to 3");
+}
+
+#[test]
+fn what_cannot_be_changed_in_place_is_refused_and_nothing_changes() {
+    let mut driver = Driver::new(Classes::<Scfq>::node(classful(&[1, 2]), vec![fifo(9), fifo(9)]).unwrap());
+    let _ = driver.offer(in_class(1, 100), Time::ZERO);
+    for (weights, parameter) in [
+        (&[1][..], "classes"),
+        (&[1, 0], "weight"),
+        (&[1, 1, 1], "classes"),
+    ] {
+        let config = classful(weights);
+        let refused = driver
+            .root
+            .reconfigure(&config, Time::ZERO, &mut driver.pool)
+            .unwrap_err();
+        assert_eq!(refused.parameter(), Some(parameter));
+    }
+    assert_eq!(driver.drain(Time::ZERO), [0]);
+}
+
+/// What is done to a scheduler over classes, some of it from outside.
+#[derive(Clone, Debug)]
+enum Operation {
+    Offer(u16, u32),
+    Next,
+    Peek,
+    Flush(u16),
+    Shorten(u16, u32),
+    Replace(u16),
+    Drain,
+    Wait(u64),
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let class = 1u16..=3;
+    let operation = prop_oneof![
+        6 => (class.clone(), 1u32..1500).prop_map(|(class, length)| Operation::Offer(class, length)),
+        4 => Just(Operation::Next),
+        2 => Just(Operation::Peek),
+        1 => class.clone().prop_map(Operation::Flush),
+        1 => (class.clone(), 1u32..4).prop_map(|(class, limit)| Operation::Shorten(class, limit)),
+        1 => class.prop_map(Operation::Replace),
+        1 => Just(Operation::Drain),
+        2 => (0u64..2_000_000).prop_map(Operation::Wait),
+    ];
+    prop::collection::vec(operation, 0..150)
+}
+
+proptest! {
+    /// Every call that the flat form makes, under thefts, clocks that stand still and drains.
+    #[test]
+    fn a_flat_scheduler_is_told_the_truth(
+        limit in 1u32..12,
+        operations in prop::collection::vec((0u8..8, 1u16..=4, 1u32..1500), 0..200),
+    ) {
+        let mut driver = Driver::new(Flows::<Witness<true>>::node(flat(4, limit), 0).unwrap());
+        let mut queued = 0;
+        for (operation, flow, length) in operations {
+            match operation {
+                0..=4 => {
+                    let _ = driver.offer(in_class(flow, length), Time::ZERO);
+                    queued = limit.min(queued + 1);
+                    let told = driver.root.algorithm().scheduler().queues.iter().map(VecDeque::len).sum::<usize>();
+                    prop_assert_eq!(told, queued as usize);
+                }
+                5 | 6 => {
+                    prop_assert_eq!(driver.next(Time::ZERO).is_some(), queued > 0);
+                    queued = queued.saturating_sub(1);
+                }
+                _ => {
+                    driver.root.flush(&mut driver.pool);
+                    while let Some((id, _)) = driver.pool.take_returned() {
+                        driver.pool.release(id);
+                    }
+                    queued = 0;
+                }
+            }
+        }
+    }
+
+    /// Every call that the classful form makes: over a fifo, a shaper and whatever takes their places, with classes flushed,
+    /// shortened and replaced from outside while they are selected, peeked at or parked. At the end all comes out.
+    #[test]
+    fn a_scheduler_over_classes_is_told_the_truth(operations in operations()) {
+        let inner = vec![fifo(5), shaper(), fifo(50)];
+        let mut driver = Driver::new(Classes::<Witness<false>>::node(classful(&[1, 1, 1]), inner).unwrap());
+        let mut now = Time::from_secs(1);
+        for operation in operations {
+            match operation {
+                Operation::Offer(class, length) => {
+                    let _ = driver.offer(in_class(class, length.min(1000)), now);
+                }
+                Operation::Next => {
+                    driver.next(now);
+                }
+                Operation::Peek => {
+                    let shown = driver.peek(now);
+                    prop_assert!(shown.is_none() || shown == driver.next(now));
+                }
+                Operation::Flush(class) => driver.change_class(class, &mut |class, pool| class.flush(pool)),
+                Operation::Shorten(class, limit) => driver.change_class(class, &mut |class, pool| {
+                    let config = fifo::Config { limit_packets: Some(limit), ..fifo::Config::default() };
+                    // A shaper refuses what is not for it.
+                    let _ = class.reconfigure(&config, now, pool);
+                }),
+                Operation::Replace(class) => {
+                    let config = fifo::Config { limit_packets: Some(7), ..fifo::Config::default() };
+                    let child: Box<dyn Discipline> =
+                        if class == 2 { shaper() } else { Box::new(Fifo::node(config).unwrap()) };
+                    driver.replace_class(class, child, now);
+                }
+                Operation::Drain => {
+                    let mut all = PacketQueue::new();
+                    driver.root.drain(&mut driver.pool, &mut all);
+                    while let Some(id) = all.pop_front(&driver.pool) {
+                        driver.pool.release(id);
+                    }
+                }
+                Operation::Wait(nanos) => now += nanos,
+            }
+        }
+        while driver.root.backlog().packets > 0 {
+            if driver.next(now).is_none() {
+                let wake = driver.root.watchdog().expect("what is held back has a time");
+                prop_assert!(wake > now, "it could have been sent");
+                now = wake;
+            }
+        }
+        // A class that was flushed while it was active is found empty when its turn comes.
+        prop_assert_eq!(driver.next(now), None);
+        let told = &driver.root.algorithm().scheduler().queues;
+        prop_assert!(told.iter().all(VecDeque::is_empty));
+    }
+}
