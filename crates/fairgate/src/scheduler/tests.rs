@@ -311,7 +311,7 @@ fn a_share_that_is_changed_while_busy_counts_from_then_on() {
     }
     let of_first = |driver: &mut Driver<Classes<Scfq>>| {
         (0..400)
-            .filter(|_| driver.next(Time::ZERO).unwrap() % 2 == 0)
+            .filter(|_| driver.next(Time::ZERO).unwrap().is_multiple_of(2))
             .count()
     };
     assert_eq!(of_first(&mut driver), 200);

@@ -4,7 +4,7 @@
 //! WF2Q+ serves, among the flows that a fluid server would have begun to serve (S <= V), the one that it would finish first.
 //! Here flows are in groups by the time that their longest packet takes, and start times are rounded to
 //! multiples of that time, the group's sigma. So a flow has its place without any search, and all decisions
-//! are operations on words of bits: see [`groups`](super::groups).
+//! are operations on words of bits: see `groups.rs`.
 //!
 //! V goes on by `length / sum of weights` for each packet sent, and jumps to the first start where that is ahead of it. It does so
 //! when the next packet is chosen: what arrives before starts from where V was, as in Linux. The sum is that of the flows that are busy, or were served ahead of V;

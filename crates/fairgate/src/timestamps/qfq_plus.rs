@@ -1,7 +1,7 @@
 //! QFQ+ (Valente, "Reducing the Execution Time of Fair-Queueing Schedulers", 2014), as Linux's `sch_qfq` has it: Quick Fair
 //! Queueing over *aggregates* of up to eight flows of equal share, at nearly the cost of deficit round robin.
 //!
-//! What is in the slots of [`groups`](super::groups) is an aggregate, with the weights of its flows added up. When its turn comes it
+//! What is in the slots of `groups.rs` is an aggregate, with the weights of its flows added up. When its turn comes it
 //! leaves them and is *in service* for a whole budget, one longest packet for each of its flows, which send by deficit
 //! round robin. So the machinery of QFQ runs once for a budget, not for each packet, and the guarantees are coarser by
 //! the same measure.
