@@ -201,9 +201,30 @@ impl SKps {
         slot
     }
 
+    /// The list due first, of groups that have one, or a second.
+    #[inline(never)]
+    fn soonest_due(&self, first: u64, second: u64) -> usize {
+        let v = self.time.low();
+        let first = ticks::soonest(first, v, 0);
+        let second = ticks::soonest(second, v, 1);
+        if first.distance <= second.distance {
+            list_of(first.bit, DUE_FIRST)
+        } else {
+            list_of(second.bit, DUE_SECOND)
+        }
+    }
+
     /// Handles the ticks up to V.
     #[inline]
     fn tick<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
+        if self.time.low().wrapping_sub(self.next_tick) as i64 >= 0 {
+            self.handle_ticks(flows);
+        }
+    }
+
+    /// Out of line: most packets end between two ticks.
+    #[inline(never)]
+    fn handle_ticks<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
         let v = self.time.low();
         while v.wrapping_sub(self.next_tick) as i64 >= 0 {
             let tick = self.next_tick;
@@ -313,13 +334,13 @@ impl Scheduler for SKps {
                     .jump(ticks::soonest(waiting, self.time.low(), 0).distance);
                 self.tick(flows);
             }
-            let v = self.time.low();
-            let first = ticks::soonest(self.groups[DUE_FIRST], v, 0);
-            let second = ticks::soonest(self.groups[DUE_SECOND], v, 1);
-            self.selected = if first.distance <= second.distance {
-                list_of(first.bit, DUE_FIRST)
+            let (first, second) = (self.groups[DUE_FIRST], self.groups[DUE_SECOND]);
+            let due = first | second;
+            self.selected = if due & (due - 1) == 0 {
+                // Only one group: its first is due before its second, and there is nothing else to compare.
+                list_of(due.trailing_zeros(), usize::from(first == 0))
             } else {
-                list_of(second.bit, DUE_SECOND)
+                self.soonest_due(first, second)
             };
         } else {
             let turned = self.overdue.rotate_right((self.oldest % SLOTS as u64) as u32);
