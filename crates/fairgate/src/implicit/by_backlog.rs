@@ -15,7 +15,12 @@
 //! also one of length 0, makes it the last of those with as many bytes. A naive scan for the least pair (bytes, time of
 //! the last change) finds the same. Of several that are the longest any may pay: it is the one with the lowest place.
 //!
-//! Invariants: a flow is in the tournament if and only if it has packets, with its bytes; a flow that came through the
+//! **The shortest first, lazily.** Who grows goes back, so that the rank that a flow had before is a bound for its rank: it
+//! is left, with the time of the change beside it, until the flow comes first by it. Then it is ranked anew, once for all
+//! the packets that came meanwhile. A packet costs O(log n) at most, amortised; a choice, after a long time without one,
+//! 4096 times as much, for of more flows than that none is left standing. Where a flow loses packets it is ranked at once.
+//!
+//! Invariants: nobody's rank in the tournament is behind the true one, and only those flagged stand before it; a flow is in the tournament if and only if it has packets, with its bytes; a flow that came through the
 //! hash has a place in the table if and only if it has packets.
 
 use std::fmt::Debug;
@@ -34,6 +39,10 @@ use crate::time::Time;
 const MOST_FLOWS: u32 = 1 << 20;
 /// Most bytes that a tournament can rank; less one packet of any length, which may be over the limit for a moment.
 const MOST_BYTES: u64 = (1 << 48) - (1 << 33);
+
+/// Most flows that stand too far ahead: so many are ranked anew at most before a packet is chosen. Few in tests, which
+/// would not come to it.
+const MOST_AHEAD: u32 = if cfg!(test) { 3 } else { 4096 };
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,8 +126,13 @@ impl Flow {
 pub struct ByBacklog<O> {
     flows: Box<[Flow]>,
     table: FlowTable,
-    /// The flow to serve is the first.
+    /// The flow to serve is the first. Where that is the shortest, a flow that has grown since it was ranked stands
+    /// too far ahead.
     service: Tournament,
+    /// When flows that stand too far ahead came to their bytes; 0 for those that stand right.
+    grown: Box<[u64]>,
+    /// How many of them there are.
+    ahead: u32,
     /// By bytes and one more, so that a flow of empty packets is longer than one without packets. Not kept where the
     /// longest is the flow to serve.
     longest: Bounds,
@@ -147,6 +161,8 @@ impl<O: Order> ByBacklog<O> {
             flows: vec![Flow::EMPTY; places as usize].into(),
             table: FlowTable::new(places, seed),
             service: Tournament::new(places),
+            grown: vec![0; if O::LONGEST_FIRST { 0 } else { places as usize }].into(),
+            ahead: 0,
             longest: Bounds::new(if O::LONGEST_FIRST { 1 } else { places }),
             active: 0,
             packets: 0,
@@ -176,14 +192,19 @@ impl<O: Order> ByBacklog<O> {
     fn admit(&mut self, place: u32, id: PacketId, reason: DropReason, pool: &mut Pool) -> Verdict {
         let length = pool[id].length;
         let queue = &mut self.flows[place as usize].queue;
-        self.active += u32::from(queue.is_empty());
+        let is_new = queue.is_empty();
         queue.push_back(id, pool);
         self.packets += 1;
         self.bytes += u64::from(length);
         if !O::LONGEST_FIRST {
             self.longest.grew(place, queue.bytes() + 1);
         }
-        self.rank(place);
+        if is_new {
+            self.active += 1;
+            self.rank(place);
+        } else {
+            self.grew(place);
+        }
         if self.is_full() {
             return self.make_room(place, reason, pool);
         }
@@ -232,21 +253,69 @@ impl<O: Order> ByBacklog<O> {
     #[inline]
     fn retire(&mut self, place: u32) {
         self.active -= 1;
+        self.take_stamp(place);
         let flow = &mut self.flows[place as usize];
         self.table.remove(std::mem::take(&mut flow.identity));
         self.service.leave(place);
     }
 
+    /// Flow `place`, which has been ranked, has more packets than before. Where the shortest is served that puts it
+    /// back, so that it need not be ranked before it comes first.
+    #[inline]
+    fn grew(&mut self, place: u32) {
+        if O::LONGEST_FIRST {
+            return self.rank(place);
+        }
+        let grown = &mut self.grown[place as usize];
+        if *grown == 0 {
+            if self.ahead == MOST_AHEAD {
+                return self.rank(place);
+            }
+            self.ahead += 1;
+        }
+        self.stamp += 1;
+        *grown = self.stamp;
+    }
+
+    /// When flow `place` came to its bytes, if it stands too far ahead; it is about to be ranked.
+    #[inline]
+    fn take_stamp(&mut self, place: u32) -> Option<u64> {
+        if O::LONGEST_FIRST {
+            return None;
+        }
+        let stamp = std::mem::take(&mut self.grown[place as usize]);
+        self.ahead -= u32::from(stamp != 0);
+        (stamp != 0).then_some(stamp)
+    }
+
     /// Flow `place` has come to its present number of bytes.
     #[inline]
     fn rank(&mut self, place: u32) {
-        let bytes = self.flows[place as usize].queue.bytes();
+        self.take_stamp(place);
         self.stamp += 1;
+        self.enter(place, self.stamp);
+    }
+
+    #[inline]
+    fn enter(&mut self, place: u32, stamp: u64) {
+        let bytes = self.flows[place as usize].queue.bytes();
         let rank = match O::LONGEST_FIRST {
-            true => Rank::most_first(bytes, self.stamp, place),
-            false => Rank::least_first(bytes, self.stamp, place),
+            true => Rank::most_first(bytes, stamp, place),
+            false => Rank::least_first(bytes, stamp, place),
         };
         self.service.enter(place, rank);
+    }
+
+    /// The flow to serve.
+    #[inline]
+    fn served(&mut self) -> Option<u32> {
+        let mut first = self.service.first()?;
+        // Nobody's true rank is before the one he stands at: the first who stands right is the first of all.
+        while let Some(stamp) = self.take_stamp(first) {
+            self.enter(first, stamp);
+            first = self.service.first()?;
+        }
+        Some(first)
     }
 
     /// The flow with the most bytes.
@@ -302,7 +371,7 @@ impl<O: Order> Algorithm for ByBacklog<O> {
 
     #[inline]
     fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let place = self.service.first()?;
+        let place = self.served()?;
         let next = self.flows[place as usize].queue.pop_front(pool);
         let next = next.expect("a flow that plays has packets");
         self.lost(place, pool[next].length);
@@ -310,7 +379,7 @@ impl<O: Order> Algorithm for ByBacklog<O> {
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        while let Some(place) = self.service.first() {
+        while let Some(place) = self.served() {
             let queue = &mut self.flows[place as usize].queue;
             let (packets, bytes) = (queue.len(), queue.bytes());
             queue.append_to(into, pool);
@@ -344,17 +413,16 @@ impl<O: Order> Algorithm for ByBacklog<O> {
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        let served = self.service.first();
-        let bytes = |place: u32| Value::Integer(self.flows[place as usize].queue.bytes() as i64);
-        let longest = self
-            .flows
-            .iter()
-            .map(|flow| flow.queue.bytes())
-            .max()
-            .unwrap_or(0);
+        let queues = self.flows.iter().map(|flow| &flow.queue);
+        let bytes = queues.filter(|queue| !queue.is_empty()).map(PacketQueue::bytes);
+        let (shortest, longest) = (bytes.clone().min(), bytes.max());
+        let served = if O::LONGEST_FIRST { longest } else { shortest };
         visit("active_flows", Value::Integer(self.active.into()));
-        visit("served_bytes", served.map_or(Value::Unset, bytes));
-        visit("longest_bytes", Value::Integer(longest as i64));
+        visit(
+            "served_bytes",
+            served.map_or(Value::Unset, |bytes| Value::Integer(bytes as i64)),
+        );
+        visit("longest_bytes", Value::Integer(longest.unwrap_or(0) as i64));
     }
 }
 

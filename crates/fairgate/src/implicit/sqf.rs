@@ -14,8 +14,9 @@
 //! have (ports of a fragment, addresses of ARP) is 0, and packets without it are one flow. Deviation: a flow by port is
 //! that of one address and protocol, where the paper says "the source port", so that two hosts are not mixed up.
 //!
-//! Cost: O(log n) in the worst case for the choice and for LQD, n the flows with packets at most: two tournaments with four
-//! players a match, most changes of which end after the first.
+//! Cost: O(log n) a packet for the choice and for LQD, amortised, n the flows with packets at most: a tournament with four
+//! players a match, which a flow that grows comes to only when it would be first, and bounds that are corrected when they
+//! turn out wrong. The most that one choice can cost is 4096 times O(log n), if as many flows grew since the last one.
 //!
 //! No bound on delay or fairness is published, and none can be: as long as shorter flows have packets a longer one is not
 //! served. Not meant for lines that several users share, where one could take all from the others: there
