@@ -25,12 +25,14 @@ impl Turn {
 }
 
 /// The cycle. What passed stays readable until `swept`, so that what belongs to flows that left can be given back bit by
-/// bit.
+/// bit. Flows that are taken out with nothing before them to be swept are not.
 #[derive(Debug)]
 pub(crate) struct Cycle {
     ring: Box<[u32]>,
-    /// Level by level: a bit for each place of the ring, then a bit for each word of the level below.
-    busy: Vec<Box<[u64]>>,
+    /// A bit for each place of the ring.
+    busy: Box<[u64]>,
+    /// Level by level: a bit for each word of the level below.
+    above: Vec<Box<[u64]>>,
     swept: u64,
     first: u64,
     end: u64,
@@ -41,19 +43,17 @@ impl Cycle {
     pub(crate) fn new(flows: u32) -> Cycle {
         // Room for the flow that joins before the sweep has passed the one that left.
         let places = (flows as usize + 2).next_power_of_two().max(WORD);
-        let mut busy = Vec::new();
-        let mut bits = places;
-        loop {
-            let words = bits.div_ceil(WORD);
-            busy.push(vec![0; words].into());
-            if words == 1 {
-                break;
-            }
-            bits = words;
+        let busy: Box<[u64]> = vec![0; places / WORD].into();
+        let mut above = Vec::new();
+        let mut bits = busy.len();
+        while bits > 1 {
+            bits = bits.div_ceil(WORD);
+            above.push(vec![0; bits].into());
         }
         Cycle {
             ring: vec![0; places].into(),
             busy,
+            above,
             swept: 1,
             first: 1,
             end: 1,
@@ -110,13 +110,15 @@ impl Cycle {
             self.first = self.end;
             return None;
         };
-        self.first += 1 + (place.wrapping_sub(from) & (self.ring.len() - 1)) as u64;
+        let passed = (place.wrapping_sub(from) & (self.ring.len() - 1)) as u64;
+        self.swept += u64::from(passed == 0 && !self.has_passed());
+        self.first += 1 + passed;
         self.clear(place);
         Some(self.ring[place])
     }
 
-    /// A flow whose turn has passed, and the turn; each is shown once. Called before each `push`, so that no more of
-    /// them are kept than there are flows.
+    /// A flow whose turn has passed, and the turn; those that passed idle are shown once each. Called before each
+    /// `push`, so that no more of them are kept than there are flows.
     #[inline]
     pub(crate) fn sweep(&mut self) -> Option<(u32, Turn)> {
         self.has_passed().then(|| {
@@ -138,8 +140,18 @@ impl Cycle {
     }
 
     #[inline]
-    fn set(&mut self, mut place: usize) {
-        for level in &mut self.busy {
+    fn set(&mut self, place: usize) {
+        let word = &mut self.busy[place / WORD];
+        let known = *word;
+        *word |= 1 << (place % WORD);
+        if known == 0 {
+            self.set_above(place / WORD);
+        }
+    }
+
+    #[inline(never)]
+    fn set_above(&mut self, mut place: usize) {
+        for level in &mut self.above {
             let word = &mut level[place / WORD];
             let known = *word;
             *word |= 1 << (place % WORD);
@@ -151,8 +163,17 @@ impl Cycle {
     }
 
     #[inline]
-    fn clear(&mut self, mut place: usize) {
-        for level in &mut self.busy {
+    fn clear(&mut self, place: usize) {
+        let word = &mut self.busy[place / WORD];
+        *word &= !(1 << (place % WORD));
+        if *word == 0 {
+            self.clear_above(place / WORD);
+        }
+    }
+
+    #[inline(never)]
+    fn clear_above(&mut self, mut place: usize) {
+        for level in &mut self.above {
             let word = &mut level[place / WORD];
             *word &= !(1 << (place % WORD));
             if *word != 0 {
@@ -165,7 +186,7 @@ impl Cycle {
     /// The first busy place from `from` on.
     #[inline]
     fn find(&self, from: usize) -> Option<usize> {
-        let word = self.busy[0][from / WORD] >> (from % WORD);
+        let word = self.busy[from / WORD] >> (from % WORD);
         if word != 0 {
             return Some(from + word.trailing_zeros() as usize);
         }
@@ -175,18 +196,17 @@ impl Cycle {
     /// The first busy place from word `from` on: up until a level has a bit, and down again.
     #[inline(never)]
     fn find_above(&self, mut from: usize) -> Option<usize> {
-        for above in 1..self.busy.len() {
-            let level = &self.busy[above];
+        for (height, level) in self.above.iter().enumerate() {
             if from / WORD >= level.len() {
                 return None;
             }
             let word = level[from / WORD] >> (from % WORD);
             if word != 0 {
                 let mut place = from + word.trailing_zeros() as usize;
-                for below in (0..above).rev() {
-                    place = place * WORD + self.busy[below][place].trailing_zeros() as usize;
+                for below in self.above[..height].iter().rev() {
+                    place = place * WORD + below[place].trailing_zeros() as usize;
                 }
-                return Some(place);
+                return Some(place * WORD + self.busy[place].trailing_zeros() as usize);
             }
             from = from / WORD + 1;
         }
@@ -211,7 +231,9 @@ mod tests {
             let mut cycle = Cycle::new(flows);
             let mut turns = vec![Turn::NONE; flows as usize];
             let mut model: VecDeque<(u32, bool)> = VecDeque::new();
-            let mut shown = 0u64;
+            // Turns that passed idle and are to be shown, and those shown.
+            let mut idle = Vec::new();
+            let mut shown = Vec::new();
             let joined = if fill { flows } else { 0 };
             let first = (0..joined).map(|flow| (0u8, flow));
             for (operation, flow) in first.chain(operations) {
@@ -221,7 +243,7 @@ mod tests {
                 match (operation, is_in) {
                     (0 | 1, None) => {
                         for _ in 0..2 {
-                            shown += u64::from(cycle.sweep().is_some());
+                            shown.extend(cycle.sweep());
                         }
                         turns[flow as usize] = cycle.push(flow, operation == 1);
                         model.push_back((flow, operation == 1));
@@ -238,17 +260,20 @@ mod tests {
                         let expected = model.iter().position(|(_, is_busy)| *is_busy);
                         let leaving = expected.map_or(model.len(), |place| place + 1);
                         let next = expected.map(|place| model[place].0);
-                        model.drain(..leaving);
+                        let passed = model.drain(..leaving).filter(|(_, is_busy)| !is_busy);
+                        idle.extend(passed.map(|(flow, _)| (flow, turns[flow as usize])));
                         prop_assert_eq!(cycle.next(), next);
                     }
                     _ => {}
                 }
                 prop_assert_eq!(cycle.len(), model.len() as u64);
             }
-            while cycle.sweep().is_some() {
-                shown += 1;
+            while let Some(passed) = cycle.sweep() {
+                shown.push(passed);
             }
-            prop_assert_eq!(shown, cycle.first - 1, "each turn that passed is shown once");
+            prop_assert!(shown.is_sorted_by_key(|(_, turn)| *turn), "no turn is shown twice");
+            shown.retain(|passed| idle.contains(passed));
+            prop_assert_eq!(shown, idle, "each turn that passed idle is shown once");
         }
     }
 }

@@ -41,7 +41,7 @@ use crate::bits::{Bounds, Cycle, FlowTable, Identity, Turn};
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
-use crate::packet::DropReason;
+use crate::packet::{DropReason, SlotState};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
 use crate::rounds::drr::check_quantum;
@@ -164,6 +164,8 @@ struct Flow {
     deficit: i64,
     /// Bytes that came since it joined (ByteCount).
     byte_count: u32,
+    /// The length of the first packet of its own queue, if there is one.
+    first: u32,
     /// Under which it has its place in the table, if it came by its hash.
     identity: Identity,
 }
@@ -174,8 +176,20 @@ impl Flow {
         turn: Turn::NONE,
         deficit: 0,
         byte_count: 0,
+        first: 0,
         identity: Identity::NONE,
     };
+
+    /// Takes the first packet of its own queue, of which it tells the length too.
+    #[inline]
+    fn take_first(&mut self, pool: &Pool) -> Option<(PacketId, u32)> {
+        let taken = self.queue.take_front(pool)?;
+        self.first = match taken.next {
+            Some(SlotState::LONGEST) => self.queue.front().map_or(0, |next| pool[next].length),
+            next => next.unwrap_or(0),
+        };
+        Some((taken.id, taken.length))
+    }
 }
 
 /// Room for a packet.
@@ -276,6 +290,13 @@ impl Pdrr {
     /// Gives back the entries of up to so many flows whose turn has passed.
     #[inline]
     fn give_back_entries(&mut self, most: u32) {
+        if self.cycle.has_passed() {
+            self.sweep(most);
+        }
+    }
+
+    #[inline(never)]
+    fn sweep(&mut self, most: u32) {
         for _ in 0..most {
             let Some((flow, turn)) = self.cycle.sweep() else {
                 return;
@@ -309,7 +330,7 @@ impl Pdrr {
     }
 
     /// Takes in a packet of the flow with this entry, or of none.
-    #[inline]
+    #[inline(always)]
     fn take_in(&mut self, entry: Option<u32>, id: PacketId, pool: &mut Pool) {
         let length = pool[id].length;
         let Some(entry) = entry else {
@@ -335,8 +356,11 @@ impl Pdrr {
         flow.queue.push_back(id, pool);
         self.packets += 1;
         self.longest.grew(entry, flow.queue.bytes() + 1);
-        if flow.queue.len() == 1 && flow.turn != Turn::NOW {
-            self.cycle.set_busy(flow.turn);
+        if flow.queue.len() == 1 {
+            flow.first = length;
+            if flow.turn != Turn::NOW {
+                self.cycle.set_busy(flow.turn);
+            }
         }
     }
 
@@ -375,7 +399,7 @@ impl Pdrr {
             return Room::None;
         };
         let flow = &mut self.flows[victim as usize];
-        let oldest = flow.queue.pop_front(pool).expect("the longest queue isn't empty");
+        let (oldest, _) = flow.take_first(pool).expect("the longest queue isn't empty");
         self.packets -= 1;
         if flow.queue.is_empty() && flow.turn != Turn::NOW {
             self.cycle.set_idle(flow.turn);
@@ -402,6 +426,19 @@ impl Pdrr {
         }
     }
 
+    /// What comes after a packet was taken out, or none was there.
+    #[inline(never)]
+    fn measure_sent(&mut self, next: Option<PacketId>, has_priority: bool, now: Time, pool: &Pool) {
+        let is_last = self.len() == 0;
+        let Some(congestion) = &mut self.congestion else {
+            return;
+        };
+        congestion.advance(now);
+        if let Some(id) = next {
+            congestion.sent(pool[id].length, has_priority, is_last, now);
+        }
+    }
+
     /// Whether admission control lets a packet of this flow pass.
     #[inline]
     fn admits(&mut self, flow: FlowHash, now: Time) -> bool {
@@ -412,19 +449,18 @@ impl Pdrr {
         in_progress.pass(flow, !congestion.is_congested(), now)
     }
 
-    /// The flow whose turn it is and the length of its first packet, if its deficit pays for that; else its turn ends.
+    /// The flow whose turn it is, if its deficit pays for its first packet; else its turn ends.
     #[inline]
-    fn turn(&mut self, pool: &Pool) -> Option<(u32, u32)> {
+    fn turn(&mut self) -> Option<u32> {
         let entry = self.serving?;
         let flow = &self.flows[entry as usize];
-        let Some(first) = flow.queue.front() else {
+        if flow.queue.is_empty() {
             self.serving = None;
             self.leave(entry);
             return None;
-        };
-        let length = pool[first].length;
-        if i64::from(length) <= flow.deficit {
-            return Some((entry, length));
+        }
+        if i64::from(flow.first) <= flow.deficit {
+            return Some(entry);
         }
         self.serving = None;
         self.join(entry, true);
@@ -433,9 +469,9 @@ impl Pdrr {
 
     /// The flow that sends next by rounds, with a deficit that pays for its first packet.
     #[inline]
-    fn next_turn(&mut self, pool: &Pool) -> Option<(u32, u32)> {
+    fn next_turn(&mut self) -> Option<u32> {
         loop {
-            let turn = self.turn(pool);
+            let turn = self.turn();
             if turn.is_some() || self.packets == 0 {
                 return turn;
             }
@@ -513,26 +549,21 @@ impl Algorithm for Pdrr {
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let mut has_priority = true;
-        let mut next = None;
-        if self.priority.is_empty() {
-            has_priority = false;
-            if let Some((entry, length)) = self.next_turn(pool) {
-                let flow = &mut self.flows[entry as usize];
-                flow.deficit -= i64::from(length);
-                self.packets -= 1;
-                next = flow.queue.pop_front(pool);
-            }
+        let has_priority = !self.priority.is_empty();
+        let next = if has_priority {
+            self.turn();
+            self.priority.pop_front(pool)
+        } else if let Some(entry) = self.next_turn() {
+            let flow = &mut self.flows[entry as usize];
+            let (next, length) = flow.take_first(pool).expect("the deficit pays for a packet");
+            flow.deficit -= i64::from(length);
+            self.packets -= 1;
+            Some(next)
         } else {
-            self.turn(pool);
-            next = self.priority.pop_front(pool);
-        }
-        let is_last = self.len() == 0;
-        if let Some(congestion) = &mut self.congestion {
-            congestion.advance(now);
-            if let Some(id) = next {
-                congestion.sent(pool[id].length, has_priority, is_last, now);
-            }
+            None
+        };
+        if self.congestion.is_some() {
+            self.measure_sent(next, has_priority, now, pool);
         }
         next
     }
