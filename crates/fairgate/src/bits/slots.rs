@@ -21,6 +21,7 @@ pub(crate) const SLOTS: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Slots {
     full: u64,
+    /// `END` where a slot is empty.
     heads: [u32; SLOTS as usize],
 }
 
@@ -37,12 +38,7 @@ impl Slots {
     #[inline]
     pub(crate) fn push(&mut self, number: u64, entry: u32) -> u32 {
         let place = place(number);
-        let follows = if self.is_full(number) {
-            self.heads[place]
-        } else {
-            END
-        };
-        self.heads[place] = entry;
+        let follows = std::mem::replace(&mut self.heads[place], entry);
         self.full |= 1 << place;
         follows
     }
@@ -59,7 +55,10 @@ impl Slots {
     pub(crate) fn pop(&mut self, number: u64, follows: u32) {
         let place = place(number);
         self.heads[place] = follows;
-        self.full &= !(u64::from(follows == END) << place);
+        // Mostly others are left. A branch, so that the word doesn't wait for whoever was first.
+        if follows == END {
+            self.full &= !(1 << place);
+        }
     }
 
     /// Whether there is anything in slot `number`.
@@ -89,6 +88,7 @@ impl Slots {
     /// Forgets all entries.
     pub(crate) fn clear(&mut self) {
         self.full = 0;
+        self.heads.fill(END);
     }
 }
 

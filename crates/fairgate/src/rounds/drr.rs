@@ -91,7 +91,7 @@ impl Scheduler for Drr {
         self.round.push_back(index);
     }
 
-    #[inline]
+    #[inline(always)]
     fn select<F: Holds<State = Flow>>(&mut self, flows: &mut [F], _now: Time) -> Option<u32> {
         loop {
             let index = self.round.front()?;
@@ -105,7 +105,7 @@ impl Scheduler for Drr {
     }
 
     /// A packet that vanished has been paid for, as if it had been sent.
-    #[inline]
+    #[inline(always)]
     fn update<F: Holds<State = Flow>>(
         &mut self,
         flows: &mut [F],

@@ -161,7 +161,7 @@ impl<S: Scheduler> Flows<S> {
     }
 
     /// A packet comes for a flow that there is.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         if pool[id].length > MAX_PACKET {
             pool.give_back(id, DropReason::LargerThanMaximum);
@@ -234,7 +234,7 @@ impl<S: Scheduler> ByFlow for Flows<S> {
         self.flows.len() as u32
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue_flow(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         if flow >= self.flows() {
             pool.give_back(id, DropReason::NoFreeFlow);

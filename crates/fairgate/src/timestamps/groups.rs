@@ -27,7 +27,7 @@
 //! Deviation from the paper: of a slot the entry that came last goes first, as in Linux and FreeBSD. Its guarantees don't
 //! depend on that order, and first in first out would touch the line of one flow more.
 
-use crate::bits::{SLOTS, Slots};
+use crate::bits::{END, SLOTS, Slots};
 
 /// Slots of group 0 are 2^22 units of virtual time: a packet of 256 bytes at the largest weight.
 pub(super) const MIN_SHIFT: u32 = 22;
@@ -113,10 +113,9 @@ pub(super) fn group_of(span: u64) -> u8 {
 /// The groups that enter a new slot when virtual time goes from `old` to `new`.
 #[inline]
 pub(super) fn entering(old: u64, new: u64) -> u32 {
-    let flipped = (old ^ new) >> MIN_SHIFT;
-    // 0 where nothing flips: all bits are shifted out. Groups above the highest bit that does are out of the mask.
-    let highest = u64::BITS - flipped.leading_zeros();
-    ((1u64 << highest.min(32)) - 1) as u32
+    // With a bit below that is always set, so that nothing flipped needs no branch. Bits above the groups are cut off.
+    let flipped = (old ^ new) >> MIN_SHIFT << 1 | 1;
+    (u64::MAX >> flipped.leading_zeros() >> 1) as u32
 }
 
 impl Groups {
@@ -130,6 +129,16 @@ impl Groups {
                 slots: Slots::new(),
             }),
         }
+    }
+
+    #[inline]
+    fn group(&self, index: u8) -> &Group {
+        &self.groups[usize::from(index)]
+    }
+
+    #[inline]
+    fn group_mut(&mut self, index: u8) -> &mut Group {
+        &mut self.groups[usize::from(index)]
     }
 
     /// Virtual time.
@@ -197,7 +206,7 @@ impl Groups {
             return None;
         }
         let index = ready.trailing_zeros() as u8;
-        let group = &self.groups[usize::from(index)];
+        let group = self.group(index);
         Some(group.slots.head(number(group.start, index)))
     }
 
@@ -232,7 +241,7 @@ impl Groups {
     #[inline]
     pub(super) fn insert(&mut self, index: u8, entry: u32, start: u64) -> (u64, u32) {
         let rounded = floor(start, index);
-        let group = &self.groups[usize::from(index)];
+        let group = self.group(index);
         if group.slots.is_empty() {
             self.enter(index, rounded);
         } else if is_after(group.start, rounded) {
@@ -244,7 +253,7 @@ impl Groups {
     /// The same before the first slot: the group's start moves back.
     #[cold]
     fn insert_before(&mut self, index: u8, entry: u32, start: u64) -> (u64, u32) {
-        let group = &self.groups[usize::from(index)];
+        let group = self.group(index);
         let last = group.slots.last_after(number(group.start, index));
         let room = u64::from(SLOTS - 1 - last) << shift(index);
         let back = group.start.wrapping_sub(floor(start, index));
@@ -264,8 +273,8 @@ impl Groups {
     /// Puts an entry into a slot of the ring, not before the first one.
     #[inline]
     fn push(&mut self, index: u8, entry: u32, mut start: u64) -> (u64, u32) {
-        let group = &mut self.groups[usize::from(index)];
-        let ahead = floor(start, index).wrapping_sub(group.start) >> shift(index);
+        let group = self.group_mut(index);
+        let ahead = start.wrapping_sub(group.start) >> shift(index);
         if ahead > MOST_SLOTS {
             start = group.start.wrapping_add(MOST_SLOTS << shift(index));
         }
@@ -273,38 +282,41 @@ impl Groups {
         (start, follows)
     }
 
-    /// The first entry of `group`, which `follows` follows in its slot, goes on to `start`, V having passed. Returns its start and
-    /// what follows it then.
+    /// `entry`, the first of `group`, which `follows` follows in its slot, goes on to `start`, V having passed. Returns its start
+    /// and what follows it then.
+    ///
+    /// While others are in the slot, the group stays as it is; so nothing that the next choice depends on waits for `start`.
     #[inline]
-    pub(super) fn move_first(&mut self, index: u8, follows: u32, start: u64) -> (u64, u32) {
-        let group = &mut self.groups[usize::from(index)];
-        let first = number(group.start, index);
-        if number(start, index) == first {
+    pub(super) fn move_first(&mut self, index: u8, entry: u32, follows: u32, start: u64) -> (u64, u32) {
+        let group = self.group_mut(index);
+        debug_assert_eq!(group.slots.head(number(group.start, index)), entry);
+        if start.wrapping_sub(group.start) >> shift(index) == 0 {
             return (start, follows);
         }
-        let entry = group.slots.head(first);
-        group.slots.pop(first, follows);
+        group.slots.pop(number(group.start, index), follows);
         let moved = self.push(index, entry, start);
-        self.settle(index);
+        if follows == END {
+            self.settle(index);
+        }
         moved
     }
 
     /// The first entry of `group`, which `follows` follows in its slot, leaves.
     #[inline]
     pub(super) fn remove_first(&mut self, index: u8, follows: u32) {
-        let group = &mut self.groups[usize::from(index)];
+        let group = self.group_mut(index);
         group.slots.pop(number(group.start, index), follows);
-        self.settle(index);
+        if follows == END {
+            self.settle(index);
+        }
     }
 
-    /// Brings the state of `group` up to date, which was served, and of those that it blocked.
-    #[inline]
+    /// Brings the state of `group` up to date, which was served and whose first slot is empty, and of those that it blocked.
+    #[inline(never)]
     fn settle(&mut self, index: u8) {
-        let group = &self.groups[usize::from(index)];
+        let group = self.group(index);
         let ahead = group.slots.first_after(number(group.start, index));
-        if ahead == 0 {
-            return;
-        }
+        debug_assert!(ahead > 0);
         let start = group.start;
         self.sets[ER] &= !(1 << index);
         if ahead < SLOTS {
@@ -316,7 +328,7 @@ impl Groups {
     /// Puts a group into the set where it belongs, with another start.
     #[inline]
     fn enter(&mut self, index: u8, start: u64) {
-        self.groups[usize::from(index)].start = start;
+        self.group_mut(index).start = start;
         let higher = self.sets[ER] & above(index);
         let is_ineligible = is_after(start, self.now);
         let is_blocked =
@@ -339,9 +351,13 @@ impl Groups {
     /// V has gone on from `old`: the ineligible groups whose next slot it entered become eligible.
     #[inline]
     pub(super) fn make_eligible(&mut self, old: u64) {
+        // Few steps of V reach a group. Left to a branch, the next choice need not wait for this one's packet to be read: the
+        // sets are as they were before.
         let entering = entering(old, self.now);
-        self.shift_groups(entering, IR, ER);
-        self.shift_groups(entering, IB, EB);
+        if entering & (self.sets[IR] | self.sets[IB]) != 0 {
+            self.shift_groups(entering, IR, ER);
+            self.shift_groups(entering, IB, EB);
+        }
     }
 
     #[inline]
@@ -354,9 +370,7 @@ impl Groups {
     /// F_i.
     #[inline]
     fn finish(&self, index: u8) -> u64 {
-        self.groups[usize::from(index)]
-            .start
-            .wrapping_add(2 << shift(index))
+        self.group(index).start.wrapping_add(2 << shift(index))
     }
 
     /// Nothing is in any group from now on. V stays.
@@ -398,7 +412,7 @@ impl Groups {
         // Offsets from V, so that the wrap is out of the way.
         let from_now = |time: u64| i128::from(time.wrapping_sub(self.now) as i64);
         for index in 0..GROUPS as u8 {
-            let group = &self.groups[usize::from(index)];
+            let group = self.group(index);
             let is_busy = self.busy() >> index & 1 != 0;
             assert_eq!(
                 group.slots.is_empty(),

@@ -79,6 +79,13 @@ impl Flow {
         self.set_max_packet(max_packet);
     }
 
+    /// When it will have sent `sent` bytes.
+    #[inline]
+    fn finish(&self, sent: u32) -> u64 {
+        self.start
+            .wrapping_add(u64::from(sent) * u64::from(self.per_byte))
+    }
+
     fn set_max_packet(&mut self, max_packet: u32) {
         self.max_packet = max_packet;
         self.group = group_of(u64::from(max_packet) * u64::from(self.per_byte));
@@ -121,6 +128,68 @@ impl Qfq {
             self.groups.start_now(flow.group)
         };
         (flow.start, flow.next) = self.groups.insert(flow.group, index, start);
+    }
+
+    /// Where no group is eligible V jumps to the first that there is.
+    #[inline(never)]
+    fn jump(&mut self) {
+        if self.groups.is_stalled() {
+            let old = self.groups.now();
+            self.groups.catch_up(old);
+            self.follow(old);
+            #[cfg(debug_assertions)]
+            self.check();
+        }
+    }
+
+    /// V goes on for a packet of `flow`. Returns where it was.
+    #[inline]
+    fn send(&mut self, flow: &Flow, sent: u32) -> u64 {
+        let old = self.groups.now();
+        let step = (u64::from(sent) * self.live.inverse()) >> PLACES;
+        #[cfg(any(test, debug_assertions))]
+        {
+            self.longest_step = self.longest_step.max(step);
+            if sent > flow.max_packet {
+                self.unforeseen += step;
+            }
+        }
+        #[cfg(not(any(test, debug_assertions)))]
+        let _ = flow;
+        self.groups.pass(step);
+        old
+    }
+
+    /// [`update`](Scheduler::update) where the flow doesn't simply go on in its group: it falls idle, sent a packet that was too long, has another
+    /// share, or its packet had vanished.
+    #[inline(never)]
+    fn leave_group<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, sent: u32, goes_on: bool) {
+        if sent == 0 && goes_on {
+            return;
+        }
+        // Longer ones can be here only if they were queued in a class before it had a scheduler.
+        let sent = sent.min(MAX_PACKET);
+        let flow = flows[index as usize].state_mut();
+        let old = self.send(flow, sent);
+        self.groups.remove_first(flow.group, flow.next);
+        self.groups.make_eligible(old);
+        self.follow(old);
+        flow.start = flow.finish(sent);
+        if sent > flow.max_packet {
+            flow.set_max_packet(sent);
+        }
+        if goes_on {
+            self.change_group(flows, index);
+        } else {
+            self.retire(flow);
+            if flow.next_weight != 0 {
+                flow.is_counted = false;
+                flow.set(flow.next_weight, flow.next_max_packet);
+                flow.next_weight = 0;
+            }
+        }
+        #[cfg(debug_assertions)]
+        self.check();
     }
 
     /// V went on from `old`.
@@ -253,19 +322,16 @@ impl Scheduler for Qfq {
         self.check();
     }
 
-    #[inline]
+    #[inline(always)]
     fn select<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
-        if self.groups.is_stalled() {
-            let old = self.groups.now();
-            self.groups.catch_up(old);
-            self.follow(old);
-            #[cfg(debug_assertions)]
-            self.check();
+        if let first @ Some(_) = self.groups.first() {
+            return first;
         }
+        self.jump();
         self.groups.first()
     }
 
-    #[inline]
+    #[inline(always)]
     fn update<F: Holds<State = Flow>>(
         &mut self,
         flows: &mut [F],
@@ -274,51 +340,19 @@ impl Scheduler for Qfq {
         next: Option<Head>,
         _now: Time,
     ) {
-        if sent == 0 && next.is_some() {
-            return;
-        }
-        // Longer ones can be here only if they were queued in a class before it had a scheduler.
-        let sent = sent.min(MAX_PACKET);
         let flow = flows[index as usize].state_mut();
-        let group = flow.group;
-        let old = self.groups.now();
-        let step = (u64::from(sent) * self.live.inverse()) >> PLACES;
-        #[cfg(any(test, debug_assertions))]
-        {
-            self.longest_step = self.longest_step.max(step);
-            if sent > flow.max_packet {
-                self.unforeseen += step;
-            }
-        }
-        self.groups.pass(step);
-        let finish = flow
-            .start
-            .wrapping_add(u64::from(sent) * u64::from(flow.per_byte));
-        if next.is_some() && sent <= flow.max_packet && flow.next_weight == 0 {
-            (flow.start, flow.next) = self.groups.move_first(group, flow.next, finish);
+        let goes_on = next.is_some() && sent > 0;
+        if goes_on && sent <= flow.max_packet && flow.next_weight == 0 {
+            let old = self.send(flow, sent);
+            let finish = flow.finish(sent);
+            (flow.start, flow.next) = self.groups.move_first(flow.group, index, flow.next, finish);
             self.groups.make_eligible(old);
             self.follow(old);
+            #[cfg(debug_assertions)]
+            self.check();
         } else {
-            self.groups.remove_first(group, flow.next);
-            self.groups.make_eligible(old);
-            self.follow(old);
-            flow.start = finish;
-            if sent > flow.max_packet {
-                flow.set_max_packet(sent);
-            }
-            if next.is_some() {
-                self.change_group(flows, index);
-            } else {
-                self.retire(flow);
-                if flow.next_weight != 0 {
-                    flow.is_counted = false;
-                    flow.set(flow.next_weight, flow.next_max_packet);
-                    flow.next_weight = 0;
-                }
-            }
+            self.leave_group(flows, index, sent, next.is_some());
         }
-        #[cfg(debug_assertions)]
-        self.check();
     }
 
     fn clear<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {

@@ -222,6 +222,7 @@ impl QfqPlus {
     }
 
     /// The aggregate in service has sent what it may; another one follows, if there is any.
+    #[inline(never)]
     fn choose(&mut self) {
         let index = self.in_service;
         let aggregate = &mut self.aggregates[index as usize];
@@ -309,7 +310,7 @@ impl Scheduler for QfqPlus {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn select<F: Holds<State = Flow>>(&mut self, flows: &mut [F], _now: Time) -> Option<u32> {
         if self.in_service == NONE {
             return None;
@@ -325,7 +326,7 @@ impl Scheduler for QfqPlus {
         (self.in_service != NONE).then(|| self.aggregates[self.in_service as usize].front())
     }
 
-    #[inline]
+    #[inline(always)]
     fn update<F: Holds<State = Flow>>(
         &mut self,
         flows: &mut [F],
