@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, bounds, check, compare, list, replay, run, simulate, status, testbed, validate,
+    bench, bounds, check, compare, list, replay, reproduce, run, simulate, status, testbed, theory, validate,
 };
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
@@ -40,10 +40,12 @@ enum Command {
     Check(check::Args),
     Replay(replay::Args),
     Bounds(bounds::Args),
+    Reproduce(reproduce::Args),
     Simulate(simulate::Args),
     Run(run::Args),
     Status(status::Args),
     Testbed(testbed::Args),
+    Theory(theory::Args),
     Validate(validate::Args),
     Bench(bench::Args),
 }
@@ -56,10 +58,12 @@ impl Command {
             Command::Check(args) => check::run(args, format),
             Command::Replay(args) => replay::run(args, format),
             Command::Bounds(args) => bounds::run(args, format),
+            Command::Reproduce(args) => reproduce::run(args, format),
             Command::Simulate(args) => simulate::run(args, format),
             Command::Run(args) => run::run(args, format),
             Command::Status(args) => status::run(args, format),
             Command::Testbed(args) => testbed::run(args, format),
+            Command::Theory(args) => theory::run(args, format),
             Command::Validate(args) => validate::run(args, format),
             Command::Bench(args) => bench::run(args, format),
         }

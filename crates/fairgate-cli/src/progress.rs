@@ -28,6 +28,11 @@ pub(crate) fn trials(count: u64, format: Format) -> ProgressBar {
     bar(count, "{bar:40} {percent} %, {eta} left, {msg}", format)
 }
 
+/// By a share, with a message about what is being done now.
+pub(crate) fn share(format: Format) -> ProgressBar {
+    bar(0, "{bar:40} {percent} %, {eta} left, {msg}", format)
+}
+
 /// By a message about what is being done now.
 pub(crate) fn stages(format: Format) -> ProgressBar {
     let bar = bar(0, "{spinner} {msg}", format);

@@ -15,7 +15,7 @@ use crate::spec::{Draft, Spec, check, in_order};
 use crate::suggest;
 
 /// The sections besides `queue`, and who reads them.
-const SECTIONS: [&str; 2] = ["run", "simulate"];
+const SECTIONS: [&str; 3] = ["run", "simulate", "experiment"];
 
 /// A configuration file whose queues are checked. Its other sections are checked by [`Document::section`].
 #[derive(Clone)]

@@ -16,7 +16,7 @@ const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 62.0;
 /// Height of a line of the legend, and how many names stand in one.
 const LEGEND_ROW: f64 = 17.0;
-const LEGEND_COLUMNS: usize = 2;
+const LEGEND_COLUMNS: usize = 3;
 /// Room for the title.
 const TITLE: f64 = 26.0;
 
@@ -85,8 +85,10 @@ pub enum Drawn {
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
-    /// Its number among the colours and dash patterns: curves that belong together have the same.
+    /// Its number among the colours: curves that belong together have the same.
     pub colour: usize,
+    /// Its number among the patterns of dashes; 0 is a whole line.
+    pub dash: usize,
     /// How it is drawn.
     pub drawn: Drawn,
     /// From left to right. Points that aren't finite are left out.
@@ -103,6 +105,7 @@ impl Curve {
         Curve {
             name: name.into(),
             colour,
+            dash: 0,
             drawn: Drawn::Line,
             points: points
                 .into_iter()
@@ -116,9 +119,15 @@ impl Curve {
         Curve {
             name: name.into(),
             colour,
+            dash: 0,
             drawn: Drawn::Marks,
             points: points.into_iter().collect(),
         }
+    }
+
+    /// The same with another pattern of dashes.
+    pub fn dashed(self, dash: usize) -> Curve {
+        Curve { dash, ..self }
     }
 
     fn draw(&self, frame: &Frame) -> Markup {
@@ -131,6 +140,7 @@ impl Curve {
         let line = Line {
             name: &self.name,
             colour,
+            dash: self.dash % COLOURS,
             points: finite().map(|point| (point.x, point.y)).collect(),
         };
         let dots: Vec<Mark> = finite()
@@ -150,7 +160,7 @@ impl Curve {
         let colour = self.colour % COLOURS;
         html! {
             @if self.drawn != Drawn::Marks {
-                line class={ "line c" (colour) " d" (colour) } x1="0" x2="26" y1="6" y2="6" {}
+                line class={ "line c" (colour) " d" (self.dash % COLOURS) } x1="0" x2="26" y1="6" y2="6" {}
             }
             @if self.drawn != Drawn::Line {
                 g class={ "c" (colour) } {

@@ -6,10 +6,12 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod list;
 pub(crate) mod replay;
+pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod testbed;
+pub(crate) mod theory;
 pub(crate) mod validate;
 
 /// The examples under `fairgate --help`.
@@ -22,6 +24,8 @@ Examples:
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
   fairgate validate kernel-tcp      does simulated TCP do what Linux's did?
   fairgate bounds                   do schedulers keep their published guarantees?
+  fairgate reproduce sqf-fig3       an experiment of a paper, measured beside published
+  fairgate theory sqf               what a formula says, and the real code beside it
   fairgate simulate home.toml       the network described in it, simulated
   fairgate run home.toml            live, between the two interfaces named in it
   fairgate status                   what a run is doing

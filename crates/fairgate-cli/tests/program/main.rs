@@ -2,6 +2,7 @@
 //! of their own the others.
 
 mod replay;
+mod reproduce;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -76,6 +76,7 @@ fn distribution(
         .map(|(colour, discipline)| Line {
             name: &discipline.name,
             colour: colour % COLOURS,
+            dash: colour % COLOURS,
             points: of(discipline).delay.as_ref().map_or(Vec::new(), curve),
         })
         .collect();
@@ -149,7 +150,7 @@ pub(super) fn queues(comparison: &Comparison) -> Markup {
                         units::bytes(discipline.queue.most_bytes), wait(discipline.queue.most_bytes)),
                     frame.draw(&format!("Queue over time with {}", discipline.name), html! {
                         g.shade { (stack(&frame, &xs, &[Layer { name: "longest", colour: colour % COLOURS, values: &most }])) }
-                        (lines(&frame, &[Line { name: "mean", colour: colour % COLOURS, points: steps(&xs, &mean) }]))
+                        (lines(&frame, &[Line { name: "mean", colour: colour % COLOURS, dash: colour % COLOURS, points: steps(&xs, &mean) }]))
                     })))
             }
             @let frame = Frame::new(WIDE, 220.0, time_axis(comparison),
@@ -157,6 +158,7 @@ pub(super) fn queues(comparison: &Comparison) -> Markup {
             @let curves: Vec<Line> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| Line {
                 name: &discipline.name,
                 colour: colour % COLOURS,
+                dash: colour % COLOURS,
                 points: steps(&xs, &discipline.queue.mean_bytes_over_time.iter().map(in_unit).collect::<Vec<_>>()),
             }).collect();
             div.wide {

@@ -1,5 +1,5 @@
-//! What is drawn inside a frame. `colour` is the number of a class in the style sheet; lines have a dash pattern of
-//! the same number, so that colour is never the only difference.
+//! What is drawn inside a frame. `colour` is the number of a class in the style sheet, `dash` that of a pattern of dashes:
+//! colour is never the only difference between lines.
 
 use std::fmt::Write;
 
@@ -11,6 +11,7 @@ use crate::plot::Frame;
 pub(crate) struct Line<'a> {
     pub(crate) name: &'a str,
     pub(crate) colour: usize,
+    pub(crate) dash: usize,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -18,7 +19,7 @@ pub(crate) struct Line<'a> {
 pub(crate) fn lines(frame: &Frame, lines: &[Line]) -> Markup {
     html! {
         @for line in lines {
-            path class={ "line c" (line.colour) " d" (line.colour) } d=(path(frame, &line.points)) {
+            path class={ "line c" (line.colour) " d" (line.dash) } d=(path(frame, &line.points)) {
                 title { (line.name) }
             }
         }

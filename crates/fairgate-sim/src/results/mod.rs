@@ -185,6 +185,8 @@ pub struct Durations {
     pub count: u64,
     /// Mean.
     pub mean_ns: u64,
+    /// Standard deviation.
+    pub deviation_ns: u64,
     /// Least.
     pub min_ns: u64,
     /// Most.
@@ -208,6 +210,7 @@ impl Durations {
         Durations {
             count: recorder.count(),
             mean_ns: recorder.mean(),
+            deviation_ns: recorder.deviation(),
             min_ns: recorder.min(),
             max_ns: recorder.max(),
             p50_ns,

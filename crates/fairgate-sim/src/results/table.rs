@@ -55,8 +55,9 @@ impl Table {
 
     fn durations<T>(&mut self, prefix: &str, rows: &[T], value: impl Fn(&T) -> &Durations) {
         type Field = fn(&Durations) -> u64;
-        let fields: [(&str, Field); 7] = [
+        let fields: [(&str, Field); 8] = [
             ("mean", |durations| durations.mean_ns),
+            ("deviation", |durations| durations.deviation_ns),
             ("min", |durations| durations.min_ns),
             ("p50", |durations| durations.p50_ns),
             ("p95", |durations| durations.p95_ns),

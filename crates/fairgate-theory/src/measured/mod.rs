@@ -1,5 +1,9 @@
 //! Disciplines themselves, run under the traffic that a formula assumes.
 
 mod dice;
+mod line;
+mod sharing;
 
 pub use dice::Dice;
+pub use line::{Lengths, Streams, delays};
+pub use sharing::{Losses, Shared};

@@ -7,8 +7,14 @@ use crate::sqf::{Count, Sharing};
 const FALLEN: f64 = 1e-3;
 /// Beyond this exponent the probability is 1 to the last digit.
 const CERTAIN: f64 = 40.0;
+/// Lengths of intervals that the search for the best one tries at most.
+const MOST_LENGTHS: u32 = 10_000;
 /// Ratio of successive lengths of intervals where any length will do.
 const STEP: f64 = 1.005;
+/// So many intervals of the best length make the probability exponential in time, and so small a part of the mean time may
+/// pass until then.
+const MANY: f64 = 1e3;
+const SOON: f64 = 1e-3;
 /// The integral over time ends where the rest of it can't be seen.
 const REST: f64 = 1e-9;
 
@@ -31,9 +37,14 @@ impl Sharing {
 
     /// The estimated mean time until the video loses its priority, s.
     ///
-    /// The integral of `1 - p(t)`, by Simpson's rule over the logarithm of `t`.
+    /// The integral of `1 - p(t)`, by Simpson's rule over the logarithm of `t`; where the mean is far longer than the best
+    /// intervals, `1 - p(t)` is exponential, to within a thousandth.
     pub fn estimated_time(&self, rate: f64, count: Count) -> f64 {
         const POINTS: usize = 240;
+        let (intensity, length) = self.intensity(rate, count);
+        if intensity * length * MANY < SOON {
+            return 1.0 / intensity;
+        }
         // Nothing can be lost before as many packets have come as the limit is; after the last point nothing is left.
         let start = 1e-3 * self.limit() / (self.capacity + rate);
         let mut end = start;
@@ -52,6 +63,28 @@ impl Sharing {
         };
         let sum: f64 = (0..=POINTS).map(|i| weight(i) * value(i)).sum();
         start + sum * step / 3.0
+    }
+
+    /// The greatest of `-ln (1 - q(t)) / t` over all lengths `t` of intervals, and the length it is reached at: losses of
+    /// priority a second, if time is long enough for any number of intervals.
+    fn intensity(&self, rate: f64, count: Count) -> (f64, f64) {
+        let of = |length: f64| -libm::log1p(-self.excess(rate, length, count).min(1.0 - 1e-16)) / length;
+        let first = libm::floor(self.limit()) + 1.0;
+        let mut best = (0.0, 0.0);
+        for step in 0..MOST_LENGTHS {
+            let length = match count {
+                // Those in which a whole number of arrivals is just too much.
+                Count::Poisson => (first + f64::from(step) - self.limit()) / self.capacity,
+                Count::Normal => 1e-6 * libm::pow(STEP, f64::from(step)),
+            };
+            let value = of(length);
+            if value > best.0 {
+                best = (value, length);
+            } else if value < best.0 * FALLEN {
+                break;
+            }
+        }
+        best
     }
 
     /// The greatest over all `k` of `-ln (1 - q(T/k))^k`, which keeps its digits where `p` itself is next to 0 or 1.
@@ -180,12 +213,27 @@ mod tests {
     #[test]
     fn the_mean_time_is_the_integral_of_what_is_left() {
         let sharing = line(20);
-        let step = 0.05;
-        let sum: f64 = (0..6_000)
+        let step = 0.1;
+        let sum: f64 = (0..1_500)
             .map(|i| (1.0 - sharing.estimate(800.0, (f64::from(i) + 0.5) * step, Count::Poisson)) * step)
             .sum();
         let mean = sharing.estimated_time(800.0, Count::Poisson);
         assert!((sum / mean - 1.0).abs() < 0.01, "{sum} {mean}");
+    }
+
+    #[test]
+    fn a_long_mean_time_is_that_of_the_best_intervals() {
+        // At 4 Mbit/s priority is lost so seldom that p(T) is T over the mean time.
+        for count in [Count::Poisson, Count::Normal] {
+            let (mean, time) = (line(10).estimated_time(400.0, count), 100.0);
+            let expected = time / line(10).estimate(400.0, time, count);
+            assert!(
+                (mean / expected - 1.0).abs() < 5e-3,
+                "{count:?}: {mean} {expected}"
+            );
+        }
+        // Twice the flows, and no end to it: still a number.
+        assert!(line(5).estimated_time(20.0, Count::Normal) > 1e30);
     }
 
     #[test]

@@ -80,6 +80,11 @@ impl Sharing {
         self.capacity
     }
 
+    /// Packets that the buffer holds.
+    pub fn buffer(&self) -> u32 {
+        self.buffer as u32
+    }
+
     /// The number n of TCP flows.
     pub fn flows(&self) -> u32 {
         self.flows

@@ -1,0 +1,247 @@
+//! `fairgate reproduce`: the papers' experiments, measured beside published.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use comfy_table::CellAlignment;
+use fairgate_reproduce::{EXPERIMENTS, Experiment, ReproduceError, Reproduction};
+use miette::Diagnostic;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, Format};
+use crate::progress;
+
+/// Steps of the progress bar for each experiment.
+const STEPS: f64 = 1000.0;
+/// Width that text is broken at.
+const WIDTH: usize = 110;
+
+/// Run the papers' experiments again: measured beside published
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate reproduce                         what there is
+  fairgate reproduce sqf-fig3                one experiment
+  fairgate reproduce sqf-fig3 sqf-fig4       two
+  fairgate reproduce all --out results       all of them
+  fairgate reproduce sqf-fig4 --seeds 20     narrower intervals
+  fairgate reproduce sqf-fig4 --quick        does it run at all?
+  fairgate reproduce sqf-fig3 --json         for a script
+
+Each writes into its folder below --out: result.json, measured.csv, curves.csv, figure-N.svg, page.html.
+Intervals hold the true mean with 95 %.
+Exit codes: 0 every claim holds; 1 one does not; 2 there is no such experiment; 3 a file can't be written.")]
+pub(crate) struct Args {
+    /// Which experiments; `all` for all. Without any: a list
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+
+    /// Runs with chance of their own where chance matters: seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+
+    /// Where to write results, a folder for each experiment
+    #[arg(long, value_name = "FOLDER", default_value = "fairgate-reproduce")]
+    out: PathBuf,
+
+    /// Measure as little as shows that it works; claims may fail for want of data
+    #[arg(long)]
+    quick: bool,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+enum CommandError {
+    #[error("there is no experiment `{id}`")]
+    #[diagnostic(help("there are {known}; `fairgate reproduce` lists them with a line each"))]
+    Unknown { id: String, known: String },
+    #[error("{id} has no result")]
+    #[diagnostic(help("this is a mistake in the program's own files: please report it"))]
+    Failed {
+        id: &'static str,
+        source: Box<ReproduceError>,
+    },
+    #[error("can't make the folder {path}")]
+    #[diagnostic(help("choose another place with --out"))]
+    Folder { path: String, source: io::Error },
+}
+
+/// `fairgate.reproduce/1`.
+#[derive(Serialize)]
+struct Document<'a> {
+    experiments: &'a [Reproduction],
+}
+
+/// `fairgate.experiments/1`.
+#[derive(Serialize)]
+struct List {
+    experiments: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    id: &'static str,
+    paper: String,
+    place: String,
+    title: String,
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    if args.ids.is_empty() {
+        return list(format);
+    }
+    let experiments = chosen(&args.ids)?;
+    let seeds: Vec<u64> = (1..=args.seeds).collect();
+    let bar = progress::share(format);
+    bar.set_length(experiments.len() as u64 * STEPS as u64);
+    let mut results = Vec::with_capacity(experiments.len());
+    for (index, experiment) in experiments.iter().enumerate() {
+        let tell = |share: f64, what: &str| {
+            bar.set_position(((index as f64 + share.clamp(0.0, 1.0)) * STEPS) as u64);
+            bar.set_message(format!("{}: {what}", experiment.id));
+        };
+        tell(0.0, "");
+        let result = experiment
+            .reproduce(&seeds, args.quick, &tell)
+            .map_err(|source| CommandError::Failed {
+                id: experiment.id,
+                source: Box::new(source),
+            })?;
+        let folder = args.out.join(experiment.id);
+        write(&result, &folder, &command(&result, &args))?;
+        if format == Format::Text {
+            bar.suspend(|| output::text(&text(&result, &folder)))?;
+        }
+        results.push(result);
+    }
+    bar.finish_and_clear();
+    if format == Format::Json {
+        output::json(
+            "reproduce",
+            &Document {
+                experiments: &results,
+            },
+        )?;
+    }
+    match results.iter().all(|result| result.holds) {
+        true => Ok(Outcome::Yes),
+        false => Ok(Outcome::No),
+    }
+}
+
+/// The experiments by their names, each once.
+fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, CommandError> {
+    let mut chosen: Vec<&'static Experiment> = Vec::new();
+    for id in ids {
+        let more: Vec<&'static Experiment> = match fairgate_reproduce::find(id) {
+            Some(experiment) => vec![experiment],
+            None if id == "all" => EXPERIMENTS.iter().collect(),
+            None => {
+                let known: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
+                return Err(CommandError::Unknown {
+                    id: id.clone(),
+                    known: known.join(", "),
+                });
+            }
+        };
+        for experiment in more {
+            if !chosen.iter().any(|other| other.id == experiment.id) {
+                chosen.push(experiment);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+fn list(format: Format) -> Result<Outcome, Failure> {
+    let experiments = EXPERIMENTS
+        .iter()
+        .map(|experiment| {
+            let description = experiment.description()?;
+            Ok(Entry {
+                id: experiment.id,
+                paper: description.paper,
+                place: description.place,
+                title: description.title,
+            })
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    match format {
+        Format::Json => output::json("experiments", &List { experiments })?,
+        Format::Text => {
+            let mut table = output::table(["ID", "PAPER", "WHERE", "WHAT"]);
+            for entry in experiments {
+                table.add_row([entry.id.to_owned(), entry.paper, entry.place, entry.title]);
+            }
+            output::text(&output::table_text(&table))?;
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The command that gives the same result again.
+fn command(result: &Reproduction, args: &Args) -> String {
+    let quick = if args.quick { " --quick" } else { "" };
+    format!("fairgate reproduce {} --seeds {}{quick}", result.id, args.seeds)
+}
+
+fn write(result: &Reproduction, folder: &Path, command: &str) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|source| {
+        Failure::environment(CommandError::Folder {
+            path: folder.display().to_string(),
+            source,
+        })
+    })?;
+    let file = |name: &str, text: &str| {
+        output::file(&folder.join(name), |file: &mut File| {
+            file.write_all(text.as_bytes())
+        })
+    };
+    let one = std::slice::from_ref(result);
+    file(
+        "result.json",
+        &output::json_text("reproduce", &Document { experiments: one }),
+    )?;
+    file("measured.csv", &result.rows_csv())?;
+    file("curves.csv", &result.curves_csv())?;
+    file("page.html", &result.page(command))?;
+    for (index, chart) in result.charts.iter().enumerate() {
+        file(&format!("figure-{}.svg", index + 1), &chart.svg())?;
+    }
+    Ok(())
+}
+
+fn text(result: &Reproduction, folder: &Path) -> String {
+    let mut text = format!(
+        "{}: {} ({}, {})\n\n",
+        result.id, result.title, result.paper, result.place
+    );
+    let mut table = output::table(["MEASURE", "CASE", "MEASURED", "95 %", "PUBLISHED", "UNIT"]);
+    for row in &result.rows {
+        table.add_row([
+            row.measure.clone(),
+            row.case.clone(),
+            row.measured_text(),
+            row.interval_text(),
+            row.published.clone().unwrap_or_else(|| "–".into()),
+            row.unit.clone(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(2).take(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    text.push_str(&output::table_text(&table));
+    text.push('\n');
+    for claim in &result.claims {
+        let verdict = if claim.holds { "holds" } else { "FAILS" };
+        let lines = output::wrap(&format!("{}. {}", claim.text, claim.found), WIDTH - 7);
+        text.push_str(&format!("{verdict}  {}\n", lines.replace('\n', "\n       ")));
+    }
+    for remark in &result.remarks {
+        text.push_str(&format!("\n{}\n", output::wrap(remark, WIDTH)));
+    }
+    text.push_str(&format!("\nWritten to {}\n\n", folder.display()));
+    text
+}

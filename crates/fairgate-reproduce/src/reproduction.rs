@@ -1,0 +1,488 @@
+//! What came out beside what was published: rows, claims, and their forms for machines and readers.
+
+use std::collections::BTreeSet;
+
+use fairgate_report::chart::Chart;
+use fairgate_report::sheet::{Block, Cell, Sheet, Table};
+use fairgate_theory::estimate::Estimate;
+use serde::Serialize;
+
+use crate::ReproduceError;
+use crate::description::{Description, Open};
+use crate::findings::Findings;
+use crate::published::Published;
+
+/// The result of an experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reproduction {
+    /// The experiment.
+    pub id: &'static str,
+    /// The paper's short name.
+    pub paper: String,
+    /// Where in the paper.
+    pub place: String,
+    /// One line on what it shows.
+    pub title: String,
+    /// A few sentences.
+    pub about: String,
+    /// The runs' seeds.
+    pub seeds: Vec<u64>,
+    /// Whether it was a short run, after which claims may fail for want of data.
+    pub quick: bool,
+    /// Whether all claims hold.
+    pub holds: bool,
+    /// The claims.
+    pub claims: Vec<JudgedClaim>,
+    /// The figures: first those that were measured, then those that were published alone.
+    pub rows: Vec<Row>,
+    /// What to know before believing it.
+    pub remarks: Vec<String>,
+    /// Parameters that the paper leaves open.
+    pub open: Vec<Open>,
+    /// The figure, or several. In JSON they are left out: their points stand in `curves.csv`.
+    #[serde(skip)]
+    pub charts: Vec<Chart>,
+}
+
+/// A claim, and whether it holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct JudgedClaim {
+    /// Its name.
+    pub id: String,
+    /// The claim.
+    pub text: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// The figures it was judged by.
+    pub found: String,
+}
+
+/// A figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What was measured.
+    pub measure: String,
+    /// Under which circumstances.
+    pub case: String,
+    /// Its unit; empty for a number without one.
+    pub unit: String,
+    /// What was measured, if anything was.
+    pub measured: Option<Estimate>,
+    /// What was published, if anything was.
+    pub published: Option<String>,
+    /// Where the published value stands.
+    pub place: Option<String>,
+}
+
+impl Reproduction {
+    /// Joins what came out with what was published.
+    ///
+    /// # Errors
+    /// If a claim was not judged, or one that there is none of was, or units differ.
+    pub(crate) fn new(
+        id: &'static str,
+        description: Description,
+        seeds: &[u64],
+        quick: bool,
+        findings: Findings,
+        published: Vec<Published>,
+    ) -> Result<Reproduction, ReproduceError> {
+        let fault = |what: String| ReproduceError::Fault { id, what };
+        let claims = judged(&description, &findings).map_err(fault)?;
+        Ok(Reproduction {
+            id,
+            holds: claims.iter().all(|claim| claim.holds),
+            rows: rows(&findings, published).map_err(fault)?,
+            claims,
+            paper: description.paper,
+            place: description.place,
+            title: description.title,
+            about: description.about,
+            seeds: seeds.to_vec(),
+            quick,
+            remarks: findings.remarks,
+            open: description.open,
+            charts: findings.charts,
+        })
+    }
+
+    /// The figures as CSV, with a row of names.
+    pub fn rows_csv(&self) -> String {
+        let head = [
+            "measure",
+            "case",
+            "unit",
+            "mean",
+            "low",
+            "high",
+            "runs",
+            "published",
+            "place",
+        ];
+        csv_text(
+            head,
+            self.rows.iter().map(|row| {
+                let number =
+                    |value: fn(&Estimate) -> String| row.measured.as_ref().map_or(String::new(), value);
+                [
+                    row.measure.clone(),
+                    row.case.clone(),
+                    row.unit.clone(),
+                    number(|estimate| estimate.mean.to_string()),
+                    number(|estimate| estimate.low.to_string()),
+                    number(|estimate| estimate.high.to_string()),
+                    number(|estimate| estimate.runs.to_string()),
+                    row.published.clone().unwrap_or_default(),
+                    row.place.clone().unwrap_or_default(),
+                ]
+            }),
+        )
+    }
+
+    /// The points of all curves as CSV, with a row of names.
+    pub fn curves_csv(&self) -> String {
+        let curves = self
+            .charts
+            .iter()
+            .flat_map(|chart| chart.curves.iter().map(move |curve| (chart, curve)));
+        csv_text(
+            ["figure", "curve", "x", "y", "low", "high"],
+            curves.flat_map(|(chart, curve)| {
+                curve.points.iter().map(|point| {
+                    let end = |end: Option<f64>| end.map_or(String::new(), |value| value.to_string());
+                    [
+                        chart.title.clone(),
+                        curve.name.clone(),
+                        point.x.to_string(),
+                        point.y.to_string(),
+                        end(point.interval.map(|interval| interval.0)),
+                        end(point.interval.map(|interval| interval.1)),
+                    ]
+                })
+            }),
+        )
+    }
+
+    /// The result as a page, which ends with the `command` that makes it again.
+    pub fn page(&self, command: &str) -> String {
+        let mut blocks = vec![
+            Block::Heading("What must show".into()),
+            Block::Table(self.claim_table()),
+        ];
+        if self.quick {
+            blocks.push(Block::Text(
+                "This was a short run: claims may fail for want of data.".into(),
+            ));
+        }
+        if !self.remarks.is_empty() {
+            blocks.push(Block::Heading("Before you believe it".into()));
+            blocks.push(Block::List(self.remarks.clone()));
+        }
+        blocks.push(Block::Heading("Figures".into()));
+        blocks.extend(self.charts.iter().cloned().map(Block::Chart));
+        blocks.push(Block::Heading("Measured beside published".into()));
+        blocks.push(Block::Table(self.figure_table()));
+        if !self.open.is_empty() {
+            blocks.push(Block::Heading("What the paper leaves open".into()));
+            blocks.push(Block::Table(self.open_table()));
+        }
+        blocks.push(Block::Heading("Again".into()));
+        blocks.push(Block::Code(command.to_owned()));
+        Sheet {
+            title: format!("{}: {}", self.id, self.title),
+            lead: format!("{} ({}, {})", self.about, self.paper, self.place),
+            blocks,
+        }
+        .render()
+    }
+
+    fn claim_table(&self) -> Table {
+        Table {
+            head: ["Claim", "Holds", "Found"].map(str::to_owned).to_vec(),
+            rows: self
+                .claims
+                .iter()
+                .map(|claim| {
+                    let verdict = match claim.holds {
+                        true => Cell::Words("yes".into()),
+                        false => Cell::Alarm("NO".into()),
+                    };
+                    vec![
+                        Cell::Words(claim.text.clone()),
+                        verdict,
+                        Cell::Words(claim.found.clone()),
+                    ]
+                })
+                .collect(),
+        }
+    }
+
+    fn figure_table(&self) -> Table {
+        Table {
+            head: [
+                "Measure",
+                "Case",
+                "Measured",
+                "95 %",
+                "Published",
+                "Unit",
+                "Where",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            rows: self
+                .rows
+                .iter()
+                .map(|row| {
+                    vec![
+                        Cell::Words(row.measure.clone()),
+                        Cell::Words(row.case.clone()),
+                        Cell::Number(row.measured_text()),
+                        Cell::Number(row.interval_text()),
+                        Cell::Number(row.published.clone().unwrap_or_else(|| "–".into())),
+                        Cell::Words(row.unit.clone()),
+                        Cell::Words(row.place.clone().unwrap_or_default()),
+                    ]
+                })
+                .collect(),
+        }
+    }
+
+    fn open_table(&self) -> Table {
+        Table {
+            head: ["Parameter", "Value", "Why"].map(str::to_owned).to_vec(),
+            rows: self
+                .open
+                .iter()
+                .map(|open| {
+                    [&open.parameter, &open.value, &open.why]
+                        .map(|text| Cell::Words(text.clone()))
+                        .to_vec()
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Row {
+    /// The measured mean for people; a dash if there is none.
+    pub fn measured_text(&self) -> String {
+        self.measured
+            .as_ref()
+            .map_or("–".into(), |estimate| digits(estimate.mean))
+    }
+
+    /// The interval for people: nothing if chance had no part, or there was one run only.
+    pub fn interval_text(&self) -> String {
+        match &self.measured {
+            Some(estimate) if estimate.high > estimate.low => {
+                format!("{} to {}", digits(estimate.low), digits(estimate.high))
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// Four significant digits; very small and very large numbers with an exponent.
+pub(crate) fn digits(value: f64) -> String {
+    let magnitude = value.abs();
+    match magnitude {
+        0.0 => "0".into(),
+        m if !(1e-4..1e7).contains(&m) => format!("{value:.2e}"),
+        m => {
+            let before = m.log10().floor() as i32 + 1;
+            format!("{value:.*}", (4 - before).clamp(0, 7) as usize)
+        }
+    }
+}
+
+/// The claims of the description with their verdicts.
+fn judged(description: &Description, findings: &Findings) -> Result<Vec<JudgedClaim>, String> {
+    let known: BTreeSet<&str> = description.claims.iter().map(|claim| claim.id.as_str()).collect();
+    for verdict in &findings.verdicts {
+        if !known.contains(verdict.claim.as_str()) {
+            return Err(format!(
+                "it judges `{}`, a claim that its file does not make",
+                verdict.claim
+            ));
+        }
+    }
+    description
+        .claims
+        .iter()
+        .map(|claim| {
+            let mut verdicts = findings
+                .verdicts
+                .iter()
+                .filter(|verdict| verdict.claim == claim.id);
+            match (verdicts.next(), verdicts.next()) {
+                (Some(verdict), None) => Ok(JudgedClaim {
+                    id: claim.id.clone(),
+                    text: claim.text.clone(),
+                    holds: verdict.holds,
+                    found: verdict.found.clone(),
+                }),
+                (None, _) => Err(format!("it does not judge the claim `{}`", claim.id)),
+                (Some(_), Some(_)) => Err(format!("it judges the claim `{}` twice", claim.id)),
+            }
+        })
+        .collect()
+}
+
+/// The figures with their published values, then the published values that nothing was measured for.
+fn rows(findings: &Findings, mut published: Vec<Published>) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::with_capacity(findings.measurements.len());
+    for measurement in &findings.measurements {
+        let (measure, case) = (&measurement.measure, &measurement.case);
+        let known = published
+            .iter()
+            .position(|value| value.measure == *measure && value.case == *case)
+            .map(|index| published.remove(index));
+        if let Some(value) = known.as_ref().filter(|value| value.unit != measurement.unit) {
+            return Err(format!(
+                "`{measure}`, `{case}` is measured in `{}` and published in `{}`",
+                measurement.unit, value.unit
+            ));
+        }
+        let (value, place) = known.map(|value| (value.value, value.place)).unzip();
+        rows.push(Row {
+            measure: measure.clone(),
+            case: case.clone(),
+            unit: measurement.unit.clone(),
+            measured: Some(measurement.value),
+            published: value,
+            place,
+        });
+    }
+    rows.extend(published.into_iter().map(|value| Row {
+        measure: value.measure,
+        case: value.case,
+        unit: value.unit,
+        measured: None,
+        published: Some(value.value),
+        place: Some(value.place),
+    }));
+    Ok(rows)
+}
+
+fn csv_text<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let written = writer
+        .write_record(head)
+        .and_then(|()| rows.into_iter().try_for_each(|row| writer.write_record(row)));
+    written.expect("rows have as many fields as names, and memory takes any text");
+    let bytes = writer.into_inner().expect("memory takes any text");
+    String::from_utf8(bytes).expect("text was written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::Claim;
+
+    fn description(claims: &[&str]) -> Description {
+        Description {
+            paper: "qfq".into(),
+            place: "Table II".into(),
+            title: "Delays".into(),
+            about: "About.".into(),
+            open: Vec::new(),
+            claims: claims
+                .iter()
+                .map(|id| Claim {
+                    id: (*id).to_owned(),
+                    text: format!("{id} must show"),
+                })
+                .collect(),
+        }
+    }
+
+    fn published(case: &str, unit: &str) -> Published {
+        Published {
+            measure: "delay".into(),
+            case: case.into(),
+            value: "~3".into(),
+            unit: unit.into(),
+            place: "text".into(),
+        }
+    }
+
+    fn reproduce(
+        claims: &[&str],
+        findings: Findings,
+        published: Vec<Published>,
+    ) -> Result<Reproduction, String> {
+        Reproduction::new("test", description(claims), &[1, 2], false, findings, published)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn measured_stands_beside_published_and_what_was_not_measured_last() {
+        let mut findings = Findings::default();
+        findings.measure("delay", "QFQ", "ms", Estimate::of(&[2.0, 4.0]).unwrap());
+        findings.measure("delay", "ours", "ms", Estimate::exact(1.0));
+        findings.judge("order", true, "2 < 3");
+        let result = reproduce(
+            &["order"],
+            findings,
+            vec![published("DRR", "ms"), published("QFQ", "ms")],
+        )
+        .unwrap();
+        let cases: Vec<_> = result
+            .rows
+            .iter()
+            .map(|row| (row.case.as_str(), row.published.is_some()))
+            .collect();
+        assert_eq!(cases, [("QFQ", true), ("ours", false), ("DRR", true)]);
+        assert!(result.holds);
+        let csv = result.rows_csv();
+        assert!(csv.starts_with("measure,case,unit,mean,"), "{csv}");
+        assert!(csv.contains("delay,DRR,ms,,,,,~3,text"), "{csv}");
+        assert!(result.page("fairgate reproduce test").contains("order must show"));
+    }
+
+    #[test]
+    fn one_claim_that_fails_fails_all() {
+        let mut findings = Findings::default();
+        findings.judge("a", true, "");
+        findings.judge("b", false, "");
+        let result = reproduce(&["a", "b"], findings, Vec::new()).unwrap();
+        assert!(!result.holds);
+    }
+
+    #[test]
+    fn an_experiment_that_does_not_keep_its_word_is_at_fault() {
+        let judged = |claims: &[&str]| {
+            let mut findings = Findings::default();
+            claims.iter().for_each(|claim| findings.judge(claim, true, ""));
+            findings
+        };
+        for (findings, says) in [
+            (judged(&[]), "does not judge the claim `order`"),
+            (judged(&["order", "order"]), "judges the claim `order` twice"),
+            (judged(&["order", "other"]), "judges `other`"),
+        ] {
+            let error = reproduce(&["order"], findings, Vec::new()).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+        let mut findings = judged(&["order"]);
+        findings.measure("delay", "QFQ", "s", Estimate::exact(1.0));
+        let error = reproduce(&["order"], findings, vec![published("QFQ", "ms")]).unwrap_err();
+        assert!(error.contains("measured in `s` and published in `ms`"), "{error}");
+    }
+
+    #[test]
+    fn numbers_have_four_digits() {
+        let cases = [
+            (0.0, "0"),
+            (12.3456, "12.35"),
+            (0.012_345_6, "0.01235"),
+            (123_456.7, "123457"),
+            (1.2e-9, "1.20e-9"),
+            (-0.5, "-0.5000"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(digits(value), text);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A Poisson process of packets, each of a flow of its own, through a discipline on a line: what M/M/1 and M/D/1 assume.
+//!
+//! Every packet is the first of its flow, as those of streams are that send seldom; so a discipline that gives priority to new
+//! flows gives it to all of them. Greedy flows may stand behind them: they always have packets queued, take what the line
+//! has left, and show what priority without preemption costs, the rest of a packet already on the line.
+
+use fairgate::{Discipline, FlowHash, Packet, Pool, Time};
+
+use crate::measured::Dice;
+
+/// Most packets queued: at a load of 0.99 an M/M/1 queue is longer once in 10^40 times.
+const SLOTS: u32 = 16_384;
+/// Packets that a greedy flow keeps queued.
+const GREEDY_BACKLOG: u32 = 3;
+/// Arrivals whose delays are not counted, while the queue comes into its steady state.
+const WARM_UP: u64 = 20_000;
+/// What the cookies of greedy packets begin with.
+const GREEDY: u64 = 1 << 63;
+
+/// How the lengths of the streams' packets are distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    /// All alike: M/D/1.
+    Constant,
+    /// Exponential, in whole bytes: M/M/1.
+    Exponential,
+}
+
+/// What runs over the line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Streams {
+    /// The line, bit/s.
+    pub line: f64,
+    /// The streams' part of it, above 0 and below 1.
+    pub load: f64,
+    /// Mean length of a packet, bytes.
+    pub mean: u32,
+    /// Their distribution.
+    pub lengths: Lengths,
+    /// Greedy flows behind the streams, with packets of the mean length.
+    pub greedy: u32,
+}
+
+/// Sends `packets` of the streams' packets through an empty `discipline`, which must take any number of packets and flows, and hands back
+/// how long each took from its arrival to its last bit, s. Packets that the discipline drops are not among them.
+pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, dice: &mut Dice) -> Vec<f64> {
+    let mut line = Line {
+        streams,
+        discipline,
+        pool: Pool::with_capacity(SLOTS),
+        greedy: vec![0; streams.greedy as usize],
+        arrivals: Vec::new(),
+        offered: 0,
+        queued: 0,
+    };
+    let total = packets + WARM_UP;
+    let gap = f64::from(streams.mean) * 8.0 / streams.line / streams.load;
+    let mut next = dice.exponential(gap);
+    let (mut free, mut delays) = (0.0f64, Vec::with_capacity(packets as usize));
+    while line.offered < total || line.queued > 0 {
+        if line.discipline.backlog().packets == 0 && line.greedy.is_empty() {
+            free = free.max(next);
+        }
+        // All that comes until the line is free waits for it.
+        while next <= free && line.offered < total {
+            line.stream(next, dice);
+            next += dice.exponential(gap);
+        }
+        line.refill(free);
+        let Some((cookie, length)) = line.send(free) else {
+            continue;
+        };
+        free += f64::from(length) * 8.0 / streams.line;
+        if (WARM_UP..GREEDY).contains(&cookie) {
+            delays.push(free - line.arrivals[cookie as usize]);
+        }
+    }
+    delays
+}
+
+/// The line while it runs.
+struct Line<'a> {
+    streams: &'a Streams,
+    discipline: &'a mut dyn Discipline,
+    pool: Pool,
+    /// Packets queued of each greedy flow.
+    greedy: Vec<u32>,
+    /// When each packet of the streams came, s.
+    arrivals: Vec<f64>,
+    /// Packets of the streams so far.
+    offered: u64,
+    /// Of these, how many are queued.
+    queued: u64,
+}
+
+impl Line<'_> {
+    fn stream(&mut self, now: f64, dice: &mut Dice) {
+        let mean = f64::from(self.streams.mean);
+        let length = match self.streams.lengths {
+            Lengths::Constant => mean,
+            Lengths::Exponential => libm::ceil(dice.exponential(mean)),
+        };
+        let cookie = self.offered;
+        self.offered += 1;
+        self.queued += 1;
+        self.arrivals.push(now);
+        self.offer(cookie, length as u32, now);
+    }
+
+    fn refill(&mut self, now: f64) {
+        for flow in 0..self.greedy.len() {
+            while self.greedy[flow] < GREEDY_BACKLOG {
+                self.greedy[flow] += 1;
+                self.offer(GREEDY + flow as u64, self.streams.mean, now);
+            }
+        }
+    }
+
+    fn offer(&mut self, cookie: u64, length: u32, now: f64) {
+        let packet = Packet {
+            flow: FlowHash::from_raw((cookie + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            cookie,
+            ..Packet::of_length(length)
+        };
+        let id = self.pool.insert(packet).expect("the queue is stable");
+        let _ = self.discipline.enqueue(id, at(now), &mut self.pool);
+        while let Some((id, _)) = self.pool.take_returned() {
+            self.gone(id);
+        }
+    }
+
+    fn send(&mut self, now: f64) -> Option<(u64, u32)> {
+        let id = self.discipline.dequeue(at(now), &mut self.pool);
+        while let Some((id, _)) = self.pool.take_returned() {
+            self.gone(id);
+        }
+        Some(self.gone(id?))
+    }
+
+    fn gone(&mut self, id: fairgate::PacketId) -> (u64, u32) {
+        let packet = self.pool.release(id);
+        match packet.cookie.checked_sub(GREEDY) {
+            Some(flow) => self.greedy[flow as usize] -= 1,
+            None => self.queued -= 1,
+        }
+        (packet.cookie, packet.length)
+    }
+}
+
+fn at(seconds: f64) -> Time {
+    Time::from_nanos((seconds * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queueing::{Md1, Mm1};
+    use fairgate::queues::fifo::{Config, Fifo};
+
+    /// Over the delays of `runs` runs: their mean, and the part above `time`.
+    fn measured(lengths: Lengths, load: f64, time: f64) -> [f64; 2] {
+        let streams = Streams {
+            line: 10e6,
+            load,
+            mean: 1250,
+            lengths,
+            greedy: 0,
+        };
+        let config = Config {
+            limit_packets: Some(SLOTS),
+            ..Config::default()
+        };
+        let mut fifo = Fifo::node(config).unwrap();
+        let delays = delays(&streams, &mut fifo, 400_000, &mut Dice::new(1, "line"));
+        assert_eq!(delays.len(), 400_000);
+        let count = delays.len() as f64;
+        let above = delays.iter().filter(|&&delay| delay > time).count();
+        [delays.iter().sum::<f64>() / count, above as f64 / count]
+    }
+
+    #[test]
+    fn a_fifo_is_an_md1_queue() {
+        let queue = Md1::new(0.7, 0.001).unwrap();
+        let [mean, above] = measured(Lengths::Constant, 0.7, 0.0045);
+        assert!(
+            (mean / queue.mean_delay() - 1.0).abs() < 0.03,
+            "{mean} {}",
+            queue.mean_delay()
+        );
+        let expected = queue.delay_exceeds(0.0045);
+        assert!((above / expected - 1.0).abs() < 0.1, "{above} {expected}");
+    }
+
+    #[test]
+    fn a_fifo_is_an_mm1_queue() {
+        let queue = Mm1::new(0.5, 0.001).unwrap();
+        let [mean, above] = measured(Lengths::Exponential, 0.5, 0.006);
+        assert!((mean / queue.mean_delay() - 1.0).abs() < 0.03, "{mean}");
+        let expected = queue.delay_exceeds(0.006);
+        assert!((above / expected - 1.0).abs() < 0.1, "{above} {expected}");
+    }
+}
