@@ -51,15 +51,16 @@ fn shortest_queue_first_runs_and_every_published_value_has_its_measurement() {
             .iter()
             .filter(|row| row.case.ends_with("sqf, passed over"));
         assert_eq!(runs.count(), 3);
+        if id == "sqf-fig3" {
+            figures_of_the_sqf_analysis(&result);
+        }
     }
 }
 
-#[test]
-fn figures_of_the_sqf_analysis() {
-    let result = quick("sqf-fig3");
+fn figures_of_the_sqf_analysis(result: &Reproduction) {
     let at_six = |answer: &str| {
         mean(
-            &result,
+            result,
             "probability within 10 min",
             &format!("n = 20, 6 Mbit/s: {answer}"),
         )
