@@ -106,7 +106,7 @@ impl Cycle {
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u32> {
         let from = self.place(self.first);
-        let Some(place) = self.find(from).or_else(|| self.find(0)) else {
+        let Some(place) = self.find(from) else {
             self.first = self.end;
             return None;
         };
@@ -183,18 +183,29 @@ impl Cycle {
         }
     }
 
-    /// The first busy place from `from` on.
+    /// The first busy place from `from` on, round the ring.
     #[inline]
     fn find(&self, from: usize) -> Option<usize> {
         let word = self.busy[from / WORD] >> (from % WORD);
         if word != 0 {
             return Some(from + word.trailing_zeros() as usize);
         }
-        self.find_above(from / WORD + 1)
+        self.find_farther(from / WORD + 1)
+    }
+
+    /// The first busy place from word `from` on, or else from the start of the ring.
+    #[inline(never)]
+    fn find_farther(&self, from: usize) -> Option<usize> {
+        let start = || {
+            let word = self.busy[0];
+            (word != 0).then(|| word.trailing_zeros() as usize)
+        };
+        self.find_above(from)
+            .or_else(start)
+            .or_else(|| self.find_above(1))
     }
 
     /// The first busy place from word `from` on: up until a level has a bit, and down again.
-    #[inline(never)]
     fn find_above(&self, mut from: usize) -> Option<usize> {
         for (height, level) in self.above.iter().enumerate() {
             if from / WORD >= level.len() {

@@ -365,7 +365,7 @@ impl Pdrr {
     }
 
     /// The flow joins AFL at its end.
-    #[inline]
+    #[inline(always)]
     fn join(&mut self, entry: u32, is_busy: bool) {
         self.give_back_entries(2);
         self.flows[entry as usize].turn = self.cycle.push(entry, is_busy);
@@ -470,20 +470,26 @@ impl Pdrr {
     /// The flow that sends next by rounds, with a deficit that pays for its first packet.
     #[inline]
     fn next_turn(&mut self) -> Option<u32> {
-        loop {
-            let turn = self.turn();
-            if turn.is_some() || self.packets == 0 {
-                return turn;
-            }
+        if let Some(entry) = self.turn() {
+            return Some(entry);
+        }
+        while self.packets > 0 {
             let entry = self.cycle.next().expect("a flow with packets is in AFL");
             let Some(flow) = self.flows.get_mut(entry as usize) else {
                 self.grant();
                 continue;
             };
+            debug_assert!(!flow.queue.is_empty(), "a flow that is busy has packets");
             flow.deficit += i64::from(self.config.quantum);
+            // Also where it joins again at once: the turn that has passed is not to give its entry back.
             flow.turn = Turn::NOW;
-            self.serving = Some(entry);
+            if i64::from(flow.first) <= flow.deficit {
+                self.serving = Some(entry);
+                return Some(entry);
+            }
+            self.join(entry, true);
         }
+        None
     }
 
     /// The fictitious flow's turn.
