@@ -1,8 +1,9 @@
 //! Fair queueing by time stamps: each file a [`Scheduler`](crate::scheduler::Scheduler), flat through
-//! [`Flows`](crate::scheduler::Flows) and classful through [`Classes`](crate::scheduler::Classes).
+//! [`Flows`](crate::scheduler::Flows) and classful through [`Classes`](crate::scheduler::Classes). `wfq` and `pfq` stamp
+//! single packets, which a class's inner discipline may drop or reorder: they are flat only.
 //!
-//! Virtual time counts the service of a flow of weight 1: bytes over weight, in units of [`ONE`]-th of a byte. It is a
-//! wrapping number of 64 bits, compared by wrapping difference; what must lie within half of its range is said where it matters.
+//! Virtual time counts the service of a flow of weight 1: bytes over weight. Each file says how fine its unit is and how
+//! wide its times are; where they wrap they are compared by wrapping difference, and what must lie within half of their range is said.
 
 pub mod frr;
 pub mod gfq;
