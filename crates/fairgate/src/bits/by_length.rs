@@ -54,6 +54,12 @@ impl ByLength {
         }
     }
 
+    /// The length from which on a flow is in a list.
+    #[inline]
+    pub(crate) fn least(&self) -> u32 {
+        self.least
+    }
+
     /// Flow `index` has one packet more: now `length`.
     #[inline]
     pub(crate) fn grew(&mut self, index: u32, length: u32) {
@@ -83,6 +89,7 @@ impl ByLength {
         self.longest = 0;
     }
 
+    #[cold]
     #[inline(never)]
     fn move_up(&mut self, index: u32, length: u32) {
         if length > self.least {
@@ -92,6 +99,7 @@ impl ByLength {
         self.longest = self.longest.max(length);
     }
 
+    #[cold]
     #[inline(never)]
     fn move_down(&mut self, index: u32, length: u32) {
         self.unlink(index, length + 1);

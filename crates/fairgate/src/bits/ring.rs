@@ -62,12 +62,13 @@ impl Ring {
         self.len -= 1;
     }
 
-    /// Moves the first flow to the end. The ring isn't empty.
+    /// Moves `flow`, the first, to the end.
     #[inline]
-    pub(crate) fn rotate(&mut self) {
-        let flow = *self.place(self.head);
+    pub(crate) fn rotate(&mut self, flow: u32) {
+        debug_assert_eq!(self.front(), Some(flow));
+        // Where there are as many flows as places it is the same place.
+        *self.place(self.head.wrapping_add(self.len)) = flow;
         self.head = self.head.wrapping_add(1);
-        *self.place(self.head.wrapping_add(self.len - 1)) = flow;
     }
 
     /// Takes all out.
@@ -105,7 +106,7 @@ mod tests {
                         model.pop_front();
                     }
                     6 if !model.is_empty() => {
-                        ring.rotate();
+                        ring.rotate(model[0]);
                         model.rotate_left(1);
                     }
                     7 if flow == 0 => {

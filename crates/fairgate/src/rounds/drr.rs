@@ -91,7 +91,6 @@ impl Scheduler for Drr {
         self.round.push_back(index);
     }
 
-    #[inline(always)]
     fn select<F: Holds<State = Flow>>(&mut self, flows: &mut [F], _now: Time) -> Option<u32> {
         loop {
             let index = self.round.front()?;
@@ -100,8 +99,14 @@ impl Scheduler for Drr {
                 return Some(index);
             }
             flow.credit += flow.quantum as i32;
-            self.round.rotate();
+            self.round.rotate(index);
         }
+    }
+
+    #[inline(always)]
+    fn ready<F: Holds<State = Flow>>(&mut self, flows: &mut [F], _now: Time) -> Option<u32> {
+        let index = self.round.front()?;
+        (flows[index as usize].state().credit >= 0).then_some(index)
     }
 
     /// A packet that vanished has been paid for, as if it had been sent.
@@ -114,9 +119,15 @@ impl Scheduler for Drr {
         next: Option<Head>,
         _now: Time,
     ) {
-        match next {
-            Some(head) => flows[index as usize].state_mut().credit -= head.length as i32,
-            None => self.round.pop_front(),
+        let Some(head) = next else {
+            return self.round.pop_front();
+        };
+        let flow = flows[index as usize].state_mut();
+        flow.credit -= head.length as i32;
+        if flow.credit < 0 {
+            // The turn ends here, not when the flow is looked at again: no line is touched that isn't at hand.
+            flow.credit += flow.quantum as i32;
+            self.round.rotate(index);
         }
     }
 

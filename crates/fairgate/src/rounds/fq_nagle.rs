@@ -56,13 +56,13 @@ impl Scheduler for FqNagle {
     fn update<F: Holds<State = ()>>(
         &mut self,
         _flows: &mut [F],
-        _flow: u32,
+        flow: u32,
         _sent: u32,
         next: Option<Head>,
         _now: Time,
     ) {
         match next {
-            Some(_) => self.round.rotate(),
+            Some(_) => self.round.rotate(flow),
             None => self.round.pop_front(),
         }
     }

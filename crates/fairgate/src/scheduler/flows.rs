@@ -167,14 +167,99 @@ impl<S: Scheduler> Flows<S> {
             pool.give_back(id, DropReason::LargerThanMaximum);
             return Verdict::Dropped;
         }
-        if self.append(flow, id, DropReason::LongestFlow, now, pool) {
-            return Verdict::Congested;
+        self.append(flow, id, DropReason::LongestFlow, now, pool)
+    }
+
+    /// Appends a packet to its flow. `Congested` if the flow lost one for it, for `reason`.
+    #[inline(always)]
+    fn append(&mut self, index: u32, id: PacketId, reason: DropReason, now: Time, pool: &mut Pool) -> Verdict {
+        let length = pool[id].length;
+        let stamp = if S::STAMPS {
+            let stamp = self.scheduler.stamp(&mut self.flows, index, length, now);
+            pool[id].stamp = stamp;
+            stamp
+        } else {
+            0
+        };
+        let queue = &mut self.flows[index as usize].queue;
+        queue.push_back(id, pool);
+        self.packets += 1;
+        let queued = queue.len();
+        // What seldom happens is in a function that nothing is left to do after: it takes no registers from what happens to
+        // every packet.
+        if queued >= self.by_length.least() {
+            return self.crowd(index, id, now, pool, reason);
+        }
+        if self.packets > self.config.limit {
+            return self.crowd(index, id, now, pool, reason);
+        }
+        if queued == 1 {
+            self.scheduler
+                .activate(&mut self.flows, index, Head { length, stamp }, now);
         }
         Verdict::Queued
     }
 
-    /// Over the limit: drops the newest packet of the longest flow, and returns the flow.
+    /// The rest of [`append`](Flows::append) where the flow has become long, or all together are over the limit. `id` is its
+    /// newest packet.
     #[cold]
+    #[inline(never)]
+    fn crowd(&mut self, index: u32, id: PacketId, now: Time, pool: &mut Pool, reason: DropReason) -> Verdict {
+        let queued = self.flows[index as usize].queue.len();
+        let head = Head {
+            length: pool[id].length,
+            stamp: pool[id].stamp,
+        };
+        self.by_length.grew(index, queued);
+        let is_robbed = self.packets > self.config.limit && self.steal(reason, now, pool) == index;
+        if queued == 1 && !is_robbed {
+            self.scheduler.activate(&mut self.flows, index, head, now);
+        }
+        if is_robbed {
+            Verdict::Congested
+        } else {
+            Verdict::Queued
+        }
+    }
+
+    /// The first packet of the flow whose turn it is.
+    #[inline(always)]
+    fn take(&mut self, index: u32, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let queue = &mut self.flows[index as usize].queue;
+        let taken = queue.take_front(pool).expect("an active flow has packets");
+        self.packets -= 1;
+        let left = queue.len();
+        // Only a stamp has to be read from the next packet, whose line is in no cache when there are many flows.
+        let stamp = match queue.front() {
+            Some(first) if S::STAMPS => pool[first].stamp,
+            _ => 0,
+        };
+        let next = taken.next.map(|length| Head { length, stamp });
+        self.scheduler
+            .update(&mut self.flows, index, taken.length, next, now);
+        if left + 1 >= self.by_length.least() {
+            return self.shorten(index, left, taken.id);
+        }
+        Some(taken.id)
+    }
+
+    /// The rest of [`take`](Flows::take) where the flow was long: it now has `left` packets.
+    #[cold]
+    #[inline(never)]
+    fn shorten(&mut self, index: u32, left: u32, taken: PacketId) -> Option<PacketId> {
+        self.by_length.shrank(index, left);
+        Some(taken)
+    }
+
+    /// Dequeues where it takes more than a look to see whose turn it is, or nothing is queued.
+    #[cold]
+    #[inline(never)]
+    fn search(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let index = self.scheduler.select(&mut self.flows, now)?;
+        self.take(index, now, pool)
+    }
+
+    /// Over the limit: drops the newest packet of the longest flow, and returns the flow.
     fn steal(&mut self, reason: DropReason, now: Time, pool: &mut Pool) -> u32 {
         let (victim, length) = self
             .by_length
@@ -195,36 +280,6 @@ impl<S: Scheduler> Flows<S> {
         }
         pool.give_back(newest, reason);
         victim
-    }
-
-    /// Appends a packet to its flow. Whether the flow lost one for it.
-    #[inline(always)]
-    fn append(&mut self, index: u32, id: PacketId, reason: DropReason, now: Time, pool: &mut Pool) -> bool {
-        let length = pool[id].length;
-        let stamp = if S::STAMPS {
-            let stamp = self.scheduler.stamp(&mut self.flows, index, length, now);
-            pool[id].stamp = stamp;
-            stamp
-        } else {
-            0
-        };
-        let queue = &mut self.flows[index as usize].queue;
-        queue.push_back(id, pool);
-        self.packets += 1;
-        let queued = queue.len();
-        self.by_length.grew(index, queued);
-        let mut is_robbed = false;
-        if self.packets > self.config.limit {
-            is_robbed = self.steal(reason, now, pool) == index;
-            if is_robbed && queued == 1 {
-                return true;
-            }
-        }
-        if queued == 1 {
-            self.scheduler
-                .activate(&mut self.flows, index, Head { length, stamp }, now);
-        }
-        is_robbed
     }
 }
 
@@ -259,21 +314,10 @@ impl<S: Scheduler> Algorithm for Flows<S> {
 
     #[inline(always)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let index = self.scheduler.select(&mut self.flows, now)?;
-        let queue = &mut self.flows[index as usize].queue;
-        let taken = queue.take_front(pool).expect("an active flow has packets");
-        self.packets -= 1;
-        let left = queue.len();
-        // Only a stamp has to be read from the next packet, whose line is in no cache when there are many flows.
-        let stamp = match queue.front() {
-            Some(first) if S::STAMPS => pool[first].stamp,
-            _ => 0,
-        };
-        let next = taken.next.map(|length| Head { length, stamp });
-        self.by_length.shrank(index, left);
-        self.scheduler
-            .update(&mut self.flows, index, taken.length, next, now);
-        Some(taken.id)
+        match self.scheduler.ready(&mut self.flows, now) {
+            Some(index) => self.take(index, now, pool),
+            None => self.search(now, pool),
+        }
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
@@ -297,7 +341,7 @@ impl<S: Scheduler> Algorithm for Flows<S> {
         while let Some(id) = queued.pop_front(pool) {
             let config = &successor.config;
             let flow = config.classifier.flow(id, pool, successor.salt, config.flows);
-            successor.append(flow, id, DropReason::Reconfigured, now, pool);
+            let _ = successor.append(flow, id, DropReason::Reconfigured, now, pool);
         }
         *self = successor;
         Ok(())

@@ -312,6 +312,7 @@ impl Groups {
     }
 
     /// Brings the state of `group` up to date, which was served and whose first slot is empty, and of those that it blocked.
+    #[cold]
     #[inline(never)]
     fn settle(&mut self, index: u8) {
         let group = self.group(index);

@@ -131,7 +131,6 @@ impl Qfq {
     }
 
     /// Where no group is eligible V jumps to the first that there is.
-    #[inline(never)]
     fn jump(&mut self) {
         if self.groups.is_stalled() {
             let old = self.groups.now();
@@ -162,6 +161,7 @@ impl Qfq {
 
     /// [`update`](Scheduler::update) where the flow doesn't simply go on in its group: it falls idle, sent a packet that was too long, has another
     /// share, or its packet had vanished.
+    #[cold]
     #[inline(never)]
     fn leave_group<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, sent: u32, goes_on: bool) {
         if sent == 0 && goes_on {
@@ -322,12 +322,13 @@ impl Scheduler for Qfq {
         self.check();
     }
 
-    #[inline(always)]
     fn select<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
-        if let first @ Some(_) = self.groups.first() {
-            return first;
-        }
         self.jump();
+        self.groups.first()
+    }
+
+    #[inline(always)]
+    fn ready<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
         self.groups.first()
     }
 
