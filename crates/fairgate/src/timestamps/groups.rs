@@ -202,12 +202,7 @@ impl Groups {
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
         let ready = self.sets[ER];
-        if ready == 0 {
-            return None;
-        }
-        let index = ready.trailing_zeros() as u8;
-        let group = self.group(index);
-        Some(group.slots.head(number(group.start, index)))
+        (ready != 0).then(|| self.group(ready.trailing_zeros() as u8).slots.first())
     }
 
     /// Where an entry of `group` that was idle starts that finished at `finish`: there, if that is ahead of V and no further
@@ -241,40 +236,51 @@ impl Groups {
     #[inline]
     pub(super) fn insert(&mut self, index: u8, entry: u32, start: u64) -> (u64, u32) {
         let rounded = floor(start, index);
-        let group = self.group(index);
+        let group = self.group_mut(index);
         if group.slots.is_empty() {
+            group.slots.open(number(start, index), entry);
             self.enter(index, rounded);
+            (start, END)
         } else if is_after(group.start, rounded) {
-            return self.insert_before(index, entry, start);
+            self.insert_before(index, entry, start)
+        } else if group.start == rounded {
+            (start, group.slots.push_first(entry))
+        } else {
+            self.push(index, entry, start)
         }
-        self.push(index, entry, start)
     }
 
     /// The same before the first slot: the group's start moves back.
     #[cold]
     fn insert_before(&mut self, index: u8, entry: u32, start: u64) -> (u64, u32) {
-        let group = self.group(index);
-        let last = group.slots.last_after(number(group.start, index));
-        let room = u64::from(SLOTS - 1 - last) << shift(index);
+        let group = self.group_mut(index);
+        let first = number(group.start, index);
+        let room = u64::from(SLOTS - 1 - group.slots.last_after(first)) << shift(index);
         let back = group.start.wrapping_sub(floor(start, index));
+        if back > room && room == 0 {
+            // No slot is left before the first.
+            return (group.start, group.slots.push_first(entry));
+        }
         let (start, earliest) = if back <= room {
             (start, floor(start, index))
         } else {
             let earliest = group.start.wrapping_sub(room);
             (earliest, earliest)
         };
+        group.slots.open_before(first, number(earliest, index), entry);
         for set in &mut self.sets {
             *set &= !(1 << index);
         }
         self.enter(index, earliest);
-        self.push(index, entry, start)
+        (start, END)
     }
 
-    /// Puts an entry into a slot of the ring, not before the first one.
+    /// Puts an entry into a slot behind the first.
     #[inline]
     fn push(&mut self, index: u8, entry: u32, mut start: u64) -> (u64, u32) {
         let group = self.group_mut(index);
         let ahead = start.wrapping_sub(group.start) >> shift(index);
+        debug_assert!(ahead > 0);
         if ahead > MOST_SLOTS {
             start = group.start.wrapping_add(MOST_SLOTS << shift(index));
         }
@@ -289,11 +295,11 @@ impl Groups {
     #[inline]
     pub(super) fn move_first(&mut self, index: u8, entry: u32, follows: u32, start: u64) -> (u64, u32) {
         let group = self.group_mut(index);
-        debug_assert_eq!(group.slots.head(number(group.start, index)), entry);
+        debug_assert_eq!(group.slots.first(), entry);
         if start.wrapping_sub(group.start) >> shift(index) == 0 {
             return (start, follows);
         }
-        group.slots.pop(number(group.start, index), follows);
+        group.slots.pop_first(follows);
         let moved = self.push(index, entry, start);
         if follows == END {
             self.settle(index);
@@ -304,8 +310,7 @@ impl Groups {
     /// The first entry of `group`, which `follows` follows in its slot, leaves.
     #[inline]
     pub(super) fn remove_first(&mut self, index: u8, follows: u32) {
-        let group = self.group_mut(index);
-        group.slots.pop(number(group.start, index), follows);
+        self.group_mut(index).slots.pop_first(follows);
         if follows == END {
             self.settle(index);
         }
@@ -315,10 +320,9 @@ impl Groups {
     #[cold]
     #[inline(never)]
     fn settle(&mut self, index: u8) {
-        let group = self.group(index);
-        let ahead = group.slots.first_after(number(group.start, index));
-        debug_assert!(ahead > 0);
+        let group = self.group_mut(index);
         let start = group.start;
+        let ahead = group.slots.close_first(number(start, index));
         self.sets[ER] &= !(1 << index);
         if ahead < SLOTS {
             self.enter(index, start.wrapping_add(u64::from(ahead) << shift(index)));
