@@ -48,6 +48,7 @@ impl Bounds {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn raise(&mut self, flow: u32, size: u64) {
         let mut block = flow as usize;

@@ -149,6 +149,7 @@ impl Cycle {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn set_above(&mut self, mut place: usize) {
         for level in &mut self.above {
@@ -171,6 +172,7 @@ impl Cycle {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn clear_above(&mut self, mut place: usize) {
         for level in &mut self.above {
@@ -194,6 +196,7 @@ impl Cycle {
     }
 
     /// The first busy place from word `from` on, or else from the start of the ring.
+    #[cold]
     #[inline(never)]
     fn find_farther(&self, from: usize) -> Option<usize> {
         let start = || {

@@ -20,7 +20,9 @@
 //! the packets that came meanwhile. A packet costs O(log n) at most, amortised; a choice, after a long time without one,
 //! 4096 times as much, for of more flows than that none is left standing. Where a flow loses packets it is ranked at once.
 //!
-//! Invariants: nobody's rank in the tournament is behind the true one, and only those flagged stand before it; a flow is in the tournament if and only if it has packets, with its bytes; a flow that came through the
+//! The flow that is served stays the shortest until a packet comes for any flow, and is ranked only then.
+//!
+//! Invariants: nobody's rank in the tournament is behind the true one, and only those flagged stand before it, but for the one that is served; a flow is in the tournament if and only if it has packets, with its bytes; a flow that came through the
 //! hash has a place in the table if and only if it has packets.
 
 use std::fmt::Debug;
@@ -136,6 +138,8 @@ pub struct ByBacklog<O> {
     /// By bytes and one more, so that a flow of empty packets is longer than one without packets. Not kept where the
     /// longest is the flow to serve.
     longest: Bounds,
+    /// The shortest, while it is served and nothing comes: it stays the shortest, and is not ranked for each packet.
+    serving: Option<u32>,
     active: u32,
     packets: u32,
     bytes: u64,
@@ -164,6 +168,7 @@ impl<O: Order> ByBacklog<O> {
             grown: vec![0; if O::LONGEST_FIRST { 0 } else { places as usize }].into(),
             ahead: 0,
             longest: Bounds::new(if O::LONGEST_FIRST { 1 } else { places }),
+            serving: None,
             active: 0,
             packets: 0,
             bytes: 0,
@@ -188,8 +193,11 @@ impl<O: Order> ByBacklog<O> {
     }
 
     /// Takes a packet into flow `place`, and drops for `reason` what is over a limit then.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, place: u32, id: PacketId, reason: DropReason, pool: &mut Pool) -> Verdict {
+        if let Some(serving) = self.serving.take() {
+            self.rank(serving);
+        }
         let length = pool[id].length;
         let queue = &mut self.flows[place as usize].queue;
         let is_new = queue.is_empty();
@@ -218,6 +226,7 @@ impl<O: Order> ByBacklog<O> {
 
     /// Longest queue drop, after a packet came to flow `arrived`.
     #[cold]
+    #[inline(never)]
     fn make_room(&mut self, arrived: u32, reason: DropReason, pool: &mut Pool) -> Verdict {
         let mut verdict = Verdict::Queued;
         while self.is_full() {
@@ -237,8 +246,7 @@ impl<O: Order> ByBacklog<O> {
         verdict
     }
 
-    /// A packet has left flow `place`.
-    #[inline]
+    /// A packet of flow `place` was dropped.
     fn lost(&mut self, place: u32, length: u32) {
         self.packets -= 1;
         self.bytes -= u64::from(length);
@@ -250,8 +258,9 @@ impl<O: Order> ByBacklog<O> {
     }
 
     /// Flow `place` has no packets any more.
-    #[inline]
+    #[inline(never)]
     fn retire(&mut self, place: u32) {
+        self.serving = None;
         self.active -= 1;
         self.take_stamp(place);
         let flow = &mut self.flows[place as usize];
@@ -289,7 +298,7 @@ impl<O: Order> ByBacklog<O> {
     }
 
     /// Flow `place` has come to its present number of bytes.
-    #[inline]
+    #[inline(never)]
     fn rank(&mut self, place: u32) {
         self.take_stamp(place);
         self.stamp += 1;
@@ -307,7 +316,7 @@ impl<O: Order> ByBacklog<O> {
     }
 
     /// The flow to serve.
-    #[inline]
+    #[inline(never)]
     fn served(&mut self) -> Option<u32> {
         let mut first = self.service.first()?;
         // Nobody's true rank is before the one he stands at: the first who stands right is the first of all.
@@ -371,14 +380,28 @@ impl<O: Order> Algorithm for ByBacklog<O> {
 
     #[inline]
     fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let place = self.served()?;
-        let next = self.flows[place as usize].queue.pop_front(pool);
-        let next = next.expect("a flow that plays has packets");
-        self.lost(place, pool[next].length);
-        Some(next)
+        let place = match self.serving {
+            Some(place) => place,
+            None => self.served()?,
+        };
+        let queue = &mut self.flows[place as usize].queue;
+        let taken = queue.take_front(pool).expect("a flow that plays has packets");
+        self.packets -= 1;
+        self.bytes -= u64::from(taken.length);
+        if queue.is_empty() {
+            self.retire(place);
+        } else if O::LONGEST_FIRST || taken.length == 0 {
+            self.rank(place);
+        } else {
+            self.serving = Some(place);
+        }
+        Some(taken.id)
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        if let Some(serving) = self.serving.take() {
+            self.rank(serving);
+        }
         while let Some(place) = self.served() {
             let queue = &mut self.flows[place as usize].queue;
             let (packets, bytes) = (queue.len(), queue.bytes());

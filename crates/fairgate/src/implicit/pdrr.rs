@@ -295,6 +295,7 @@ impl Pdrr {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn sweep(&mut self, most: u32) {
         for _ in 0..most {
@@ -427,6 +428,7 @@ impl Pdrr {
     }
 
     /// What comes after a packet was taken out, or none was there.
+    #[cold]
     #[inline(never)]
     fn measure_sent(&mut self, next: Option<PacketId>, has_priority: bool, now: Time, pool: &Pool) {
         let is_last = self.len() == 0;

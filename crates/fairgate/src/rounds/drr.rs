@@ -3,7 +3,7 @@
 //! classful where it has classes.
 //!
 //! Busy flows stand in a round. The flow at its head sends while its first packet's length does not exceed its deficit;
-//! else it is given its quantum and goes to the tail. What is left of the deficit is carried over to its next turn, and
+//! then it is given its quantum and goes to the tail, as soon as its last packet of the turn is taken. What is left of the deficit is carried over to its next turn, and
 //! forgotten when the flow empties. Unlike plain round robin this is fair in bytes whatever the packets' sizes, at
 //! constant cost a packet when the quantum is at least the longest packet.
 //!
@@ -13,7 +13,8 @@
 //!
 //! Why classes have a round of their own and are not [`Classes<Drr>`](crate::scheduler::Classes): that tells the scheduler of a class's
 //! next packet as soon as the one before it left, and so has an AQM inside decide, and a prio inside choose, up to a round
-//! too early. Linux's `drr` looks at a class when its turn has come.
+//! too early. Linux's `drr` looks at a class when its turn has come, and ends its turn when it is asked for the next packet:
+//! who becomes busy in between goes first there, and behind here.
 
 use crate::bits::Ring;
 use crate::error::{ConfigError, check_within};
@@ -303,8 +304,11 @@ mod tests {
                     let (cookie, length) = queues[flow][0];
                     if length <= deficit {
                         queues[flow].pop_front();
-                        if !queues[flow].is_empty() {
-                            active.push_front((flow, deficit - length));
+                        let left = deficit - length;
+                        match queues[flow].front() {
+                            Some((_, next)) if *next <= left => active.push_front((flow, left)),
+                            Some(_) => active.push_back((flow, left + quanta[flow])),
+                            None => {}
                         }
                         break Some(cookie);
                     }
