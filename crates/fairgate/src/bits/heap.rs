@@ -63,6 +63,12 @@ impl Narrow {
         self.0 as u32 & ((1 << FLOW_BITS) - 1)
     }
 
+    /// Whether its key is less than that of `other`.
+    #[inline]
+    pub(crate) const fn is_earlier(self, other: Narrow) -> bool {
+        ((self.0 | ((1 << FLOW_BITS) - 1)).wrapping_sub(other.0) as i64) < 0
+    }
+
     /// Whether its key is at most `key`.
     #[inline]
     pub(crate) const fn is_at_most(self, key: u64) -> bool {

@@ -5,7 +5,7 @@
 //!   heap   { 4, 6, 7 }     <- 6   before the last: the heap's
 //! ```
 //!
-//! The first entry is the lesser of the two first ones. Where flows have equal weights and packets are of one size, which is
+//! The first entry is the lesser of the two first ones; of those in the run with equal keys it is the one that came first. Where flows have equal weights and packets are of one size, which is
 //! what bulk transfers look like, time stamps come in order and nothing is ever sorted; at worst all but one entry is in
 //! the heap, and the price is a comparison.
 
@@ -45,7 +45,7 @@ impl RunHeap {
     /// Puts an entry in whose flow isn't in.
     #[inline]
     pub(crate) fn insert(&mut self, entry: Narrow) {
-        if self.run_is_empty() || !entry.is_before(self.last) {
+        if self.run_is_empty() || !entry.is_earlier(self.last) {
             let place = self.place(self.appended);
             self.run[place] = entry;
             self.appended = self.appended.wrapping_add(1);
@@ -89,7 +89,7 @@ impl RunHeap {
         if !is_of_heap {
             self.taken = self.taken.wrapping_add(1);
             self.insert(entry);
-        } else if self.run_is_empty() || !entry.is_before(self.last) {
+        } else if self.run_is_empty() || !entry.is_earlier(self.last) {
             self.heap.pop();
             self.insert(entry);
         } else {
@@ -132,6 +132,12 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// Takes `flow` out, if it is one of those with the least key.
+    fn take(model: &mut BTreeSet<(u64, u32)>, flow: u32) -> bool {
+        let least = model.first().map(|&(key, _)| key);
+        least.is_some_and(|least| model.remove(&(least, flow)))
+    }
+
     proptest! {
         /// Against an ordered set, keys mostly in order, on both sides of the wrap.
         #[test]
@@ -152,12 +158,16 @@ mod tests {
                         model.insert((key, flow));
                     }
                     0..=5 => {
-                        let popped = heap.pop().map(Narrow::flow);
-                        prop_assert_eq!(popped, model.pop_first().map(|(_, flow)| flow));
+                        let first = heap.pop().map(Narrow::flow);
+                        prop_assert_eq!(first.is_none(), model.is_empty());
+                        if let Some(first) = first {
+                            prop_assert!(take(&mut model, first), "{} before {:?}", first, model);
+                        }
                     }
-                    6 => if let Some((_, flow)) = model.pop_first() {
-                        heap.replace_first(entry(key, flow));
-                        model.insert((key, flow));
+                    6 => if let Some(first) = heap.first().map(Narrow::flow) {
+                        prop_assert!(take(&mut model, first));
+                        heap.replace_first(entry(key, first));
+                        model.insert((key, first));
                     },
                     _ if key % 16 == 0 => {
                         heap.clear();
@@ -165,7 +175,10 @@ mod tests {
                     }
                     _ => {}
                 }
-                prop_assert_eq!(heap.first().map(Narrow::flow), model.first().map(|&(_, flow)| flow));
+                let least = model.first().map(|&(key, _)| key);
+                let first = heap.first().map(Narrow::flow);
+                let known = model.iter().find(|&&(_, flow)| Some(flow) == first);
+                prop_assert_eq!(known.map(|&(key, _)| key), least);
                 prop_assert_eq!(heap.len(), model.len());
                 prop_assert_eq!(heap.is_empty(), model.is_empty());
             }

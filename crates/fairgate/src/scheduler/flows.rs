@@ -172,7 +172,14 @@ impl<S: Scheduler> Flows<S> {
 
     /// Appends a packet to its flow. `Congested` if the flow lost one for it, for `reason`.
     #[inline(always)]
-    fn append(&mut self, index: u32, id: PacketId, reason: DropReason, now: Time, pool: &mut Pool) -> Verdict {
+    fn append(
+        &mut self,
+        index: u32,
+        id: PacketId,
+        reason: DropReason,
+        now: Time,
+        pool: &mut Pool,
+    ) -> Verdict {
         let length = pool[id].length;
         let stamp = if S::STAMPS {
             let stamp = self.scheduler.stamp(&mut self.flows, index, length, now);
