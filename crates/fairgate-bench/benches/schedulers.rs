@@ -1,7 +1,7 @@
 //! Time and instructions for a pair, net of NONE, of every scheduler under the load FULL: the short form of
 //! `fairgate bench schedulers`, to be compared from commit to commit.
 //!
-//!     cargo bench -p fairgate-bench -- [NAME...] [FLOWS...]
+//!     cargo bench -p fairgate-bench -- [books | classified] [NAME...] [FLOWS...]
 //!
 //! Instructions are counted by callgrind where there is one.
 
@@ -16,11 +16,12 @@ fn main() -> ExitCode {
         .skip(1)
         .filter(|text| text != "--bench")
         .collect();
-    if let [run, name, flows, cycles] = &arguments[..]
+    if let [run, name, flows, mode, cycles] = &arguments[..]
         && run == "--run"
     {
         let number = |text: &str| text.parse().expect("the counting process passes numbers");
-        let job = job(Algorithm::by_name(name), number(flows) as u32);
+        let mode = mode_of(mode).expect("the counting process passes a mode");
+        let job = job(Algorithm::by_name(name), number(flows) as u32, mode);
         return match job.run_cycles(number(cycles)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -29,9 +30,11 @@ fn main() -> ExitCode {
             }
         };
     }
-    let (flows, names): (Vec<String>, Vec<String>) = arguments
-        .into_iter()
-        .partition(|text| text.parse::<u32>().is_ok());
+    let (modes, rest): (Vec<String>, Vec<String>) =
+        arguments.into_iter().partition(|text| mode_of(text).is_some());
+    let mode = modes.last().and_then(|text| mode_of(text)).unwrap_or(Mode::Bare);
+    let (flows, names): (Vec<String>, Vec<String>) =
+        rest.into_iter().partition(|text| text.parse::<u32>().is_ok());
     let mut flows: Vec<u32> = flows.iter().filter_map(|text| text.parse().ok()).collect();
     if flows.is_empty() {
         flows = vec![1, 64, 512, 4096];
@@ -46,7 +49,7 @@ fn main() -> ExitCode {
         if names.is_empty() || names.iter().any(|name| name == algorithm.name) {
             let row: String = flows
                 .iter()
-                .map(|&flows| cell(job(Some(*algorithm), flows), counts))
+                .map(|&flows| cell(job(Some(*algorithm), flows, mode), counts))
                 .collect();
             println!("{:10}{row}", algorithm.name);
         }
@@ -54,7 +57,13 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn job(algorithm: Option<Algorithm>, flows: u32) -> Job {
+fn mode_of(name: &str) -> Option<Mode> {
+    [Mode::Bare, Mode::Books, Mode::Classified]
+        .into_iter()
+        .find(|mode| mode.name() == name)
+}
+
+fn job(algorithm: Option<Algorithm>, flows: u32, mode: Mode) -> Job {
     Job {
         algorithm,
         workload: Workload {
@@ -64,7 +73,7 @@ fn job(algorithm: Option<Algorithm>, flows: u32) -> Job {
             sizes: Sizes::Constant(1000),
         },
         weights: Weights::Equal,
-        mode: Mode::Bare,
+        mode,
         seed: 1,
     }
 }
@@ -92,6 +101,7 @@ fn net_instructions(job: Job) -> Result<f64, JobError> {
                 "--run",
                 job.name(),
                 &job.workload.flows.to_string(),
+                job.mode.name(),
                 &cycles.to_string(),
             ]
             .map(String::from)

@@ -40,6 +40,17 @@ pub enum Mode {
     Classified,
 }
 
+impl Mode {
+    /// As it is called on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Bare => "bare",
+            Mode::Books => "books",
+            Mode::Classified => "classified",
+        }
+    }
+}
+
 /// What a scheduler is made for.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -69,7 +80,8 @@ impl Setup {
                 Weights::Mix => weights.of(workload.flows),
             },
             longest: workload.sizes.longest(),
-            limit: workload.load.bounds(workload.flows).1.max(2),
+            // In proportion to the queues: with less for each, the search for the longest would have more to keep.
+            limit: workload.load.bounds(flows).1.max(2),
         }
     }
 
@@ -236,8 +248,8 @@ impl Algorithm {
         let made = (self.make)(&Setup::new(&workload, weights, mode))?;
         Ok(match mode {
             Mode::Bare => boxed(made.without_books(), Numbered, workload, seed),
-            Mode::Books => boxed(with_books(made), Hashed, workload, seed),
-            Mode::Classified => boxed(with_books(made), Dissected::default(), workload, seed),
+            Mode::Books => boxed(WithBooks(made.with_books()), Hashed, workload, seed),
+            Mode::Classified => boxed(WithBooks(made.with_books()), Dissected::default(), workload, seed),
         })
     }
 }
@@ -258,10 +270,6 @@ fn boxed<S: Subject + 'static, G: Source + 'static>(
     seed: u64,
 ) -> Box<dyn Drive> {
     Box::new(Controller::new(subject, source, workload, seed))
-}
-
-fn with_books(made: Box<dyn Made>) -> Box<dyn Subject> {
-    Box::new(WithBooks(made.with_books()))
 }
 
 /// A scheduler, to be driven with or without books.

@@ -293,7 +293,7 @@ impl<'a> Driver<'a> {
 
     fn record_books(&mut self) {
         fn record(node: &dyn Discipline, events: &mut Vec<Event>) {
-            events.push(Event::Books(node.statistics().clone()));
+            events.push(Event::Books(node.statistics()));
             node.visit_classes(&mut |class| record(class.discipline, events));
         }
         record(self.root.as_ref(), &mut self.events);

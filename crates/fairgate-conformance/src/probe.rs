@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fairgate::{
-    Class, ClassId, ConfigError, Discipline, DropReason, Ecn, FlowHash, PacketId, PacketQueue, Pool,
+    Class, ClassId, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash, PacketId, PacketQueue, Pool,
     Statistics, Time, Value, Verdict,
 };
 
@@ -172,7 +172,7 @@ impl Probe {
     fn audit(&self) {
         let name = self.inner.name();
         assert_eq!(
-            *self.inner.statistics(),
+            self.inner.statistics(),
             self.books,
             "conservation: the books of {name}, and what truly happened"
         );
@@ -398,8 +398,12 @@ impl Discipline for Probe {
         result
     }
 
-    fn statistics(&self) -> &Statistics {
+    fn statistics(&self) -> Statistics {
         self.inner.statistics()
+    }
+
+    fn backlog(&self) -> Count {
+        self.inner.backlog()
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {

@@ -8,8 +8,8 @@ use std::any::Any;
 
 use crate::error::ConfigError;
 use crate::packet::DropReason;
-use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::stats::{Count, Statistics};
+use crate::pool::{Changes, PacketId, PacketQueue, Pool};
+use crate::stats::{Count, Ledger, Statistics};
 use crate::time::Time;
 
 /// What became of a packet that was handed in. The numbers in parentheses are Linux's return values.
@@ -153,9 +153,9 @@ pub trait Discipline: Send {
     ) -> Result<(), ConfigError>;
 
     /// The books.
-    fn statistics(&self) -> &Statistics;
+    fn statistics(&self) -> Statistics;
 
-    /// What is queued.
+    /// What is queued. Parents ask for every packet: worth answering without making up all the books.
     fn backlog(&self) -> Count {
         self.statistics().backlog()
     }
@@ -184,7 +184,7 @@ pub trait Discipline: Send {
 #[derive(Debug)]
 pub struct Node<A> {
     algorithm: A,
-    statistics: Statistics,
+    ledger: Ledger,
     peeked: Peeked,
 }
 
@@ -199,28 +199,12 @@ enum Peeked {
     TakenOut(PacketId),
 }
 
-/// The pool's running totals before a call, to see afterwards what the call gave back or marked.
-struct Before {
-    returned: u64,
-    marked: u64,
-}
-
-impl Before {
-    #[inline]
-    fn call(pool: &Pool) -> Before {
-        Before {
-            returned: pool.returned_total(),
-            marked: pool.marked_total(),
-        }
-    }
-}
-
 impl<A: Algorithm> Node<A> {
     /// Puts an algorithm under books.
     pub fn new(algorithm: A) -> Node<A> {
         Node {
             algorithm,
-            statistics: Statistics::default(),
+            ledger: Ledger::default(),
             peeked: Peeked::Nothing,
         }
     }
@@ -246,18 +230,18 @@ impl<A: Algorithm> Node<A> {
     ) -> Verdict {
         let packet = &mut pool[id];
         packet.enqueued_at = now;
-        self.statistics.enqueued.add(packet.length);
-        let before = Before::call(pool);
+        self.ledger.enqueued(packet.length);
+        let before = pool.changes();
         let verdict = place(&mut self.algorithm, pool);
-        self.settle(&before, pool);
+        self.settle(before, pool);
         verdict
     }
 
     /// Has the algorithm choose, and keeps what it chose for the next dequeue.
     fn take_out(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let before = Before::call(pool);
+        let before = pool.changes();
         let chosen = self.algorithm.dequeue(now, pool);
-        self.settle(&before, pool);
+        self.settle(before, pool);
         self.peeked = chosen.map_or(Peeked::Nothing, Peeked::TakenOut);
         chosen
     }
@@ -271,30 +255,33 @@ impl<A: Algorithm> Node<A> {
             })
     }
 
-    /// Enters what left during a call other than by being dequeued.
+    /// Enters what left during a call other than by being dequeued, and what was marked.
     #[inline]
-    fn settle(&mut self, before: &Before, pool: &Pool) {
-        if pool.returned_total() != before.returned {
-            self.settle_returned(pool.returned_total() - before.returned, pool);
+    fn settle(&mut self, before: Changes, pool: &Pool) {
+        if pool.changes() != before {
+            self.settle_changes(before, pool);
         }
-        self.statistics.marked += pool.marked_total() - before.marked;
     }
 
     #[cold]
-    fn settle_returned(&mut self, count: u64, pool: &Pool) {
+    fn sent_nothing(&mut self, before: Changes, pool: &Pool) -> Option<PacketId> {
+        self.settle(before, pool);
+        self.ledger.sent_nothing();
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_changes(&mut self, before: Changes, pool: &Pool) {
+        let (returned, marked) = pool.changes().since(before);
         debug_assert!(
-            pool.returned().count() as u64 >= count,
+            pool.returned().count() as u64 >= u64::from(returned),
             "returned packets are taken between calls, not within"
         );
-        for (id, reason) in pool.returned().take(count as usize) {
-            let length = pool[id].length;
-            if reason == DropReason::Flushed {
-                self.statistics.flushed.add(length);
-            } else {
-                self.statistics.dropped.add(length);
-                self.statistics.dropped_by_reason[reason as usize] += 1;
-            }
+        for (id, reason) in pool.returned().take(returned as usize) {
+            self.ledger.returned(pool[id].length, reason);
         }
+        self.ledger.marked(marked);
     }
 }
 
@@ -320,17 +307,19 @@ impl<A: Algorithm> Discipline for Node<A> {
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let before = Before::call(pool);
-        let chosen = match std::mem::take(&mut self.peeked) {
-            Peeked::TakenOut(peeked) => Some(peeked),
-            Peeked::InPlace(_) | Peeked::Nothing => self.algorithm.dequeue(now, pool),
-        };
-        self.settle(&before, pool);
-        match chosen {
-            Some(id) => self.statistics.dequeued.add(pool[id].length),
-            None => self.statistics.overlimits += u64::from(self.statistics.backlog().packets > 0),
+        if !matches!(self.peeked, Peeked::Nothing)
+            && let Peeked::TakenOut(id) = std::mem::take(&mut self.peeked)
+        {
+            self.ledger.dequeued(pool[id].length);
+            return Some(id);
         }
-        chosen
+        let before = pool.changes();
+        let Some(id) = self.algorithm.dequeue(now, pool) else {
+            return self.sent_nothing(before, pool);
+        };
+        self.settle(before, pool);
+        self.ledger.dequeued(pool[id].length);
+        Some(id)
     }
 
     #[inline]
@@ -360,8 +349,7 @@ impl<A: Algorithm> Discipline for Node<A> {
             own.push_back(peeked, pool);
         }
         self.algorithm.drain(pool, &mut own);
-        self.statistics.flushed.packets += u64::from(own.len());
-        self.statistics.flushed.bytes += own.bytes();
+        self.ledger.moved(own.count());
         own.append_to(into, pool);
     }
 
@@ -377,9 +365,9 @@ impl<A: Algorithm> Discipline for Node<A> {
         if let Peeked::InPlace(_) = self.peeked {
             self.take_out(now, pool);
         }
-        let before = Before::call(pool);
+        let before = pool.changes();
         let result = self.algorithm.reconfigure(config, now, pool);
-        self.settle(&before, pool);
+        self.settle(before, pool);
         result
     }
 
@@ -390,7 +378,7 @@ impl<A: Algorithm> Discipline for Node<A> {
         now: Time,
         pool: &mut Pool,
     ) -> Result<(), ConfigError> {
-        let before = Before::call(pool);
+        let before = pool.changes();
         let place = self.class(minor)?;
         let mut moving = PacketQueue::new();
         place.drain(pool, &mut moving);
@@ -402,12 +390,17 @@ impl<A: Algorithm> Discipline for Node<A> {
         }
         *place = child;
         self.algorithm.class_replaced(minor, now, pool);
-        self.settle(&before, pool);
+        self.settle(before, pool);
         Ok(())
     }
 
-    fn statistics(&self) -> &Statistics {
-        &self.statistics
+    fn statistics(&self) -> Statistics {
+        self.ledger.statistics()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Count {
+        self.ledger.backlog()
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
@@ -420,9 +413,9 @@ impl<A: Algorithm> Discipline for Node<A> {
         pool: &mut Pool,
         change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) -> Result<(), ConfigError> {
-        let before = Before::call(pool);
+        let before = pool.changes();
         change(self.class(minor)?.as_mut(), pool);
-        self.settle(&before, pool);
+        self.settle(before, pool);
         Ok(())
     }
 

@@ -35,7 +35,7 @@ pub mod timestamps;
 pub use discipline::{Algorithm, ByFlow, Class, Discipline, Node, Value, Verdict};
 pub use error::ConfigError;
 pub use flow::{FlowHash, FlowHasher, FlowKey};
-pub use packet::{ClassId, DropReason, Ecn, Packet, SlotState};
+pub use packet::{ClassId, DropReason, Ecn, Packet, SlotFlags, SlotState};
 pub use pool::{PacketId, PacketQueue, Pool, PoolFull};
 pub use rate::{Rate, RateMeter};
 pub use stats::{Count, Statistics, jain_index};

@@ -148,93 +148,71 @@ impl DropReason {
 }
 
 /// Where a packet is in its [`Pool`](crate::pool::Pool): the pool's and the queues' own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SlotState {
     /// Successor in the queue that holds the packet.
     pub(crate) next: u32,
     /// Predecessor in that queue.
     pub(crate) previous: u32,
-    /// From above: 24 bits the length of the successor, so that whoever takes this packet out need not touch the next one's
-    /// line; [`LIVE`](SlotState::LIVE); [`HEADERS`](SlotState::HEADERS); 5 bits the reason why it was given back.
-    bits: u32,
+    /// The length of the successor, so that whoever takes this packet out need not touch the next one's line.
+    pub(crate) next_length: u32,
 }
 
 impl SlotState {
     pub(crate) const NEW: SlotState = SlotState {
         next: 0,
         previous: 0,
-        bits: 0,
+        next_length: 0,
     };
-
-    /// In `bits`: the slot holds a packet. Catches a double release in debug builds.
-    const LIVE: u32 = 1 << 7;
-    /// In `bits`: header fields lie beside the slot.
-    const HEADERS: u32 = 1 << 6;
-    const REASON: u32 = 31;
-    /// The successor's length as it is kept: what is longer is not told apart.
-    pub(crate) const LONGEST: u32 = (1 << 24) - 1;
-
-    /// Of a packet just put into the slot.
-    #[inline]
-    pub(crate) fn occupied(self) -> SlotState {
-        SlotState {
-            bits: SlotState::LIVE,
-            ..self
-        }
-    }
-
-    #[inline]
-    pub(crate) fn is_live(self) -> bool {
-        self.bits & SlotState::LIVE != 0
-    }
-
-    /// The slot is free, and `next` the free one after it.
-    #[inline]
-    pub(crate) fn free(&mut self, next: u32) {
-        self.next = next;
-        self.bits = 0;
-    }
-
-    #[inline]
-    pub(crate) fn has_headers(self) -> bool {
-        self.bits & SlotState::HEADERS != 0
-    }
-
-    #[inline]
-    pub(crate) fn set_has_headers(&mut self) {
-        self.bits |= SlotState::HEADERS;
-    }
-
-    pub(crate) fn reason(self) -> DropReason {
-        DropReason::ALL[(self.bits & SlotState::REASON) as usize]
-    }
-
-    pub(crate) fn set_reason(&mut self, reason: DropReason) {
-        self.bits = self.bits & !SlotState::REASON | reason as u32;
-    }
 
     /// The packet behind this one is in slot `next`, `length` bytes long.
     #[inline]
     pub(crate) fn set_successor(&mut self, next: u32, length: u32) {
         self.next = next;
-        self.bits = self.bits & 0xff | length.min(SlotState::LONGEST) << 8;
+        self.next_length = length;
+    }
+}
+
+/// What the [`Pool`](crate::pool::Pool) notes of a slot. From above: whether it holds a packet; whether header fields lie
+/// beside it; 6 bits the reason why the packet was given back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SlotFlags(u8);
+
+impl SlotFlags {
+    /// Of a slot that is free.
+    pub(crate) const FREE: SlotFlags = SlotFlags(0);
+    /// Of a packet just put into the slot. Catches a double release in debug builds.
+    pub(crate) const LIVE: SlotFlags = SlotFlags(1 << 7);
+
+    const HEADERS: u8 = 1 << 6;
+    const REASON: u8 = 63;
+
+    #[inline]
+    pub(crate) fn is_live(self) -> bool {
+        self.0 & SlotFlags::LIVE.0 != 0
     }
 
-    /// The length of the packet behind this one, at most [`LONGEST`](SlotState::LONGEST).
     #[inline]
-    pub(crate) fn successor_length(self) -> u32 {
-        self.bits >> 8
+    pub(crate) fn has_headers(self) -> bool {
+        self.0 & SlotFlags::HEADERS != 0
+    }
+
+    #[inline]
+    pub(crate) fn set_has_headers(&mut self) {
+        self.0 |= SlotFlags::HEADERS;
+    }
+
+    pub(crate) fn reason(self) -> DropReason {
+        DropReason::ALL[(self.0 & SlotFlags::REASON) as usize]
+    }
+
+    pub(crate) fn set_reason(&mut self, reason: DropReason) {
+        self.0 = self.0 & !SlotFlags::REASON | reason as u8;
     }
 }
 
 /// All reasons fit into their bits.
-const _: () = assert!(DropReason::COUNT <= SlotState::REASON as usize + 1);
-
-impl Default for SlotState {
-    fn default() -> SlotState {
-        SlotState::NEW
-    }
-}
+const _: () = assert!(DropReason::COUNT <= SlotFlags::REASON as usize + 1);
 
 /// A packet's descriptor: one cache line, written by the driver, read by disciplines.
 ///
@@ -271,6 +249,8 @@ pub struct Packet {
     pub dscp: u8,
     /// The ECN bits; a discipline may turn them into [`Ecn::Ce`].
     pub ecn: Ecn,
+    /// The pool's own. Starts as `SlotFlags::default()`.
+    pub flags: SlotFlags,
 }
 
 impl Packet {
@@ -289,6 +269,7 @@ impl Packet {
             priority: 0,
             dscp: 0,
             ecn: Ecn::NotEct,
+            flags: SlotFlags::FREE,
         }
     }
 }

@@ -15,7 +15,7 @@ use std::ops::{Index, IndexMut};
 use thiserror::Error;
 
 use crate::flow::FlowKey;
-use crate::packet::{DropReason, Ecn, Packet};
+use crate::packet::{DropReason, Ecn, Packet, SlotFlags};
 use crate::stats::Count;
 
 /// The number of a packet's slot in its [`Pool`]. Valid from insertion to release.
@@ -58,9 +58,27 @@ pub struct Pool {
     free_head: u32,
     in_use: u32,
     returned: PacketQueue,
-    /// Returned since construction; never goes back, so that a node sees by one comparison that something was.
     returned_total: u64,
     marked_total: u64,
+    changes: Changes,
+}
+
+/// Packets given back and marked so far, counted so that a node sees by one comparison that a call did either.
+///
+/// The low half counts packets given back, the high half marks, each modulo 2^32. One call does less than that: a pool has at
+/// most 2^31 slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes(u64);
+
+impl Changes {
+    const RETURNED: u64 = 1;
+    const MARKED: u64 = 1 << 32;
+
+    /// Packets given back and marked since `before`.
+    pub(crate) fn since(self, before: Changes) -> (u32, u32) {
+        let difference = self.0.wrapping_sub(before.0);
+        (difference as u32, (difference >> 32) as u32)
+    }
 }
 
 impl Pool {
@@ -85,6 +103,7 @@ impl Pool {
             returned: PacketQueue::new(),
             returned_total: 0,
             marked_total: 0,
+            changes: Changes::default(),
         };
         pool.grow(capacity);
         pool
@@ -117,7 +136,7 @@ impl Pool {
         self.free_head = slot.slot.next;
         self.in_use += 1;
         *slot = packet;
-        slot.slot = packet.slot.occupied();
+        slot.flags = SlotFlags::LIVE;
         Ok(PacketId(index))
     }
 
@@ -127,7 +146,7 @@ impl Pool {
         let id = self.insert(packet)?;
         if let Some(place) = self.headers.get_mut(id.index()) {
             *place = headers;
-            self[id].slot.set_has_headers();
+            self[id].flags.set_has_headers();
         }
         Ok(id)
     }
@@ -136,8 +155,10 @@ impl Pool {
     #[inline]
     pub fn release(&mut self, id: PacketId) -> Packet {
         let packet = self.slots[id.index()];
-        debug_assert!(packet.slot.is_live(), "slot {} is released twice", id.0);
-        self.slots[id.index()].slot.free(self.free_head);
+        debug_assert!(packet.flags.is_live(), "slot {} is released twice", id.0);
+        let slot = &mut self.slots[id.index()];
+        slot.slot.next = self.free_head;
+        slot.flags = SlotFlags::FREE;
         self.free_head = id.0;
         self.in_use -= 1;
         packet
@@ -146,11 +167,12 @@ impl Pool {
     /// A discipline gives a packet back undelivered.
     #[cold]
     pub fn give_back(&mut self, id: PacketId, reason: DropReason) {
-        self[id].slot.set_reason(reason);
+        self[id].flags.set_reason(reason);
         let mut returned = self.returned;
         returned.push_back(id, self);
         self.returned = returned;
         self.returned_total += 1;
+        self.changes.0 = self.changes.0.wrapping_add(Changes::RETURNED);
     }
 
     /// The driver takes the next packet that a discipline gave back, oldest first. The caller releases it.
@@ -162,7 +184,7 @@ impl Pool {
         let mut returned = self.returned;
         let id = returned.pop_front(self)?;
         self.returned = returned;
-        Some((id, self[id].slot.reason()))
+        Some((id, self[id].flags.reason()))
     }
 
     /// Marks an ECN-capable packet (RFC 3168). False, and nothing done, if the packet isn't capable. A packet that was
@@ -175,7 +197,10 @@ impl Pool {
         }
         let is_new = packet.ecn != Ecn::Ce;
         packet.ecn = Ecn::Ce;
-        self.marked_total += u64::from(is_new);
+        if is_new {
+            self.marked_total += 1;
+            self.changes.0 = self.changes.0.wrapping_add(Changes::MARKED);
+        }
         true
     }
 
@@ -197,7 +222,7 @@ impl Pool {
     /// The header fields that came with the packet, if any did.
     #[inline]
     pub fn headers(&self, id: PacketId) -> Option<&FlowKey> {
-        self[id].slot.has_headers().then(|| &self.headers[id.index()])
+        self[id].flags.has_headers().then(|| &self.headers[id.index()])
     }
 
     /// Packets given back since construction.
@@ -212,14 +237,20 @@ impl Pool {
         self.marked_total
     }
 
+    /// What was given back and marked so far, to be compared after a call.
+    #[inline]
+    pub(crate) fn changes(&self) -> Changes {
+        self.changes
+    }
+
     /// The packets given back that the driver has not taken yet, newest first.
     pub fn returned(&self) -> impl Iterator<Item = (PacketId, DropReason)> {
         let mut index = self.returned.tail;
         (0..self.returned.packets).map(move |_| {
             let id = PacketId(index);
-            let slot = &self[id].slot;
-            index = slot.previous;
-            (id, slot.reason())
+            let packet = &self[id];
+            index = packet.slot.previous;
+            (id, packet.flags.reason())
         })
     }
 }
@@ -302,8 +333,7 @@ impl PacketQueue {
         Some(id)
     }
 
-    /// Takes the oldest packet, and tells its length and that of the next, of which nothing is read. Of packets of up to
-    /// 2^24 - 1 bytes.
+    /// Takes the oldest packet, and tells its length and that of the next, of which nothing is read.
     #[inline]
     pub(crate) fn take_front(&mut self, pool: &Pool) -> Option<Taken> {
         if self.packets == 0 {
@@ -317,7 +347,7 @@ impl PacketQueue {
         Some(Taken {
             id,
             length: packet.length,
-            next: (self.packets > 0).then(|| packet.slot.successor_length()),
+            next: (self.packets > 0).then_some(packet.slot.next_length),
         })
     }
 

@@ -214,8 +214,8 @@ impl Discipline for Leaf {
         unreachable!("there are no classes")
     }
 
-    fn statistics(&self) -> &Statistics {
-        &self.books
+    fn statistics(&self) -> Statistics {
+        self.books.clone()
     }
 
     fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}

@@ -83,8 +83,8 @@ impl Discipline for Forgetful {
         ))
     }
 
-    fn statistics(&self) -> &Statistics {
-        &self.books
+    fn statistics(&self) -> Statistics {
+        self.books.clone()
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {

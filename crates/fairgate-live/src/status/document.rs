@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use fairgate::{Count, Discipline, DropReason, Statistics, Value};
+use fairgate::{Count, Discipline, DropReason, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::direction::Direction;
@@ -167,7 +167,7 @@ impl DirectionStatus {
 impl NodeStatus {
     /// A discipline's books and state, with those of its classes.
     pub fn of(discipline: &dyn Discipline, class: Option<u16>) -> NodeStatus {
-        let statistics: &Statistics = discipline.statistics();
+        let statistics = discipline.statistics();
         let mut variables = BTreeMap::new();
         discipline.visit_variables(&mut |name, value| {
             variables.insert(name.to_string(), value.into());

@@ -54,15 +54,15 @@ impl InterfaceMonitor {
         self.series.push(QueueSample { backlog, ..sample });
     }
 
-    pub(crate) fn window_opens(&mut self, books: &Statistics) {
-        self.at_opening = books.clone();
+    pub(crate) fn window_opens(&mut self, books: Statistics) {
+        self.at_opening = books;
         self.sojourn = Recorder::new();
     }
 
-    pub(crate) fn window_closes(&mut self, books: &Statistics) -> InterfaceWindow {
+    pub(crate) fn window_closes(&mut self, books: Statistics) -> InterfaceWindow {
         InterfaceWindow {
             sojourn: std::mem::replace(&mut self.sojourn, Recorder::new()),
-            books: difference(books, &self.at_opening),
+            books: difference(&books, &self.at_opening),
         }
     }
 

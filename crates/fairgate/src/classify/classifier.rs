@@ -37,10 +37,20 @@ impl Classifier {
     /// 1, as in Linux; where nothing chooses one of them the hash decides, under `salt`.
     #[inline]
     pub fn flow(&self, id: PacketId, pool: &Pool, salt: u64, flows: u32) -> u32 {
+        let by_hash = pool[id].flow.bucket(salt, flows);
+        if self.places_nothing() {
+            return by_hash;
+        }
         match self.classify(id, pool) {
             Some(minor) if (1..=flows).contains(&u32::from(minor)) => u32::from(minor) - 1,
-            _ => pool[id].flow.bucket(salt, flows),
+            _ => by_hash,
         }
+    }
+
+    /// Whether the hash decides for every packet. Asked first: usual, and quicker than three times nothing.
+    #[inline]
+    fn places_nothing(&self) -> bool {
+        self.handle == 0 && self.default.is_none() && self.filters.is_empty()
     }
 
     #[inline]

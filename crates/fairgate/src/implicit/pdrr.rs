@@ -41,7 +41,7 @@ use crate::bits::{Bounds, Cycle, FlowTable, Identity, Turn};
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
-use crate::packet::{DropReason, SlotState};
+use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
 use crate::rounds::drr::check_quantum;
@@ -184,10 +184,7 @@ impl Flow {
     #[inline]
     fn take_first(&mut self, pool: &Pool) -> Option<(PacketId, u32)> {
         let taken = self.queue.take_front(pool)?;
-        self.first = match taken.next {
-            Some(SlotState::LONGEST) => self.queue.front().map_or(0, |next| pool[next].length),
-            next => next.unwrap_or(0),
-        };
+        self.first = taken.next.unwrap_or(0);
         Some((taken.id, taken.length))
     }
 }

@@ -66,11 +66,12 @@ pub(super) struct Limits {
     batch: u32,
 }
 
-/// What is queued in all flows together.
+/// What is queued in all flows together. Bytes and memory lie apart: see [`Ledger`](crate::stats::Ledger).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub(super) struct Totals {
-    pub(super) packets: u32,
     pub(super) bytes: u64,
+    pub(super) packets: u32,
     pub(super) memory: u64,
 }
 
@@ -103,14 +104,15 @@ impl CodelFlows {
         &self.totals
     }
 
-    /// Appends a packet to flow `index`.
-    #[inline]
-    pub(super) fn push(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
+    /// Appends a packet to flow `index`, and returns the flow.
+    #[inline(always)]
+    pub(super) fn push(&mut self, index: u32, id: PacketId, pool: &mut Pool) -> &mut Flow {
         self.totals.add(id, pool);
-        let queue = &mut self.all[index as usize].queue;
-        queue.push_back(id, pool);
+        let flow = &mut self.all[index as usize];
+        flow.queue.push_back(id, pool);
         let bound = &mut self.bounds[index as usize / BLOCK];
-        *bound = queue.bytes().max(*bound);
+        *bound = flow.queue.bytes().max(*bound);
+        flow
     }
 
     /// What CoDel lets out of flow `index`; what it drops goes back through the pool.

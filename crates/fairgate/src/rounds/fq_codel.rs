@@ -123,10 +123,9 @@ impl FqCodel {
     }
 
     /// Puts a packet into flow `index` and the flow into the rounds.
-    #[inline]
+    #[inline(always)]
     fn place(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
-        self.flows.push(index, id, pool);
-        let flow = &mut self.flows.all[index as usize];
+        let flow = self.flows.push(index, id, pool);
         if !flow.link.is_in_round() {
             flow.deficit = self.config.quantum.into();
             self.new_flows.push_back(index, &mut self.flows.all);
@@ -141,7 +140,7 @@ impl ByFlow for FqCodel {
         self.flows.count()
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue_flow(&mut self, flow: u32, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
         if flow >= self.flows.count() {
             pool.give_back(id, DropReason::NoFreeFlow);
@@ -161,7 +160,7 @@ impl Algorithm for FqCodel {
         self.enqueue_flow(self.flow_of(id, pool), id, now, pool)
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         loop {
             let is_new = self.new_flows.len() > 0;

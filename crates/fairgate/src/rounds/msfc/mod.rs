@@ -110,8 +110,7 @@ impl Msfc {
     /// Puts a packet into flow `index`, the flow into the round of its class, the class into the outer one.
     #[inline]
     fn place(&mut self, marked: u8, index: u32, id: PacketId, now: Time, pool: &mut Pool) {
-        self.flows.push(index, id, pool);
-        let flow = &mut self.flows.all[index as usize];
+        let flow = self.flows.push(index, id, pool);
         if !flow.link.is_in_round() {
             flow.deficit = self.config.quantum.into();
             let class = match &mut self.behaviour {
