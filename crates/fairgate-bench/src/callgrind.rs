@@ -17,6 +17,9 @@ pub enum CountError {
         "instructions are counted by valgrind, which can't be run ({0}); install it (apt install valgrind)"
     )]
     NoValgrind(std::io::Error),
+    /// The program that is to count itself can't be found.
+    #[error("this program doesn't find itself, which is to run again under valgrind: {0}")]
+    NoProgram(std::io::Error),
     /// The counted run failed.
     #[error("the run under valgrind failed: {0}")]
     Failed(String),

@@ -95,6 +95,11 @@ impl Job {
         2 * (64 * most + 16 * flows) + 160 * queues
     }
 
+    /// Whether this machine has less memory than that; `false` where it doesn't tell.
+    pub fn is_too_big(&self) -> bool {
+        available_memory().is_some_and(|available| self.memory() > available)
+    }
+
     /// Measures the scheduler and NONE in turns; `done` is called `plan.runs + 1` times.
     ///
     /// # Errors
@@ -135,6 +140,14 @@ impl Job {
         let more = 6000u64.div_ceil(self.pairs_of_a_cycle());
         [few, few + more]
     }
+}
+
+/// What Linux thinks can be had without swapping, bytes; `None` where it doesn't say.
+pub fn available_memory() -> Option<u64> {
+    let all = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kibibytes << 10)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Scale {
         }
     }
 
-    fn axis(&self) -> Axis {
+    pub(crate) fn axis(&self) -> Axis {
         match self.logarithmic {
             true => Axis::log(self.label.clone(), self.from, self.to, units::decade),
             false => Axis::between(self.label.clone(), self.from, self.to, units::plain),

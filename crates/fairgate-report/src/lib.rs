@@ -4,13 +4,14 @@
 //! the same for a simulated line and a replayed capture, and its shape is the schema of `--json`; [`table`] and
 //! [`page`] show it.
 //!
-//! A [`chart`] is a figure of its own, [`scaling`] one of how something grows, a [`sheet`] a page of text, tables and
-//! charts.
+//! A [`chart`] is a figure of its own, [`scaling`] one of how something grows, [`dots`] one of names and their places, a [`sheet`]
+//! a page of text, tables and figures.
 
 #![forbid(unsafe_code)]
 
 pub mod chart;
 mod comparison;
+pub mod dots;
 mod measure;
 pub mod page;
 mod plot;

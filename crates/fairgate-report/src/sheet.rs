@@ -3,6 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::chart::Chart;
+use crate::dots::Dots;
 use crate::scaling::Scaling;
 
 /// The page.
@@ -33,6 +34,8 @@ pub enum Block {
     Chart(Chart),
     /// A figure of how something grows.
     Scaling(Scaling),
+    /// A figure of names and places.
+    Dots(Dots),
 }
 
 /// A table: the first column names the row.
@@ -88,6 +91,7 @@ impl Block {
             Block::Table(table) => table.markup(),
             Block::Chart(chart) => chart.figure(),
             Block::Scaling(scaling) => scaling.figure(),
+            Block::Dots(dots) => dots.figure(),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Why an experiment has no result.
 
 use fairgate::ConfigError;
+use fairgate_bench::JobError;
 use fairgate_config::FileError;
+use fairgate_theory::guarantees::trial::TrialError;
 use thiserror::Error;
 
 /// Why an experiment has no result. None of these is a claim that does not hold: that is a result.
@@ -16,6 +18,19 @@ pub enum ReproduceError {
     /// The simulator refused.
     #[error(transparent)]
     Simulation(#[from] fairgate_sim::Error),
+    /// A scheduler was not measured.
+    #[error("{scheduler} of {flows} flows can't be measured")]
+    Job {
+        /// The scheduler.
+        scheduler: &'static str,
+        /// How many flows.
+        flows: u32,
+        /// Why.
+        source: JobError,
+    },
+    /// A scheduler lost packets, or let the link stand still.
+    #[error(transparent)]
+    Trial(#[from] TrialError),
     /// A line of the published values is wrong.
     #[error("line {line} of the published values: {what}")]
     Published {

@@ -1,6 +1,9 @@
 //! What an experiment's function hands back.
 
-use fairgate_report::chart::Chart;
+use fairgate_report::chart::{Chart, Point};
+use fairgate_report::dots::Dots;
+use fairgate_report::scaling::Scaling;
+use fairgate_report::sheet::Block;
 use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
 
@@ -12,9 +15,20 @@ pub struct Findings {
     /// One for each claim of the experiment's file.
     pub verdicts: Vec<Verdict>,
     /// The figure, or several.
-    pub charts: Vec<Chart>,
+    pub figures: Vec<Figure>,
     /// What to know before believing it.
     pub remarks: Vec<String>,
+}
+
+/// A drawing of what came out.
+#[derive(Clone, Debug)]
+pub enum Figure {
+    /// Curves over two axes.
+    Chart(Chart),
+    /// How something grows.
+    Scaling(Scaling),
+    /// Names and places.
+    Dots(Dots),
 }
 
 /// A figure.
@@ -28,6 +42,8 @@ pub struct Measurement {
     pub unit: String,
     /// The value.
     pub value: Estimate,
+    /// What is published of it and where, if that is a formula whose value no file of published values can have.
+    pub published: Option<(String, String)>,
 }
 
 /// Whether a claim holds.
@@ -39,6 +55,57 @@ pub struct Verdict {
     pub holds: bool,
     /// The figures it was judged by.
     pub found: String,
+}
+
+impl Figure {
+    /// As a file of its own.
+    pub fn svg(&self) -> String {
+        match self {
+            Figure::Chart(chart) => chart.svg(),
+            Figure::Scaling(scaling) => scaling.svg(),
+            Figure::Dots(dots) => dots.svg(),
+        }
+    }
+
+    /// What it shows.
+    pub fn title(&self) -> &str {
+        match self {
+            Figure::Chart(chart) => &chart.title,
+            Figure::Scaling(scaling) => &scaling.title,
+            Figure::Dots(dots) => &dots.title,
+        }
+    }
+
+    pub(crate) fn block(&self) -> Block {
+        match self {
+            Figure::Chart(chart) => Block::Chart(chart.clone()),
+            Figure::Scaling(scaling) => Block::Scaling(scaling.clone()),
+            Figure::Dots(dots) => Block::Dots(dots.clone()),
+        }
+    }
+
+    /// Its points with the names of what they belong to. Of [`Dots`] `y` is the row's number, from 1 at the top, and the
+    /// name is series and row.
+    pub(crate) fn points(&self) -> Vec<(String, Point)> {
+        let point = |x: f64, y: f64| Point { x, y, interval: None };
+        match self {
+            Figure::Chart(chart) => (chart.curves.iter())
+                .flat_map(|curve| curve.points.iter().map(|&point| (curve.name.clone(), point)))
+                .collect(),
+            Figure::Scaling(scaling) => (scaling.curves.iter())
+                .flat_map(|series| (series.points.iter()).map(|&(x, y)| (series.name.clone(), point(x, y))))
+                .collect(),
+            Figure::Dots(dots) => (dots.rows.iter().enumerate())
+                .flat_map(|(number, row)| {
+                    let values = dots.series.iter().zip(&row.values);
+                    values.filter_map(move |(series, value)| {
+                        let name = format!("{}, {series}", row.name);
+                        value.map(|value| (name, point(value, (number + 1) as f64)))
+                    })
+                })
+                .collect(),
+        }
+    }
 }
 
 impl Findings {
@@ -55,6 +122,26 @@ impl Findings {
             case: case.into(),
             unit: unit.into(),
             value,
+            published: None,
+        });
+    }
+
+    /// Adds a figure with what is published of it, and where.
+    pub fn measure_beside(
+        &mut self,
+        measure: impl Into<String>,
+        case: impl Into<String>,
+        unit: impl Into<String>,
+        value: Estimate,
+        published: impl Into<String>,
+        place: impl Into<String>,
+    ) {
+        self.measurements.push(Measurement {
+            measure: measure.into(),
+            case: case.into(),
+            unit: unit.into(),
+            value,
+            published: Some((published.into(), place.into())),
         });
     }
 

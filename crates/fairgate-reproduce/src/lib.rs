@@ -25,9 +25,9 @@ mod reproduction;
 
 pub use description::{Claim, Description, Open};
 pub use error::ReproduceError;
-pub use experiment::{Experiment, Run};
+pub use experiment::{Conditions, Count, Experiment, Run};
 pub use experiments::EXPERIMENTS;
-pub use findings::{Findings, Measurement, Verdict};
+pub use findings::{Figure, Findings, Measurement, Verdict};
 pub use published::Published;
 pub use reproduction::{JudgedClaim, Reproduction, Row};
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use fairgate_report::chart::Chart;
 use fairgate_report::sheet::{Block, Cell, Sheet, Table};
 use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
 
 use crate::ReproduceError;
 use crate::description::{Description, Open};
-use crate::findings::Findings;
+use crate::findings::{Figure, Findings};
 use crate::published::Published;
 
 /// The result of an experiment.
@@ -41,7 +40,7 @@ pub struct Reproduction {
     pub open: Vec<Open>,
     /// The figure, or several. In JSON they are left out: their points stand in `curves.csv`.
     #[serde(skip)]
-    pub charts: Vec<Chart>,
+    pub figures: Vec<Figure>,
 }
 
 /// A claim, and whether it holds.
@@ -102,7 +101,7 @@ impl Reproduction {
             quick,
             remarks: findings.remarks,
             open: description.open,
-            charts: findings.charts,
+            figures: findings.figures,
         })
     }
 
@@ -141,24 +140,24 @@ impl Reproduction {
 
     /// The points of all curves as CSV, with a row of names.
     pub fn curves_csv(&self) -> String {
-        let curves = self
-            .charts
-            .iter()
-            .flat_map(|chart| chart.curves.iter().map(move |curve| (chart, curve)));
+        let points = (self.figures.iter()).flat_map(|figure| {
+            figure
+                .points()
+                .into_iter()
+                .map(move |point| (figure.title(), point))
+        });
         csv_text(
             ["figure", "curve", "x", "y", "low", "high"],
-            curves.flat_map(|(chart, curve)| {
-                curve.points.iter().map(|point| {
-                    let end = |end: Option<f64>| end.map_or(String::new(), |value| value.to_string());
-                    [
-                        chart.title.clone(),
-                        curve.name.clone(),
-                        point.x.to_string(),
-                        point.y.to_string(),
-                        end(point.interval.map(|interval| interval.0)),
-                        end(point.interval.map(|interval| interval.1)),
-                    ]
-                })
+            points.map(|(figure, (curve, point))| {
+                let end = |end: Option<f64>| end.map_or(String::new(), |value| value.to_string());
+                [
+                    figure.to_owned(),
+                    curve,
+                    point.x.to_string(),
+                    point.y.to_string(),
+                    end(point.interval.map(|interval| interval.0)),
+                    end(point.interval.map(|interval| interval.1)),
+                ]
             }),
         )
     }
@@ -179,7 +178,7 @@ impl Reproduction {
             blocks.push(Block::List(self.remarks.clone()));
         }
         blocks.push(Block::Heading("Figures".into()));
-        blocks.extend(self.charts.iter().cloned().map(Block::Chart));
+        blocks.extend(self.figures.iter().map(Figure::block));
         blocks.push(Block::Heading("Measured beside published".into()));
         blocks.push(Block::Table(self.figure_table()));
         if !self.open.is_empty() {
@@ -344,7 +343,8 @@ fn rows(findings: &Findings, mut published: Vec<Published>) -> Result<Vec<Row>, 
                 measurement.unit, value.unit
             ));
         }
-        let (value, place) = known.map(|value| (value.value, value.place)).unzip();
+        let known = known.map(|value| (value.value, value.place));
+        let (value, place) = known.or_else(|| measurement.published.clone()).unzip();
         rows.push(Row {
             measure: measure.clone(),
             case: case.clone(),

@@ -2,12 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use fairgate_reproduce::{EXPERIMENTS, Reproduction, find};
+use fairgate_reproduce::{Conditions, Count, EXPERIMENTS, JudgedClaim, Reproduction, find};
 
 /// A short run with one seed.
 fn quick(id: &str) -> Reproduction {
+    quick_with(id, None)
+}
+
+fn quick_with(id: &str, count: Option<Count<'_>>) -> Reproduction {
     let experiment = find(id).expect("it is in the list");
-    experiment.reproduce(&[1], true, &|_, _| ()).expect("it runs")
+    let conditions = Conditions {
+        seeds: &[1],
+        quick: true,
+        progress: &|share, _| assert!((0.0..=1.0).contains(&share), "{share}"),
+        count,
+    };
+    experiment.reproduce(conditions).expect("it runs")
+}
+
+fn claim<'a>(result: &'a Reproduction, id: &str) -> &'a JudgedClaim {
+    let mut claims = result.claims.iter();
+    claims.find(|claim| claim.id == id).expect("it is judged")
 }
 
 fn mean(result: &Reproduction, measure: &str, case: &str) -> f64 {
@@ -44,7 +59,7 @@ fn shortest_queue_first_runs_and_every_published_value_has_its_measurement() {
                 row.case
             );
         }
-        assert_eq!(result.charts.len(), 2);
+        assert_eq!(result.figures.len(), 2);
         // The discipline itself ran for each number of flows.
         let runs = result
             .rows
@@ -79,4 +94,100 @@ fn results_are_the_same_again_and_machines_can_read_them() {
     assert_eq!(first.rows_csv().lines().count(), first.rows.len() + 1);
     let page = first.page("fairgate reproduce sqf-fig4");
     assert!(page.contains("<svg") && page.contains("fairgate reproduce sqf-fig4"));
+}
+
+#[test]
+fn the_routers_of_qfq_table2_keep_their_bounds_and_rank_as_published() {
+    let result = quick("qfq-table2");
+    assert!(
+        claim(&result, "bounds").holds,
+        "{}",
+        claim(&result, "bounds").found
+    );
+    // 22 ms of propagation, two transmissions of 210 bytes at 100 Mbit/s, two at 10 Mbit/s: no packet is quicker.
+    for scheduler in ["wf2q_plus", "drr"] {
+        let [slow, fast] =
+            ["f1", "f2"].map(|flow| mean(&result, &format!("delay of {flow}, mean"), scheduler));
+        assert!(fast > 22.3 && slow > fast, "{scheduler}: {slow} {fast}");
+    }
+    let greatest = |scheduler| mean(&result, "delay of f1, max", scheduler);
+    let (best, drr) = (greatest("wf2q_plus"), greatest("drr"));
+    assert!(drr > best, "{drr} {best}");
+}
+
+#[test]
+fn the_speed_of_schedulers_is_judged_by_instructions_where_they_can_be_counted() {
+    // As published, but for S-KPS, which takes less than QFQ here.
+    let count: Count<'_> = &|job| {
+        let doublings = f64::from(job.workload.flows).log2();
+        Ok(60.0
+            + match job.name() {
+                "none" => 0.0,
+                "fifo" => 30.0,
+                "drr" => 50.0,
+                "wf2q_plus" => 200.0 + 120.0 * doublings,
+                "s_kps" => 90.0,
+                _ => 105.0,
+            })
+    };
+    let result = quick_with("qfq-fig9", Some(count));
+    for (id, holds) in [("flat", true), ("logarithmic", true), ("order", false)] {
+        let claim = claim(&result, id);
+        assert_eq!(claim.holds, holds, "{id}: {}", claim.found);
+    }
+    assert_eq!(
+        mean(
+            &result,
+            "instructions of a pair, net of NONE",
+            "QFQ, 64 flows, full"
+        ),
+        105.0
+    );
+    assert!(mean(&result, "time of a pair", "NONE, 64 flows, full") > 0.0);
+    // Times and instructions, NONE beside the times.
+    assert_eq!(result.figures.len(), 2);
+    assert!(result.figures[0].svg().contains("NONE"));
+}
+
+#[test]
+fn without_valgrind_times_are_judged() {
+    let result = quick("qfq-table3");
+    assert_eq!(result.figures.len(), 3, "a load each");
+    for id in ["order", "twice", "thrice", "mix"] {
+        let found = &claim(&result, id).found;
+        assert!(
+            found.starts_with("ns") && found.contains("64 flows") | (id == "mix"),
+            "{found}"
+        );
+    }
+    assert!(
+        result
+            .rows
+            .iter()
+            .all(|row| !row.measure.starts_with("instructions"))
+    );
+}
+
+#[test]
+fn bounds_are_held_and_stand_beside_what_was_measured() {
+    let result = quick("qfq-bounds");
+    assert!(result.holds, "{:?}", result.claims);
+    let row = result
+        .rows
+        .iter()
+        .find(|row| row.case == "qfq, adversarial" && row.measure == "T-WFI");
+    let row = row.expect("it was measured");
+    assert_eq!(row.published.as_deref(), Some("<100"));
+    assert!(
+        row.place
+            .as_deref()
+            .is_some_and(|place| place.contains("theorem 8"))
+    );
+    assert!((1.0..100.0).contains(&row.measured.expect("a figure").mean));
+    // What is known of no bound is told in packets.
+    let fifo = result
+        .rows
+        .iter()
+        .find(|row| row.case == "fifo, random" && row.measure == "B-WFI");
+    assert!(fifo.is_some_and(|row| row.unit == "packets" && row.published.is_none()));
 }

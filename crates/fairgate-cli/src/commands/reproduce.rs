@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use comfy_table::CellAlignment;
-use fairgate_reproduce::{EXPERIMENTS, Experiment, ReproduceError, Reproduction};
+use fairgate_reproduce::{Conditions, EXPERIMENTS, Experiment, ReproduceError, Reproduction};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::commands::bench;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::progress;
@@ -26,7 +27,7 @@ Examples:
   fairgate reproduce                         what there is
   fairgate reproduce sqf-fig3                one experiment
   fairgate reproduce sqf-fig3 sqf-fig4       two
-  fairgate reproduce all --out results       all of them
+  fairgate reproduce all --out results       all of them; qfq-fig9 and qfq-table3 take half an hour, and a quiet machine
   fairgate reproduce sqf-fig4 --seeds 20     narrower intervals
   fairgate reproduce sqf-fig4 --quick        does it run at all?
   fairgate reproduce sqf-fig3 --json         for a script
@@ -63,6 +64,12 @@ enum CommandError {
         id: &'static str,
         source: Box<ReproduceError>,
     },
+    #[error("{id} has no result")]
+    #[diagnostic(help("instructions are counted by valgrind, in a second process: is there room for it?"))]
+    Job {
+        id: &'static str,
+        source: Box<ReproduceError>,
+    },
     #[error("can't make the folder {path}")]
     #[diagnostic(help("choose another place with --out"))]
     Folder { path: String, source: io::Error },
@@ -94,6 +101,10 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
     let experiments = chosen(&args.ids)?;
     let seeds: Vec<u64> = (1..=args.seeds).collect();
+    let count = match experiments.iter().any(|experiment| experiment.counts) {
+        true => bench::counter(),
+        false => None,
+    };
     let bar = progress::share(format);
     bar.set_length(experiments.len() as u64 * STEPS as u64);
     let mut results = Vec::with_capacity(experiments.len());
@@ -103,12 +114,15 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             bar.set_message(format!("{}: {what}", experiment.id));
         };
         tell(0.0, "");
+        let conditions = Conditions {
+            seeds: &seeds,
+            quick: args.quick,
+            progress: &tell,
+            count,
+        };
         let result = experiment
-            .reproduce(&seeds, args.quick, &tell)
-            .map_err(|source| CommandError::Failed {
-                id: experiment.id,
-                source: Box::new(source),
-            })?;
+            .reproduce(conditions)
+            .map_err(|source| failure(experiment.id, source))?;
         let folder = args.out.join(experiment.id);
         write(&result, &folder, &command(&result, &args))?;
         if format == Format::Text {
@@ -128,6 +142,15 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     match results.iter().all(|result| result.holds) {
         true => Ok(Outcome::Yes),
         false => Ok(Outcome::No),
+    }
+}
+
+/// What can't be measured on this machine is the machine's matter; all else is the program's.
+fn failure(id: &'static str, source: ReproduceError) -> Failure {
+    let source = Box::new(source);
+    match *source {
+        ReproduceError::Job { .. } => Failure::environment(CommandError::Job { id, source }),
+        _ => CommandError::Failed { id, source }.into(),
     }
 }
 
@@ -207,8 +230,8 @@ fn write(result: &Reproduction, folder: &Path, command: &str) -> Result<(), Fail
     file("measured.csv", &result.rows_csv())?;
     file("curves.csv", &result.curves_csv())?;
     file("page.html", &result.page(command))?;
-    for (index, chart) in result.charts.iter().enumerate() {
-        file(&format!("figure-{}.svg", index + 1), &chart.svg())?;
+    for (index, figure) in result.figures.iter().enumerate() {
+        file(&format!("figure-{}.svg", index + 1), &figure.svg())?;
     }
     Ok(())
 }

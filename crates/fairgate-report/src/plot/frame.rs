@@ -72,6 +72,11 @@ impl Frame {
         TOP + (index as f64 + 0.5) * Frame::ROW
     }
 
+    /// Height of the whole drawing.
+    pub(crate) fn height(&self) -> f64 {
+        self.height
+    }
+
     /// Where the horizontal axis lies.
     pub(crate) fn bottom(&self) -> f64 {
         self.height - BOTTOM

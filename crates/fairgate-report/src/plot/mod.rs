@@ -9,4 +9,6 @@ mod shapes;
 pub(crate) use axis::Axis;
 pub(crate) use curves::{Curve, curves};
 pub(crate) use frame::Frame;
-pub(crate) use shapes::{Bar, Layer, Line, Mark, Range, bars, lines, marks, ranges, stack, steps};
+pub(crate) use shapes::{
+    Bar, Layer, Line, Mark, Range, Shape, bars, lines, marks, ranges, shape, stack, steps,
+};

@@ -52,6 +52,41 @@ pub(crate) fn marks(frame: &Frame, name: &str, colour: usize, marks: &[Mark]) ->
     }
 }
 
+/// A mark that is told from others without colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Dot,
+    Ring,
+    Diamond,
+    Cross,
+    Tick,
+}
+
+impl Shape {
+    /// The shape of the series of this number.
+    pub(crate) fn of(number: usize) -> Shape {
+        [Shape::Dot, Shape::Ring, Shape::Diamond, Shape::Cross, Shape::Tick][number % 5]
+    }
+}
+
+/// A mark around a place, 8 wide.
+pub(crate) fn shape(shape: Shape, x: f64, y: f64) -> Markup {
+    let to = |dx: f64, dy: f64| format!("{:.1} {:.1}", x + dx, y + dy);
+    html! {
+        @match shape {
+            Shape::Dot => { circle.low cx=(one(x)) cy=(one(y)) r="3.6" {} }
+            Shape::Ring => { circle.ring cx=(one(x)) cy=(one(y)) r="3.8" {} }
+            Shape::Diamond => {
+                path.low d={ "M" (to(-4.4, 0.0)) "L" (to(0.0, -4.4)) "L" (to(4.4, 0.0)) "L" (to(0.0, 4.4)) "Z" } {}
+            }
+            Shape::Cross => {
+                path.ring d={ "M" (to(-3.6, -3.6)) "L" (to(3.6, 3.6)) "M" (to(-3.6, 3.6)) "L" (to(3.6, -3.6)) } {}
+            }
+            Shape::Tick => { line.mark x1=(one(x)) x2=(one(x)) y1=(one(y - 5.5)) y2=(one(y + 5.5)) {} }
+        }
+    }
+}
+
 /// One layer of a stack: its values at each of the stack's places.
 pub(crate) struct Layer<'a> {
     pub(crate) name: &'a str,

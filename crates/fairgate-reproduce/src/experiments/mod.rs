@@ -4,7 +4,7 @@ use crate::Experiment;
 
 /// An experiment from its two files and its function.
 macro_rules! experiment {
-    ($id:literal, $paper:literal, $run:expr) => {
+    ($id:literal, $paper:literal, $run:expr, counts: $counts:expr) => {
         Experiment {
             id: $id,
             file: include_str!(concat!("../../../../experiments/", $paper, "/", $id, ".toml")),
@@ -15,15 +15,26 @@ macro_rules! experiment {
                 $id,
                 ".published.csv"
             )),
+            counts: $counts,
             run: $run,
         }
     };
+    ($id:literal, $paper:literal, $run:expr) => {
+        experiment!($id, $paper, $run, counts: false)
+    };
 }
 
+mod qfq_bounds;
+mod qfq_speed;
+mod qfq_table2;
 mod sqf;
 
 /// All experiments, in the order of their papers.
 pub const EXPERIMENTS: &[Experiment] = &[
+    experiment!("qfq-table2", "qfq", qfq_table2::run),
+    experiment!("qfq-table3", "qfq", qfq_speed::table, counts: true),
+    experiment!("qfq-fig9", "qfq", qfq_speed::figure, counts: true),
+    experiment!("qfq-bounds", "qfq", qfq_bounds::run),
     experiment!("sqf-fig3", "sqf", sqf::probability),
     experiment!("sqf-fig4", "sqf", sqf::mean_time),
 ];

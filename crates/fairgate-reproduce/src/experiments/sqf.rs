@@ -13,7 +13,7 @@ use fairgate_theory::measured::{Dice, Losses, Shared};
 use fairgate_theory::sqf::{Count, Exact, Sharing};
 use serde::Deserialize;
 
-use crate::{Findings, ReproduceError, Run};
+use crate::{Figure, Findings, ReproduceError, Run};
 
 /// Number of TCP flows and peak rate, bit/s, that the paper's text speaks of.
 const SPOKEN_OF: (u32, f64) = (20, 6e6);
@@ -84,7 +84,7 @@ impl Setup {
             rate(&parameters.step)?,
         );
         let count = ((to - from) / step).round() as u32;
-        let every = if run.quick { 8 } else { 1 };
+        let every = if run.conditions.quick { 8 } else { 1 };
         let mut measured: Vec<Vec<f64>> = (parameters.measured.iter())
             .map(|rates| rates.iter().map(|mbit| mbit * 1e6).collect())
             .collect();
@@ -93,7 +93,7 @@ impl Setup {
                 "`measured` needs a list of rates for each number of flows".into(),
             ));
         }
-        if run.quick {
+        if run.conditions.quick {
             // The highest rates lose priority soonest.
             measured.iter_mut().for_each(|rates| {
                 rates.drain(..rates.len().saturating_sub(1));
@@ -159,9 +159,9 @@ impl Setup {
     }
 
     /// A chart over the peak rates.
-    fn chart(&self, title: &str, y: Scale, curves: Vec<Curve>) -> Chart {
+    fn chart(&self, title: &str, y: Scale, curves: Vec<Curve>) -> Figure {
         let (first, last) = (self.rates[0], self.rates[self.rates.len() - 1]);
-        Chart {
+        Figure::Chart(Chart {
             title: title.into(),
             x: Scale::linear(
                 "peak rate of the video, Mbit/s",
@@ -170,7 +170,7 @@ impl Setup {
             ),
             y,
             curves,
-        }
+        })
     }
 
     /// Runs the discipline at each of its rates: `play` gets line, rate in packets a second, and a fresh run by seed.
@@ -187,9 +187,9 @@ impl Setup {
         for (colour, (line, rates)) in self.lines.iter().zip(&self.measured).enumerate() {
             for &rate in rates {
                 let case = format!("n = {}, {} Mbit/s", line.flows(), rate / 1e6);
-                (run.progress)(results.len() as f64 / all as f64, &case);
-                let mut by_seed = Vec::with_capacity(run.seeds.len());
-                for &seed in run.seeds {
+                (run.conditions.progress)(results.len() as f64 / all as f64, &case);
+                let mut by_seed = Vec::with_capacity(run.conditions.seeds.len());
+                for &seed in run.conditions.seeds {
                     let mut discipline = spec
                         .build(seed)
                         .map_err(|error| ReproduceError::Discipline(error.to_string()))?;
@@ -316,7 +316,7 @@ pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
         format!("Judged with N(t) normal: the estimate passes 0.5 at {at} Mbit/s"),
     );
 
-    let windows = match run.quick {
+    let windows = match run.conditions.quick {
         true => 1,
         false => setup.parameters.windows.unwrap_or(1),
     };
@@ -353,14 +353,14 @@ pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let mut as_published = setup.curves("estimate, N(t) normal", 0, normal);
     as_published.extend(setup.steps());
     let mut compared = setup.curves("exact", 0, exact);
-    if !run.quick {
+    if !run.conditions.quick {
         // Takes far longer than all else together.
         compared.extend(setup.curves("as printed, N(t) Poisson", 1, printed));
     }
     compared.extend(setup.curves("estimate, N(t) normal", 2, normal));
     compared.extend(marks(&setup, "sqf, x ≥ B/(n+1)", 0, &beyond));
     compared.extend(marks(&setup, "sqf, passed over", 5, &passed));
-    findings.charts = vec![
+    findings.figures = vec![
         setup.chart(
             "Figure 3: probability that the video loses its priority",
             y(),
@@ -418,7 +418,7 @@ pub(super) fn mean_time(run: &Run<'_>) -> Result<Findings, ReproduceError> {
         format!("Judged with N(t) normal: the estimate falls below {SPOKEN_OF_MINUTES} min at {at} Mbit/s"),
     );
 
-    let wanted = match run.quick {
+    let wanted = match run.conditions.quick {
         true => 3,
         false => setup.parameters.losses.unwrap_or(1),
     };
@@ -459,7 +459,7 @@ pub(super) fn mean_time(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     compared.extend(marks(&setup, "sqf, x ≥ B/(n+1)", 0, &beyond));
     compared.extend(marks(&setup, "sqf, passed over", 5, &passed));
     let as_published = setup.curves("estimate, N(t) normal", 0, normal);
-    findings.charts = vec![
+    findings.figures = vec![
         setup.chart(
             "Figure 4: mean time for which the video has priority",
             Scale::linear("mean time with priority, min", 0.0, 400.0),

@@ -6,7 +6,7 @@ mod poisson;
 
 pub use md1::Md1;
 pub use mm1::Mm1;
-pub use poisson::{normal_tail, poisson_tail};
+pub use poisson::{normal_tail, poisson_tail, poisson_tail_at_most};
 
 use thiserror::Error;
 

@@ -1,6 +1,6 @@
 //! The paper's estimate: formulas (1) and (2) of its section IV, and the mean time.
 
-use crate::queueing::{normal_tail, poisson_tail};
+use crate::queueing::{normal_tail, poisson_tail, poisson_tail_at_most};
 use crate::sqf::{Count, Sharing};
 
 /// The search for the best number of intervals ends where the probability of loss has fallen to this part of the best one.
@@ -21,12 +21,21 @@ const REST: f64 = 1e-9;
 impl Sharing {
     /// `q(t)`: more arrives in `time` s than the line and the video's part of the buffer take.
     pub fn excess(&self, rate: f64, time: f64, count: Count) -> f64 {
-        let room = self.capacity * time + self.limit();
         match count {
-            // A whole number is itself enough; the sum above may be a last digit above it.
-            Count::Poisson => poisson_tail(libm::ceil(room * (1.0 - 1e-12)) as u64, rate * time),
-            Count::Normal => normal_tail(room, rate * time),
+            Count::Poisson => poisson_tail(self.too_many(time), rate * time),
+            Count::Normal => normal_tail(self.room(time), rate * time),
         }
+    }
+
+    /// Packets that the line and the video's part of the buffer take in `time` s.
+    fn room(&self, time: f64) -> f64 {
+        self.capacity * time + self.limit()
+    }
+
+    /// The least number of arrivals that is too much for it.
+    fn too_many(&self, time: f64) -> u64 {
+        // A whole number is itself enough; the sum may be a last digit above it.
+        libm::ceil(self.room(time) * (1.0 - 1e-12)) as u64
     }
 
     /// `p(T)`: the estimated probability that a video of `rate` packets a second, above 0, loses its priority within
@@ -89,17 +98,17 @@ impl Sharing {
 
     /// The greatest over all `k` of `-ln (1 - q(T/k))^k`, which keeps its digits where `p` itself is next to 0 or 1.
     fn exponent(&self, rate: f64, time: f64, count: Count) -> f64 {
-        let with = |k: f64| -k * libm::log1p(-self.excess(rate, time / k, count).min(1.0 - 1e-16));
+        let with = |k: f64| of_intervals(k, self.excess(rate, time / k, count));
         let whole = with(1.0);
         match count {
             Count::Normal => Lengths::geometric(time).fold(whole, |best, k| best.max(with(k))),
-            Count::Poisson => self.over_counts(time, whole, with),
+            Count::Poisson => self.over_counts(rate, time, whole),
         }
     }
 
     /// For intervals in which `m` arrivals are one too many, the longest ones are best: those of `(m - limit) / C`, or the
     /// first shorter part of `time`. So it is enough to go through the numbers m.
-    fn over_counts(&self, time: f64, whole: f64, with: impl Fn(f64) -> f64) -> f64 {
+    fn over_counts(&self, rate: f64, time: f64, whole: f64) -> f64 {
         let mut best = whole;
         let first = libm::floor(self.limit()) + 1.0;
         let mut largest = 0.0f64;
@@ -108,7 +117,14 @@ impl Sharing {
             if length > time {
                 break;
             }
-            let value = with(libm::ceil(time / length * (1.0 - 1e-12)));
+            let k = libm::ceil(time / length * (1.0 - 1e-12));
+            let (too_many, mean) = (self.too_many(time / k), rate * time / k);
+            // Most numbers are out of the question, which costs less to see than to add up the tail.
+            let most = of_intervals(k, poisson_tail_at_most(too_many, mean));
+            let value = match most > best {
+                true => of_intervals(k, poisson_tail(too_many, mean)),
+                false => most,
+            };
             best = best.max(value);
             largest = largest.max(value);
             // Rises to its maximum and falls from there, but for the rounding of k, which matters for few long intervals.
@@ -118,6 +134,11 @@ impl Sharing {
         }
         best
     }
+}
+
+/// `-ln (1 - q)^k`.
+fn of_intervals(k: f64, excess: f64) -> f64 {
+    -k * libm::log1p(-excess.min(1.0 - 1e-16))
 }
 
 /// Numbers of intervals to try, each some per mille above the one before.

@@ -79,6 +79,28 @@ pub(super) struct Offered {
 }
 
 impl Offered {
+    /// What a job is offered.
+    pub(super) fn of(job: &Job) -> Offered {
+        Offered {
+            order: match job.workload.order {
+                Order::Shortest => OrderArg::Shortest,
+                Order::Random => OrderArg::Random,
+                Order::RoundRobin => OrderArg::RoundRobin,
+            },
+            weights: match job.weights {
+                Weights::Equal => WeightsArg::Equal,
+                Weights::Mix => WeightsArg::Mix,
+            },
+            sizes: job.workload.sizes,
+            mode: match job.mode {
+                Mode::Bare => ModeArg::Bare,
+                Mode::Books => ModeArg::Books,
+                Mode::Classified => ModeArg::Classified,
+            },
+            seed: job.seed,
+        }
+    }
+
     pub(super) fn job(&self, algorithm: Option<Algorithm>, flows: u32, load: Load) -> Job {
         Job {
             algorithm,
@@ -224,6 +246,8 @@ mod tests {
             let first = parse(arguments);
             let again = parse(&first.options());
             assert_eq!(format!("{first:?}"), format!("{again:?}"));
+            let of_job = Offered::of(&first.job(None, 7, Load::Small));
+            assert_eq!(format!("{first:?}"), format!("{of_job:?}"));
         }
         assert_eq!(parse(&odd).options(), odd);
     }

@@ -5,6 +5,8 @@ mod document;
 mod schedulers;
 
 use clap::Subcommand;
+use fairgate_bench::callgrind;
+use fairgate_bench::{Job, JobError};
 
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
@@ -33,5 +35,24 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     match args.what {
         What::Schedulers(args) => schedulers::run(args, format),
         What::Cycles(args) => schedulers::run_cycles(&args),
+    }
+}
+
+/// Instructions of a pair of a job, the controller's own included: this program runs again under valgrind.
+///
+/// # Errors
+/// If there is no valgrind, or the run fails.
+pub(super) fn instructions(job: &Job) -> Result<f64, JobError> {
+    Ok(schedulers::instructions(job)?)
+}
+
+/// The same, where there is a valgrind; if not it is said, once, on standard error.
+pub(super) fn counter() -> Option<fairgate_reproduce::Count<'static>> {
+    match callgrind::check() {
+        Ok(()) => Some(&instructions),
+        Err(error) => {
+            eprintln!("{error}; what is judged by instructions is judged by times");
+            None
+        }
     }
 }

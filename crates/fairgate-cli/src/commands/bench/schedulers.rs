@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fairgate_bench::callgrind;
+use fairgate_bench::campaign::available_memory;
 use fairgate_bench::measure::Plan;
 use fairgate_bench::{ALGORITHMS, Algorithm, Instructions, Job, Load, floor};
 use indicatif::ProgressBar;
@@ -211,7 +212,7 @@ fn measure(job: &Job, args: &Args, counts: bool, progress: &ProgressBar) -> Resu
         Err(error) => (None, Some(error.to_string())),
     };
     let instructions = match (counts, &error) {
-        (true, None) => Some(count(job, &args.offered)?),
+        (true, None) => Some(count(job)?),
         _ => None,
     };
     progress.inc(counts.into());
@@ -225,27 +226,28 @@ fn measure(job: &Job, args: &Args, counts: bool, progress: &ProgressBar) -> Resu
     })
 }
 
-/// Counts instructions by running this program again.
-fn count(job: &Job, offered: &Offered) -> Result<Instructions, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Environment(miette!("this program doesn't find itself: {error}")))?;
-    let of = |job: &Job| {
-        job.instructions(&program, |job, cycles| {
-            let mut arguments = ["bench", "cycles", "--algorithm", job.name()]
-                .map(String::from)
-                .to_vec();
-            arguments.extend(["--flows".into(), job.workload.flows.to_string()]);
-            arguments.extend(["--load".into(), job.workload.load.name().to_owned()]);
-            arguments.extend(["--cycles".into(), cycles.to_string()]);
-            arguments.extend(offered.options());
-            arguments
-        })
-        .map_err(|error| Failure::environment(BenchError::Count(error)))
-    };
+/// Counts instructions, NONE's apart.
+fn count(job: &Job) -> Result<Instructions, Failure> {
+    let of = |job: &Job| instructions(job).map_err(|error| Failure::environment(BenchError::Count(error)));
     let none = of(&job.without_scheduler())?;
     Ok(Instructions {
         none,
         net: of(job)? - none,
+    })
+}
+
+/// Instructions of a pair, the controller's own included, counted by running this program again.
+pub(super) fn instructions(job: &Job) -> Result<f64, callgrind::CountError> {
+    let program = std::env::current_exe().map_err(callgrind::CountError::NoProgram)?;
+    job.instructions(&program, |job, cycles| {
+        let mut arguments = ["bench", "cycles", "--algorithm", job.name()]
+            .map(String::from)
+            .to_vec();
+        arguments.extend(["--flows".into(), job.workload.flows.to_string()]);
+        arguments.extend(["--load".into(), job.workload.load.name().to_owned()]);
+        arguments.extend(["--cycles".into(), cycles.to_string()]);
+        arguments.extend(Offered::of(job).options());
+        arguments
     })
 }
 
@@ -294,19 +296,10 @@ fn writer(path: &Path) -> Result<Write, BenchError> {
 
 /// Whether a job needs more memory than there is.
 fn too_big(job: &Job) -> Option<BenchError> {
-    let available = available_memory()?;
-    (job.memory() > available).then(|| BenchError::Memory {
+    job.is_too_big().then(|| BenchError::Memory {
         flows: job.workload.flows,
         load: job.workload.load.name(),
         needed: job.memory() >> 20,
-        available: available >> 20,
+        available: available_memory().unwrap_or(0) >> 20,
     })
-}
-
-/// What Linux thinks can be had without swapping, bytes; `None` where it doesn't say.
-fn available_memory() -> Option<u64> {
-    let all = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kibibytes << 10)
 }

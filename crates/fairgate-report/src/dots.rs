@@ -1,0 +1,152 @@
+//! A figure of names and places: a row for each name, a mark in it for each series, and if asked for a limit that all marks
+//! are to be held against.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::chart::Scale;
+use crate::page::STYLE;
+use crate::plot::{Frame, Shape, shape};
+
+/// The figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dots {
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Scale,
+    /// What the marks stand for, in the order of their colours and shapes; five shapes are told apart.
+    pub series: Vec<String>,
+    /// From top to bottom.
+    pub rows: Vec<Row>,
+    /// A value with a line from top to bottom.
+    pub limit: Option<f64>,
+}
+
+/// A name and its marks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The name.
+    pub name: String,
+    /// Of each series; `None` where there is nothing to show.
+    pub values: Vec<Option<f64>>,
+}
+
+const WIDTH: f64 = 760.0;
+/// Colours of the style sheet.
+const COLOURS: usize = 10;
+/// Height of a line of the legend, and how many names stand in one.
+const LEGEND_ROW: f64 = 17.0;
+const LEGEND_COLUMNS: usize = 3;
+/// Room for the title.
+const TITLE: f64 = 26.0;
+
+impl Dots {
+    /// As a file of its own. Light or dark as the reader's screen is.
+    pub fn svg(&self) -> String {
+        let frame = self.frame();
+        let legend = self.series.len().div_ceil(LEGEND_COLUMNS) as f64 * LEGEND_ROW;
+        let height = TITLE + frame.height() + 8.0 + legend;
+        let left = frame.left();
+        let column = (WIDTH - left) / LEGEND_COLUMNS as f64;
+        html! {
+            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) }
+                width=(WIDTH) height=(height) role="img" aria-label=(self.title) {
+                style { (PreEscaped(STYLE)) (PreEscaped("svg { font: 15px system-ui, sans-serif; }")) }
+                rect width=(WIDTH) height=(height) fill="var(--paper)" {}
+                text x="8" y="18" font-size="14" font-weight="600" { (self.title) }
+                g transform={ "translate(0 " (TITLE) ")" } { (frame.content(self.shapes(&frame))) }
+                @for (index, name) in self.series.iter().enumerate() {
+                    @let x = left + (index % LEGEND_COLUMNS) as f64 * column;
+                    @let y = TITLE + frame.height() + 4.0 + (index / LEGEND_COLUMNS) as f64 * LEGEND_ROW;
+                    g transform={ "translate(" (x) " " (y) ")" } { (sample(index)) }
+                    text.name x=(x + 20.0) y=(y + 10.0) { (name) }
+                }
+            }
+        }
+        .into_string()
+    }
+
+    /// As part of a page.
+    pub(crate) fn figure(&self) -> Markup {
+        let frame = self.frame();
+        html! {
+            figure {
+                figcaption { b { (self.title) } }
+                (frame.draw(&self.title, self.shapes(&frame)))
+                ul.legend { @for (index, name) in self.series.iter().enumerate() { li {
+                    svg viewBox="0 0 26 12" aria-hidden="true" { (sample(index)) }
+                    (name)
+                } } }
+            }
+        }
+    }
+
+    fn frame(&self) -> Frame {
+        let longest = self.rows.iter().map(|row| row.name.chars().count()).max();
+        let room = (longest.unwrap_or(0) as f64 * 6.2 + 16.0).clamp(60.0, 240.0);
+        Frame::with_rows(WIDTH, self.rows.len(), room, self.x.axis())
+    }
+
+    fn shapes(&self, frame: &Frame) -> Markup {
+        html! {
+            @for (index, row) in self.rows.iter().enumerate() {
+                @let y = frame.row(index);
+                line.grid x1=(frame.left()) x2=(frame.right()) y1=(y) y2=(y) {}
+                text.name x=(frame.left() - 6.0) y=(y) dy="3.5" text-anchor="end" { (row.name) }
+                @for (number, value) in row.values.iter().enumerate() {
+                    @if let Some(value) = value.filter(|value| value.is_finite()) {
+                        g class={ "c" (number % COLOURS) } {
+                            title { (row.name) ": " (self.series.get(number).map_or("", String::as_str)) }
+                            (shape(Shape::of(number), frame.at_x(value), y))
+                        }
+                    }
+                }
+            }
+            @if let Some(limit) = self.limit {
+                @let x = format!("{:.1}", frame.at_x(limit));
+                line.limit x1=(x) x2=(x) y1="8" y2=(frame.bottom()) {}
+            }
+        }
+    }
+}
+
+/// What stands for a series in a legend: 26 by 12.
+fn sample(series: usize) -> Markup {
+    html! { g class={ "c" (series % COLOURS) } { (shape(Shape::of(series), 10.0, 6.0)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dots() -> Dots {
+        Dots {
+            title: "a & b".into(),
+            x: Scale::linear("%", 0.0, 100.0),
+            series: vec!["random".into(), "<worst>".into()],
+            rows: vec![
+                Row {
+                    name: "qfq".into(),
+                    values: vec![Some(20.0), Some(90.0)],
+                },
+                Row {
+                    name: "fifo".into(),
+                    values: vec![None, Some(f64::NAN)],
+                },
+            ],
+            limit: Some(100.0),
+        }
+    }
+
+    #[test]
+    fn every_name_is_there_and_every_value_that_is_a_number() {
+        let svg = dots().svg();
+        for part in ["a &amp; b", "&lt;worst&gt;", ">qfq<", ">fifo<", "class=\"limit\""] {
+            assert!(svg.contains(part), "{part}");
+        }
+        assert!(!svg.contains("NaN"), "{svg}");
+        // Two marks, and the same two in the legend.
+        assert_eq!(svg.matches("class=\"c0\"").count(), 2);
+        assert_eq!(svg.matches("class=\"c1\"").count(), 2);
+    }
+}
