@@ -27,6 +27,9 @@ const GROWING: f64 = 0.5;
 /// One that doesn't may still be so much worse, in packets: rounded time stamps fit some numbers of flows worse than others.
 const STEADY: f64 = 1.0;
 
+/// All packets of the traffic in which it grows, bytes.
+const PACKET: f64 = 1000.0;
+
 /// The file's parameters.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +48,8 @@ struct Held {
     worst: [Option<f64>; 2],
     /// Formula and source.
     bound: Option<(&'static str, &'static str)>,
-    is_broken: bool,
+    /// Seeds whose traffic has something above the bound in it.
+    broken_with: Vec<u64>,
 }
 
 /// Names of the two kinds of traffic.
@@ -81,7 +85,10 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
                 measure: name.map_or(row.measure, |(_, name)| name).to_owned(),
                 worst: [worst(|row| &row.random), worst(|row| &row.adversarial)],
                 bound: row.formula.zip(row.source),
-                is_broken: rows().any(|row| row.within == Some(false)),
+                broken_with: (surveys.iter().zip(rows()))
+                    .filter(|(_, row)| row.within == Some(false))
+                    .map(|(survey, _)| survey.seed)
+                    .collect(),
             });
         }
     }
@@ -159,10 +166,14 @@ fn judge_bounds(findings: &mut Findings, held: &[Held]) {
             held.severity() * 100.0
         )
     };
+    let seeds = |held: &Held| {
+        let seeds: Vec<String> = held.broken_with.iter().map(u64::to_string).collect();
+        format!("{} (seed {})", words(held), seeds.join(", "))
+    };
     let broken: Vec<String> = bounded
         .iter()
-        .filter(|held| held.is_broken)
-        .map(|held| words(held))
+        .filter(|held| !held.broken_with.is_empty())
+        .map(|held| seeds(held))
         .collect();
     let nearest = bounded
         .iter()
@@ -265,13 +276,13 @@ fn growth(survey: &Survey) -> Scaling {
     let curves = survey.schedulers.iter().map(|surveyed| Series {
         name: surveyed.scheduler.to_owned(),
         points: (survey.light_flows.iter().zip(&surveyed.heavy_b_wfi))
-            .filter_map(|(&light, &packets)| Some((f64::from(light), packets?)))
+            .filter_map(|(&light, &packets)| Some((f64::from(light), packets? * PACKET)))
             .collect(),
     });
     Scaling {
         title: "B-WFI of a flow with half of the link, by the number of light flows beside it".into(),
         x: "light flows",
-        y: "B-WFI, packets",
+        y: "B-WFI, bytes",
         curves: curves.filter(|series| !series.points.is_empty()).collect(),
     }
 }
