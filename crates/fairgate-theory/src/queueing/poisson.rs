@@ -92,7 +92,8 @@ mod tests {
             let (tail, most) = (poisson_tail(count, mean), poisson_tail_at_most(count, mean));
             prop_assert!(tail <= most, "{tail} {most}");
             if count as f64 > 2.0 * mean + 20.0 {
-                prop_assert!(most < 1.5 * tail, "{tail} {most}");
+                // Both may be too small for a number that is not 0.
+                prop_assert!(most <= 1.5 * tail, "{tail} {most}");
             }
         }
 
