@@ -84,6 +84,22 @@ impl IndexedHeap {
         Some(first)
     }
 
+    /// Takes a flow out that is in.
+    pub(crate) fn remove(&mut self, flow: u32) {
+        let place = self.places[flow as usize] as usize;
+        let last = self.entries.pop().expect("the flow is in");
+        self.places[flow as usize] = ABSENT;
+        if place < self.entries.len() {
+            self.places[last.flow as usize] = place as u32;
+            self.rekey(last.flow, last.key);
+        }
+    }
+
+    /// The flows that are in, in no order.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = u32> {
+        self.entries.iter().map(|entry| entry.flow)
+    }
+
     /// Takes all flows out.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
@@ -140,7 +156,7 @@ mod tests {
     proptest! {
         /// Against a search of all flows, with keys on both sides of the wrap.
         #[test]
-        fn the_least_key_is_first_whatever_changes(operations in prop::collection::vec((0u8..5, 0u64..50, 0u32..20), 0..300)) {
+        fn the_least_key_is_first_whatever_changes(operations in prop::collection::vec((0u8..6, 0u64..50, 0u32..20), 0..300)) {
             let origin = u64::MAX - 25;
             let mut heap = IndexedHeap::new();
             (0..20).for_each(|_| heap.add_flow());
@@ -156,6 +172,10 @@ mod tests {
                         heap.rekey(flow, origin.wrapping_add(key));
                         *place = Some(key);
                     }
+                    (4, Some(_)) => {
+                        heap.remove(flow);
+                        *place = None;
+                    }
                     _ => {
                         if let Some(entry) = heap.pop() {
                             model[entry.flow as usize] = None;
@@ -165,6 +185,7 @@ mod tests {
                 let least = (0..20u32).filter_map(|flow| model[flow as usize].map(|key| (key, flow))).min();
                 let first = heap.first().map(|entry| (entry.key.wrapping_sub(origin), entry.flow));
                 prop_assert_eq!(first, least);
+                prop_assert_eq!(heap.flows().count(), model.iter().flatten().count());
                 for (flow, key) in (0..).zip(model) {
                     prop_assert_eq!(heap.key(flow), key.map(|key| origin.wrapping_add(key)));
                 }

@@ -6,10 +6,12 @@
 //! own account or by a change from outside: then the scheduler is told the true length and asked again.
 //!
 //! A class that withholds its packets (a shaper inside) is *parked*: idle to the scheduler until its watchdog time. It
-//! gets no credit for the time that it held its packets back.
+//! gets no credit for the time that it held its packets back. Parked classes are in a heap by that time, so that one
+//! that wakes up costs O(log n). Of those that wake up together the one of the lowest number goes first.
 //!
 //! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
 
+use crate::bits::IndexedHeap;
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
@@ -70,6 +72,9 @@ enum Standing {
     Parked,
 }
 
+/// Later than any watchdog time. Keys of the heap wrap, so that their upper half would be the past.
+const NEVER: u64 = i64::MAX as u64;
+
 /// A class.
 struct ActiveClass<T> {
     inner: Box<dyn Discipline>,
@@ -98,10 +103,12 @@ pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Setting
 pub struct Classes<S: Scheduler> {
     scheduler: S,
     classes: Vec<ActiveClass<S::Flow>>,
-    /// How many are parked.
-    parked: u32,
-    /// No parked class can send before this. In the past after anything that could have changed it.
-    wake: Time,
+    /// Parked classes by the time at which each can send.
+    parked: IndexedHeap,
+    /// A time in `parked` may be wrong: its class was touched from outside, or does not say when it can send.
+    is_unsure: bool,
+    /// Those that wake up now. Empty between calls, with room for all.
+    due: Vec<u32>,
     map: ClassMap,
     config: ConfigOf<S>,
 }
@@ -133,16 +140,17 @@ impl<S: Scheduler> Classes<S> {
         let mut classes = Classes {
             scheduler,
             classes: classes.collect(),
-            parked: 0,
-            wake: Time::ZERO,
+            parked: IndexedHeap::new(),
+            is_unsure: true,
+            due: Vec::with_capacity(config.classes.len()),
             map,
             config,
         };
-        // An inner discipline may come with packets in it.
-        for class in &mut classes.classes {
-            if class.inner.backlog().packets > 0 {
-                class.standing = Standing::Parked;
-                classes.parked += 1;
+        for place in 0..classes.classes.len() {
+            classes.parked.add_flow();
+            // An inner discipline may come with packets in it.
+            if classes.classes[place].inner.backlog().packets > 0 {
+                classes.park(place);
             }
         }
         Ok(Node::new(classes))
@@ -157,40 +165,71 @@ impl<S: Scheduler> Classes<S> {
     #[inline]
     fn look_at(&mut self, place: usize, now: Time, pool: &mut Pool) {
         let class = &mut self.classes[place];
-        let was_parked = class.standing == Standing::Parked;
         debug_assert!(!matches!(class.standing, Standing::Active { .. }));
         if let Some(first) = class.inner.peek(now, pool) {
+            self.unpark(place);
             let length = pool[first].length;
-            class.standing = Standing::Active { length };
-            self.parked -= u32::from(was_parked);
+            self.classes[place].standing = Standing::Active { length };
             let head = Head { length, stamp: 0 };
             self.scheduler
                 .activate(&mut self.classes, place as u32, head, now);
         } else if class.inner.backlog().packets > 0 {
             self.park(place);
         } else {
-            class.standing = Standing::Idle;
-            self.parked -= u32::from(was_parked);
+            self.unpark(place);
         }
     }
 
-    /// Sets a class aside until its watchdog time.
+    /// Sets a class aside until its watchdog time, or until a new one.
     fn park(&mut self, place: usize) {
         let class = &mut self.classes[place];
-        self.parked += u32::from(class.standing != Standing::Parked);
-        class.standing = Standing::Parked;
-        self.wake = self.wake.min(class.inner.watchdog().unwrap_or(Time::ZERO));
+        let watchdog = class.inner.watchdog();
+        self.is_unsure |= watchdog.is_none();
+        let wake = watchdog.map_or(0, Time::nanos).min(NEVER);
+        if class.standing == Standing::Parked {
+            self.parked.rekey(place as u32, wake);
+        } else {
+            class.standing = Standing::Parked;
+            self.parked.push(wake, place as u32);
+        }
     }
 
-    /// Asks all parked classes again.
+    /// A class that is not active is not parked either from now on.
+    #[inline]
+    fn unpark(&mut self, place: usize) {
+        if self.classes[place].standing == Standing::Parked {
+            self.classes[place].standing = Standing::Idle;
+            self.parked.remove(place as u32);
+        }
+    }
+
+    /// Whether a parked class may have something to send.
+    #[inline]
+    fn is_due(&self, now: Time) -> bool {
+        self.parked
+            .first()
+            .is_some_and(|first| first.key <= now.nanos() || self.is_unsure)
+    }
+
+    /// Asks the parked classes again whose time has come, in the order of their numbers; all, if times may be wrong.
     #[cold]
     fn wake_up(&mut self, now: Time, pool: &mut Pool) {
-        self.wake = Time::MAX;
-        for place in 0..self.classes.len() {
-            if self.classes[place].standing == Standing::Parked {
-                self.look_at(place, now, pool);
+        let mut due = std::mem::take(&mut self.due);
+        if std::mem::take(&mut self.is_unsure) {
+            due.extend(self.parked.flows());
+        } else {
+            while let Some(first) = self.parked.first()
+                && first.key <= now.nanos()
+            {
+                self.unpark(first.flow as usize);
+                due.push(first.flow);
             }
         }
+        due.sort_unstable();
+        for place in due.drain(..) {
+            self.look_at(place as usize, now, pool);
+        }
+        self.due = due;
     }
 
     /// The class at `place`, just selected, has no packet to send after all.
@@ -241,7 +280,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        if self.parked > 0 && now >= self.wake {
+        if self.is_due(now) {
             self.wake_up(now, pool);
         }
         // Each pass sends, takes a class from the scheduler, or corrects a length that the next pass finds right.
@@ -283,15 +322,15 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             class.standing = Standing::Idle;
         }
         self.scheduler.clear(&mut self.classes);
-        self.parked = 0;
+        self.parked.clear();
     }
 
     fn watchdog(&self) -> Option<Time> {
-        let parked = self
-            .classes
-            .iter()
-            .filter(|class| class.standing == Standing::Parked);
-        parked.filter_map(|class| class.inner.watchdog()).min()
+        let watchdog = |place: u32| self.classes[place as usize].inner.watchdog();
+        if self.is_unsure {
+            return self.parked.flows().filter_map(watchdog).min();
+        }
+        watchdog(self.parked.first()?.flow)
     }
 
     fn config(&self) -> ConfigOf<S> {
@@ -337,7 +376,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
         // Whatever is done to the class may change when it can send.
-        self.wake = Time::ZERO;
+        self.is_unsure = true;
         let place = self.map.place(minor)?;
         Some(&mut self.classes[place].inner)
     }
@@ -358,7 +397,10 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             .iter()
             .filter(|class| matches!(class.standing, Standing::Active { .. }));
         visit("active_classes", Value::Integer(active.count() as i64));
-        visit("parked_classes", Value::Integer(self.parked.into()));
+        visit(
+            "parked_classes",
+            Value::Integer(self.parked.flows().count() as i64),
+        );
         self.scheduler.visit_variables(visit);
     }
 }

@@ -1,6 +1,8 @@
 //! The two disciplines held to their contract with schedulers, by a scheduler that checks every call.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
@@ -8,9 +10,10 @@ use super::classes::{self, ClassConfig, Classes};
 use super::flows::{self, Flows};
 use super::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::classify::Classifier;
+use crate::discipline::{Algorithm, Node};
 use crate::error::ConfigError;
 use crate::packet::{DropReason, Packet};
-use crate::pool::{PacketQueue, Pool};
+use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
 use crate::queues::tbf::{self, Tbf};
 use crate::rate::Rate;
@@ -279,6 +282,100 @@ fn a_class_that_is_parked_stands_in_nobodys_way() {
     // It gets no credit for the time that it held its packets: when it wakes up it starts from virtual time as it is.
     let _ = driver.offer(in_class(2, 1), start);
     assert_eq!(driver.drain(start + 1_000_000), [1, 5]);
+}
+
+/// A fifo that sends a packet every `period` from `next` on, and counts how often it is asked.
+struct Timed {
+    queue: PacketQueue,
+    next: Time,
+    period: u64,
+    asked: Arc<AtomicU64>,
+}
+
+impl Algorithm for Timed {
+    const NAME: &'static str = "timed";
+    type Config = ();
+
+    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        self.queue.push_back(id, pool);
+        Verdict::Queued
+    }
+
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if now < self.next {
+            return None;
+        }
+        self.next = now + self.period;
+        self.queue.pop_front(pool)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.queue.append_to(into, pool);
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        (!self.queue.is_empty()).then_some(self.next)
+    }
+
+    fn config(&self) {}
+
+    fn reconfigure(&mut self, (): (), _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+/// A class for each of `starts`, with a packet in it then and every `period` after.
+fn timed(starts: &[Time], period: u64) -> (Driver<Classes<Witness<false>>>, Arc<AtomicU64>) {
+    let asked = Arc::new(AtomicU64::new(0));
+    let inner = starts.iter().map(|&next| -> Box<dyn Discipline> {
+        Box::new(Node::new(Timed {
+            queue: PacketQueue::new(),
+            next,
+            period,
+            asked: asked.clone(),
+        }))
+    });
+    let config = classful(&vec![1; starts.len()]);
+    let root = Classes::node(config, inner.collect()).unwrap();
+    (Driver::new(root), asked)
+}
+
+#[test]
+fn a_class_that_wakes_up_does_not_wake_the_others() {
+    const CLASSES: u16 = 500;
+    let starts: Vec<Time> = (1..=u64::from(CLASSES)).map(Time::from_micros).collect();
+    let (mut driver, asked) = timed(&starts, 1_000_000);
+    for class in (1..=CLASSES).chain(1..=CLASSES) {
+        let _ = driver.offer(in_class(class, 100), Time::ZERO);
+    }
+    let mut now = Time::ZERO;
+    let mut sent = Vec::new();
+    while driver.root.backlog().packets > 0 {
+        match driver.next(now) {
+            Some(packet) => sent.push(packet),
+            None => now = driver.root.watchdog().expect("what is held back has a time"),
+        }
+    }
+    assert!(
+        sent.into_iter().eq(0..2 * u64::from(CLASSES)),
+        "each class in its microsecond"
+    );
+    // Of each packet: when it comes, when its time comes, and for the one behind it.
+    let asked = asked.load(Ordering::Relaxed);
+    assert!(asked <= 4 * 2 * u64::from(CLASSES), "{asked} questions");
+}
+
+#[test]
+fn classes_that_wake_up_together_go_in_the_order_of_their_numbers() {
+    let (mut driver, _) = timed(&[5, 1, 9, 3, 7].map(Time::from_millis), 1);
+    for class in 1..=5 {
+        let _ = driver.offer(in_class(class, 100), Time::ZERO);
+    }
+    assert_eq!(driver.root.watchdog(), Some(Time::from_millis(1)));
+    assert_eq!(driver.drain(Time::from_millis(7)), [0, 1, 3, 4]);
+    assert_eq!(driver.root.watchdog(), Some(Time::from_millis(9)));
+    assert_eq!(driver.drain(Time::from_millis(9)), [2]);
 }
 
 #[test]
