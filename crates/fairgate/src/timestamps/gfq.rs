@@ -33,13 +33,14 @@
 //! **Invariants**, checked after each operation in debug builds: words tell which lists have flows, a group's start is
 //! that of its first slot. Checked by a property test against exact arithmetic: V, the choice, the bound.
 
-use crate::bits::{Link, Linked, Round};
+use crate::bits::Round;
 use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
 use crate::timestamps::Share;
-use crate::timestamps::virtual_time::{FRACTION, FlowTime, VirtualTime};
+pub use crate::timestamps::virtual_time::Flow;
+use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
 
 /// Slots of a calendar: bits of a word.
 const SLOTS: usize = 64;
@@ -53,20 +54,11 @@ const LEAST: u32 = FRACTION - 16;
 const LARGEST: u32 = FRACTION + 17;
 const GROUPS: usize = (LARGEST - LEAST + 1) as usize;
 
-/// A flow: 40 bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Flow {
-    time: FlowTime,
-    link: Link,
-    group: u8,
-}
-
-impl Linked for Flow {
-    #[inline]
-    fn link(&mut self) -> &mut Link {
-        &mut self.link
-    }
-}
+/// The longest packet takes half of the slots of a calendar, at most.
+const GRAIN: Grain = Grain {
+    finest: LEAST - SLOTS_PER_SIGMA,
+    reach: SLOTS as u64 / 2,
+};
 
 /// What is looked at of each group to choose.
 #[derive(Clone, Copy, Debug)]
@@ -103,27 +95,10 @@ pub struct Gfq {
     /// Which groups have flows.
     occupied: u64,
     groups: [Group; GROUPS],
-    /// Binary logarithm of the smallest slot that may be used.
-    grain: u32,
     /// The group whose first flow was selected.
     selected: usize,
     /// Of each group its slots.
     lists: [[Round; SLOTS]; GROUPS],
-}
-
-/// The group of a flow, by its sigma.
-fn group_of(time: &FlowTime) -> u8 {
-    (time.sigma() - LEAST) as u8
-}
-
-/// Binary logarithm of the smallest slot, if the longest packet of all moves V by `longest`.
-fn grain_of(longest: u64) -> u32 {
-    let at_most = (longest >> 5).max(1 << (LEAST - SLOTS_PER_SIGMA)).ilog2();
-    if 32 << at_most >= longest {
-        at_most
-    } else {
-        at_most + 1
-    }
 }
 
 impl Gfq {
@@ -131,14 +106,12 @@ impl Gfq {
     #[inline]
     fn insert<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, length: u32) {
         let flow = flows[index as usize].state_mut();
-        if self.time.is_longest_of(&mut flow.time, length) {
-            self.coarsen(flow);
-        }
-        let place = usize::from(flow.group);
+        self.time.see(&mut flow.time, length);
+        let sigma = flow.time.sigma();
+        let place = (sigma - LEAST) as usize;
         let group = &mut self.groups[place];
         if group.slots == 0 {
-            let sigma = place as u32 + LEAST;
-            group.shift = self.grain.max(sigma - SLOTS_PER_SIGMA);
+            group.shift = self.time.grain().max(sigma - SLOTS_PER_SIGMA);
             group.length = (1 << sigma) + (1 << group.shift);
         }
         let latest = self.time.low().wrapping_add(group.length);
@@ -165,13 +138,6 @@ impl Gfq {
         let slot = group.slot(start);
         group.slots |= 1 << slot;
         self.lists[place][slot].push_back(index, flows);
-    }
-
-    /// A longer packet than expected: the flow's group is coarser from now on, and maybe the smallest slot.
-    #[cold]
-    fn coarsen(&mut self, flow: &mut Flow) {
-        flow.group = group_of(&flow.time);
-        self.grain = grain_of(self.time.of_longest());
     }
 
     /// Words tell which lists have flows, and starts are those of first slots.
@@ -206,29 +172,20 @@ impl Scheduler for Gfq {
             shift: 0,
         };
         Ok(Gfq {
-            time: VirtualTime::new(origin),
+            time: VirtualTime::new(origin, GRAIN),
             occupied: 0,
             groups: [empty; GROUPS],
-            grain: 0,
             selected: 0,
             lists: [[Round::new(); SLOTS]; GROUPS],
         })
     }
 
     fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
-        let time = self.time.add_flow(share)?;
-        self.grain = grain_of(self.time.of_longest());
-        Ok(Flow {
-            time,
-            link: Link::OUTSIDE,
-            group: group_of(&time),
-        })
+        self.time.add_flow(share)
     }
 
     fn change_share(&mut self, flow: &mut Flow, share: &Share) {
         self.time.change_share(&mut flow.time, share);
-        flow.group = group_of(&flow.time);
-        self.grain = grain_of(self.time.of_longest());
     }
 
     #[inline]

@@ -52,13 +52,14 @@
 
 mod ticks;
 
-use crate::bits::{Link, Linked, Round};
+use crate::bits::Round;
 use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
 use crate::timestamps::Share;
-use crate::timestamps::virtual_time::{FRACTION, FlowTime, VirtualTime};
+pub use crate::timestamps::virtual_time::Flow;
+use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
 
 /// Places of a group's flows, see the picture.
 const DUE_FIRST: usize = 0;
@@ -76,24 +77,14 @@ const FINEST: u32 = FRACTION - 16 - 1;
 const COARSEST: u32 = FRACTION + 17 - 1;
 const GROUPS: usize = (COARSEST - FINEST + 1) as usize;
 
+/// In half widths: the longest packet takes two less than there are slots for the overdue, at most.
+const GRAIN: Grain = Grain {
+    finest: FINEST,
+    reach: SLOTS as u64 - 2,
+};
+
 /// Farther ahead than any tick.
 const FAR: u64 = 1 << 62;
-
-/// A flow: 40 bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Flow {
-    time: FlowTime,
-    link: Link,
-    /// Its group, if its grain is not too fine.
-    bit: u8,
-}
-
-impl Linked for Flow {
-    #[inline]
-    fn link(&mut self) -> &mut Link {
-        &mut self.link
-    }
-}
 
 /// The scheduler: 2.5 KB beside the flows.
 #[derive(Debug)]
@@ -107,29 +98,12 @@ pub struct SKps {
     overdue: u64,
     /// Where among ticks of `2^unit` the oldest of the overdue lies.
     oldest: u64,
-    /// The grain of the overdue; as `grain` when they last were none.
+    /// The grain of the overdue; the finest in use when they last were none.
     unit: u32,
-    /// The finest group that may be used.
-    grain: u32,
     /// The list that the flow selected heads.
     selected: usize,
     /// Slots of the overdue, then places of each group.
     lists: [Round; SLOTS + GROUPS * PLACES],
-}
-
-/// The group of a flow: that whose width is its sigma.
-fn group_of(time: &FlowTime) -> u8 {
-    (time.sigma() - 1) as u8
-}
-
-/// The finest group, if the longest packet of all moves V by `longest`: 62 of its half widths are not less.
-fn grain_of(longest: u64) -> u32 {
-    let at_most = (longest >> 5).max(1 << FINEST).ilog2();
-    if 62 << at_most >= longest {
-        at_most
-    } else {
-        at_most + 1
-    }
 }
 
 #[inline]
@@ -142,11 +116,9 @@ impl SKps {
     #[inline]
     fn insert<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, length: u32) {
         let flow = flows[index as usize].state_mut();
-        if self.time.is_longest_of(&mut flow.time, length) {
-            self.coarsen(flow);
-        }
+        self.time.see(&mut flow.time, length);
         let v = self.time.low();
-        let bit = u32::from(flow.bit).max(self.grain);
+        let bit = (flow.time.sigma() - 1).max(self.time.grain());
         let width = ticks::width(bit);
         let last = ticks::last(v, bit);
         let mut start = ticks::last(flow.time.start, bit);
@@ -174,19 +146,12 @@ impl SKps {
         self.lists[list].push_back(index, flows);
     }
 
-    /// A longer packet than expected: the flow's group is coarser from now on, and maybe the finest one.
-    #[cold]
-    fn coarsen(&mut self, flow: &mut Flow) {
-        flow.bit = group_of(&flow.time);
-        self.grain = grain_of(self.time.of_longest());
-    }
-
     /// The slot for what was to finish at `tick`. Beyond the last slot, as may be for a while after weights have
     /// changed, the order is lost, not more.
     #[inline]
     fn slot(&mut self, tick: u64) -> usize {
         if self.overdue == 0 {
-            self.unit = self.grain;
+            self.unit = self.time.grain();
             self.oldest = tick >> self.unit;
         }
         let mask = u64::MAX >> self.unit;
@@ -287,32 +252,23 @@ impl Scheduler for SKps {
 
     fn new((): &(), origin: u64) -> Result<SKps, ConfigError> {
         Ok(SKps {
-            time: VirtualTime::new(origin),
+            time: VirtualTime::new(origin, GRAIN),
             next_tick: origin.wrapping_add(FAR),
             groups: [0; PLACES],
             overdue: 0,
             oldest: 0,
             unit: FINEST,
-            grain: FINEST,
             selected: 0,
             lists: [Round::new(); SLOTS + GROUPS * PLACES],
         })
     }
 
     fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
-        let time = self.time.add_flow(share)?;
-        self.grain = grain_of(self.time.of_longest());
-        Ok(Flow {
-            time,
-            link: Link::OUTSIDE,
-            bit: group_of(&time),
-        })
+        self.time.add_flow(share)
     }
 
     fn change_share(&mut self, flow: &mut Flow, share: &Share) {
         self.time.change_share(&mut flow.time, share);
-        flow.bit = group_of(&flow.time);
-        self.grain = grain_of(self.time.of_longest());
     }
 
     #[inline]

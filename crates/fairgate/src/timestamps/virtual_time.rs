@@ -1,13 +1,18 @@
-//! Virtual time with a fine grain, and a flow's place in it: what the schedulers with groups of flows share.
+//! Virtual time with a fine grain, and a flow's place in it: what gfq and s_kps share.
 //!
 //! Time runs at `1 / sum of all weights` a byte, a flow's at `1 / weight`. Rounding must not let the flows' times fall
 //! behind the system's for ever, so the flow's rate is rounded up and the system's down: then flows that are busy for
 //! good run ahead of it by as little as the rounding, and the rule that V is at least the least start pulls it along. With
 //! [`FRACTION`] = 40 binary places that is less than 2^-24 of a flow's service and 2^-14 of the system's at the largest sum.
 //!
+//! Flows are grouped by sigma, the least power of two that is not less than what their longest packet takes. A scheduler
+//! divides time in powers of two, which may not be so fine that one packet of another flow jumps over what it can keep in
+//! order: [`Grain`].
+//!
 //! A scheduler compares the low 64 bits, which wrap: what is busy lies within 2^61 of V. Idle flows keep the number of
 //! wraps beside their finish time, so that an old one is known as old after any time.
 
+use crate::bits::{Link, Linked};
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::MAX_PACKET;
 use crate::timestamps::{Share, WeightSum};
@@ -17,10 +22,22 @@ pub(super) const FRACTION: u32 = 40;
 
 const ONE: u64 = 1 << FRACTION;
 
+/// How finely a scheduler may divide time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grain {
+    /// Binary logarithm of the finest part.
+    pub(super) finest: u32,
+    /// The longest packet of all moves V by no more parts than that.
+    pub(super) reach: u64,
+}
+
 /// System virtual time V.
 #[derive(Debug)]
 pub(super) struct VirtualTime {
     now: u128,
+    /// Binary logarithm of the finest part in use.
+    grain: u32,
+    limits: Grain,
     /// Virtual time of a byte sent: one over the sum of weights.
     per_byte: u64,
     weights: WeightSum,
@@ -28,7 +45,22 @@ pub(super) struct VirtualTime {
     longest: u32,
 }
 
-/// A flow's start time, and what it is entitled to: 28 bytes.
+/// A flow of a scheduler with groups: 40 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    pub(super) time: FlowTime,
+    /// Its place in a list of its group.
+    pub(super) link: Link,
+}
+
+impl Linked for Flow {
+    #[inline]
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// A flow's start time, and what it is entitled to: 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowTime {
     /// Virtual start of its first packet; finish of its last, when idle.
@@ -40,12 +72,16 @@ pub(super) struct FlowTime {
     weight: u32,
     /// Its longest packet, configured or seen, bytes.
     longest: u32,
+    /// Binary logarithm of its sigma.
+    sigma: u8,
 }
 
 impl VirtualTime {
-    pub(super) fn new(origin: u64) -> VirtualTime {
+    pub(super) fn new(origin: u64, limits: Grain) -> VirtualTime {
         VirtualTime {
             now: u128::from(origin),
+            grain: limits.finest,
+            limits,
             per_byte: 0,
             weights: WeightSum::default(),
             longest: 1,
@@ -70,55 +106,58 @@ impl VirtualTime {
         self.now += u128::from(distance);
     }
 
-    /// By how much the longest packet of all moves V.
-    pub(super) fn of_longest(&self) -> u64 {
-        u64::from(self.longest) * self.per_byte
+    /// Binary logarithm of the finest part of time in use.
+    #[inline]
+    pub(super) fn grain(&self) -> u32 {
+        self.grain
     }
 
     /// One flow more, idle.
-    pub(super) fn add_flow(&mut self, share: &Share) -> Result<FlowTime, ConfigError> {
+    pub(super) fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
         check_within("max_packet", share.max_packet, 1, MAX_PACKET)?;
         self.weights.add(share.weight)?;
-        self.saw(share.max_packet);
-        self.weigh();
-        let mut flow = FlowTime {
+        self.weigh(share.max_packet);
+        let mut time = FlowTime {
             start: 0,
-            per_byte: ONE.div_ceil(u64::from(share.weight)),
+            per_byte: 0,
             wraps: 0,
-            weight: share.weight,
-            longest: share.max_packet,
+            weight: 0,
+            longest: 0,
+            sigma: 0,
         };
-        flow.restart(self);
-        Ok(flow)
+        time.entitle(share);
+        time.restart(self);
+        let link = Link::OUTSIDE;
+        Ok(Flow { time, link })
     }
 
     /// A flow is entitled to something else.
     pub(super) fn change_share(&mut self, flow: &mut FlowTime, share: &Share) {
         self.weights.change(flow.weight, share.weight);
-        self.saw(share.max_packet);
-        self.weigh();
-        flow.per_byte = ONE.div_ceil(u64::from(share.weight));
-        flow.weight = share.weight;
-        flow.longest = share.max_packet;
+        self.weigh(share.max_packet);
+        flow.entitle(share);
     }
 
-    fn weigh(&mut self) {
-        self.per_byte = ONE / self.weights.0;
-    }
-
-    fn saw(&mut self, length: u32) {
-        self.longest = self.longest.max(length);
-    }
-
-    /// Whether a packet of `length` bytes of `flow` is longer than any before; from now on, its longest is that.
+    /// A packet of `length` bytes of `flow` comes: if it is longer than any before, the flow's group is coarser from now
+    /// on, and maybe the grain.
     #[inline]
-    pub(super) fn is_longest_of(&mut self, flow: &mut FlowTime, length: u32) -> bool {
-        let is_longest = length > flow.longest;
-        if is_longest {
-            flow.longest = length;
-            self.saw(length);
+    pub(super) fn see(&mut self, flow: &mut FlowTime, length: u32) {
+        if length > flow.longest {
+            flow.lengthen(length);
+            self.weigh(length);
         }
-        is_longest
+    }
+
+    /// After weights have changed, or a packet of `length` bytes was told of or came.
+    #[cold]
+    fn weigh(&mut self, length: u32) {
+        self.longest = self.longest.max(length);
+        self.per_byte = ONE / self.weights.0;
+        let step = u64::from(self.longest) * self.per_byte;
+        self.grain = self.limits.finest;
+        while self.limits.reach << self.grain < step {
+            self.grain += 1;
+        }
     }
 
     /// V in bytes of weight 1, to be shown.
@@ -134,12 +173,27 @@ impl FlowTime {
         u64::from(length) * self.per_byte
     }
 
-    /// Binary logarithm of sigma, the least power of two that is not less than what the longest packet takes. Exactly
-    /// that: what it takes rounded up may be above by `2^-23` of it.
+    /// Binary logarithm of sigma.
+    #[inline]
     pub(super) fn sigma(&self) -> u32 {
-        let longest = u64::from(self.longest) << FRACTION;
+        self.sigma.into()
+    }
+
+    fn entitle(&mut self, share: &Share) {
+        self.per_byte = ONE.div_ceil(u64::from(share.weight));
+        self.weight = share.weight;
+        self.lengthen(share.max_packet);
+    }
+
+    /// Its longest packet has `length` bytes. Sigma follows from that exactly: what the packet takes rounded up may be above by
+    /// `2^-23` of it.
+    #[cold]
+    fn lengthen(&mut self, length: u32) {
+        self.longest = length;
+        let longest = u64::from(length) << FRACTION;
         let at_most = longest.ilog2() - self.weight.ilog2();
-        at_most + u32::from(u64::from(self.weight) << at_most < longest)
+        let is_less = u64::from(self.weight) << at_most < longest;
+        self.sigma = (at_most + u32::from(is_less)) as u8;
     }
 
     /// Goes idle: remembers the finish time in full.
@@ -170,14 +224,33 @@ impl FlowTime {
 mod tests {
     use super::*;
 
+    const GRAIN: Grain = Grain {
+        finest: FRACTION,
+        reach: 32,
+    };
+
     fn share(weight: u32, max_packet: u32) -> Share {
         Share { weight, max_packet }
     }
 
     #[test]
+    fn the_grain_is_the_least_that_the_longest_packet_allows() {
+        let mut time = VirtualTime::new(0, GRAIN);
+        let mut flow = time.add_flow(&share(1, 32)).unwrap().time;
+        assert_eq!(time.grain(), FRACTION);
+        time.see(&mut flow, 32);
+        assert_eq!(time.grain(), FRACTION);
+        time.see(&mut flow, 33);
+        assert_eq!((time.grain(), flow.sigma()), (FRACTION + 1, FRACTION + 6));
+        // With more weight in all the same packet moves V by less.
+        time.change_share(&mut flow, &share(2, 33));
+        assert_eq!((time.grain(), flow.sigma()), (FRACTION, FRACTION + 5));
+    }
+
+    #[test]
     fn an_old_finish_time_is_never_taken_for_a_new_one() {
-        let mut time = VirtualTime::new(u64::MAX - 10);
-        let mut flow = time.add_flow(&share(1, 1514)).unwrap();
+        let mut time = VirtualTime::new(u64::MAX - 10, GRAIN);
+        let mut flow = time.add_flow(&share(1, 1514)).unwrap().time;
         let finish = time.low().wrapping_add(1000);
         flow.start = finish;
         flow.rest(&time);
@@ -195,7 +268,7 @@ mod tests {
     #[test]
     fn shares_out_of_range_are_refused() {
         let refused = |shares: &[Share]| {
-            let mut time = VirtualTime::new(0);
+            let mut time = VirtualTime::new(0, GRAIN);
             shares
                 .iter()
                 .find_map(|share| time.add_flow(share).err())
@@ -223,9 +296,11 @@ mod tests {
             (1 << 16, MAX_PACKET, 1),
             (1, MAX_PACKET, 17),
         ] {
-            let flow = VirtualTime::new(0).add_flow(&share(weight, longest)).unwrap();
+            let flow = VirtualTime::new(0, GRAIN)
+                .add_flow(&share(weight, longest))
+                .unwrap();
             assert_eq!(
-                flow.sigma() as i32 - FRACTION as i32,
+                flow.time.sigma() as i32 - FRACTION as i32,
                 exponent,
                 "{longest} at {weight}"
             );
@@ -235,13 +310,13 @@ mod tests {
     #[test]
     fn flows_never_fall_behind_by_rounding() {
         for weight in [1, 3, 7, 1000, 65_535, 65_536] {
-            let mut time = VirtualTime::new(0);
-            let mut flows = [time.add_flow(&share(weight, 1514)).unwrap(); 1];
+            let mut time = VirtualTime::new(0, GRAIN);
+            let mut flow = time.add_flow(&share(weight, 1514)).unwrap().time;
             for _ in 0..1000 {
-                flows[0].start += flows[0].cost(1514);
+                flow.start += flow.cost(1514);
                 time.serve(1514);
             }
-            let ahead = flows[0].start - time.low();
+            let ahead = flow.start - time.low();
             assert!(ahead <= 2 * 1000 * 1514, "{ahead} at weight {weight}");
         }
     }
