@@ -5,6 +5,7 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::page::STYLE;
 use crate::plot::{Axis, Curve, Frame, curves};
+use crate::units;
 
 /// The figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,9 +69,7 @@ impl Scaling {
         let ys = self.values(|point| point.1);
         let least = ys.iter().copied().find(|&y| y > 0.0).unwrap_or(1.0);
         let greatest = ys.last().copied().unwrap_or(1.0);
-        let y = Axis::log(self.y, least.max(1.0), greatest.max(1.0), |value| {
-            format!("{value}")
-        });
+        let y = Axis::log(self.y, least.max(1.0), greatest.max(1.0), units::decade);
         Frame::new(WIDTH, HEIGHT, x, y).with_room_for_names(NAMES)
     }
 
