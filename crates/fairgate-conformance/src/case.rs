@@ -46,6 +46,8 @@ pub enum Operation {
     Peek,
     /// Lets so many ns pass.
     Advance(u64),
+    /// Sets the clock back by so many ns, which breaks the driver's side of the contract.
+    SetBack(u64),
     /// Goes from watchdog to watchdog until a packet comes.
     Wait,
     /// Flushes the root.
@@ -70,11 +72,21 @@ pub enum Operation {
 
 /// Random cases on random `trees`.
 pub fn cases(trees: BoxedStrategy<Tree>) -> impl Strategy<Value = Case> {
+    cases_of(trees, operations().boxed())
+}
+
+/// The same with a clock that is set back now and then.
+pub fn cases_with_setbacks(trees: BoxedStrategy<Tree>) -> impl Strategy<Value = Case> {
+    let set_back = nanos().prop_map(Operation::SetBack);
+    cases_of(trees, prop_oneof![10 => operations(), 1 => set_back].boxed())
+}
+
+fn cases_of(trees: BoxedStrategy<Tree>, operations: BoxedStrategy<Operation>) -> impl Strategy<Value = Case> {
     (
         trees.clone(),
         vec(trees, 1..3),
         any::<u64>(),
-        vec(operations(), 0..150),
+        vec(operations, 0..150),
     )
         .prop_map(|(tree, replacements, seed, operations)| Case {
             tree,

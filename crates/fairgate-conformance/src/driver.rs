@@ -32,6 +32,16 @@ pub fn check(case: &Case) {
     );
 }
 
+/// Runs a case whose clock is set back now and then. A driver should not do that, and a virtual machine does. What a discipline
+/// makes of it is its own affair, but it keeps its books, loses nothing, comes to an end with every call, tells a later time
+/// if it sends nothing, and sends all that it holds once the clock is right again.
+///
+/// # Panics
+/// If the discipline doesn't; the message begins with the name of what it broke.
+pub fn check_setbacks(case: &Case) {
+    Driver::new(case, false).run();
+}
+
 /// What a run is compared by. Packets are known by their cookie.
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
@@ -49,6 +59,8 @@ struct Driver<'a> {
     root: Box<dyn Discipline>,
     pool: Pool,
     now: Time,
+    /// The latest that it was.
+    latest: Time,
     hasher: FlowHasher,
     /// When each packet was offered, by its cookie.
     offered: Vec<Time>,
@@ -68,6 +80,7 @@ impl<'a> Driver<'a> {
             root: case.tree.build(case.seed, probes.as_ref()),
             pool,
             now: Time::ZERO,
+            latest: Time::ZERO,
             hasher: FlowHasher::new([case.seed, 1]),
             offered: Vec::new(),
             probes,
@@ -79,6 +92,7 @@ impl<'a> Driver<'a> {
         for operation in &self.case.operations {
             self.apply(operation);
         }
+        self.now = self.now.max(self.latest);
         self.send_all();
         self.record_books();
         self.events
@@ -105,6 +119,10 @@ impl<'a> Driver<'a> {
             }
             Operation::Peek => self.peek(),
             Operation::Advance(nanos) => self.now += nanos,
+            Operation::SetBack(nanos) => {
+                self.latest = self.latest.max(self.now);
+                self.now = Time::from_nanos(self.now.nanos().saturating_sub(nanos));
+            }
             Operation::Wait => self.wait(),
             Operation::Flush => {
                 self.root.flush(&mut self.pool);

@@ -11,6 +11,7 @@
 //! * **Order**: packets of one flow leave in the order in which they came.
 //! * **Determinism**: the same calls give the same answers, whatever slots the packets sit in.
 //! * **No allocation** in enqueue, dequeue, peek and watchdog.
+//! * **A clock that is set back**, which no driver should have, breaks no books, loses no packet and hangs no call.
 //! * **Refusals change nothing**, packets and ECN marks are not tampered with, a packet's time in the queue survives
 //!   the replacement of a discipline.
 //!
@@ -30,7 +31,8 @@
 //! }
 //! ```
 //!
-//! Each line becomes a test of its own, and `random_trees` composes trees up to five levels deep of all of them.
+//! Each line becomes a test of its own, another one under a clock that is set back now and then, and `random_trees` composes
+//! trees up to five levels deep of all of them.
 //!
 //! How it works: a [`Case`] is a tree, other trees to put in place of its classes, a seed and a list of operations.
 //! [`check`] runs it twice: once with a *probe* around every node, which keeps books of its own and compares; and once
@@ -45,8 +47,8 @@ mod driver;
 mod probe;
 mod recipe;
 
-pub use case::{Case, Operation, cases};
-pub use driver::check;
+pub use case::{Case, Operation, cases, cases_with_setbacks};
+pub use driver::{check, check_setbacks};
 pub use proptest;
 pub use recipe::{Recipe, Tree, random_trees};
 
@@ -72,6 +74,26 @@ macro_rules! conformance_suite {
             #[test]
             fn random_trees(case in $crate::cases($crate::random_trees(&recipes()))) {
                 $crate::check(&case);
+            }
+        }
+
+        /// Under a clock that is set back now and then.
+        mod set_back {
+            use super::*;
+
+            $crate::proptest::proptest! {
+                $(
+                    $(#[$attribute])*
+                    #[test]
+                    fn $name(case in $crate::cases_with_setbacks($recipe.trees_of_fifos())) {
+                        $crate::check_setbacks(&case);
+                    }
+                )+
+
+                #[test]
+                fn random_trees(case in $crate::cases_with_setbacks($crate::random_trees(&recipes()))) {
+                    $crate::check_setbacks(&case);
+                }
             }
         }
     };

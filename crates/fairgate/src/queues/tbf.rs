@@ -14,6 +14,8 @@
 //! A packet longer than a bucket could never leave and is dropped on arrival, or, if a bucket was made smaller since,
 //! when its turn comes ([`DropReason::LargerThanBurst`]).
 //!
+//! A clock that goes backwards stands still until it has caught up, and so does the line: the watchdog says when.
+//!
 //! Deviation: Linux fills both buckets when parameters change; here tokens are carried over, in bytes, up to the new
 //! depth, so that repeated changes can't pass more than the rate.
 
@@ -183,7 +185,7 @@ impl Tbf {
         if let Some(bucket) = &mut self.peak {
             bucket.set(left_of_peak);
         }
-        self.paid_at = now;
+        self.paid_at = self.paid_at.max(now);
         Ok(())
     }
 
@@ -249,7 +251,7 @@ impl Algorithm for Tbf {
                 Ok(()) => return self.inner.dequeue(now, pool),
                 Err(_) if length > self.longest_packet => self.drop_first(now, pool),
                 Err(missing) => {
-                    self.due = Some(now + missing);
+                    self.due = Some(self.paid_at.max(now) + missing);
                     return None;
                 }
             }
@@ -290,7 +292,7 @@ impl Algorithm for Tbf {
             (Some(bucket), Some(old)) => carried_over(bucket, old.rate, elapsed, peak.rate, peak.mtu),
             _ => TokenBucket::full(peak.rate, peak.mtu),
         });
-        self.paid_at = now;
+        self.paid_at = self.paid_at.max(now);
         self.longest_packet = config.longest_packet();
         self.config = config;
         Ok(())
