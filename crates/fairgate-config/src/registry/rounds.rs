@@ -415,7 +415,7 @@ pub(super) static MSFC: Description<MsfcSettings, msfc::Config> = Description {
         Parameter::word(
             "auto_priority",
             Unit::Flag,
-            "Whether flows that seldom trigger CoDel rise by a class and those that do so often sink; best with flow_aware.",
+            "Whether flows that seldom trigger CoDel rise by a class and those that do so often sink; best without flow_aware.",
             |msfc, _| &mut msfc.auto_priority,
         ),
         Parameter::new(

@@ -18,6 +18,19 @@
 //! long paths each five or so. Of a flow below its share CoDel takes none, for its queue never stands; one drop in 5 s a
 //! burst may bring about.
 //!
+//! Measured: 20 Mbit/s, twelve CUBIC downloads, a call, and a UDP stream of 4 Mbit/s (a fair share is 1.5) that is there before
+//! them or comes 25 s after them; round trips of 20 and 100 ms; drops 1, 2, 4, 8 by intervals 1, 2, 5, 10, 20 s.
+//!
+//! | | stream | p95 in the queue | call, p95 |
+//! |---|---|---|---|
+//! | without | 1.5 to 1.8 Mbit/s, 54 to 64 % lost | 630 to 660 ms | 8 ms |
+//! | 1, 2 or 4 drops, any interval | all of its 4 Mbit/s, nothing lost | 1.2 to 2.3 ms | 0.7 to 1.9 ms |
+//! | 8 drops in 1 s (20 ms, late) or in 20 s (early) | as without: bulk sinks too slowly, or nobody has risen yet | | |
+//!
+//! So the defaults lie in the middle of what works. Streams of 1, 2.5 and 8 Mbit/s, also beside forty downloads, had all they
+//! sent too. With `flow_aware` a stream gets no more than `ratio^p` times a download's share: 4 Mbit/s beside
+//! twelve only where it had risen to the top before they came, 2.5 Mbit/s beside forty not at all.
+//!
 //! A flow keeps its one queue through all changes and moves with it, so its packets are never reordered. It moves when it
 //! is first in its class's round, or idle: constant time. Drops for a limit don't count; they say more of the
 //! limit than of the flow.

@@ -12,8 +12,9 @@
 //!   auto_priority   flows that change their class by their behaviour
 //! ```
 //!
-//! The last two go beyond the thesis, and are off unless asked for. They go well together: where bulk flows sink, the
-//! lowest class is the fullest, and by the thesis's ratio alone the few that remain above it would have less than they.
+//! The last two go beyond the thesis, and are off unless asked for. Rather one than both: where bulk flows sink, the lowest
+//! class is the fullest, and by the thesis's ratio the few above it have nearly all the line to take from, while by
+//! flows each has `ratio^p` times a bulk flow's share and no more (measured in `auto_priority`).
 //!
 //! Invariants: a class has its bit in the outer round if packets are queued in it, a flow is in its class's round if
 //! packets are queued in it. A flow or a class found empty when it is to be served leaves its round, and the round goes
