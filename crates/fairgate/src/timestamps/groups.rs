@@ -391,31 +391,46 @@ impl Groups {
         self.sets.iter().fold(0, |all, set| all | set)
     }
 
-    /// The invariants. `slack`: the longest step that V took for a packet (theorem 2: V <= F_i + slack).
+    /// All entries with their groups and the times of their slots; `follows` tells what follows an entry.
+    #[cfg(test)]
+    pub(super) fn entries(&self, follows: impl Fn(u32) -> u32) -> Vec<(u32, u8, u64)> {
+        let mut entries = Vec::new();
+        for index in (0..GROUPS as u8).filter(|&index| self.busy() >> index & 1 != 0) {
+            let group = self.group(index);
+            let first = number(group.start, index);
+            for ahead in 0..u64::from(SLOTS) {
+                let slot = first.wrapping_add(ahead);
+                if group.slots.is_full(slot) {
+                    let next = |&entry: &u32| Some(follows(entry)).filter(|&next| next != END);
+                    let chain = std::iter::successors(Some(group.slots.head(slot)), next);
+                    entries.extend(chain.map(|entry| (entry, index, slot << shift(index))));
+                }
+            }
+        }
+        entries
+    }
+
+    /// What holds whenever the sets have been brought up to V, in whatever order groups are served: they tell which groups have
+    /// entries and are eligible; something can be served; no group is further ahead than theorem 1 says.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If it does not hold.
     #[cfg(any(test, debug_assertions))]
-    pub(super) fn check(&self, slack: u64) {
-        let all = || (0..GROUPS as u8).filter(|&index| self.busy() >> index & 1 != 0);
+    pub(super) fn check_places(&self) {
+        let sets = self.sets;
         assert_eq!(
-            self.sets.iter().map(|set| set.count_ones()).sum::<u32>(),
+            sets.iter().map(|set| set.count_ones()).sum::<u32>(),
             self.busy().count_ones(),
-            "a group is in one set: {:x?}",
-            self.sets
+            "a group is in one set: {sets:x?}"
         );
         assert!(
-            self.busy() == 0 || self.sets[ER] | self.sets[IR] != 0,
-            "nothing is ready: {:x?}",
-            self.sets
+            self.busy() == 0 || sets[ER] | sets[IR] != 0,
+            "nothing is ready: {sets:x?}"
         );
         assert!(
-            self.sets[ER] != 0 || self.sets[EB] | self.sets[IB] == 0,
-            "nothing blocks: {:x?}",
-            self.sets
+            sets[ER] != 0 || sets[EB] | sets[IB] == 0,
+            "nothing blocks: {sets:x?}"
         );
-        // Offsets from V, so that the wrap is out of the way.
-        let from_now = |time: u64| i128::from(time.wrapping_sub(self.now) as i64);
         for index in 0..GROUPS as u8 {
             let group = self.group(index);
             let is_busy = self.busy() >> index & 1 != 0;
@@ -427,42 +442,59 @@ impl Groups {
             if !is_busy {
                 continue;
             }
-            let is_in = |set: usize| self.sets[set] >> index & 1 != 0;
-            let finish = self.finish(index);
-            let slots = &group.slots;
             assert_eq!(group.start, floor(group.start, index));
             assert_eq!(
-                slots.first_after(number(group.start, index)),
+                group.slots.first_after(number(group.start, index)),
                 0,
                 "the first slot is full"
             );
-            let is_eligible = from_now(group.start) <= 0;
-            assert_eq!(is_in(ER) || is_in(EB), is_eligible, "group {index}: eligible");
+            let is_eligible = (sets[ER] | sets[EB]) >> index & 1 != 0;
+            assert_eq!(
+                is_eligible,
+                self.from_now(group.start) <= 0,
+                "group {index}: eligible {sets:x?}"
+            );
+            let limit = self.from_now(floor(self.now, index)) + i128::from(sigma(index));
+            assert!(self.from_now(group.start) <= limit, "theorem 1, group {index}");
+        }
+    }
+
+    /// All invariants of QFQ. `slack`: the longest step that V took for a packet (theorem 2: V <= F_i + slack).
+    ///
+    /// # Panics
+    /// If one does not hold.
+    #[cfg(any(test, debug_assertions))]
+    pub(super) fn check(&self, slack: u64) {
+        self.check_places();
+        let sets = self.sets;
+        let all = || (0..GROUPS as u8).filter(|&index| self.busy() >> index & 1 != 0);
+        for index in all() {
+            let finish = self.from_now(self.finish(index));
             let blocks = |other: u8| {
                 other > index
-                    && from_now(self.groups[usize::from(other)].start) <= 0
-                    && from_now(self.finish(other)) < from_now(finish)
+                    && self.from_now(self.group(other).start) <= 0
+                    && self.from_now(self.finish(other)) < finish
             };
-            let is_blocked = all().any(blocks);
             assert_eq!(
-                is_in(EB) || is_in(IB),
-                is_blocked,
-                "group {index}: blocked {self:?}"
+                (sets[EB] | sets[IB]) >> index & 1 != 0,
+                all().any(blocks),
+                "group {index}: blocked {sets:x?}"
             );
+            assert!(-finish <= i128::from(slack), "theorem 2, group {index}");
+        }
+        for set in sets {
+            let in_set = all().filter(|index| set >> index & 1 != 0);
             assert!(
-                from_now(group.start) <= from_now(floor(self.now, index)) + i128::from(sigma(index)),
-                "theorem 1, group {index}"
+                in_set.is_sorted_by_key(|index| self.from_now(self.finish(index))),
+                "a set is ordered by finish times: {sets:x?}"
             );
-            assert!(-from_now(finish) <= i128::from(slack), "theorem 2, group {index}");
         }
-        for set in self.sets {
-            let mut last = i128::MIN;
-            for index in all().filter(|index| set >> index & 1 != 0) {
-                let finish = from_now(self.finish(index));
-                assert!(last <= finish, "a set is ordered by finish times: {self:?}");
-                last = finish;
-            }
-        }
+    }
+
+    /// How far a time is ahead of V, so that the wrap is out of the way.
+    #[cfg(any(test, debug_assertions))]
+    fn from_now(&self, time: u64) -> i128 {
+        i128::from(time.wrapping_sub(self.now) as i64)
     }
 }
 
@@ -478,6 +510,43 @@ mod tests {
         assert_eq!(group_of((1 << 22) + 1), 1);
         assert_eq!(group_of(1 << 23), 1);
         assert_eq!(usize::from(group_of(1 << 47)), GROUPS - 1);
+    }
+
+    /// What lies further ahead than the ring reaches, or further back than it has room, goes as near as can be.
+    #[test]
+    fn an_entry_out_of_the_ring_comes_into_the_last_slot_or_the_first() {
+        const GROUP: u8 = 3;
+        for origin in [0, 0u64.wrapping_sub(5 << shift(GROUP))] {
+            let slot = |number: i64| origin.wrapping_add_signed(number << shift(GROUP));
+            let mut groups = Groups::new(origin);
+            assert_eq!(groups.insert(GROUP, 0, slot(0)), (slot(0), END));
+            let last = slot(62) + 5;
+            assert_eq!(
+                groups.insert(GROUP, 1, last),
+                (last, END),
+                "as far ahead as may be"
+            );
+            assert_eq!(groups.insert(GROUP, 2, slot(63)), (slot(62), 1));
+            assert_eq!(groups.insert(GROUP, 3, slot(1000) + 7), (slot(62), 2));
+            assert_eq!(
+                groups.insert(GROUP, 4, slot(-1)),
+                (slot(-1), END),
+                "the one slot left"
+            );
+            assert_eq!(groups.insert(GROUP, 5, slot(-2) + 1), (slot(-1), 4));
+            groups.check(0);
+            let follows = [END, END, 1, 2, END, 4];
+            let mut order = Vec::new();
+            while groups.busy() != 0 {
+                groups.catch_up(groups.now());
+                // Not theorem 1, which holds of what schedulers put in.
+                let first = groups.first().expect("V has jumped");
+                order.push(first);
+                groups.remove_first(GROUP, follows[first as usize]);
+            }
+            assert_eq!(order, [5, 4, 0, 3, 2, 1]);
+            assert_eq!(groups.now(), slot(62));
+        }
     }
 
     proptest! {

@@ -14,8 +14,14 @@
 //! Deviations: a packet longer than its flow's `max_packet` raises that of the whole aggregate, where Linux moves the
 //! flow into another one. A share that is changed counts from when the flow's first packet has been sent.
 //!
-//! Invariants: the first packet of a busy flow is no longer than its aggregate's `max_packet`, so a full budget is always enough;
-//! an aggregate with busy flows is in service or in a slot.
+//! Also as in Linux, groups are not always in QFQ's order. An aggregate that goes into service leaves its slot, and by that
+//! unblocks the groups below its own; if it comes back to the same slot, having sent little, they are not blocked again. So
+//! they may go before it though they finish later, each once.
+//!
+//! Invariants, checked after each operation in debug builds: an aggregate with busy flows is in service or in a slot, never both,
+//! and only the one in service may have none; the first packet of a busy flow is no longer than its deficit and
+//! than its aggregate's `max_packet`, so a full budget is always enough; those of the groups but for their order, whenever they
+//! have been brought up to V.
 
 use std::collections::HashMap;
 
@@ -235,11 +241,33 @@ impl QfqPlus {
             return;
         }
         self.groups.catch_up(self.seen);
+        #[cfg(debug_assertions)]
+        self.groups.check_places();
         self.seen = self.groups.now();
         let chosen = self.groups.first().expect("V has jumped to where one may start");
         self.in_service = chosen;
         let aggregate = &self.aggregates[chosen as usize];
         self.groups.remove_first(aggregate.group, aggregate.next);
+    }
+
+    /// What holds of the aggregate of flow `index` after something was done to that flow.
+    ///
+    /// # Panics
+    /// If it does not hold.
+    #[cfg(debug_assertions)]
+    fn check<F: Holds<State = Flow>>(&self, flows: &[F], index: u32) {
+        let at = flows[index as usize].state().aggregate;
+        let aggregate = &self.aggregates[at as usize];
+        assert!(aggregate.len <= aggregate.flows, "{aggregate:?}");
+        assert!(at == self.in_service || aggregate.served == 0, "{aggregate:?}");
+        for place in aggregate.first..aggregate.first + aggregate.len {
+            let busy = flows[aggregate.busy[usize::from(place) % MOST_FLOWS] as usize].state();
+            assert_eq!(busy.aggregate, at);
+            assert!(
+                busy.head <= busy.deficit && busy.head <= aggregate.max_packet,
+                "{busy:?} of {aggregate:?}"
+            );
+        }
     }
 }
 
@@ -308,6 +336,8 @@ impl Scheduler for QfqPlus {
             let aggregate = flow.aggregate;
             self.start(aggregate);
         }
+        #[cfg(debug_assertions)]
+        self.check(flows, index);
     }
 
     #[inline(always)]
@@ -343,6 +373,8 @@ impl Scheduler for QfqPlus {
         flow.deficit = flow.deficit.saturating_sub(sent);
         let Some(head) = next else {
             aggregate.pop_front();
+            #[cfg(debug_assertions)]
+            self.check(flows, index);
             return;
         };
         if flow.next_aggregate != NONE && sent > 0 {
@@ -357,6 +389,8 @@ impl Scheduler for QfqPlus {
             aggregate.pop_front();
             aggregate.push_back(index);
         }
+        #[cfg(debug_assertions)]
+        self.check(flows, index);
     }
 
     fn clear<F: Holds<State = Flow>>(&mut self, _flows: &mut [F]) {

@@ -498,6 +498,29 @@ fn shares_out_of_range_are_refused() {
     assert_eq!(refused(MAX_WEIGHT, MAX_PACKET, 1024), None);
 }
 
+/// One packet of 9000 bytes takes V by more slots of the short flows' group than the ring has.
+#[test]
+fn a_flow_that_comes_after_a_much_longer_packet_starts_at_the_end_of_the_ring() {
+    let share = |max_packet| Share {
+        weight: 1,
+        max_packet,
+    };
+    let mut bench = Bench::new(&[share(16), share(16), share(9000)], Slope::Configured, 0);
+    for (flow, length) in [(0, 16), (0, 16), (2, 9000)] {
+        bench.arrive(flow, length);
+    }
+    assert_eq!(bench.serve(), Some((0, 16)));
+    assert_eq!(bench.serve(), Some((2, 9000)), "flow 0 is a slot ahead of V");
+    bench.arrive(1, 16);
+    let slot = 16 * ONE;
+    assert!(bench.qfq.groups.now() > 180 * slot);
+    assert_eq!(bench.flows[0].start, slot);
+    assert_eq!(bench.flows[1].start, (1 + 62) * slot);
+    assert_eq!(bench.serve(), Some((0, 16)));
+    assert_eq!(bench.serve(), Some((1, 16)));
+    bench.check_flows();
+}
+
 #[test]
 fn a_packet_that_is_too_long_raises_its_flows_maximum() {
     let share = Share {

@@ -4,8 +4,11 @@ use super::*;
 use crate::classify::Classifier;
 use crate::scheduler::{Flows, flows};
 use crate::testing::{Driver, in_class};
+use crate::timestamps::MAX_WEIGHT;
+use crate::timestamps::groups::floor;
 use crate::{Node, Verdict};
 use proptest::prelude::*;
+use std::collections::VecDeque;
 
 fn qfq_plus(shares: &[Share], origin: u64) -> Driver<Flows<QfqPlus>> {
     let config = flows::ConfigOf::<QfqPlus> {
@@ -94,6 +97,170 @@ proptest! {
                     prop_assert!((of_a - of_b).abs() <= bound + 1.0, "{served:?} at weights {weights:?}");
                 }
             }
+        }
+    }
+}
+
+impl Holds for Flow {
+    type State = Flow;
+
+    fn state(&self) -> &Flow {
+        self
+    }
+
+    fn state_mut(&mut self) -> &mut Flow {
+        self
+    }
+}
+
+/// A scheduler with queues of lengths.
+struct Bench {
+    scheduler: QfqPlus,
+    flows: Vec<Flow>,
+    queues: Vec<VecDeque<u32>>,
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Arrive { flow: usize, length: u32 },
+    Serve,
+    Vanish,
+    Change { flow: usize, share: Share },
+    Clear,
+}
+
+impl Bench {
+    fn new(shares: &[Share], origin: u64) -> Bench {
+        let mut scheduler = QfqPlus::new(&(), origin).unwrap();
+        Bench {
+            flows: shares
+                .iter()
+                .map(|share| scheduler.add_flow(share).unwrap())
+                .collect(),
+            queues: vec![VecDeque::new(); shares.len()],
+            scheduler,
+        }
+    }
+
+    fn head(queue: &VecDeque<u32>) -> Option<Head> {
+        queue.front().map(|&length| Head { length, stamp: 0 })
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        match *operation {
+            Operation::Arrive { flow, length } => {
+                let flow = flow % self.flows.len();
+                let queue = &mut self.queues[flow];
+                queue.push_back(length);
+                if let (1, Some(head)) = (queue.len(), Bench::head(queue)) {
+                    self.scheduler
+                        .activate(&mut self.flows, flow as u32, head, Time::ZERO);
+                }
+            }
+            Operation::Serve => self.take(true),
+            // The packet that the chosen flow was chosen for is not there.
+            Operation::Vanish => self.take(false),
+            Operation::Change { flow, share } => {
+                let flow = flow % self.flows.len();
+                self.scheduler.change_share(&mut self.flows[flow], &share);
+            }
+            Operation::Clear => {
+                self.queues.iter_mut().for_each(VecDeque::clear);
+                self.scheduler.clear(&mut self.flows);
+            }
+        }
+    }
+
+    fn take(&mut self, is_sent: bool) {
+        let Some(flow) = self.scheduler.select(&mut self.flows, Time::ZERO) else {
+            assert!(
+                self.queues.iter().all(VecDeque::is_empty),
+                "packets and no choice"
+            );
+            return;
+        };
+        assert_eq!(
+            self.scheduler.select(&mut self.flows, Time::ZERO),
+            Some(flow),
+            "asked again"
+        );
+        let queue = &mut self.queues[flow as usize];
+        let length = queue.pop_front().expect("a busy flow is chosen");
+        let next = Bench::head(queue);
+        let sent = if is_sent { length } else { 0 };
+        self.scheduler
+            .update(&mut self.flows, flow, sent, next, Time::ZERO);
+    }
+
+    /// The invariants of the head, by looking at everything.
+    fn check(&self) {
+        let scheduler = &self.scheduler;
+        let of = |index: u32| &scheduler.aggregates[index as usize];
+        let mut members = vec![0; scheduler.aggregates.len()];
+        let mut busy = vec![Vec::new(); scheduler.aggregates.len()];
+        for (number, (flow, queue)) in self.flows.iter().zip(&self.queues).enumerate() {
+            members[flow.aggregate as usize] += 1;
+            if flow.next_aggregate != NONE {
+                members[flow.next_aggregate as usize] += 1;
+            }
+            if let Some(&head) = queue.front() {
+                assert_eq!(flow.head, head);
+                assert!(head <= flow.deficit && head <= of(flow.aggregate).max_packet);
+                busy[flow.aggregate as usize].push(number as u32);
+            }
+        }
+        for (index, aggregate) in scheduler.aggregates.iter().enumerate() {
+            assert_eq!(u32::from(aggregate.flows), members[index]);
+            let round = (0..aggregate.len).map(|place| aggregate.first + place);
+            let mut in_round: Vec<u32> = round
+                .map(|place| aggregate.busy[usize::from(place) % MOST_FLOWS])
+                .collect();
+            in_round.sort_unstable();
+            assert_eq!(in_round, busy[index], "its round is of its busy flows");
+        }
+        let mut placed: Vec<u32> = Vec::new();
+        for (index, group, slot) in scheduler.groups.entries(|index| of(index).next) {
+            assert_eq!((of(index).group, floor(of(index).time, group)), (group, slot));
+            placed.push(index);
+        }
+        placed.sort_unstable();
+        let wanted = |&index: &u32| !busy[index as usize].is_empty() && index != scheduler.in_service;
+        let expected: Vec<u32> = (0..busy.len() as u32).filter(wanted).collect();
+        assert_eq!(placed, expected, "busy and not in service: in one slot");
+        assert!(scheduler.in_service != NONE || placed.is_empty());
+    }
+}
+
+fn any_share() -> impl Strategy<Value = Share> {
+    // Few of them, so that flows meet in aggregates.
+    let weight = prop_oneof![4 => 1u32..4, 1 => Just(100), 1 => Just(MAX_WEIGHT)];
+    (weight, prop_oneof![Just(100), Just(1500), Just(9000)])
+        .prop_map(|(weight, longest)| share(weight, longest))
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        12 => (0usize..40, 1u32..1501).prop_map(|(flow, length)| Operation::Arrive { flow, length }),
+        1 => (0usize..40, 1u32..=MAX_PACKET).prop_map(|(flow, length)| Operation::Arrive { flow, length }),
+        12 => Just(Operation::Serve),
+        1 => Just(Operation::Vanish),
+        1 => (0usize..40, any_share()).prop_map(|(flow, share)| Operation::Change { flow, share }),
+        1 => (0u32..20).prop_filter_map("seldom", |dice| (dice == 0).then_some(Operation::Clear)),
+    ]
+}
+
+proptest! {
+    /// Whatever is done: each busy aggregate has one place, deficits and budgets pay, all groups are in order.
+    #[test]
+    fn invariants_hold_under_random_operations(
+        shares in prop::collection::vec(any_share(), 1..40),
+        origin in prop_oneof![Just(0), any::<u64>(), (0u64..1 << 45).prop_map(|before| 0u64.wrapping_sub(before))],
+        operations in prop::collection::vec(operation(), 1..400),
+    ) {
+        let mut bench = Bench::new(&shares, origin);
+        for operation in operations {
+            bench.apply(&operation);
+            bench.check();
         }
     }
 }
