@@ -115,6 +115,8 @@ impl Unit {
     /// What to write for this unit, as a remedy.
     pub(crate) fn example(self) -> String {
         match self {
+            // Not counted in themselves.
+            Unit::Count("weight" | "times") => "write a plain number, like 3".to_owned(),
             Unit::Count(of) => format!("write a plain number of {of}, like 1000"),
             Unit::Bytes => "write a size like \"64kb\", \"1514b\" or the plain number of bytes".to_owned(),
             Unit::Time => "write a duration with its unit, like \"5ms\", \"100us\" or \"1s\"".to_owned(),

@@ -435,3 +435,47 @@ fn the_command_line() {
     let deep = vec!["fifo"; 20_000].join(" / ");
     one(&deep, &deep, "the tree is 20000 disciplines deep");
 }
+
+#[test]
+fn settings_of_schedulers() {
+    in_queue(
+        "discipline = \"qfq\"\nweights = [1, 0, 3]",
+        "0",
+        "a number in `weights` is 0, but must be 1 to 65536",
+        "write a list of numbers, like [4, 2, 1]",
+    );
+    let weights = vec!["65536"; 1025].join(", ");
+    in_queue(
+        &format!("discipline = \"frr\"\nflows = 2000\nweights = [{weights}]"),
+        &format!("[{weights}]"),
+        "`weight` is 65536, but must be at most 67108864 together with all other weights",
+        "divide all weights by the same number",
+    );
+    let class = |id: u16, setting: &str| {
+        format!("[[queue.wan.class]]\nid = {id}\n{setting}\ndiscipline = \"fifo\"\n")
+    };
+    let classes = [
+        class(3, "quantum = 2000"),
+        class(1, "quantum = 3000"),
+        class(2, ""),
+    ]
+    .concat();
+    in_queue(
+        &format!("discipline = \"ets\"\nstrict = 1\n{classes}"),
+        "3000",
+        "`quantum` is 3000, but must be left out in the first 1, the strict bands",
+        "let fewer bands be strict",
+    );
+    in_queue(
+        &format!("discipline = \"s_kps\"\n{}", class(1, "weight = 0")),
+        "0",
+        "`weight` is 0, but must be 1 to 65536",
+        "write a plain number, like 3. The class's share is its part",
+    );
+    in_queue(
+        "discipline = \"pdrr\"\nfair_rate = \"1mbit\"",
+        "\"1mbit\"",
+        "`fair_rate` is given, but must be left out unless admission is true",
+        "write admission = true",
+    );
+}

@@ -193,6 +193,25 @@ pub(super) struct PdrrSettings {
 
 impl PdrrSettings {
     fn config(self) -> Result<pdrr::Config, ConfigError> {
+        let (given, default) = (&self.admission, pdrr::Admission::default());
+        let of_admission = [
+            ("fair_rate", given.fair_rate != default.fair_rate),
+            ("priority_load", given.priority_load != default.priority_load),
+            ("idle_timeout", given.idle_timeout != default.idle_timeout),
+            (
+                "flows_in_progress",
+                given.flows_in_progress != default.flows_in_progress,
+            ),
+        ];
+        let without_effect = of_admission.iter().find(|(_, is_given)| *is_given);
+        if let (false, Some((parameter, _))) = (self.is_admission_on, without_effect) {
+            return Err(ConfigError::out_of_range(
+                parameter,
+                "given",
+                "left out unless admission is true",
+                "leave it out, or write admission = true",
+            ));
+        }
         Ok(pdrr::Config {
             admission: self.is_admission_on.then_some(self.admission),
             ..self.config

@@ -189,6 +189,14 @@ impl ParameterInfo {
         }
     }
 
+    /// What to write, and what it is for.
+    pub(crate) fn remedy(&self) -> String {
+        match self.doc {
+            "" => self.unit.example(),
+            doc => format!("{}. {doc}", self.unit.example()),
+        }
+    }
+
     /// The default as users write it.
     pub fn shown_default(&self) -> Option<String> {
         self.default.as_ref().map(|value| self.unit.show(value))

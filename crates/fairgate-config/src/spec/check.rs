@@ -151,9 +151,12 @@ impl Reader<'_> {
         for info in parameters.iter().filter(|info| info.default.is_none()) {
             if !keys.iter().any(|(key, _)| key.get_ref() == info.name) {
                 let message = format!("`{}` needs `{}`", self.name(), info.name);
-                let help = format!("{} {}", info.doc, info.unit.example());
-                self.problems
-                    .add(self.place(), message, format!("`{}` is missing", info.name), help);
+                self.problems.add(
+                    self.place(),
+                    message,
+                    format!("`{}` is missing", info.name),
+                    info.remedy(),
+                );
             }
         }
         settings.sort_by_key(|(place, _)| *place);
@@ -435,12 +438,28 @@ fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistak
     Ok(u16::try_from(number).expect("it is within the range"))
 }
 
+/// Where the refused parameter is given: as it is named; as a list of many (`weights`); or in the first class that gives it
+/// the refused value.
+fn place_of(draft: &Draft, error: &ConfigError) -> Option<Range<usize>> {
+    let ConfigError::OutOfRange { parameter, value, .. } = error else {
+        return None;
+    };
+    let of_classes = || {
+        let given = draft.classes.iter().filter_map(|class| class.setting(parameter));
+        given
+            .into_iter()
+            .find(|(_, given)| given.get_ref().show() == *value)
+    };
+    draft
+        .setting(parameter)
+        .or_else(|| draft.setting(&format!("{parameter}s")))
+        .or_else(of_classes)
+        .map(|(_, given)| given.span())
+}
+
 /// A setting that is within its range, but that the discipline refuses together with the others.
 fn refused(draft: &Draft, error: &ConfigError, problems: &mut Problems) {
-    let at = error
-        .parameter()
-        .and_then(|name| draft.setting(name))
-        .map(|(_, given)| given.span())
+    let at = place_of(draft, error)
         .or(draft.discipline.as_ref().map(Spanned::span))
         .unwrap_or(draft.header.clone());
     match error {

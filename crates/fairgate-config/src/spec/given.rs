@@ -166,9 +166,7 @@ impl Reading<'_> {
                     self.info.allowed()
                 ),
                 label: format!("must be {}", self.info.allowed()),
-                help: format!("{} {}", self.info.doc, self.info.unit.example())
-                    .trim_start()
-                    .to_owned(),
+                help: self.info.remedy(),
             }),
         }
     }
@@ -269,16 +267,26 @@ impl Reading<'_> {
                     numbers.len()
                 ),
                 label: format!("must be {allowed} numbers"),
-                help: format!("{} {}", self.info.doc, self.info.unit.example()),
+                help: self.info.remedy(),
             });
         }
+        let range = format!("{} to {}", self.info.range.start(), self.info.range.end());
         let mut list = Vec::with_capacity(numbers.len());
         for given in &numbers {
             let element = Reading {
                 info: self.info,
                 given,
             };
-            list.push(element.in_range(element.integer(given)?)?);
+            let number = element.integer(given)?;
+            list.push(element.in_range(number).map_err(|mistake| Mistake {
+                message: format!(
+                    "a number in `{}` is {}, but must be {range}",
+                    self.info.name,
+                    given.get_ref().show()
+                ),
+                label: format!("must be {range}"),
+                ..mistake
+            })?);
         }
         Ok(Value::List(list))
     }

@@ -77,7 +77,7 @@ impl WeightSum {
             return Err(ConfigError::out_of_range(
                 "weight",
                 weight,
-                format!("at most {MAX_WEIGHT_SUM} together with the weights before it"),
+                format!("at most {MAX_WEIGHT_SUM} together with all other weights"),
                 "divide all weights by the same number, or have fewer flows",
             ));
         }
