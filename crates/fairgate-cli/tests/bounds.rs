@@ -17,7 +17,10 @@ fn the_same_figures_in_json_csv_and_text() {
     let desk = tempfile::tempdir().unwrap();
     let csv = desk.path().join("bounds.csv");
     let quick = ["drr", "fifo", "--effort", "quick"];
-    let with_csv = [&quick[..], &["--json", "--csv", csv.to_str().unwrap()]].concat();
+    let page = desk.path().join("bounds.html");
+    let figure = desk.path().join("growth.svg");
+    let files = [&csv, &page, &figure].map(|path| ["--out", path.to_str().unwrap()]);
+    let with_csv = [&quick[..], &["--json"], &files.concat()].concat();
     let output = bounds(&with_csv);
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
@@ -29,7 +32,7 @@ fn the_same_figures_in_json_csv_and_text() {
     // Deficit round robin: a heavy flow waits for a packet of each light one.
     let heavy = &document["schedulers"][0]["heavy_b_wfi"];
     assert!(
-        heavy[3].as_f64().unwrap() > 10.0 * heavy[0].as_f64().unwrap(),
+        heavy[6].as_f64().unwrap() > 20.0 * heavy[0].as_f64().unwrap(),
         "{heavy}"
     );
 
@@ -39,6 +42,17 @@ fn the_same_figures_in_json_csv_and_text() {
         lines
             .lines()
             .any(|line| line.starts_with("drr,b_wfi,bytes,adversarial,") && line.contains(&measured))
+    );
+
+    let page = std::fs::read_to_string(&page).unwrap();
+    for part in ["<svg", "Shreedhar", "within", "no flow is kept from another"] {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    let figure = std::fs::read_to_string(&figure).unwrap();
+    assert_eq!(
+        figure.matches("<path class=\"line").count(),
+        1,
+        "drr alone has weights: {figure}"
     );
 
     let text = bounds(&quick);
@@ -54,4 +68,22 @@ fn an_unknown_scheduler_is_refused_with_those_there_are() {
     let output = bounds(&["quick_fair"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("wf2q_plus"));
+}
+
+#[test]
+fn what_is_left_out_is_refused_with_the_reason_and_an_unknown_format_before_anything_is_measured() {
+    let output = bounds(&["msfc"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("unfair on purpose")
+    );
+    let output = bounds(&["fifo", "--out", "bounds.png"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains(".csv, .html, .svg or .json")
+    );
 }

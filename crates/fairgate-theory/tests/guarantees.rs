@@ -2,7 +2,9 @@
 
 use fairgate_theory::guarantees::adversary::{Effort, search};
 use fairgate_theory::guarantees::candidates::{CANDIDATES, Candidate};
-use fairgate_theory::guarantees::trial::{Finding, examine};
+use fairgate_theory::guarantees::traffic::Traffic;
+use fairgate_theory::guarantees::trial::{Finding, Kind, examine};
+use fairgate_theory::measured::Dice;
 
 /// `PROPTEST_CASES`, as for all soaks, over its default.
 fn effort() -> Effort {
@@ -43,15 +45,31 @@ fn nothing_measured_is_above_its_bound_either() {
     CANDIDATES.iter().skip(1).step_by(2).for_each(keeps_its_bounds);
 }
 
+fn named(name: &str) -> Candidate {
+    let found = CANDIDATES.iter().find(|candidate| candidate.name == name);
+    *found.expect("listed")
+}
+
+/// Theorem 7 of Checconi, Rizzo & Valente has `3 phi sigma + 2 phi L`. The bound that its proof gives is a packet of the flow
+/// more, and some of it is reached.
+#[test]
+fn short_packets_after_a_long_one_exceed_theorem_7_of_qfq() {
+    let mut dice = Dice::new(1, "theorem 7");
+    let mut most = 0.0f64;
+    for _ in 0..20 {
+        let traffic = Traffic::short_after_long(&mut dice);
+        let found = examine(&named("qfq"), &traffic, &[Kind::BWfi, Kind::TWfi]).expect("it takes all flows");
+        assert!(found.iter().all(|finding| !finding.is_above), "{found:?}");
+        let finding = &found[0];
+        let longest = f64::from(traffic.max_packets[finding.flow as usize]);
+        most = most.max(finding.measured / (finding.bound.expect("there is one") - longest));
+    }
+    assert!(most > 1.05, "{most} of theorem 7's bound");
+}
+
 /// Deliberately broken schedulers: others under a name that promises more.
 #[test]
 fn a_scheduler_that_breaks_its_promise_is_caught() {
-    let named = |name: &str| {
-        *CANDIDATES
-            .iter()
-            .find(|candidate| candidate.name == name)
-            .expect("listed")
-    };
     for (real, pretended) in [("drr", "wf2q_plus"), ("scfq", "qfq"), ("fifo", "drr")] {
         let impostor = named(real).judged_as(pretended);
         let findings = search(&impostor, effort(), 1, &mut || ()).unwrap_or_else(|error| panic!("{error}"));

@@ -1,7 +1,8 @@
 //! Looks for the traffic under which a scheduler does worst.
 //!
 //! From many beginnings it climbs: change a [`Recipe`] or, later, a single packet of the traffic that it gave, and keep the
-//! change if the worst flow is no better off. What is climbed is the measured value over its bound, or, where there is no
+//! change if the worst flow is no better off. Some beginnings are traffic that is known to hurt ([`Traffic::short_after_long`]),
+//! which no search finds packet by packet. What is climbed is the measured value over its bound, or, where there is no
 //! bound, the measured value in packets. Every traffic tried on the way counts.
 
 use super::candidates::Candidate;
@@ -20,6 +21,8 @@ pub struct Effort {
     pub coarse: u32,
     /// Changes of single packets after that.
     pub fine: u32,
+    /// Traffics that are known to hurt, for each measure that has a bound.
+    pub known: u32,
 }
 
 impl Effort {
@@ -29,6 +32,7 @@ impl Effort {
         climbs: 3,
         coarse: 12,
         fine: 25,
+        known: 4,
     };
 
     /// What `fairgate bounds` does unless told otherwise.
@@ -37,7 +41,11 @@ impl Effort {
         climbs: 20,
         coarse: 40,
         fine: 150,
+        known: 10,
     };
+
+    /// Tries of each known traffic: as it is, and with single packets changed. It is long, and hurts as it is.
+    const POLISH: u64 = 4;
 
     /// Of every kind so many times as much.
     #[must_use]
@@ -45,6 +53,7 @@ impl Effort {
         Effort {
             random: self.random.saturating_mul(factor),
             climbs: self.climbs.saturating_mul(factor),
+            known: self.known.saturating_mul(factor),
             ..self
         }
     }
@@ -52,7 +61,8 @@ impl Effort {
     /// Traffics that will be tried with one scheduler.
     pub fn trials(self, candidate: &Candidate) -> u64 {
         let climb = 1 + u64::from(self.coarse) + u64::from(self.fine);
-        u64::from(self.random) + targets(candidate).len() as u64 * u64::from(self.climbs) * climb
+        let each = u64::from(self.climbs) * climb + u64::from(self.known) * Effort::POLISH;
+        u64::from(self.random) + targets(candidate).len() as u64 * each
     }
 }
 
@@ -119,6 +129,9 @@ pub fn search(
         for _ in 0..effort.climbs {
             search.climb(target, effort)?;
         }
+        for _ in 0..effort.known {
+            search.known(target)?;
+        }
     }
     let worst = std::mem::take(&mut search.findings);
     Ok(worst)
@@ -148,8 +161,25 @@ impl Search<'_> {
                 (recipe, best) = (changed, score);
             }
         }
-        let mut traffic = recipe.traffic();
-        for _ in 0..effort.fine {
+        self.polish(recipe.traffic(), best, target, effort.fine)
+    }
+
+    /// A traffic that is known to hurt, as it is and with single packets changed.
+    fn known(&mut self, target: Kind) -> Result<(), TrialError> {
+        let traffic = Traffic::short_after_long(&mut self.dice);
+        let best = self.score(&traffic, target)?;
+        self.polish(traffic, best, target, Effort::POLISH as u32 - 1)
+    }
+
+    /// Changes single packets for the worse, so many times.
+    fn polish(
+        &mut self,
+        mut traffic: Traffic,
+        mut best: f64,
+        target: Kind,
+        changes: u32,
+    ) -> Result<(), TrialError> {
+        for _ in 0..changes {
             let changed = traffic.changed(&mut self.dice);
             let score = self.score(&changed, target)?;
             if score >= best {

@@ -1,24 +1,36 @@
 //! The schedulers that are held to their bounds, a line each.
 
+use std::time::Duration;
+
+use fairgate::aqm::codel;
 use fairgate::classify::Classifier;
+use fairgate::flow::FlowBy;
 use fairgate::implicit::by_backlog;
+use fairgate::implicit::hsqf::{self, Hsqf};
 use fairgate::implicit::lqf::Lqf;
+use fairgate::implicit::pdrr::{self, Pdrr};
 use fairgate::implicit::sqf::Sqf;
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::rounds::drr_classes::{self, DrrClasses};
 use fairgate::rounds::ets::{self, Ets};
+use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::timestamps::frr::Frr;
 use fairgate::timestamps::gfq::Gfq;
+use fairgate::timestamps::pfq::{self, Pfq};
 use fairgate::timestamps::qfq::{self, Qfq};
+use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::timestamps::scfq::Scfq;
 use fairgate::timestamps::wf2q_plus::Wf2qPlus;
+use fairgate::timestamps::wfq::{self, Wfq};
 use fairgate::timestamps::{Share, Weight};
 use fairgate::{ConfigError, Discipline};
 
 use super::bounds::{Promises, System, published};
+use super::traffic::RATE;
 
 /// A scheduler with what is published of it.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +68,23 @@ pub static CANDIDATES: &[Candidate] = &[
             1,
         )?)
     }),
+    equal("fq_codel", |demand| {
+        boxed(FqCodel::node(
+            fq_codel::Config {
+                limit: demand.packets,
+                flows: demand.flows(),
+                quantum: demand.quantum(),
+                classifier: named(),
+                // Longer than anything waits here: rounds alone, no packet dropped.
+                codel: codel::Params {
+                    target: Duration::from_secs(100),
+                    ..codel::Params::default()
+                },
+                ..fq_codel::Config::default()
+            },
+            1,
+        )?)
+    }),
     weighted("drr", |demand| {
         let minors = 1u16..;
         let classes = minors
@@ -78,6 +107,11 @@ pub static CANDIDATES: &[Candidate] = &[
     weighted("scfq", |demand| {
         flat::<Scfq>(demand, (), |demand, flow| Weight(demand.weight(flow)))
     }),
+    weighted("wfq", |demand| {
+        flat::<Wfq>(demand, wfq::Settings { rate: RATE }, |demand, flow| {
+            Weight(demand.weight(flow))
+        })
+    }),
     weighted("wf2q_plus", |demand| {
         flat::<Wf2qPlus>(demand, (), |demand, flow| Weight(demand.weight(flow)))
     }),
@@ -86,14 +120,63 @@ pub static CANDIDATES: &[Candidate] = &[
             demand.share(flow)
         })
     }),
+    weighted("qfq_plus", |demand| {
+        flat::<QfqPlus>(demand, (), |demand, flow| demand.share(flow))
+    }),
     weighted("s_kps", |demand| {
         flat::<SKps>(demand, (), |demand, flow| demand.share(flow))
     }),
     weighted("gfq", |demand| {
         flat::<Gfq>(demand, (), |demand, flow| demand.share(flow))
     }),
+    weighted("frr", |demand| {
+        flat::<Frr>(demand, (), |demand, flow| demand.share(flow))
+    }),
+    weighted("pfq", |demand| {
+        let longest = demand.system.max_packets.iter().copied().max();
+        let settings = pfq::Settings {
+            quantum: longest.unwrap_or(1),
+        };
+        flat::<Pfq>(demand, settings, |demand, flow| Weight(demand.weight(flow)))
+    }),
+    equal("pdrr", |demand| {
+        boxed(Pdrr::node(
+            pdrr::Config {
+                limit: demand.packets,
+                afl: demand.flows(),
+                quantum: demand.quantum(),
+                ..pdrr::Config::default()
+            },
+            1,
+        )?)
+    }),
+    // Users of one flow each.
+    equal("hsqf", |demand| {
+        boxed(Hsqf::node(
+            hsqf::Config {
+                limit: demand.packets,
+                quantum: demand.quantum(),
+                users: demand.flows(),
+                user: FlowBy::FiveTuple,
+                ..hsqf::Config::default()
+            },
+            1,
+        )?)
+    }),
     equal("sqf", |demand| boxed(Sqf::node(by_backlog_of(demand), 1)?)),
     equal("lqf", |demand| boxed(Lqf::node(by_backlog_of(demand), 1)?)),
+];
+
+/// Disciplines over flows that can't be measured like this, and why.
+pub static NOT_MEASURED: &[(&str, &str)] = &[
+    (
+        "msfc",
+        "its classes are unfair on purpose; within one it serves flows as fq_codel does",
+    ),
+    (
+        "admission",
+        "it lets flows in or not; what it holds inside serves them",
+    ),
 ];
 
 impl Candidate {
@@ -202,6 +285,11 @@ impl Demand<'_> {
         self.system.weights.of(flow as u32)
     }
 
+    /// Of each flow, where all are equal.
+    fn quantum(&self) -> u32 {
+        self.system.quanta.first().copied().unwrap_or(1)
+    }
+
     fn share(&self, flow: usize) -> Share {
         Share {
             weight: self.weight(flow),
@@ -213,5 +301,27 @@ impl Demand<'_> {
     fn fifos(&self) -> Result<Vec<Box<dyn Discipline>>, ConfigError> {
         let one = |_| boxed(Fifo::node(fifo_of(self))?);
         (0..self.flows()).map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairgate_config::{Family, registry};
+
+    /// Whoever registers a discipline over flows puts it here too, or says why it can't be.
+    #[test]
+    fn every_discipline_over_flows_is_measured_or_said_not_to_be() {
+        let over_flows = [Family::Rounds, Family::Timestamps, Family::Implicit];
+        for about in registry().iter().map(|entry| entry.about()) {
+            let is_measured = CANDIDATES.iter().any(|candidate| candidate.name == about.name);
+            let is_not = NOT_MEASURED.iter().any(|&(name, _)| name == about.name);
+            assert!(!(is_measured && is_not), "`{}`: one or the other", about.name);
+            assert!(
+                is_measured || is_not || !over_flows.contains(&about.family),
+                "`{}` is registered, and neither in CANDIDATES nor in NOT_MEASURED",
+                about.name
+            );
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::traffic::{NANOS_PER_BYTE, Traffic};
 use super::trial::{TrialError, b_wfi_of};
 
 /// All packets, bytes.
-const LENGTH: u32 = 1000;
+pub const LENGTH: u32 = 1000;
 
 /// The number of the heavy flow.
 const HEAVY: u32 = 0;

@@ -56,7 +56,7 @@ pub struct Row {
 }
 
 /// Numbers of light flows for [`Surveyed::heavy_b_wfi`].
-pub const LIGHT_FLOWS: [u32; 4] = [4, 16, 64, 256];
+pub const LIGHT_FLOWS: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 impl Survey {
     /// Tries `candidates`. `tried` is called after each traffic of the search with the scheduler's name.

@@ -205,6 +205,41 @@ impl Group {
 }
 
 impl Traffic {
+    /// What hurts a flow most that has its place by a start rounded to slots and finishes two slots later (QFQ): the way to
+    /// nearly four of its slots, see [`bounds`](super::bounds).
+    ///
+    /// The others send next to nothing, which only makes virtual time slow. The flow sends a slot less one byte and, being in its
+    /// first slot still, a whole one: now it is nearly two slots ahead. The others are full from then on. The flow waits
+    /// for the end of its second slot's time, two slots after it begins, gets a short packet, enters its third slot by that,
+    /// and waits for one more.
+    pub fn short_after_long(dice: &mut Dice) -> Traffic {
+        let slot = 1u32 << (8 + dice.below(3));
+        let weight = 1u32 << dice.below(3);
+        let others = 32 / weight;
+        // Finer slots than its own end nearer to where its own does. Packets that don't fill them leave some of the others behind
+        // while some are ahead, so that there always is one to go first.
+        let finer = weight * (slot >> (2 + dice.below(2)));
+        let length = between(finer / 2 + 1, finer * 3 / 4, dice);
+        let arrival = |bytes: u32, flow: u32, length: u32| Arrival {
+            at: Time::from_nanos(u64::from(bytes) * NANOS_PER_BYTE),
+            flow,
+            length,
+        };
+        let beginning = (1..=others).map(|other| arrival(0, other, 1));
+        let early = [slot - 1, slot].map(|length| arrival(0, 0, length));
+        // While the second long one is sent.
+        let short = (0..3).map(|_| arrival(others + slot, 0, 2));
+        let full = (0..5 * slot * weight / length).flat_map(|_| 1..=others);
+        let late = full.map(|other| arrival(others + slot, other, length));
+        let mut traffic = Traffic {
+            weights: vec![weight; others as usize + 1],
+            max_packets: vec![finer; others as usize + 1],
+            arrivals: beginning.chain(early).chain(short).chain(late).collect(),
+        };
+        (traffic.weights[0], traffic.max_packets[0]) = (1, slot);
+        traffic
+    }
+
     /// By chance: weights and lengths of any size, arrivals without memory, the link between half loaded and
     /// overloaded, some flows there all the time.
     pub fn random(dice: &mut Dice, packets: usize) -> Traffic {

@@ -11,7 +11,11 @@
 //! with [`Slope::Configured`] that of all flows, as in Linux. Rounding never lets V run ahead of the flows.
 //!
 //! Guarantees, for a flow of weight phi (its part of the sum) whose group has slots of sigma, on a link of rate R, packets
-//! being at most L long: B-WFI `3 phi sigma + 2 phi L`, T-WFI `(3 sigma + 2 L) / R`.
+//! being at most L long, its own at most l: B-WFI `3 phi sigma + l + 2 phi L`, T-WFI `(3 sigma + l / phi + 2 L) / R`. The paper
+//! (theorems 7 and 8) has them without l. But a flow is served until its *rounded* start is after V, when its start may be two
+//! sigma ahead; it then waits until V is two sigma after the rounded start, and if its next packets are short, by which
+//! it only just enters the next slot, for another sigma: nearly 4 in all, where the paper has 3. `fairgate bounds` comes to 3.3;
+//! the proof is in `fairgate-theory`, `guarantees/bounds.rs`.
 //!
 //! # What may change
 //! * A packet longer than its flow's `max_packet` raises that, once it is sent: the flow then goes on in a coarser group, as if

@@ -32,7 +32,7 @@
 //! packet was handed out, and `select` finds all in place.
 //!
 //! **Bound.** With `w` of the weights' sum `W`, `sigma` the width of the flow's group, L the longest packet:
-//! `T-WFI <= (3 sigma + 2 L) / R`, as QFQ's. Proof. Let p be a packet unsent at V with rounded finish d. Go back to the last
+//! `T-WFI <= (3 sigma + 2 L) / R`, as the paper has it for QFQ. Proof. Let p be a packet unsent at V with rounded finish d. Go back to the last
 //! time V' at which a packet with a later finish was chosen, or V jumped: nothing eligible was due by d, so all that is sent
 //! from then on starts after V' and is due by d: at most `d - V'` over all flows, less p itself. Hence V <= d + L - l_p. And d is
 //! below p's exact finish + sigma, which is at most start + backlog / w, and a start is at most 2 sigma ahead of V: it was

@@ -1,14 +1,17 @@
 //! `fairgate bounds`: do schedulers keep what is published of them?
 
-use std::fmt::Write;
-use std::path::PathBuf;
+mod document;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use fairgate_theory::guarantees::adversary::Effort;
-use fairgate_theory::guarantees::candidates::{CANDIDATES, Candidate};
+use fairgate_theory::guarantees::candidates::{CANDIDATES, Candidate, NOT_MEASURED};
 use fairgate_theory::guarantees::survey::{Row, Survey};
 use fairgate_theory::guarantees::trial::Finding;
-use miette::miette;
+use miette::{Diagnostic, miette};
+use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format};
@@ -20,7 +23,8 @@ use crate::progress;
 Examples:
   fairgate bounds                           every scheduler, the usual effort
   fairgate bounds qfq wf2q_plus             these two
-  fairgate bounds --effort thorough --seed 7 --csv bounds.csv
+  fairgate bounds --effort thorough --seed 7 --out bounds.csv --out bounds.html
+  fairgate bounds --out growth.svg          how the index grows with the number of flows
   fairgate bounds --json | jq '.schedulers[] | select(.measures[].within == false).scheduler'
 
 Each scheduler is run on a link of 1 Gbit/s, under random traffic and under traffic that an adversary makes worse step by
@@ -48,9 +52,32 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = HowHard::Usual)]
     effort: HowHard,
 
-    /// Also write the table to this file, as CSV
+    /// Write the results to a file too (.csv, .html, .json), or the figure (.svg); may be given several times
     #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    out: Vec<PathBuf>,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+#[error("can't tell the format of {path}")]
+#[diagnostic(help("end the name with .csv, .html, .svg or .json"))]
+struct FormatError {
+    path: String,
+}
+
+type Write = fn(&Survey, &mut std::fs::File) -> std::io::Result<()>;
+
+/// What writes the format that a file's name ends with.
+fn writer(path: &Path) -> Result<Write, FormatError> {
+    use std::io::Write as _;
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("csv") => Ok(write_csv),
+        Some("html") => Ok(|survey, file| file.write_all(document::page(survey).as_bytes())),
+        Some("svg") => Ok(|survey, file| file.write_all(document::figure(survey).svg().as_bytes())),
+        Some("json") => Ok(|survey, file| file.write_all(output::json_text("bounds", survey).as_bytes())),
+        _ => Err(FormatError {
+            path: path.display().to_string(),
+        }),
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -74,6 +101,9 @@ impl HowHard {
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    for path in &args.out {
+        writer(path)?;
+    }
     let candidates = chosen(&args.schedulers)?;
     let effort = args.effort.effort();
     let trials = candidates.iter().map(|candidate| effort.trials(candidate)).sum();
@@ -87,8 +117,9 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     .map_err(|error| Failure::Input(miette!("{error}")))?;
     progress.finish_and_clear();
 
-    if let Some(path) = &args.csv {
-        output::file(path, |file| write_csv(&survey, file))?;
+    for path in &args.out {
+        let write = writer(path)?;
+        output::file(path, |file| write(&survey, file))?;
     }
     match format {
         Format::Json => output::json("bounds", &survey)?,
@@ -119,11 +150,13 @@ fn chosen(names: &[String]) -> Result<Vec<Candidate>, Failure> {
                 .iter()
                 .find(|candidate| candidate.name == name)
                 .copied();
+            let reason = NOT_MEASURED.iter().find(|(other, _)| other == name);
             found.ok_or_else(|| {
-                Failure::Input(miette!(
-                    help = format!("these are: {}", known()),
-                    "no scheduler `{name}` is measured"
-                ))
+                let help = format!("these are: {}", known());
+                Failure::Input(match reason {
+                    Some((_, reason)) => miette!(help = help, "`{name}` is not measured: {reason}"),
+                    None => miette!(help = help, "no scheduler `{name}` is measured"),
+                })
             })
         })
         .collect()
