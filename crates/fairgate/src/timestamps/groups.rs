@@ -451,11 +451,14 @@ impl Groups {
             let is_eligible = (sets[ER] | sets[EB]) >> index & 1 != 0;
             assert_eq!(
                 is_eligible,
-                self.from_now(group.start) <= 0,
+                self.ahead_of_now(group.start) <= 0,
                 "group {index}: eligible {sets:x?}"
             );
-            let limit = self.from_now(floor(self.now, index)) + i128::from(sigma(index));
-            assert!(self.from_now(group.start) <= limit, "theorem 1, group {index}");
+            let limit = self.ahead_of_now(floor(self.now, index)) + i128::from(sigma(index));
+            assert!(
+                self.ahead_of_now(group.start) <= limit,
+                "theorem 1, group {index}"
+            );
         }
     }
 
@@ -469,11 +472,11 @@ impl Groups {
         let sets = self.sets;
         let all = || (0..GROUPS as u8).filter(|&index| self.busy() >> index & 1 != 0);
         for index in all() {
-            let finish = self.from_now(self.finish(index));
+            let finish = self.ahead_of_now(self.finish(index));
             let blocks = |other: u8| {
                 other > index
-                    && self.from_now(self.group(other).start) <= 0
-                    && self.from_now(self.finish(other)) < finish
+                    && self.ahead_of_now(self.group(other).start) <= 0
+                    && self.ahead_of_now(self.finish(other)) < finish
             };
             assert_eq!(
                 (sets[EB] | sets[IB]) >> index & 1 != 0,
@@ -485,7 +488,7 @@ impl Groups {
         for set in sets {
             let in_set = all().filter(|index| set >> index & 1 != 0);
             assert!(
-                in_set.is_sorted_by_key(|index| self.from_now(self.finish(index))),
+                in_set.is_sorted_by_key(|index| self.ahead_of_now(self.finish(index))),
                 "a set is ordered by finish times: {sets:x?}"
             );
         }
@@ -493,7 +496,7 @@ impl Groups {
 
     /// How far a time is ahead of V, so that the wrap is out of the way.
     #[cfg(any(test, debug_assertions))]
-    fn from_now(&self, time: u64) -> i128 {
+    fn ahead_of_now(&self, time: u64) -> i128 {
         i128::from(time.wrapping_sub(self.now) as i64)
     }
 }
