@@ -100,6 +100,16 @@ impl Slots {
         ahead
     }
 
+    /// The first entry of slot `number`, which isn't empty, `base` being the first full one.
+    #[cfg(test)]
+    pub(crate) fn head(&self, base: u64, number: u64) -> u32 {
+        if number == base {
+            self.first
+        } else {
+            self.heads[place(number)]
+        }
+    }
+
     /// Whether there is anything in slot `number`.
     #[inline]
     pub(crate) fn is_full(&self, number: u64) -> bool {

@@ -402,7 +402,7 @@ impl Groups {
                 let slot = first.wrapping_add(ahead);
                 if group.slots.is_full(slot) {
                     let next = |&entry: &u32| Some(follows(entry)).filter(|&next| next != END);
-                    let chain = std::iter::successors(Some(group.slots.head(slot)), next);
+                    let chain = std::iter::successors(Some(group.slots.head(first, slot)), next);
                     entries.extend(chain.map(|entry| (entry, index, slot << shift(index))));
                 }
             }
