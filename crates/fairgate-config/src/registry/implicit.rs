@@ -8,10 +8,10 @@ use fairgate::implicit::pdrr::{self, Pdrr};
 use fairgate::implicit::sqf::{Config, Sqf};
 use fairgate::rounds::drr::{self, Drr};
 use fairgate::scheduler::Flows;
-use fairgate::{ConfigError, Rate};
+use fairgate::{ConfigError, Discipline, Rate};
 
 use super::queues::DROP_FROM;
-use super::{About, Children, Description, Family, Parameter, Placing};
+use super::{About, Children, Description, Family, Parameter, Parts, Placing};
 use crate::value::{Field, Unit, choice_field};
 
 choice_field!(FlowBy {
@@ -38,15 +38,40 @@ const fn key<S>(field: Lens<S>) -> Parameter<S> {
     Parameter::word("key", FLOW_BY, "What packets of one flow have in common.", field)
 }
 
-/// Of sqf and lqf.
-static PARAMETERS: &[Parameter<Config>] = &[
+const fn limit<S>(most: u64, field: Lens<S>) -> Parameter<S> {
     Parameter::new(
         "limit",
         Unit::Count("packets"),
-        1..=1 << 25,
+        1..=most,
         "Most packets queued in all.",
-        |sqf, _| &mut sqf.limit,
-    ),
+        field,
+    )
+}
+
+const fn drop_from<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::word("drop", DROP_FROM, doc, field)
+}
+
+/// A discipline without classes, whose settings are its own parameters.
+const fn leaf<C: Default>(
+    about: About,
+    parameters: &'static [Parameter<C>],
+    build: fn(C, Parts) -> Result<Box<dyn Discipline>, ConfigError>,
+) -> Description<C, C> {
+    Description {
+        about,
+        parameters,
+        class_parameters: &[],
+        placing: Placing::Nothing,
+        start: |_| C::default(),
+        config: Ok,
+        build,
+    }
+}
+
+/// Of sqf and lqf.
+static PARAMETERS: &[Parameter<Config>] = &[
+    limit(1 << 25, |sqf, _| &mut sqf.limit),
     Parameter::new(
         "limit_bytes",
         Unit::Bytes,
@@ -54,9 +79,7 @@ static PARAMETERS: &[Parameter<Config>] = &[
         "Most bytes queued in all.",
         |sqf, _| &mut sqf.limit_bytes,
     ),
-    Parameter::word(
-        "drop",
-        DROP_FROM,
+    drop_from(
         "Which packet of the longest flow pays: the newest or the oldest.",
         |sqf, _| &mut sqf.drop_from,
     ),
@@ -70,54 +93,40 @@ static PARAMETERS: &[Parameter<Config>] = &[
     ),
 ];
 
-pub(super) static SQF: Description<Config, Config> = Description {
-    about: About {
+pub(super) static SQF: Description<Config, Config> = leaf(
+    About {
         name: "sqf",
         family: Family::Implicit,
         summary: "Shortest queue first: streams below the line's rate go first by themselves, bulk traffic gets the rest",
         when: "On one user's access line, inside a shaper, for calls and video beside downloads with nothing marked.",
         children: Children::None,
     },
-    parameters: PARAMETERS,
-    class_parameters: &[],
-    placing: Placing::Nothing,
-    start: |_| Config::default(),
-    config: Ok,
-    build: |config, parts| Ok(Box::new(Sqf::node(config, parts.seed)?)),
-};
+    PARAMETERS,
+    |config, parts| Ok(Box::new(Sqf::node(config, parts.seed)?)),
+);
 
-pub(super) static LQF: Description<Config, Config> = Description {
-    about: About {
+pub(super) static LQF: Description<Config, Config> = leaf(
+    About {
         name: "lqf",
         family: Family::Implicit,
         summary: "Longest queue first: the exact opposite of sqf",
         when: "To compare with, and where no queue may run full, as in a switch; never for delay.",
         children: Children::None,
     },
-    parameters: PARAMETERS,
-    class_parameters: &[],
-    placing: Placing::Nothing,
-    start: |_| Config::default(),
-    config: Ok,
-    build: |config, parts| Ok(Box::new(Lqf::node(config, parts.seed)?)),
-};
+    PARAMETERS,
+    |config, parts| Ok(Box::new(Lqf::node(config, parts.seed)?)),
+);
 
-pub(super) static HSQF: Description<hsqf::Config, hsqf::Config> = Description {
-    about: About {
+pub(super) static HSQF: Description<hsqf::Config, hsqf::Config> = leaf(
+    About {
         name: "hsqf",
         family: Family::Implicit,
         summary: "Hierarchical sqf: fair queueing between users, shortest queue first between the flows of a user",
         when: "On a line that several users share: fair between them, and calls before downloads for each of them.",
         children: Children::None,
     },
-    parameters: &[
-        Parameter::new(
-            "limit",
-            Unit::Count("packets"),
-            1..=1 << 24,
-            "Most packets queued in all.",
-            |hsqf, _| &mut hsqf.limit,
-        ),
+    &[
+        limit(1 << 24, |hsqf, _| &mut hsqf.limit),
         quantum(
             "Bytes that a user may send in a round: at least the longest packet for constant cost.",
             |hsqf, _| &mut hsqf.quantum,
@@ -136,19 +145,13 @@ pub(super) static HSQF: Description<hsqf::Config, hsqf::Config> = Description {
             |hsqf, _| &mut hsqf.user,
         ),
         key(|hsqf, _| &mut hsqf.key),
-        Parameter::word(
-            "drop",
-            DROP_FROM,
+        drop_from(
             "Which packet of the longest flow of the user with most bytes pays: the newest or the oldest.",
             |hsqf, _| &mut hsqf.drop_from,
         ),
     ],
-    class_parameters: &[],
-    placing: Placing::Nothing,
-    start: |_| hsqf::Config::default(),
-    config: Ok,
-    build: |config, parts| Ok(Box::new(Hsqf::node(config, parts.seed)?)),
-};
+    |config, parts| Ok(Box::new(Hsqf::node(config, parts.seed)?)),
+);
 
 const fn quantum<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
     Parameter::new("quantum", Unit::Bytes, 64..=1 << 30, doc, field)
@@ -228,13 +231,7 @@ pub(super) static PDRR: Description<PdrrSettings, pdrr::Config> = Description {
         children: Children::None,
     },
     parameters: &[
-        Parameter::new(
-            "limit",
-            Unit::Count("packets"),
-            1..=1 << 25,
-            "Most packets queued in all.",
-            |pdrr, _| &mut pdrr.config.limit,
-        ),
+        limit(1 << 25, |pdrr, _| &mut pdrr.config.limit),
         Parameter::new(
             "afl",
             Unit::Count("flows"),
