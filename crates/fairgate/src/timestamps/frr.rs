@@ -340,9 +340,10 @@ impl Scheduler for Frr {
 mod tests {
     use super::*;
     use crate::classify::Classifier;
-    use crate::discipline::{Algorithm, Node};
+    use crate::discipline::Algorithm;
     use crate::scheduler::{Classes, Flows, classes, flows};
     use crate::testing::{Driver, fifo, in_class};
+    use crate::timestamps::testing::{of_shares, starting_at};
     use proptest::prelude::*;
 
     fn share(weight: u32) -> Share {
@@ -353,19 +354,11 @@ mod tests {
     }
 
     fn config(weights: &[u32]) -> flows::ConfigOf<Frr> {
-        flows::Config {
-            flows: weights.len() as u32,
-            shares: weights.iter().copied().map(share).collect(),
-            classifier: Classifier {
-                handle: 1,
-                ..Classifier::default()
-            },
-            ..flows::Config::default()
-        }
+        of_shares::<Frr>(weights.iter().copied().map(share))
     }
 
     fn frr(weights: &[u32], origin: u64) -> Driver<Flows<Frr>> {
-        Driver::new(Node::new(Flows::starting_at(config(weights), 0, origin).unwrap()))
+        starting_at(config(weights), origin)
     }
 
     #[test]

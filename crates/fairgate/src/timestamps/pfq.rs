@@ -230,25 +230,19 @@ impl Scheduler for Pfq {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::Classifier;
+    use crate::Discipline;
     use crate::scheduler::{Flows, flows};
     use crate::testing::{Driver, in_class};
-    use crate::{Discipline, Node};
+    use crate::timestamps::testing::{of_shares, starting_at};
     use proptest::prelude::*;
 
     fn pfq(weights: &[u32], quantum: u32, limit: u32, origin: u64) -> Driver<Flows<Pfq>> {
         let config = flows::ConfigOf::<Pfq> {
-            flows: weights.len() as u32,
             limit,
-            shares: weights.iter().map(|&weight| Weight(weight)).collect(),
             settings: Settings { quantum },
-            classifier: Classifier {
-                handle: 1,
-                ..Classifier::default()
-            },
-            ..flows::Config::default()
+            ..of_shares::<Pfq>(weights.iter().copied().map(Weight))
         };
-        Driver::new(Node::new(Flows::starting_at(config, 0, origin).unwrap()))
+        starting_at(config, origin)
     }
 
     #[test]

@@ -137,23 +137,14 @@ impl Scheduler for Scfq {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::Classifier;
+    use crate::Verdict;
     use crate::scheduler::{Flows, flows};
     use crate::testing::{Driver, in_class};
-    use crate::{Node, Verdict};
+    use crate::timestamps::testing::{of_shares, starting_at};
     use proptest::prelude::*;
 
     fn scfq(weights: &[u32], origin: u64) -> Driver<Flows<Scfq>> {
-        let config = flows::ConfigOf::<Scfq> {
-            flows: weights.len() as u32,
-            shares: weights.iter().map(|&weight| Weight(weight)).collect(),
-            classifier: Classifier {
-                handle: 1,
-                ..Classifier::default()
-            },
-            ..flows::Config::default()
-        };
-        Driver::new(Node::new(Flows::starting_at(config, 0, origin).unwrap()))
+        starting_at(of_shares::<Scfq>(weights.iter().copied().map(Weight)), origin)
     }
 
     #[test]
@@ -171,8 +162,7 @@ mod tests {
         let refused = |weights: &[u32]| {
             let config = flows::ConfigOf::<Scfq> {
                 flows: 2000,
-                shares: weights.iter().map(|&weight| Weight(weight)).collect(),
-                ..flows::Config::default()
+                ..of_shares::<Scfq>(weights.iter().copied().map(Weight))
             };
             Flows::<Scfq>::node(config, 0).unwrap_err().parameter()
         };

@@ -1,14 +1,39 @@
-//! What the tests of schedulers with rounded stamps share: a scheduler without queues of packets, on a line of one byte a
-//! step; and WF2Q+ with rounded stamps in exact arithmetic, to compare with.
+//! What the tests of time-stamp schedulers share. Of all: flows with given shares. Of those with rounded stamps: a scheduler
+//! without queues of packets, on a line of one byte a step; and WF2Q+ with rounded stamps in exact arithmetic, to
+//! compare with.
 
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::classify::Classifier;
+use crate::discipline::Node;
+use crate::scheduler::{Flows, Head, Holds, MAX_PACKET, Scheduler, flows};
+use crate::testing::Driver;
 use crate::time::Time;
 use crate::timestamps::virtual_time::FRACTION;
 use crate::timestamps::{MAX_WEIGHT, Share};
+
+/// A flow for each of `shares`. A packet names its flow as a class.
+pub(super) fn of_shares<S: Scheduler<Share: Default, Settings: Default>>(
+    shares: impl IntoIterator<Item = S::Share>,
+) -> flows::ConfigOf<S> {
+    let shares: Vec<S::Share> = shares.into_iter().collect();
+    flows::Config {
+        flows: shares.len() as u32,
+        shares,
+        classifier: Classifier {
+            handle: 1,
+            ..Classifier::default()
+        },
+        ..flows::Config::default()
+    }
+}
+
+/// The flat discipline of it, virtual time starting at `origin`.
+pub(super) fn starting_at<S: Scheduler>(config: flows::ConfigOf<S>, origin: u64) -> Driver<Flows<S>> {
+    Driver::new(Node::new(Flows::starting_at(config, 0, origin).unwrap()))
+}
 
 /// Virtual time of a byte at weight 1.
 pub(super) const ONE: i128 = 1 << FRACTION;

@@ -360,25 +360,15 @@ impl Scheduler for Wf2qPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Node;
-    use crate::classify::Classifier;
-    use crate::scheduler::{Flows, flows};
+    use crate::scheduler::Flows;
     use crate::testing::{Driver, in_class};
     use crate::timestamps::MAX_WEIGHT;
+    use crate::timestamps::testing::{of_shares, starting_at};
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
     fn wf2q_plus(weights: &[u32], origin: u64) -> Driver<Flows<Wf2qPlus>> {
-        let config = flows::ConfigOf::<Wf2qPlus> {
-            flows: weights.len() as u32,
-            shares: weights.iter().map(|&weight| Weight(weight)).collect(),
-            classifier: Classifier {
-                handle: 1,
-                ..Classifier::default()
-            },
-            ..flows::Config::default()
-        };
-        Driver::new(Node::new(Flows::starting_at(config, 0, origin).unwrap()))
+        starting_at(of_shares::<Wf2qPlus>(weights.iter().copied().map(Weight)), origin)
     }
 
     #[test]

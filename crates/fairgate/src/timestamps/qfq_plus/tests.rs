@@ -1,26 +1,17 @@
 //! Shares, budgets and the wrap. The order itself is held against the kernel's traces in `fairgate-replay`.
 
 use super::*;
-use crate::classify::Classifier;
-use crate::scheduler::{Flows, flows};
+use crate::Verdict;
+use crate::scheduler::Flows;
 use crate::testing::{Driver, in_class};
 use crate::timestamps::MAX_WEIGHT;
 use crate::timestamps::groups::floor;
-use crate::{Node, Verdict};
+use crate::timestamps::testing::{of_shares, starting_at};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
 fn qfq_plus(shares: &[Share], origin: u64) -> Driver<Flows<QfqPlus>> {
-    let config = flows::ConfigOf::<QfqPlus> {
-        flows: shares.len() as u32,
-        shares: shares.to_vec(),
-        classifier: Classifier {
-            handle: 1,
-            ..Classifier::default()
-        },
-        ..flows::Config::default()
-    };
-    Driver::new(Node::new(Flows::starting_at(config, 0, origin).unwrap()))
+    starting_at(of_shares::<QfqPlus>(shares.iter().copied()), origin)
 }
 
 fn share(weight: u32, max_packet: u32) -> Share {
