@@ -204,6 +204,12 @@ impl Pool {
         true
     }
 
+    /// The packet will be wanted soon: its line is fetched meanwhile.
+    #[inline]
+    pub fn prefetch(&self, id: PacketId) {
+        prefetch_index::prefetch_index(&self.slots, id.index());
+    }
+
     /// How many packets there is room for in all.
     pub fn capacity(&self) -> u32 {
         self.slots.len() as u32
@@ -369,6 +375,12 @@ impl PacketQueue {
     #[inline]
     pub fn front(&self) -> Option<PacketId> {
         (self.packets > 0).then_some(PacketId(self.head))
+    }
+
+    /// The oldest packet, if there is one, will be wanted soon: its line is fetched meanwhile.
+    #[inline]
+    pub(crate) fn prefetch_front(&self, pool: &Pool) {
+        pool.prefetch(PacketId(self.head));
     }
 
     /// The newest packet.

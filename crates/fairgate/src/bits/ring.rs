@@ -54,6 +54,14 @@ impl Ring {
         (self.len > 0).then(|| self.places[self.head as usize & mask])
     }
 
+    /// What is in the place of the flow so many after the first: a leftover if there are fewer.
+    #[inline]
+    pub(crate) fn ahead(&self, places: u32) -> u32 {
+        let mask = self.places.len().wrapping_sub(1);
+        let place = self.head.wrapping_add(places) as usize & mask;
+        self.places.get(place).copied().unwrap_or(u32::MAX)
+    }
+
     /// Takes the first flow out. The ring isn't empty.
     #[inline]
     pub(crate) fn pop_front(&mut self) {

@@ -393,6 +393,7 @@ impl<O: Order> Algorithm for ByBacklog<O> {
         } else if O::LONGEST_FIRST || taken.length == 0 {
             self.rank(place);
         } else {
+            queue.prefetch_front(pool);
             self.serving = Some(place);
         }
         Some(taken.id)

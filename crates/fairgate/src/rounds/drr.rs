@@ -110,6 +110,11 @@ impl Scheduler for Drr {
         (flows[index as usize].state().credit >= 0).then_some(index)
     }
 
+    #[inline(always)]
+    fn upcoming<F: Holds<State = Flow>>(&self, _flows: &[F], _flow: u32) -> [u32; 2] {
+        [self.round.ahead(1), self.round.ahead(2)]
+    }
+
     /// A packet that vanished has been paid for, as if it had been sent.
     #[inline(always)]
     fn update<F: Holds<State = Flow>>(

@@ -52,6 +52,11 @@ impl Scheduler for FqNagle {
         self.round.front()
     }
 
+    #[inline(always)]
+    fn upcoming<F: Holds<State = ()>>(&self, _flows: &[F], _flow: u32) -> [u32; 2] {
+        [self.round.ahead(1), self.round.ahead(2)]
+    }
+
     #[inline]
     fn update<F: Holds<State = ()>>(
         &mut self,

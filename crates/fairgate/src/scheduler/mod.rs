@@ -132,6 +132,13 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
         self.select(flows, now)
     }
 
+    /// Whose turn probably comes after that of `flow`, which is next, and whose after that, where it costs next to nothing to
+    /// tell: to fetch their lines meanwhile. Without such a guess numbers of no flow.
+    #[inline(always)]
+    fn upcoming<F: Holds<State = Self::Flow>>(&self, _flows: &[F], _flow: u32) -> [u32; 2] {
+        [u32::MAX; 2]
+    }
+
     /// `flow`, just selected, sent `sent` bytes, and its first packet is now `next`; `None`: it is idle. Where `sent` is
     /// 0 the packet that it was selected for had vanished, and only the length of its first packet is put right.
     fn update<F: Holds<State = Self::Flow>>(
