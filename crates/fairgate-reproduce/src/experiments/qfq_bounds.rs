@@ -19,6 +19,7 @@ use crate::{Figure, Findings, ReproduceError, Run};
 const SHORT: Effort = Effort {
     random: 3,
     climbs: 1,
+    known: 1,
     coarse: 4,
     fine: 6,
 };
