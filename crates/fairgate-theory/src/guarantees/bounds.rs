@@ -414,13 +414,16 @@ const QFQ_T_WFI: Bound<OfFlow> = Bound {
 };
 
 // The formula (28) is lost in our text. By the above, from one choice to another S_h goes on by at most the steps of V and
-// sigma_h + L_h / phi_h, and 2 sigma_h + L; and S_k by no less than these steps less as much of its own.
+// sigma_h + L_h / phi_h, and 2 sigma_h and a step; and S_k by no less than these steps less as much of its own. A step of V is
+// L over the weights that count. The paper's sum is that of all flows, 1, so that a step is L; ours is of those that are busy,
+// as these two are.
 const QFQ_RELATIVE: Bound<OfPair> = Bound {
     of: |system, one, other| {
         let of = |flow: usize| (times(3, system.slot(flow)) + system.longest_of(flow)) / system.share(flow);
-        of(one) + of(other) + times(2, system.longest())
+        let step = system.longest() / (system.share(one) + system.share(other));
+        of(one) + of(other) + times(2, step)
     },
-    formula: "3 (sigma_h + sigma_k) + L_h / phi_h + L_k / phi_k + 2 L",
+    formula: "3 (sigma_h + sigma_k) + L_h / phi_h + L_k / phi_k + 2 L / (phi_h + phi_k)",
     source: "derived, as Checconi, Rizzo & Valente 2013, (28)",
 };
 
