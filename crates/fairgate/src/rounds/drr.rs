@@ -111,8 +111,8 @@ impl Scheduler for Drr {
     }
 
     #[inline(always)]
-    fn upcoming<F: Holds<State = Flow>>(&self, _flows: &[F], _flow: u32) -> [u32; 2] {
-        [self.round.ahead(1), self.round.ahead(2)]
+    fn next_after(&self, _flow: &Flow) -> u32 {
+        self.round.ahead(1)
     }
 
     /// A packet that vanished has been paid for, as if it had been sent.

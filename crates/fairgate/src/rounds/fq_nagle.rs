@@ -53,8 +53,8 @@ impl Scheduler for FqNagle {
     }
 
     #[inline(always)]
-    fn upcoming<F: Holds<State = ()>>(&self, _flows: &[F], _flow: u32) -> [u32; 2] {
-        [self.round.ahead(1), self.round.ahead(2)]
+    fn next_after(&self, _flow: &()) -> u32 {
+        self.round.ahead(1)
     }
 
     #[inline]

@@ -7,8 +7,6 @@
 //! Invariants: a flow is active in the scheduler if and only if it has packets. A theft never empties an active
 //! flow: where the longest has one packet all have, and the one robbed is the one that came last and is not active yet.
 
-use prefetch_index::prefetch_index;
-
 use crate::bits::ByLength;
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
@@ -237,8 +235,9 @@ impl<S: Scheduler> Flows<S> {
     /// The first packet of the flow whose turn it is.
     #[inline(always)]
     fn take(&mut self, index: u32, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let flow = &self.flows[index as usize];
         if self.packets > CACHED_PACKETS {
-            self.prefetch(index, pool);
+            self.prefetch(flow, pool);
         }
         let queue = &mut self.flows[index as usize].queue;
         let taken = queue.take_front(pool).expect("an active flow has packets");
@@ -258,14 +257,12 @@ impl<S: Scheduler> Flows<S> {
         Some(taken.id)
     }
 
-    /// Fetches the first packet of the flow whose turn comes after that of `index`, and the flow after that: its packet is
-    /// known when its line is there. Where packets come in random order no prefetcher of the processor's foresees them.
+    /// Looks at the flow whose turn comes after that of `flow`, and fetches its first packet: where packets come in random
+    /// order no prefetcher of the processor's foresees either.
     #[inline(always)]
-    fn prefetch(&self, index: u32, pool: &Pool) {
-        let [next, after] = self.scheduler.upcoming(&self.flows, index);
-        if let Some(flow) = self.flows.get(next as usize) {
-            flow.queue.prefetch_front(pool);
-            prefetch_index(&self.flows, after as usize);
+    fn prefetch(&self, flow: &Flow<S::Flow>, pool: &Pool) {
+        if let Some(next) = self.flows.get(self.scheduler.next_after(&flow.state) as usize) {
+            next.queue.prefetch_front(pool);
         }
     }
 

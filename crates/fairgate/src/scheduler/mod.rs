@@ -132,11 +132,11 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
         self.select(flows, now)
     }
 
-    /// Whose turn probably comes after that of `flow`, which is next, and whose after that, where it costs next to nothing to
-    /// tell: to fetch their lines meanwhile. Without such a guess numbers of no flow.
+    /// The flow whose turn probably comes after that of `flow`, which is next, where it costs next to nothing to tell: to
+    /// fetch its lines meanwhile. Without such a guess the number of no flow.
     #[inline(always)]
-    fn upcoming<F: Holds<State = Self::Flow>>(&self, _flows: &[F], _flow: u32) -> [u32; 2] {
-        [u32::MAX; 2]
+    fn next_after(&self, _flow: &Self::Flow) -> u32 {
+        u32::MAX
     }
 
     /// `flow`, just selected, sent `sent` bytes, and its first packet is now `next`; `None`: it is idle. Where `sent` is

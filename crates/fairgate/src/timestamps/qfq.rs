@@ -337,10 +337,8 @@ impl Scheduler for Qfq {
     }
 
     #[inline(always)]
-    fn upcoming<F: Holds<State = Flow>>(&self, flows: &[F], flow: u32) -> [u32; 2] {
-        let behind = |flow: u32| flows.get(flow as usize).map_or(END, |flow| flow.state().next);
-        let next = behind(flow);
-        [next, behind(next)]
+    fn next_after(&self, flow: &Flow) -> u32 {
+        flow.next
     }
 
     #[inline(always)]
