@@ -17,6 +17,10 @@
 //! it only just enters the next slot, for another sigma: nearly 4 in all, where the paper has 3. `fairgate bounds` comes to 3.3;
 //! the proof is in `fairgate-theory`, `guarantees/bounds.rs`.
 //!
+//! That is proved for a constant sum of weights, [`Slope::Configured`], and nothing measured exceeds it there. With [`Slope::Live`]
+//! one traffic is known, of 21 flows that come and go beside two of long packets, in which a flow falls short by twice as
+//! much, all invariants holding; why is not known yet (docs/reproduce.md).
+//!
 //! # What may change
 //! * A packet longer than its flow's `max_packet` raises that, once it is sent: the flow then goes on in a coarser group, as if
 //!   it had just become busy. That packet itself may go earlier than its length allows: others wait for it once. A share that is changed counts from the flow's next packet on, in the same way; the old

@@ -440,10 +440,18 @@ mod tests {
             origin in origin(),
             steady in any::<bool>(),
         ) {
-            // After a change, the overdue may lie farther apart than slots reach: then any of them may go.
+            // After a change, and a packet longer than told is one, the overdue may lie farther apart than slots reach: then
+            // any of them may go.
+            let is_longer = |operation: &Operation| match *operation {
+                Operation::Arrive(flow, length) => {
+                    length > shares[flow].max_packet
+                }
+                _ => false,
+            };
+            let changes = !steady || operations.iter().any(is_longer);
             let is_right = |choice: &Choice| {
                 let finish = choice.stamp.rounded_finish;
-                let is_overdue = finish <= choice.now && !steady;
+                let is_overdue = finish <= choice.now && changes;
                 choice.stamp.rounded_start <= choice.now && (finish == choice.least || is_overdue)
             };
             against_the_model::<SKps>((&shares, &operations), origin, steady, rule, is_right, compare)?;
