@@ -272,6 +272,15 @@ fn from_right_to_left(setup: &Setup, level: f64, value: impl Fn(&Sharing, f64) -
     (ordered, at.join(", "))
 }
 
+/// What the three readings of the formula give where the paper's text speaks of it.
+fn measure_readings(findings: &mut Findings, measure: &str, unit: &'static str, answers: [f64; 3]) {
+    let readings = ["estimate, N(t) normal", "estimate as printed", "exact"];
+    for (reading, value) in readings.iter().zip(answers) {
+        let case = format!("n = 20, 6 Mbit/s: {reading}");
+        findings.measure(measure, case, unit, Estimate::exact(value));
+    }
+}
+
 /// Figure 3.
 pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let setup = Setup::read(run)?;
@@ -285,17 +294,7 @@ pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     if let Some(line) = setup.spoken_of() {
         let rate = setup.packets(SPOKEN_OF.1);
         let answers = [normal(line, rate), printed(line, rate), exact(line, rate)];
-        for (answer, value) in ["estimate, N(t) normal", "estimate as printed", "exact"]
-            .iter()
-            .zip(answers)
-        {
-            findings.measure(
-                measure,
-                format!("n = 20, 6 Mbit/s: {answer}"),
-                "",
-                Estimate::exact(value),
-            );
-        }
+        measure_readings(&mut findings, measure, "", answers);
         let [normal, printed, exact] = answers;
         findings.judge(
             "near-zero",
@@ -387,17 +386,7 @@ pub(super) fn mean_time(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     if let Some(line) = setup.spoken_of() {
         let rate = setup.packets(SPOKEN_OF.1);
         let answers = [normal(line, rate), printed(line, rate), exact(line, rate)];
-        for (answer, value) in ["estimate, N(t) normal", "estimate as printed", "exact"]
-            .iter()
-            .zip(answers)
-        {
-            findings.measure(
-                measure,
-                format!("n = 20, 6 Mbit/s: {answer}"),
-                "min",
-                Estimate::exact(value),
-            );
-        }
+        measure_readings(&mut findings, measure, "min", answers);
         let [normal, printed, exact] = answers;
         findings.judge(
             "mean-time",

@@ -195,9 +195,7 @@ impl<O: Order> ByBacklog<O> {
     /// Takes a packet into flow `place`, and drops for `reason` what is over a limit then.
     #[inline(always)]
     fn admit(&mut self, place: u32, id: PacketId, reason: DropReason, pool: &mut Pool) -> Verdict {
-        if let Some(serving) = self.serving.take() {
-            self.rank(serving);
-        }
+        self.interrupt();
         let length = pool[id].length;
         let queue = &mut self.flows[place as usize].queue;
         let is_new = queue.is_empty();
@@ -295,6 +293,14 @@ impl<O: Order> ByBacklog<O> {
         let stamp = std::mem::take(&mut self.grown[place as usize]);
         self.ahead -= u32::from(stamp != 0);
         (stamp != 0).then_some(stamp)
+    }
+
+    /// The flow that is served may not be the shortest any more: it is ranked by what it has now.
+    #[inline]
+    fn interrupt(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            self.rank(serving);
+        }
     }
 
     /// Flow `place` has come to its present number of bytes.
@@ -400,9 +406,7 @@ impl<O: Order> Algorithm for ByBacklog<O> {
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        if let Some(serving) = self.serving.take() {
-            self.rank(serving);
-        }
+        self.interrupt();
         while let Some(place) = self.served() {
             let queue = &mut self.flows[place as usize].queue;
             let (packets, bytes) = (queue.len(), queue.bytes());
