@@ -1,8 +1,8 @@
 //! Looks for the traffic under which a scheduler does worst.
 //!
 //! From many beginnings it climbs: change a [`Recipe`] or, later, a single packet of the traffic that it gave, and keep the
-//! change if the worst flow is no better off. Some beginnings are traffic that is known to hurt ([`Traffic::short_after_long`]),
-//! which no search finds packet by packet. What is climbed is the measured value over its bound, or, where there is no
+//! change if the worst flow is no better off. Some beginnings are traffic that is known to hurt ([`Traffic::short_after_long`],
+//! [`Traffic::many_after_few`]), which hardly any search finds packet by packet. What is climbed is the measured value over its bound, or, where there is no
 //! bound, the measured value in packets. Every traffic tried on the way counts.
 
 use super::candidates::Candidate;
@@ -166,7 +166,10 @@ impl Search<'_> {
 
     /// A traffic that is known to hurt, as it is and with single packets changed.
     fn known(&mut self, target: Kind) -> Result<(), TrialError> {
-        let traffic = Traffic::short_after_long(&mut self.dice);
+        let traffic = match self.dice.below(2) {
+            0 => Traffic::short_after_long(&mut self.dice),
+            _ => Traffic::many_after_few(&mut self.dice),
+        };
         let best = self.score(&traffic, target)?;
         self.polish(traffic, best, target, Effort::POLISH as u32 - 1)
     }

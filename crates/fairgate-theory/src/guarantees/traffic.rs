@@ -240,6 +240,44 @@ impl Traffic {
         traffic
     }
 
+    /// What hurts where virtual time, slowed down by the flows that are busy, runs away from those that wait while only
+    /// few are: flows that come then could be put too far back, and go before those that came earlier.
+    ///
+    /// A flow of long packets and one of short ones are alone. The short one has sent a packet and has to wait for its next slot, and
+    /// virtual time goes half a long packet on: far past the finish of the short one. Then many come. Those with
+    /// finer slots than the short flow's may not start after its finish, lest the order of its group and theirs break; the first,
+    /// with coarser slots, starts from now.
+    pub fn many_after_few(dice: &mut Dice) -> Traffic {
+        let short = 4u32 << dice.below(3);
+        let long = between(1000, LONGEST, dice);
+        let weight = 1u32 << (4 + dice.below(3));
+        let (coarse, fine) = (2 * short * weight, short * weight / 2);
+        let newcomers = 4 + dice.below(8) as u32;
+        let mut arrivals = Vec::new();
+        let mut arrive = |bytes: u32, flow: u32, length: u32, packets: u32| {
+            let at = Time::from_nanos(u64::from(bytes) * NANOS_PER_BYTE);
+            arrivals.extend((0..packets).map(|_| Arrival { at, flow, length }));
+        };
+        arrive(0, 0, long, 5);
+        arrive(long / 2, 1, short, 5);
+        // While the second long one is sent.
+        let then = long + short + long / 2;
+        arrive(then, 2, coarse, 12);
+        // As much as virtual time ran ahead, or what there is room for.
+        let ahead = (weight * long / 2 / fine).min(400 / newcomers);
+        for newcomer in 0..newcomers {
+            arrive(then, 3 + newcomer, fine, ahead);
+        }
+        let mut traffic = Traffic {
+            weights: vec![weight; 3 + newcomers as usize],
+            max_packets: vec![fine; 3 + newcomers as usize],
+            arrivals,
+        };
+        traffic.weights[..2].fill(1);
+        traffic.max_packets[..3].copy_from_slice(&[long, short, coarse]);
+        traffic
+    }
+
     /// By chance: weights and lengths of any size, arrivals without memory, the link between half loaded and
     /// overloaded, some flows there all the time.
     pub fn random(dice: &mut Dice, packets: usize) -> Traffic {

@@ -153,6 +153,21 @@ impl Groups {
         self.now = self.now.wrapping_add(step);
     }
 
+    /// The least finish of any group that has entries. It is that of the lowest ready one, eligible or not, for each set is ordered by
+    /// finish times, and what is blocked finishes after what blocks it.
+    #[inline]
+    pub(super) fn first_finish(&self) -> Option<u64> {
+        let first = |set: usize| {
+            let ready = self.sets[set];
+            (ready != 0).then(|| self.finish(ready.trailing_zeros() as u8))
+        };
+        match (first(ER), first(IR)) {
+            (Some(eligible), Some(ineligible)) if is_after(eligible, ineligible) => Some(ineligible),
+            (Some(eligible), _) => Some(eligible),
+            (None, ineligible) => ineligible,
+        }
+    }
+
     /// Whether there are entries and none is eligible: V must jump.
     #[inline]
     pub(super) fn is_stalled(&self) -> bool {

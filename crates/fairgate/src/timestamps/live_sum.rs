@@ -44,6 +44,11 @@ fn due(group: u8, finish: u64) -> u64 {
     floor(finish, group).wrapping_add(1 << (MIN_SHIFT + u32::from(group)))
 }
 
+/// Virtual time that a byte takes where weights sum up to `sum`, with [`PLACES`] more binary places; rounded down.
+pub(super) fn inverse_of(sum: u32) -> u64 {
+    inverse::inverse(sum) >> (inverse::PLACES - ONE.trailing_zeros() - PLACES)
+}
+
 impl LiveSum {
     pub(super) const fn new() -> LiveSum {
         LiveSum {
@@ -72,7 +77,7 @@ impl LiveSum {
     #[cold]
     #[inline(never)]
     fn invert(&mut self) {
-        self.inverse = inverse::inverse(self.sum) >> (inverse::PLACES - ONE.trailing_zeros() - PLACES);
+        self.inverse = inverse_of(self.sum);
         self.inverted = self.sum;
     }
 

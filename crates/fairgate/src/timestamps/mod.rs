@@ -84,6 +84,12 @@ impl WeightSum {
         Ok(())
     }
 
+    /// The sum.
+    #[inline]
+    fn get(self) -> u32 {
+        self.0 as u32
+    }
+
     /// One flow's weight is another.
     fn change(&mut self, from: u32, to: u32) {
         self.0 = self.0 - u64::from(from) + u64::from(to);

@@ -17,9 +17,10 @@
 //! it only just enters the next slot, for another sigma: nearly 4 in all, where the paper has 3. `fairgate bounds` comes to 3.3;
 //! the proof is in `fairgate-theory`, `guarantees/bounds.rs`.
 //!
-//! That is proved for a constant sum of weights, [`Slope::Configured`], and nothing measured exceeds it there. With [`Slope::Live`]
-//! one traffic is known, of 21 flows that come and go beside two of long packets, in which a flow falls short by twice as
-//! much, all invariants holding; why is not known yet (docs/reproduce.md).
+//! The theorems take the sum of weights as constant. With the live sum V goes faster, and could run far past the finish of a flow
+//! that waits while few are busy: those that come next would be put back to that finish (equation 17), and go before those
+//! that came earlier. So V goes by the live sum only up to the least finish of any group, and past it by the sum of all flows: it is
+//! never slower than the theorems have it, and never further past a finish (theorem 2), which is all that they need.
 //!
 //! # What may change
 //! * A packet longer than its flow's `max_packet` raises that, once it is sent: the flow then goes on in a coarser group, as if
@@ -35,7 +36,7 @@ use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
-use crate::timestamps::live_sum::{LiveSum, PLACES};
+use crate::timestamps::live_sum::{LiveSum, PLACES, inverse_of};
 use crate::timestamps::{ONE, Share, WeightSum};
 
 /// Which flows' weights virtual time is slowed down by.
@@ -111,7 +112,9 @@ pub struct Qfq {
     era: u32,
     /// All weights.
     weights: WeightSum,
-    /// The longest step that V took for a packet: the slack of theorem 2.
+    /// Virtual time that a byte takes where all flows count, with [`PLACES`] more binary places.
+    slowest: u64,
+    /// The longest step that V may take past a group's finish: the slack of theorem 2.
     #[cfg(any(test, debug_assertions))]
     longest_step: u64,
     /// What V took for packets longer than was known when their flows were put in their places.
@@ -153,10 +156,13 @@ impl Qfq {
     #[inline]
     fn send(&mut self, flow: &Flow, sent: u32) -> u64 {
         let old = self.groups.now();
-        let step = (u64::from(sent) * self.live.inverse()) >> PLACES;
+        let mut step = (u64::from(sent) * self.live.inverse()) >> PLACES;
+        if self.live.sum() < self.weights.get() {
+            step = self.hold(step, sent);
+        }
         #[cfg(any(test, debug_assertions))]
         {
-            self.longest_step = self.longest_step.max(step);
+            self.longest_step = self.longest_step.max((u64::from(sent) * self.slowest) >> PLACES);
             if sent > flow.max_packet {
                 self.unforeseen += step;
             }
@@ -165,6 +171,18 @@ impl Qfq {
         let _ = flow;
         self.groups.pass(step);
         old
+    }
+
+    /// V's step for `sent` bytes by the live sum, `step`, no further than to the first finish of what waits. Past that V goes as
+    /// slowly as if all flows counted: theorem 2 with their sum.
+    #[inline]
+    fn hold(&self, step: u64, sent: u32) -> u64 {
+        let Some(finish) = self.groups.first_finish() else {
+            return step;
+        };
+        let ahead = finish.wrapping_sub(self.groups.now()) as i64;
+        let least = (u64::from(sent) * self.slowest) >> PLACES;
+        step.min(ahead.max(0) as u64).max(least)
     }
 
     /// [`update`](Scheduler::update) where the flow doesn't simply go on in its group: it falls idle, sent a packet that was too long, has another
@@ -261,6 +279,7 @@ impl Scheduler for Qfq {
             slope: settings.slope,
             era: 0,
             weights: WeightSum::default(),
+            slowest: 0,
             #[cfg(any(test, debug_assertions))]
             longest_step: 0,
             #[cfg(any(test, debug_assertions))]
@@ -271,6 +290,7 @@ impl Scheduler for Qfq {
     fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
         check_within("max_packet", share.max_packet, 1, MAX_PACKET)?;
         self.weights.add(share.weight)?;
+        self.slowest = inverse_of(self.weights.get());
         if self.slope == Slope::Configured {
             self.live.add(share.weight);
         }
@@ -298,6 +318,7 @@ impl Scheduler for Qfq {
             flow.next_weight
         };
         self.weights.change(old, share.weight);
+        self.slowest = inverse_of(self.weights.get());
         if self.slope == Slope::Configured {
             self.live.add(share.weight);
             self.live.subtract(old);

@@ -214,12 +214,28 @@ impl Model {
             + leaving.map(|leaving| leaving.2).sum::<u32>()
     }
 
+    /// All weights, whether they count or not.
+    fn all(&self) -> u32 {
+        let weight = |flow: &ModelFlow| flow.next_share.unwrap_or(flow.share).weight;
+        self.flows.iter().map(weight).sum()
+    }
+
+    /// How far V goes for `sent` bytes: by the sum of those that count up to the first finish, past it by that of all.
+    fn step(&self, sent: u32) -> i128 {
+        let by = |sum: u32| (i128::from(sent) * ((1 << 46) / i128::from(sum))) >> 16;
+        let groups = (22..48).filter_map(|shift| self.group(shift));
+        match groups.map(|(_, finish)| finish - self.now).min() {
+            Some(ahead) if self.sum() < self.all() => by(self.sum()).min(ahead).max(by(self.all())),
+            _ => by(self.sum()),
+        }
+    }
+
     /// Flow `flow`, selected, sent `sent` bytes.
     fn update(&mut self, flow: usize, sent: u32, is_busy: bool) {
         if sent == 0 && is_busy {
             return;
         }
-        self.now += (i128::from(sent) * ((1 << 46) / i128::from(self.sum()))) >> 16;
+        self.now += self.step(sent);
         let now = self.now;
         let slot = self.flows[flow].rounded();
         let state = &mut self.flows[flow];
