@@ -156,10 +156,11 @@ impl Qfq {
     #[inline]
     fn send(&mut self, flow: &Flow, sent: u32) -> u64 {
         let old = self.groups.now();
-        let mut step = (u64::from(sent) * self.live.inverse()) >> PLACES;
-        if self.live.sum() < self.weights.get() {
-            step = self.hold(step, sent);
-        }
+        let step = if self.live.sum() == self.weights.get() {
+            (u64::from(sent) * self.slowest) >> PLACES
+        } else {
+            self.step_of_some(sent)
+        };
         #[cfg(any(test, debug_assertions))]
         {
             self.longest_step = self.longest_step.max((u64::from(sent) * self.slowest) >> PLACES);
@@ -173,16 +174,20 @@ impl Qfq {
         old
     }
 
-    /// V's step for `sent` bytes by the live sum, `step`, no further than to the first finish of what waits. Past that V goes as
-    /// slowly as if all flows counted: theorem 2 with their sum.
-    #[inline]
-    fn hold(&self, step: u64, sent: u32) -> u64 {
-        let Some(finish) = self.groups.first_finish() else {
-            return step;
-        };
-        let ahead = finish.wrapping_sub(self.groups.now()) as i64;
+    /// How far V goes for `sent` bytes where not all flows count: by the live sum, but no further than to the first finish of what waits.
+    /// Past that V goes as slowly as if all flows counted: theorem 2 with their sum.
+    #[inline(never)]
+    fn step_of_some(&mut self, sent: u32) -> u64 {
+        let step = (u64::from(sent) * self.live.inverse()) >> PLACES;
         let least = (u64::from(sent) * self.slowest) >> PLACES;
-        step.min(ahead.max(0) as u64).max(least)
+        match self.groups.first_finish() {
+            // Weights that were changed may still count: then `step` is the lesser.
+            Some(finish) if step > least => {
+                let ahead = finish.wrapping_sub(self.groups.now()) as i64;
+                step.min(ahead.max(0) as u64).max(least)
+            }
+            _ => step,
+        }
     }
 
     /// [`update`](Scheduler::update) where the flow doesn't simply go on in its group: it falls idle, sent a packet that was too long, has another

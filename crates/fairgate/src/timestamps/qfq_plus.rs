@@ -318,7 +318,13 @@ impl Scheduler for QfqPlus {
             self.part(last);
         }
         self.set_slope();
-        flow.next_aggregate = self.join(share);
+        let current = &self.aggregates[flow.aggregate as usize];
+        flow.next_aggregate = if (current.weight, current.max_packet) == (share.weight, share.max_packet) {
+            // Back to where it still is, and is counted.
+            NONE
+        } else {
+            self.join(share)
+        };
     }
 
     #[inline]
