@@ -51,7 +51,9 @@ pub(crate) fn read(info: &ParameterInfo, text: &str) -> Result<Value, String> {
         Unit::Flag => Given::Flag(text == "true"),
         // As on the command line, where a list has no brackets.
         Unit::List(_) | Unit::Numbers(_) => Given::Word(text.replace(['[', ']', ' '], "")),
-        Unit::Bytes | Unit::Time | Unit::Rate | Unit::Choice(_) => Given::Text(text.to_owned()),
+        Unit::Bytes | Unit::Time | Unit::Rate | Unit::Probability | Unit::Choice(_) => {
+            Given::Text(text.to_owned())
+        }
     };
     read_value(info, &Spanned::new(0..text.len(), given)).map_err(|mistake| mistake.message)
 }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use fairgate::Rate;
+use fairgate::{Probability, Rate};
 use thiserror::Error;
 
 /// A quantity that can't be read.
@@ -228,6 +228,36 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     DURATION.parse(text).map(Duration::from_nanos)
 }
 
+/// Reads a probability: `0.02`, up to `1`. It is rounded down to a part of 2^32, as tc does.
+///
+/// ```
+/// use fairgate::Probability;
+/// use fairgate_config::units::parse_probability;
+/// assert_eq!(parse_probability("0.02")?, Probability::ratio(1, 50));
+/// assert!(parse_probability("2").is_err());
+/// # Ok::<(), fairgate_config::UnitError>(())
+/// ```
+pub fn parse_probability(text: &str) -> Result<Probability, UnitError> {
+    let wrong = |message: String| UnitError {
+        message,
+        remedy: "write a probability like 0.02; it is at most 1".to_owned(),
+        span: 0..text.len(),
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.len() + fraction.len() == 0 || !is_digits(whole) || !is_digits(fraction) {
+        return Err(wrong(format!("`{text}` is not a probability")));
+    }
+    // Further places are below a part of 2^32, and rounding goes down.
+    let fraction = &fraction[..fraction.len().min(20)];
+    let digits = format!("0{whole}{fraction}");
+    let scale = 10u128.pow(fraction.len() as u32);
+    match digits.parse::<u128>() {
+        Ok(digits) if digits <= scale => Ok(Probability::from_parts(((digits << 32) / scale) as u64)),
+        _ => Err(wrong(format!("`{text}` is above 1"))),
+    }
+}
+
 /// Writes `base` in the largest unit among `names` that leaves a whole number.
 fn format(base: u64, units: &[Unit], names: &[&'static str]) -> String {
     let (name, factor) = names
@@ -279,6 +309,27 @@ mod tests {
     }
 
     #[test]
+    fn probabilities_are_rounded_down_to_parts() {
+        let parts = |text| parse_probability(text).unwrap().parts();
+        assert_eq!(parts("0.00005"), 214_748);
+        assert_eq!(parts("1.0"), 1 << 32);
+        assert_eq!(parts(".5"), 1 << 31);
+        assert_eq!(parts("0.000000000000000000000000000000001"), 0);
+        for wrong in [
+            "",
+            ".",
+            "-0.1",
+            "1e-3",
+            "0.1.2",
+            "1.01",
+            "99999999999999999999999999999999999999999",
+        ] {
+            let error = parse_probability(wrong).unwrap_err();
+            assert!(error.remedy.contains("0.02"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
     fn a_mistake_is_named_with_its_place_and_remedy() {
         let error = parse_rate("20mbt").unwrap_err();
         assert_eq!(error.span, 2..5);
@@ -314,6 +365,8 @@ mod tests {
             prop_assert_eq!(parse_size(&format_size(base)).unwrap(), base);
             let duration = Duration::from_nanos(base);
             prop_assert_eq!(parse_duration(&format_duration(duration)).unwrap(), duration);
+            let probability = Probability::from_parts(base >> 31);
+            prop_assert_eq!(parse_probability(&probability.to_string()).unwrap(), probability);
             if let Ok(rate) = Rate::from_bits_per_second(base) {
                 prop_assert_eq!(parse_rate(&format_rate(rate)).unwrap(), rate);
             }
@@ -325,6 +378,7 @@ mod tests {
                 parse_size(&text).err(),
                 parse_rate(&text).err(),
                 parse_duration(&text).err(),
+                parse_probability(&text).err(),
             ].into_iter().flatten() {
                 prop_assert!(text.get(error.span.clone()).is_some(), "{:?} is no part of {text:?}", error.span);
             }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use fairgate::Rate;
+use fairgate::{Probability, Rate};
 
 use crate::units;
 
@@ -33,6 +33,8 @@ pub enum Unit {
     Time,
     /// Bits per second, in tc's language: `20mbit`.
     Rate,
+    /// Parts of 2^32, written as a decimal: `0.02`.
+    Probability,
     /// `true` or `false`.
     Flag,
     /// One of these words.
@@ -51,6 +53,7 @@ impl Unit {
             Unit::Bytes => "bytes",
             Unit::Time => "time",
             Unit::Rate => "rate",
+            Unit::Probability => "probability",
             Unit::Flag => "true/false",
             Unit::Choice(_) => "word",
             Unit::List(_) | Unit::Numbers(_) => "list",
@@ -64,6 +67,7 @@ impl Unit {
             Unit::Bytes => "size",
             Unit::Time => "duration",
             Unit::Rate => "rate",
+            Unit::Probability => "probability",
             Unit::Flag => "flag",
             Unit::Choice(_) => "word",
             Unit::List(_) | Unit::Numbers(_) => "list of numbers",
@@ -79,6 +83,7 @@ impl Unit {
                 Ok(rate) => units::format_rate(rate),
                 Err(_) => "0bit".to_owned(),
             },
+            Unit::Probability => Probability::from_parts(number).to_string(),
             _ => number.to_string(),
         }
     }
@@ -121,6 +126,7 @@ impl Unit {
             Unit::Bytes => "write a size like \"64kb\", \"1514b\" or the plain number of bytes".to_owned(),
             Unit::Time => "write a duration with its unit, like \"5ms\", \"100us\" or \"1s\"".to_owned(),
             Unit::Rate => "write a rate like \"20mbit\" or the plain number of bit/s".to_owned(),
+            Unit::Probability => "write a probability like 0.02".to_owned(),
             Unit::Flag => "write true or false".to_owned(),
             Unit::Choice(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
@@ -212,6 +218,21 @@ impl Field for Rate {
                 Err(_) => misfit("Rate", value),
             },
             _ => misfit("Rate", value),
+        }
+    }
+}
+
+impl Field for Probability {
+    fn read(&self) -> Value {
+        Value::Number(self.parts())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Number(parts) if *parts <= Probability::ONE.parts() => {
+                *self = Probability::from_parts(*parts);
+            }
+            _ => misfit("Probability", value),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod configs;
 
-use fairgate::aqm::codel::Codel;
+use fairgate::aqm::{ared::Ared, codel::Codel, red::Red};
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
 use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
 use fairgate::rounds::{
@@ -24,6 +24,8 @@ conformance_suite! {
     tbf_over_another: Recipe::classful(1..=1, configs::tbf_over, |config, _seed, mut inner| {
         Tbf::node(config, inner.pop())
     }).shaping();
+    red: Recipe::leaf(configs::red, Red::node);
+    ared: Recipe::leaf(configs::ared, Ared::node);
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
     drr: Recipe::leaf(|| configs::flows::<Drr>(configs::quantum()), Flows::<Drr>::node);
     drr_classes: Recipe::classful(1..=4, configs::drr_classes, |config, _seed, classes| {

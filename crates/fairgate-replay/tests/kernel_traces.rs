@@ -7,7 +7,7 @@ use fairgate_replay::{Outcome, find, replay};
 
 /// The recorded disciplines that there are here. The others are unsupported, which the test checks too: whoever adds one
 /// moves its name.
-const EQUAL: [&str; 13] = [
+const EQUAL: [&str; 14] = [
     "bfifo",
     "codel",
     "drr",
@@ -19,6 +19,7 @@ const EQUAL: [&str; 13] = [
     "qfq_aggregate",
     "qfq_distinct",
     "qfq_textbook",
+    "red",
     "sfq",
     "tbf",
 ];

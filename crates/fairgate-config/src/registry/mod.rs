@@ -30,6 +30,8 @@ static REGISTRY: &[&dyn Entry] = &[
     &queues::PFIFO_FAST,
     &queues::PRIO,
     &queues::TBF,
+    &aqm::RED,
+    &aqm::ARED,
     &aqm::CODEL,
     &rounds::FQ_NAGLE,
     &rounds::FQ_NAGLE_CLASSES,

@@ -19,6 +19,8 @@ pub(crate) enum Given {
     /// A word of the command line, which carries no type of its own.
     Word(String),
     Integer(i128),
+    /// A number with decimals, as it is written.
+    Decimal(String),
     Flag(bool),
     List(Vec<Spanned<Given>>),
     /// Something that no parameter is; its type in words.
@@ -33,7 +35,7 @@ impl Given {
                 .map_or(Given::Other("an integer beyond all bounds"), Given::Integer),
             DeValue::Boolean(flag) => Given::Flag(*flag),
             DeValue::Array(values) => Given::List(values.iter().map(spanned_from_toml).collect()),
-            DeValue::Float(_) => Given::Other("a number with decimals"),
+            DeValue::Float(float) => Given::Decimal(float.as_str().to_owned()),
             DeValue::Datetime(_) => Given::Other("a date"),
             DeValue::Table(_) => Given::Other("a table"),
         }
@@ -45,6 +47,7 @@ impl Given {
             Given::Text(_) => "text",
             Given::Word(_) => "a word",
             Given::Integer(_) => "a number",
+            Given::Decimal(_) => "a number with decimals",
             Given::Flag(_) => "true or false",
             Given::List(_) => "a list",
             Given::Other(name) => name,
@@ -55,7 +58,7 @@ impl Given {
     pub(crate) fn show(&self) -> Cow<'_, str> {
         match self {
             Given::Text(text) => Cow::Owned(format!("\"{text}\"")),
-            Given::Word(text) => Cow::Borrowed(text),
+            Given::Word(text) | Given::Decimal(text) => Cow::Borrowed(text),
             Given::Integer(integer) => Cow::Owned(integer.to_string()),
             Given::Flag(flag) => Cow::Owned(flag.to_string()),
             Given::List(_) | Given::Other(_) => Cow::Borrowed(self.type_name()),
@@ -127,6 +130,9 @@ pub(crate) fn read(info: &ParameterInfo, given: &Spanned<Given>) -> Result<Value
         Unit::Time => reading.quantity(false, |text| {
             units::parse_duration(text).map(|duration| duration.as_nanos() as u64)
         }),
+        Unit::Probability => reading.quantity(false, |text| {
+            units::parse_probability(text).map(|probability| probability.parts())
+        }),
         Unit::Flag => reading.flag(),
         Unit::Choice(words) => reading.choice(words),
         Unit::List(length) => reading.list(length..=length),
@@ -187,6 +193,7 @@ impl Reading<'_> {
     ) -> Result<Value, Mistake> {
         let parsed = match self.given.get_ref() {
             Given::Text(text) | Given::Word(text) => parse(text),
+            Given::Decimal(text) if matches!(self.info.unit, Unit::Probability) => parse(text),
             Given::Integer(integer) if plain && *integer > 0 => {
                 return self.in_range(*integer).map(Value::Number);
             }
@@ -207,7 +214,7 @@ impl Reading<'_> {
     /// The place of a part of the text in the file: behind the opening quotation mark, if the text is written plainly.
     fn within(&self, part: &Range<usize>) -> Range<usize> {
         let whole = self.given.span();
-        let (Given::Text(text) | Given::Word(text)) = self.given.get_ref() else {
+        let (Given::Text(text) | Given::Word(text) | Given::Decimal(text)) = self.given.get_ref() else {
             return whole;
         };
         let quotes = whole.len() - text.len().min(whole.len());

@@ -192,6 +192,27 @@ const KINDS: &[Kind] = &[
         },
     },
     Kind {
+        name: "red",
+        discipline: "red",
+        options: &[
+            same("limit", "limit"),
+            same("min", "min"),
+            same("max", "max"),
+            same("avpkt", "avpkt"),
+            same("burst", "burst"),
+            same("probability", "probability"),
+            same("bandwidth", "bandwidth"),
+            means("ecn", "ecn", "true"),
+            means("harddrop", "harddrop", "true"),
+            means("nodrop", "nodrop", "true"),
+            means("adaptive", "adaptive", "true"),
+            means("adaptative", "adaptive", "true"),
+        ],
+        children: Children::None,
+        placed_by_handle: false,
+        defaults: none,
+    },
+    Kind {
         name: "codel",
         discipline: "codel",
         options: &[

@@ -1,6 +1,7 @@
 //! Random parameters of each discipline: small limits, so that queues fill, and few flows, so that they collide.
 //! Settings that a discipline must refuse are its own tests' business.
 
+mod aqm;
 mod implicit;
 
 use std::time::Duration;
@@ -20,6 +21,7 @@ use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
+pub(crate) use aqm::{ared, red};
 pub(crate) use implicit::{admission, hsqf, pdrr, sqf};
 
 pub(crate) fn fifo() -> impl Strategy<Value = fifo::Config> {

@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use fairgate::aqm::codel::{self, Codel};
+use fairgate::aqm::red::{self, Red};
 use fairgate::implicit::hsqf::{self, Hsqf};
 use fairgate::implicit::lqf::Lqf;
 use fairgate::implicit::pdrr::{self, Pdrr};
@@ -37,7 +38,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 20] = [
+pub(crate) const SUBJECTS: [Subject; 21] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -54,6 +55,18 @@ pub(crate) const SUBJECTS: [Subject; 20] = [
             ..tbf::Config::of_rate(Rate::mbit(100_000))
         };
         Box::new(Tbf::node(config, None).expect(VALID))
+    }),
+    ("red", |_| {
+        let config = red::Config {
+            limit: u32::MAX,
+            // Above the average, so that nothing is marked: what is usual.
+            min: Some(40_000_000),
+            max: Some(60_000_000),
+            avpkt: 1_000_000,
+            burst: Some(60),
+            ..red::Config::default()
+        };
+        Box::new(Red::node(config, SEED).expect(VALID))
     }),
     ("codel", |_| {
         let config = codel::Config {

@@ -1,3 +1,5 @@
 //! Active queue management over one queue.
 
+pub mod ared;
 pub mod codel;
+pub mod red;

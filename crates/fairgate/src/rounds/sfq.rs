@@ -19,7 +19,7 @@
 
 use std::time::Duration;
 
-use crate::bits::{ByLength, Link, Linked, Round};
+use crate::bits::{ByLength, Link, Linked, Round, random};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -280,21 +280,13 @@ impl Sfq {
     #[cold]
     fn change_salt(&mut self, next: Time, pool: &mut Pool) {
         self.perturb_at = Some(next);
-        self.salt = next_salt(self.salt);
+        self.salt = random::mixed(self.salt);
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         while let Some(id) = queued.pop_front(pool) {
             self.place(id, None, pool);
         }
     }
-}
-
-/// The salt after `salt`: one step of SplitMix64 (Steele, Lea, Flood 2014), which visits every number once.
-fn next_salt(salt: u64) -> u64 {
-    let mut mixed = salt.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 impl Algorithm for Sfq {
@@ -550,7 +542,7 @@ mod tests {
                 if enqueue {
                     flow_of.push(flow as usize);
                     let packet = Packet {
-                        flow: FlowHash::from_raw(next_salt(flow)),
+                        flow: FlowHash::from_raw(random::mixed(flow)),
                         ..Packet::of_length(600)
                     };
                     let _ = driver.offer(packet, now);

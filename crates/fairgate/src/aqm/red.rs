@@ -1,0 +1,434 @@
+//! Random early detection (Floyd & Jacobson 1993); Linux's `red`.
+//!
+//! Senders are told of congestion before the queue is full, by marks or drops whose probability rises with the *average*
+//! length of the queue: a burst passes, a standing queue does not. Because marks fall at random, a flow gets them in
+//! proportion to its share. Below `min` nothing happens, between `min` and `max` the probability rises to `probability`,
+//! from `max` on every packet is marked or dropped.
+//!
+//! The average is in `red/average.rs`, the curve in `red/curve.rs`; other disciplines decide by them too. Decisions fall on the
+//! same packets as in Linux 6.1 wherever no random number is drawn, and on as many where one is: the average is made from the
+//! backlog before the packet, counts in bytes, moves by `2^-Wlog`; an idle time begins when a dequeue finds
+//! the queue empty and is counted in whole microseconds; the weight, the curve and the table of idle times follow from `avpkt`,
+//! `burst`, `probability` and `bandwidth` as tc derives them.
+//!
+//! What Linux does not have: `gentle` (Floyd 2000), the average in packets, drops in proportion to length (the paper's byte mode).
+//!
+//! Deviations: an idle time begins at a peek too that finds nothing; half seconds of `adaptive` are counted from the first
+//! packet, and one whole half second after another when none came meanwhile; a change of parameters keeps average and
+//! backlog, where Linux starts from nothing; thresholds may be as large as 2^31 whatever the weight. Non-goals: an inner discipline instead of the fifo, Linux's qevents.
+
+mod average;
+mod curve;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::bits::Random;
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::probability::Probability;
+use crate::rate::Rate;
+use crate::time::Time;
+
+pub(crate) use average::{Average, Filter, w_log_for_burst};
+pub(crate) use curve::{Action, Curve, Shape, Spacing};
+
+/// What the length of the queue is counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// Bytes, as in Linux: what counts on a line.
+    #[default]
+    Bytes,
+    /// Packets, each taken for `avpkt` bytes: what counts where packets have buffers of one size.
+    Packets,
+}
+
+/// Parameters. Thresholds are in bytes whatever is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most bytes queued.
+    pub limit: u32,
+    /// Most packets queued.
+    pub limit_packets: Option<u32>,
+    /// Average from which on packets are marked; `None` for a third of `max`.
+    pub min: Option<u32>,
+    /// Average from which on every packet is marked; `None` for thrice `min`, or a quarter of `limit`.
+    pub max: Option<u32>,
+    /// Length of a usual packet.
+    pub avpkt: u32,
+    /// Packets that may come at once without being marked; `None` for `(2 min + max) / (3 avpkt)`.
+    pub burst: Option<u32>,
+    /// Probability of a mark at `max`.
+    pub probability: Probability,
+    /// Rate of the line, by which idle time is counted in packets.
+    pub bandwidth: Rate,
+    /// How marks are made.
+    pub response: Response,
+    /// Whether `probability` adapts itself every 0.5 s.
+    pub adaptive: bool,
+    /// Whether above `max` the probability rises to 1 gradually, up to twice `max`.
+    pub gentle: bool,
+    /// What the length of the queue is counted in.
+    pub measure: Measure,
+    /// Whether a packet is marked in proportion to its length.
+    pub by_length: bool,
+}
+
+/// tc's defaults, with the limit and the packet length of its manual's example.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 400_000,
+            limit_packets: None,
+            min: None,
+            max: None,
+            avpkt: 1000,
+            burst: None,
+            probability: Probability::ratio(1, 50),
+            bandwidth: Rate::mbit(10),
+            response: Response::default(),
+            adaptive: false,
+            gentle: false,
+            measure: Measure::Bytes,
+            by_length: false,
+        }
+    }
+}
+
+impl Config {
+    /// `min` and `max`, given or derived by tc's rules.
+    pub fn thresholds(&self) -> (u32, u32) {
+        let max = self.max.unwrap_or(match self.min {
+            Some(min) => min.saturating_mul(3),
+            None => self.limit / 4,
+        });
+        (self.min.unwrap_or(max / 3), max)
+    }
+
+    /// `burst`, given or derived by tc's rule.
+    pub fn burst(&self) -> u32 {
+        let (min, max) = self.thresholds();
+        let derived = || (2 * u64::from(min) + u64::from(max)) / (3 * u64::from(self.avpkt.max(1)));
+        self.burst.unwrap_or_else(|| derived() as u32)
+    }
+
+    /// Checks what no law is made of.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        check_within("limit", self.limit, 1, u32::MAX)?;
+        if let Some(packets) = self.limit_packets {
+            check_within("limit_packets", packets, 1, u32::MAX)?;
+        }
+        check_within("avpkt", self.avpkt, 1, u32::MAX)?;
+        self.response.check()
+    }
+
+    fn law(&self) -> Result<Law, ConfigError> {
+        self.check()?;
+        let (min, max) = self.thresholds();
+        let w_log = w_log_for_burst(min, self.burst(), self.avpkt)?;
+        let filter = Filter::of_linux(w_log, self.avpkt, self.bandwidth)?;
+        let shape = Shape {
+            min,
+            max,
+            probability: self.probability,
+            gentle: self.gentle,
+            by_length: self.by_length.then_some(self.avpkt),
+        };
+        Law::new(filter, shape, self)
+    }
+}
+
+/// How a packet that is to be marked is dealt with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Response {
+    /// Whether to mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+    /// With `ecn`: whether to drop all packets above `max`, ECN-capable or not.
+    pub harddrop: bool,
+    /// With `ecn`: whether to queue packets that can't be marked, instead of dropping them.
+    pub nodrop: bool,
+}
+
+impl Response {
+    /// `nodrop` without `ecn` would switch all of it off.
+    pub(crate) fn check(self) -> Result<(), ConfigError> {
+        if self.nodrop && !self.ecn {
+            return Err(ConfigError::out_of_range(
+                "nodrop",
+                true,
+                "given together with `ecn`",
+                "add `ecn`, or leave it out: without ECN packets can only be dropped",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Marks a packet or lets it pass; false if it has to be dropped.
+    pub(crate) fn spares(self, id: PacketId, action: Action, pool: &mut Pool) -> bool {
+        match action {
+            Action::Pass => true,
+            Action::Forced if self.harddrop => false,
+            Action::Early | Action::Forced => self.ecn && (pool.mark_congestion(id) || self.nodrop),
+        }
+    }
+}
+
+/// The parameters as the packet path needs them. Those of [`Config`], or those that another discipline derives.
+#[derive(Debug)]
+pub(crate) struct Law {
+    filter: Filter,
+    curve: Curve,
+    response: Response,
+    limit_bytes: u64,
+    limit_packets: u32,
+    /// Bytes for each packet if packets are counted.
+    per_packet: Option<u32>,
+    adaptive: bool,
+}
+
+impl Law {
+    /// This filter and curve with what else `config` says, which was checked.
+    pub(crate) fn new(filter: Filter, shape: Shape, config: &Config) -> Result<Law, ConfigError> {
+        Ok(Law {
+            curve: Curve::new(shape, filter.w_log())?,
+            filter,
+            response: config.response,
+            limit_bytes: config.limit.into(),
+            limit_packets: config.limit_packets.unwrap_or(u32::MAX),
+            per_packet: (config.measure == Measure::Packets).then_some(config.avpkt),
+            adaptive: config.adaptive,
+        })
+    }
+}
+
+/// Between two steps of `adaptive`.
+const HALF_SECOND: u64 = Duration::from_millis(500).as_nanos() as u64;
+/// More steps than it takes from any state to the one where they change nothing: 1 % to 50 % takes 60, back 37.
+const MOST_STEPS: u64 = 1024;
+
+/// The queue with its average: what red and those that derive its parameters have in common.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    law: Law,
+    packets: PacketQueue,
+    average: Average,
+    spacing: Spacing,
+    random: Random,
+    /// When `max_p` is adapted next; [`Time::MAX`] for never, [`Time::ZERO`] before the first packet.
+    adapt_at: Time,
+    /// A packet that comes at this time or later has more to do than the usual: `adapt_at`, or at any time if the queue is
+    /// idle or counts packets. One comparison instead of three.
+    slow_from: Time,
+}
+
+impl Queue {
+    pub(crate) fn new(law: Law, seed: u64) -> Queue {
+        Queue {
+            adapt_at: first_step(&law),
+            slow_from: Time::ZERO,
+            law,
+            packets: PacketQueue::new(),
+            average: Average::NEW,
+            spacing: Spacing::NEW,
+            random: Random::new(seed),
+        }
+    }
+
+    /// Takes the place of `Algorithm::enqueue`.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if now >= self.slow_from {
+            return self.enqueue_slowly(id, now, pool);
+        }
+        let average = self.law.filter.sample(&mut self.average, self.packets.bytes());
+        if self.law.curve.is_below(average) {
+            self.spacing = Spacing::NEW;
+            return self.admit(id, pool);
+        }
+        self.enqueue_on_slope(id, average, pool)
+    }
+
+    /// Takes the place of `Algorithm::dequeue`.
+    #[inline]
+    pub(crate) fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let first = self.packets.pop_front(pool);
+        if first.is_none() {
+            self.found_empty(now);
+        }
+        first
+    }
+
+    #[cold]
+    fn found_empty(&mut self, now: Time) {
+        self.average.found_empty(now);
+        self.slow_from = Time::ZERO;
+    }
+
+    #[inline(never)]
+    fn enqueue_slowly(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if now >= self.adapt_at {
+            self.adapt(now);
+        }
+        let (queued, slow_from) = match self.law.per_packet {
+            None => (self.packets.bytes(), self.adapt_at),
+            Some(bytes) => (u64::from(self.packets.len()) * u64::from(bytes), Time::ZERO),
+        };
+        self.slow_from = slow_from;
+        let average = self.law.filter.arrival(&mut self.average, queued, now);
+        self.enqueue_on_slope(id, average, pool)
+    }
+
+    /// At an average that may be above `min`.
+    #[inline(never)]
+    fn enqueue_on_slope(&mut self, id: PacketId, average: u64, pool: &mut Pool) -> Verdict {
+        let length = pool[id].length;
+        let action = self
+            .law
+            .curve
+            .judge(&mut self.spacing, average, length, &mut self.random);
+        if !self.law.response.spares(id, action, pool) {
+            pool.give_back(id, DropReason::Aqm);
+            return Verdict::Congested;
+        }
+        self.admit(id, pool)
+    }
+
+    /// Queues a packet that the average has nothing against, if it finds room.
+    #[inline]
+    fn admit(&mut self, id: PacketId, pool: &mut Pool) -> Verdict {
+        let bytes = self.packets.bytes() + u64::from(pool[id].length);
+        if bytes > self.law.limit_bytes || self.packets.len() >= self.law.limit_packets {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        self.packets.push_back(id, pool);
+        Verdict::Queued
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<PacketId> {
+        self.packets.front()
+    }
+
+    pub(crate) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.packets.append_to(into, pool);
+        self.average = Average::NEW;
+        self.slow_from = Time::ZERO;
+        self.spacing = Spacing::NEW;
+    }
+
+    /// Goes on under another law.
+    pub(crate) fn change(&mut self, law: Law, pool: &mut Pool) {
+        self.average = self.average.carried_over(&self.law.filter, &law.filter);
+        self.spacing = Spacing::NEW;
+        self.adapt_at = first_step(&law);
+        self.slow_from = Time::ZERO;
+        self.law = law;
+        while self.packets.bytes() > self.law.limit_bytes || self.packets.len() > self.law.limit_packets {
+            let newest = self
+                .packets
+                .pop_back(pool)
+                .expect("a queue over its limit isn't empty");
+            pool.give_back(newest, DropReason::Reconfigured);
+        }
+    }
+
+    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("qavg", Value::Integer(self.average.scaled() as i64));
+        visit("qcount", Value::Integer(self.spacing.count()));
+        visit("max_P", Value::Integer(self.law.curve.max_p() as i64));
+    }
+
+    /// Makes up for the half seconds that have passed.
+    #[cold]
+    #[inline(never)]
+    fn adapt(&mut self, now: Time) {
+        if self.adapt_at == Time::ZERO {
+            self.adapt_at = now + HALF_SECOND;
+            return;
+        }
+        let passed = (now - self.adapt_at) / HALF_SECOND + 1;
+        let skipped = passed.saturating_sub(MOST_STEPS);
+        let mut at = self.adapt_at + skipped * HALF_SECOND;
+        for _ in skipped..passed {
+            let average = self.law.filter.at(&self.average, at);
+            self.law.curve.adapt(average);
+            at += HALF_SECOND;
+        }
+        self.adapt_at = at;
+    }
+}
+
+fn first_step(law: &Law) -> Time {
+    if law.adaptive { Time::ZERO } else { Time::MAX }
+}
+
+/// The discipline. Make one with [`Red::node`].
+#[derive(Debug)]
+pub struct Red {
+    queue: Queue,
+    config: Config,
+}
+
+impl Red {
+    /// A queue, ready to use. Chances are drawn from `seed`.
+    ///
+    /// ```
+    /// use fairgate::aqm::red::{Config, Red};
+    /// use fairgate::{Discipline, Packet, Pool, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut red = Red::node(Config::default(), 42)?;
+    /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
+    /// let _ = red.enqueue(id, Time::ZERO, &mut pool);
+    /// assert_eq!(red.dequeue(Time::from_millis(1), &mut pool), Some(id));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    pub fn node(config: Config, seed: u64) -> Result<Node<Red>, ConfigError> {
+        Ok(Node::new(Red {
+            queue: Queue::new(config.law()?, seed),
+            config,
+        }))
+    }
+}
+
+impl Algorithm for Red {
+    const NAME: &'static str = "red";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.queue.enqueue(id, now, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.queue.dequeue(now, pool)
+    }
+
+    #[inline]
+    fn first(&self) -> Option<PacketId> {
+        self.queue.first()
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.queue.drain(pool, into);
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        self.queue.change(config.law()?, pool);
+        self.config = config;
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        self.queue.visit_variables(visit);
+    }
+}
