@@ -2,11 +2,12 @@
 
 mod configs;
 
-use fairgate::aqm::{ared::Ared, codel::Codel, red::Red};
+use fairgate::aqm::{ared::Ared, codel::Codel, pie::Pie, red::Red};
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
 use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
 use fairgate::rounds::{
-    drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, fq_nagle::FqNagle, msfc::Msfc, sfq::Sfq,
+    drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, fq_nagle::FqNagle, fq_pie::FqPie,
+    msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
 use fairgate::timestamps::{
@@ -27,6 +28,7 @@ conformance_suite! {
     red: Recipe::leaf(configs::red, Red::node);
     ared: Recipe::leaf(configs::ared, Ared::node);
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
+    pie: Recipe::leaf(configs::pie, Pie::node);
     drr: Recipe::leaf(|| configs::flows::<Drr>(configs::quantum()), Flows::<Drr>::node);
     drr_classes: Recipe::classful(1..=4, configs::drr_classes, |config, _seed, classes| {
         DrrClasses::node(config, classes)
@@ -36,6 +38,7 @@ conformance_suite! {
     fq_nagle_classes: classes::<FqNagle>(|| Just(()).boxed());
     sfq: Recipe::leaf(configs::sfq, Sfq::node);
     fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
+    fq_pie: Recipe::leaf(configs::fq_pie, FqPie::node);
     msfc: Recipe::leaf(configs::msfc, Msfc::node);
     sqf: Recipe::leaf(configs::sqf, Sqf::node);
     lqf: Recipe::leaf(configs::sqf, Lqf::node);

@@ -22,7 +22,7 @@ const SHAPED: &str = r#"{"op":"origin","ktime_ns":1073741824}
 "#;
 
 /// Setups for every kind that there is, to be damaged.
-const SETUPS: [&[&str]; 6] = [
+const SETUPS: [&[&str]; 9] = [
     &[SHAPER],
     &[
         "tc qdisc add dev q root handle 10: prio bands 2 priomap 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1",
@@ -35,6 +35,15 @@ const SETUPS: [&[&str]; 6] = [
     ],
     &[
         "tc qdisc add dev q root handle 10: sfq limit 8 flows 16 depth 4 quantum 1514 divisor 64 perturb 1 headdrop",
+    ],
+    &[
+        "tc qdisc add dev q root handle 10: red limit 9000 min 1000 max 3000 avpkt 500 burst 5 probability 0.1 bandwidth 10mbit ecn adaptive",
+    ],
+    &[
+        "tc qdisc add dev q root handle 10: pie limit 9 target 5ms tupdate 5ms alpha 2 beta 20 ecn bytemode dq_rate_estimator",
+    ],
+    &[
+        "tc qdisc add dev q root handle 10: fq_pie limit 9 flows 8 target 5ms quantum 300 memory_limit 9000 ecn_prob 5 ecn",
     ],
     &["tc qdisc add dev q root handle 10: codel limit 9 target 5ms interval 100ms ecn ce_threshold 200"],
     &[

@@ -3,6 +3,7 @@
 use fairgate::Rate;
 use fairgate::aqm::ared::{self, Ared};
 use fairgate::aqm::codel::{self, Codel};
+use fairgate::aqm::pie::{self, Pie};
 use fairgate::aqm::red::{self, Measure, Red};
 
 use super::{About, Children, Description, Family, Parameter, Placing};
@@ -262,4 +263,92 @@ pub(super) static ARED: Description<ared::Config, ared::Config> = Description {
     start: |_| ared::Config::of_rate(Rate::mbit(1)),
     config: Ok,
     build: |config, parts| Ok(Box::new(Ared::node(config, parts.seed)?)),
+};
+
+/// PIE's parameters, for every discipline that runs it: `$pie` is the path to them.
+macro_rules! pie_parameters {
+    (|$config:ident| $pie:expr; $($first:expr,)*) => {
+        &[
+            $($first,)*
+            crate::registry::aqm::pie_time("target", "The delay to hold.", |$config, _| &mut $pie.target),
+            crate::registry::aqm::pie_time("tupdate", "Time between updates of the probability.", |$config, _| {
+                &mut $pie.tupdate
+            }),
+            crate::registry::aqm::pie_weight(
+                "alpha",
+                "Weight of the delay's distance from the target, in sixteenths.",
+                |$config, _| &mut $pie.alpha,
+            ),
+            crate::registry::aqm::pie_weight(
+                "beta",
+                "Weight of the delay's change, in sixteenths.",
+                |$config, _| &mut $pie.beta,
+            ),
+            crate::registry::aqm::ecn(|$config, _| &mut $pie.ecn),
+            crate::registry::aqm::ecn_prob(|$config, _| &mut $pie.ecn_prob),
+            crate::registry::aqm::bytemode(|$config, _| &mut $pie.bytemode),
+            crate::registry::aqm::dq_rate_estimator(|$config, _| &mut $pie.dq_rate_estimator),
+            crate::registry::aqm::pie_mtu(|$config, _| &mut $pie.mtu),
+        ]
+    };
+}
+
+pub(super) use pie_parameters;
+
+pub(super) const fn pie_time<S>(name: &'static str, doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new(name, Unit::Time, 64..=60_000_000_000, doc, field)
+}
+
+pub(super) const fn pie_weight<S>(name: &'static str, doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new(name, Unit::Count("weight"), 0..=32, doc, field)
+}
+
+pub(super) const fn ecn_prob<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "ecn_prob",
+        Unit::Probability,
+        0..=1 << 32,
+        "With `ecn`: the probability up to which packets are marked; above it they are dropped all the same.",
+        field,
+    )
+}
+
+pub(super) const fn bytemode<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "Whether a packet shorter than `mtu` is dropped in proportion to its length.";
+    Parameter::word("bytemode", Unit::Flag, doc, field)
+}
+
+pub(super) const fn dq_rate_estimator<S>(field: Lens<S>) -> Parameter<S> {
+    let doc =
+        "Whether the delay is computed from the backlog and the rate of departures, instead of measured.";
+    Parameter::word("dq_rate_estimator", Unit::Flag, doc, field)
+}
+
+pub(super) const fn pie_mtu<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "The longest packet: with less than two of them queued nothing is dropped.";
+    Parameter::new("mtu", Unit::Bytes, POSITIVE, doc, field)
+}
+
+pub(super) static PIE: Description<pie::Config, pie::Config> = Description {
+    about: About {
+        name: "pie",
+        family: Family::Aqm,
+        summary: "Proportional integral controller (RFC 8033): drops on arrival, so often that the delay comes to a target",
+        when: "On one queue whose delay must stay low, where a drop on arrival is wanted: cable modems (DOCSIS) do so.",
+        children: Children::None,
+    },
+    parameters: pie_parameters![|pie| pie.pie;
+        Parameter::new(
+            "limit",
+            Unit::Count("packets"),
+            POSITIVE,
+            "Most packets queued.",
+            |pie, _| &mut pie.limit,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Nothing,
+    start: |_| pie::Config::default(),
+    config: Ok,
+    build: |config, parts| Ok(Box::new(Pie::node(config, parts.seed)?)),
 };

@@ -9,11 +9,12 @@ use fairgate::rounds::drr_classes::{self, ClassConfig, DrrClasses};
 use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::fq_nagle::FqNagle;
+use fairgate::rounds::fq_pie::{self, FqPie};
 use fairgate::rounds::msfc::{self, AutoPriority, ClassBy, MAX_PRIOS, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, classes, flows};
 
-use super::aqm::codel_parameters;
+use super::aqm::{codel_parameters, pie_parameters};
 use super::queues::DROP_FROM;
 use super::schedulers::{self, FlatSettings, classful, flat};
 use super::{About, Children, Description, Family, Parameter, Placing};
@@ -294,6 +295,51 @@ pub(super) static FQ_CODEL: Description<fq_codel::Config, fq_codel::Config> = De
     start: |_| fq_codel::Config::default(),
     config: Ok,
     build: |config, parts| Ok(Box::new(FqCodel::node(config, parts.seed)?)),
+};
+
+pub(super) static FQ_PIE: Description<fq_pie::Config, fq_pie::Config> = Description {
+    about: About {
+        name: "fq_pie",
+        family: Family::Rounds,
+        summary: "Flow queues with PIE on each: fair shares, a delay held on average, drops on arrival",
+        when: "Where fq_codel would do but packets must be dropped on arrival; to compare the two.",
+        children: Children::None,
+    },
+    parameters: pie_parameters![|fq_pie| fq_pie.pie;
+        Parameter::new(
+            "limit",
+            Unit::Count("packets"),
+            1..=u32::MAX as u64,
+            "Most packets queued in all flows together.",
+            |fq_pie, _| &mut fq_pie.limit,
+        ),
+        Parameter::new(
+            "memory_limit",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most memory that queued packets may occupy.",
+            |fq_pie, _| &mut fq_pie.memory_limit,
+        ),
+        Parameter::new(
+            "flows",
+            Unit::Count("flows"),
+            1..=1 << 20,
+            "Number of flow queues. More queues, fewer flows that share one by chance.",
+            |fq_pie, _| &mut fq_pie.flows,
+        ),
+        Parameter::new(
+            "quantum",
+            Unit::Bytes,
+            256..=1 << 20,
+            "Bytes that a flow may send in a turn.",
+            |fq_pie, _| &mut fq_pie.quantum,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Classifier(|fq_pie| &mut fq_pie.classifier, |fq_pie| fq_pie.flows),
+    start: |_| fq_pie::Config::default(),
+    config: Ok,
+    build: |config, parts| Ok(Box::new(FqPie::node(config, parts.seed)?)),
 };
 
 /// Which field of a packet tells its class.

@@ -32,6 +32,8 @@ pub(super) enum Reads {
     Same,
     /// A time; a plain number is in this unit.
     Time(&'static str),
+    /// A plain number of hundredths; ours is a probability.
+    Percent,
     /// No value follows: the option itself means this one.
     Means(&'static str),
     /// As many numbers as there are.
@@ -228,6 +230,54 @@ const KINDS: &[Kind] = &[
         defaults: none,
     },
     Kind {
+        name: "pie",
+        discipline: "pie",
+        options: &[
+            same("limit", "limit"),
+            time("target", "target"),
+            time("tupdate", "tupdate"),
+            same("alpha", "alpha"),
+            same("beta", "beta"),
+            means("ecn", "ecn", "true"),
+            means("noecn", "ecn", "false"),
+            means("bytemode", "bytemode", "true"),
+            means("nobytemode", "bytemode", "false"),
+            means("dq_rate_estimator", "dq_rate_estimator", "true"),
+            means("no_dq_rate_estimator", "dq_rate_estimator", "false"),
+        ],
+        children: Children::None,
+        placed_by_handle: false,
+        defaults: mtu_of_one_frame,
+    },
+    Kind {
+        name: "fq_pie",
+        discipline: "fq_pie",
+        options: &[
+            same("limit", "limit"),
+            same("flows", "flows"),
+            time("target", "target"),
+            time("tupdate", "tupdate"),
+            same("alpha", "alpha"),
+            same("beta", "beta"),
+            same("quantum", "quantum"),
+            same("memory_limit", "memory_limit"),
+            option("ecn_prob", "ecn_prob", Reads::Percent),
+            means("ecn", "ecn", "true"),
+            means("noecn", "ecn", "false"),
+            means("bytemode", "bytemode", "true"),
+            means("nobytemode", "bytemode", "false"),
+            means("dq_rate_estimator", "dq_rate_estimator", "true"),
+            means("no_dq_rate_estimator", "dq_rate_estimator", "false"),
+        ],
+        children: Children::None,
+        placed_by_handle: true,
+        defaults: |device| {
+            let mut defaults = quantum_of_one_frame(device);
+            defaults.append(&mut mtu_of_one_frame(device));
+            defaults
+        },
+    },
+    Kind {
         name: "fq_codel",
         discipline: "fq_codel",
         options: &[
@@ -284,6 +334,10 @@ fn none(_: &Device) -> Vec<(&'static str, String)> {
 
 fn quantum_of_one_frame(device: &Device) -> Vec<(&'static str, String)> {
     vec![("quantum", frame(device).to_string())]
+}
+
+fn mtu_of_one_frame(device: &Device) -> Vec<(&'static str, String)> {
+    vec![("mtu", frame(device).to_string())]
 }
 
 /// The longest frame, bytes.

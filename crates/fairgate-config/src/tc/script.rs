@@ -287,6 +287,17 @@ mod tests {
     }
 
     #[test]
+    fn probabilities_are_decimals_or_hundredths_as_in_tc() {
+        assert!(tree("qdisc add dev e root red probability 0.1 burst 60").contains("probability=0.1"));
+        for (percent, ours) in [("5", "0.05"), ("50", "0.5"), ("100", "1")] {
+            let text = tree(&format!("qdisc add dev e root fq_pie ecn ecn_prob {percent}"));
+            assert!(text.contains(&format!("ecn_prob={ours}")), "{text}");
+        }
+        let (_, _, message) = mistake("qdisc add dev e root fq_pie ecn_prob 101");
+        assert_eq!(message, "`ecn_prob`: `101` is above 1");
+    }
+
+    #[test]
     fn classes_hold_what_is_attached_or_a_fifo() {
         let drr = "tc qdisc add dev e root handle 10: drr
             tc class add dev e parent 10: classid 10:1 drr quantum 300

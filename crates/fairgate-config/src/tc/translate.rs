@@ -228,6 +228,15 @@ impl Reads {
                 let unit = if is_plain { unit } else { "" };
                 Spanned::new(time.span(), Given::Word(format!("{}{unit}", time.get_ref())))
             }),
+            Reads::Percent => words.next().map(|percent| {
+                // What is no number of two digits, or 100, is for the parameter to refuse.
+                let decimal = match percent.get_ref().as_str() {
+                    "100" => "1".to_owned(),
+                    digits if digits.len() <= 2 => format!("0.{digits:0>2}"),
+                    other => other.to_owned(),
+                };
+                Spanned::new(percent.span(), Given::Word(decimal))
+            }),
             Reads::Means(value) => Some(Spanned::new(option.span(), Given::Word((*value).to_owned()))),
             Reads::Numbers(count) => {
                 let numbers: Vec<_> = words.by_ref().take(*count).map(word).collect();

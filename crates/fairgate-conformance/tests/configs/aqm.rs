@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use fairgate::Probability;
 use fairgate::aqm::ared;
+use fairgate::aqm::pie;
 use fairgate::aqm::red::{self, Measure, Response};
+use fairgate::rounds::fq_pie;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
-use super::rate;
+use super::{classifier, rate};
 
 /// Thresholds so low that averages cross them, probabilities so high that something happens.
 pub(crate) fn red() -> impl Strategy<Value = red::Config> {
@@ -77,4 +79,49 @@ pub(crate) fn response() -> impl Strategy<Value = Response> {
         harddrop,
         nodrop: ecn && nodrop,
     })
+}
+
+pub(crate) fn pie() -> impl Strategy<Value = pie::Config> {
+    (1u32..60, pie_params()).prop_map(|(limit, pie)| pie::Config { limit, pie })
+}
+
+pub(crate) fn fq_pie() -> impl Strategy<Value = fq_pie::Config> {
+    (1u32..60, 1_000u64..100_000, 1u32..20, 256u32..3000, pie_params())
+        .prop_flat_map(|numbers| (classifier(numbers.2 as usize), Just(numbers)))
+        .prop_map(
+            |(classifier, (limit, memory_limit, flows, quantum, pie))| fq_pie::Config {
+                limit,
+                memory_limit,
+                flows,
+                quantum,
+                classifier,
+                pie,
+            },
+        )
+}
+
+fn pie_params() -> impl Strategy<Value = pie::Params> {
+    let below = |most: u64| (64u64..most).prop_map(Duration::from_nanos);
+    (
+        (below(20_000_000), below(50_000_000)),
+        (0u32..=32, 0u32..=32),
+        (any::<bool>(), probability()),
+        (any::<bool>(), any::<bool>()),
+        1u32..3000,
+    )
+        .prop_map(
+            |((target, tupdate), (alpha, beta), (ecn, ecn_prob), (bytemode, dq_rate_estimator), mtu)| {
+                pie::Params {
+                    target,
+                    tupdate,
+                    alpha,
+                    beta,
+                    ecn,
+                    ecn_prob,
+                    bytemode,
+                    dq_rate_estimator,
+                    mtu,
+                }
+            },
+        )
 }

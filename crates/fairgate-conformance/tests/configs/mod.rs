@@ -21,7 +21,7 @@ use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
-pub(crate) use aqm::{ared, red};
+pub(crate) use aqm::{ared, fq_pie, pie, red};
 pub(crate) use implicit::{admission, hsqf, pdrr, sqf};
 
 pub(crate) fn fifo() -> impl Strategy<Value = fifo::Config> {

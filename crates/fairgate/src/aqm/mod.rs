@@ -2,4 +2,5 @@
 
 pub mod ared;
 pub mod codel;
+pub mod pie;
 pub mod red;

@@ -7,5 +7,6 @@ pub mod drr_classes;
 pub mod ets;
 pub mod fq_codel;
 pub mod fq_nagle;
+pub mod fq_pie;
 pub mod msfc;
 pub mod sfq;

@@ -1,0 +1,271 @@
+//! Proportional integral controller enhanced over one queue (RFC 8033); Linux's `pie`.
+//!
+//! Arriving packets are dropped with a probability that a controller moves so that the queue's delay comes to the target.
+//! Like CoDel it looks at delay and not at length; unlike CoDel it drops on arrival, before a packet has cost anything. The control law,
+//! shared with the fair queues that run it on each flow, is in `pie/law.rs`.
+//!
+//! Over the limit the arriving packet is dropped. Deviations from Linux: updates come every `tupdate` from the first packet on, where
+//! Linux begins half a second after the qdisc was attached and counts in jiffies; a packet that a parent's peek took out no longer
+//! counts against the limit.
+
+mod law;
+
+use crate::bits::Random;
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::time::Time;
+
+pub use law::Params;
+pub(crate) use law::{Law, State, Updates};
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued.
+    pub limit: u32,
+    /// The control law's.
+    pub pie: Params,
+}
+
+/// 1000 packets, as in Linux.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 1000,
+            pie: Params::default(),
+        }
+    }
+}
+
+/// The discipline. Make one with [`Pie::node`].
+#[derive(Debug)]
+pub struct Pie {
+    queue: PacketQueue,
+    state: State,
+    updates: Updates,
+    law: Law,
+    random: Random,
+    config: Config,
+}
+
+impl Pie {
+    /// A queue, ready to use. Chances are drawn from `seed`.
+    ///
+    /// ```
+    /// use fairgate::aqm::pie::{Config, Pie};
+    /// use fairgate::{Discipline, Packet, Pool, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut pie = Pie::node(Config::default(), 42)?;
+    /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
+    /// let _ = pie.enqueue(id, Time::ZERO, &mut pool);
+    /// assert_eq!(pie.dequeue(Time::from_millis(1), &mut pool), Some(id));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    pub fn node(config: Config, seed: u64) -> Result<Node<Pie>, ConfigError> {
+        Ok(Node::new(Pie {
+            queue: PacketQueue::new(),
+            state: State::new(0),
+            updates: Updates::every(config.pie.tupdate),
+            law: check(&config)?,
+            random: Random::new(seed),
+            config,
+        }))
+    }
+
+    #[inline]
+    fn catch_up(&mut self, now: Time) {
+        let due = self.updates.due(now);
+        self.law.catch_up(&mut self.state, due, self.queue.bytes());
+    }
+}
+
+fn check(config: &Config) -> Result<Law, ConfigError> {
+    check_within("limit", config.limit, 1, u32::MAX)?;
+    Law::new(&config.pie)
+}
+
+impl Algorithm for Pie {
+    const NAME: &'static str = "pie";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.catch_up(now);
+        let backlog = self.queue.bytes();
+        let reason = if self.queue.len() >= self.config.limit {
+            DropReason::QueueLimit
+        } else if !self
+            .law
+            .admits(&mut self.state, backlog, id, &mut self.random, pool)
+        {
+            DropReason::Aqm
+        } else {
+            self.queue.push_back(id, pool);
+            return Verdict::Queued;
+        };
+        self.state.dropped();
+        pool.give_back(id, reason);
+        Verdict::Dropped
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.catch_up(now);
+        let id = self.queue.pop_front(pool)?;
+        self.law
+            .departed(&mut self.state, id, self.queue.bytes(), now, pool);
+        Some(id)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.queue.append_to(into, pool);
+        self.state = State::new(self.updates.so_far());
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        let law = check(&config)?;
+        self.catch_up(now);
+        if config.pie.tupdate != self.config.pie.tupdate {
+            self.updates.set_period(config.pie.tupdate);
+        }
+        self.law = law;
+        self.config = config;
+        // The oldest go, as in Linux.
+        while self.queue.len() > self.config.limit {
+            let oldest = self
+                .queue
+                .pop_front(pool)
+                .expect("a queue over its limit isn't empty");
+            pool.give_back(oldest, DropReason::Reconfigured);
+        }
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        self.state.visit_variables(visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Discipline;
+    use crate::packet::{Ecn, Packet};
+    use crate::testing::Driver;
+
+    /// 10 Mbit/s of packets of 1250 bytes, one a millisecond, and `flows` senders that halve on a loss or a mark and else grow by a packet in
+    /// each round trip of 100 ms. Returns the mean delay over the last half, in ms.
+    fn mean_delay(config: Config, flows: usize, seconds: u64, ecn: Ecn) -> f64 {
+        let mut driver = Driver::new(Pie::node(config, 1).unwrap());
+        let mut windows = vec![10.0f64; flows];
+        let mut credit = vec![0.0; flows];
+        let (mut sum, mut samples) = (0, 0u32);
+        for millis in 0..seconds * 1000 {
+            let now = Time::from_millis(millis);
+            let round = 100.0 + driver.root.backlog().packets as f64;
+            for flow in 0..flows {
+                credit[flow] += windows[flow] / round;
+                while credit[flow] >= 1.0 {
+                    credit[flow] -= 1.0;
+                    let marked = driver.root.statistics().marked;
+                    let packet = Packet {
+                        ecn,
+                        ..Packet::of_length(1250)
+                    };
+                    let verdict = driver.offer(packet, now);
+                    if verdict == Verdict::Queued && driver.root.statistics().marked == marked {
+                        windows[flow] += 1.0 / windows[flow];
+                    } else {
+                        windows[flow] = (windows[flow] / 2.0).max(1.0);
+                    }
+                }
+            }
+            driver.next(now);
+            if millis > seconds * 500 {
+                sum += driver.root.backlog().packets;
+                samples += 1;
+            }
+        }
+        sum as f64 / f64::from(samples)
+    }
+
+    #[test]
+    fn the_delay_comes_to_the_target() {
+        for (flows, dq_rate_estimator, ecn) in [
+            (10, false, Ecn::NotEct),
+            (50, false, Ecn::NotEct),
+            (10, true, Ecn::NotEct),
+            (10, false, Ecn::Ect0),
+        ] {
+            let config = Config {
+                pie: Params {
+                    dq_rate_estimator,
+                    ecn: true,
+                    ..Params::default()
+                },
+                ..Config::default()
+            };
+            let delay = mean_delay(config, flows, 60, ecn);
+            assert!(
+                (9.0..25.0).contains(&delay),
+                "{delay} ms with {flows} flows, {dq_rate_estimator}, {ecn:?}"
+            );
+        }
+    }
+
+    /// A queue of 100 ms from nothing: for 150 ms of departures nothing is dropped.
+    #[test]
+    fn a_burst_is_forgiven() {
+        let mut driver = Driver::new(Pie::node(Config::default(), 1).unwrap());
+        for _ in 0..100 {
+            let _ = driver.offer(Packet::of_length(1250), Time::ZERO);
+        }
+        for millis in 0..150 {
+            let now = Time::from_millis(millis);
+            driver.next(now);
+            for _ in 0..2 {
+                assert_eq!(driver.offer(Packet::of_length(1250), now), Verdict::Queued);
+            }
+        }
+        let mut dropped = false;
+        for millis in 150..1000 {
+            let now = Time::from_millis(millis);
+            driver.next(now);
+            dropped |= driver.offer(Packet::of_length(1250), now) == Verdict::Dropped;
+        }
+        assert!(dropped);
+    }
+
+    #[test]
+    fn a_lowered_limit_gives_back_the_oldest_and_a_refused_change_nothing() {
+        let limited = |limit| Config {
+            limit,
+            ..Config::default()
+        };
+        assert_eq!(Pie::node(limited(0), 1).unwrap_err().parameter(), Some("limit"));
+        let mut driver = Driver::new(Pie::node(limited(3), 1).unwrap());
+        for _ in 0..3 {
+            assert_eq!(driver.offer(Packet::of_length(100), Time::ZERO), Verdict::Queued);
+        }
+        assert_eq!(driver.offer(Packet::of_length(100), Time::ZERO), Verdict::Dropped);
+        assert_eq!(driver.returned, [(3, DropReason::QueueLimit)]);
+        driver.reconfigure(limited(2), Time::ZERO);
+        assert_eq!(driver.returned, [(0, DropReason::Reconfigured)]);
+        let wrong = limited(0);
+        assert!(
+            driver
+                .root
+                .reconfigure(&wrong, Time::ZERO, &mut driver.pool)
+                .is_err()
+        );
+        assert_eq!(driver.root.algorithm().config(), limited(2));
+        assert_eq!(driver.drain(Time::ZERO), [1, 2]);
+    }
+}

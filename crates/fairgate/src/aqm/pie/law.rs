@@ -1,0 +1,660 @@
+//! PIE's control law: with which probability an arriving packet is dropped, for every discipline that runs PIE over its queues.
+//!
+//! Every `tupdate` the probability moves by how far the queue's delay is from `target`, and by which way it is going:
+//! `p += alpha (delay - target) + beta (delay - delay before)`, in smaller steps while `p` is small (RFC 8033, section 4.2).
+//! Around this, also from the RFC: no drops for the first 150 ms of congestion, none with less than two packets queued, none
+//! while the delay is below half of the target and `p` below 20 %; drops are neither closer than 0.85 nor farther than
+//! 8.5 expected drops (section 5.4); ECN-capable packets are marked instead up to a probability of 10 %.
+//!
+//! In the arithmetic of Linux: time in ticks of 64 ns, probabilities in parts of 2^56. The delay is that of the last
+//! packet that left, or by Little's law the backlog over a measured rate (`dq_rate_estimator`).
+//!
+//! Linux runs a timer. Nothing that an update looks at changes between two calls, so updates are made up for at the next call
+//! that looks at the queue, with the same result, and an idle queue costs nothing.
+//!
+//! Deviations from Linux: the probability is bounded by 1 (there it goes on to 256, and as long back); a mark that was overdue
+//! starts the count anew as a drop does; the sum of steps is not cut to 64 bits.
+
+use std::time::Duration;
+
+use crate::bits::Random;
+use crate::discipline::Value;
+use crate::error::{ConfigError, check_within};
+use crate::pool::{PacketId, Pool};
+use crate::probability::Probability;
+use crate::time::Time;
+
+/// PIE's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// The delay to hold.
+    pub target: Duration,
+    /// Time between two updates of the probability.
+    pub tupdate: Duration,
+    /// Weight of the delay's distance from the target, in sixteenths of 1/s. 0 to 32.
+    pub alpha: u32,
+    /// Weight of the delay's change, in sixteenths of 1/s. 0 to 32.
+    pub beta: u32,
+    /// Whether to mark ECN-capable packets instead of dropping them, while the probability is low.
+    pub ecn: bool,
+    /// Up to which probability packets are marked; above it, ECN-capable ones are dropped too.
+    pub ecn_prob: Probability,
+    /// Whether a packet shorter than `mtu` is dropped in proportion to its length.
+    pub bytemode: bool,
+    /// Whether the delay is computed from the backlog and the rate at which packets leave, instead of measured.
+    pub dq_rate_estimator: bool,
+    /// The longest packet: with less than two of them queued nothing is dropped.
+    pub mtu: u32,
+}
+
+/// RFC 8033's, as in Linux: 15 ms each, 1/8 and 5/4, Ethernet frames.
+impl Default for Params {
+    fn default() -> Params {
+        Params {
+            target: Duration::from_millis(15),
+            tupdate: Duration::from_millis(15),
+            alpha: 2,
+            beta: 20,
+            ecn: false,
+            ecn_prob: Probability::ratio(1, 10),
+            bytemode: false,
+            dq_rate_estimator: false,
+            mtu: 1514,
+        }
+    }
+}
+
+/// A tick is 2^6 ns.
+const TICK_SHIFT: u32 = 6;
+const TICKS_PER_SECOND: u64 = 1_000_000_000 >> TICK_SHIFT;
+/// Certainty.
+const MAX_PROB: u64 = u64::MAX >> 8;
+/// Two hundredths: the most that a probability above a tenth rises in an update.
+const TWO_PERCENT: i128 = (MAX_PROB / 50) as i128;
+/// How long congestion is forgiven.
+const BURST: u64 = 150_000_000 >> TICK_SHIFT;
+/// Above this delay the probability rises by two hundredths more.
+const LATE: u64 = 250_000_000 >> TICK_SHIFT;
+/// So many bytes make a measurement of the departure rate.
+const MEASURED: u64 = 16_384;
+/// Binary places of the departure rate, in bytes a tick.
+const RATE_PLACES: u32 = 8;
+/// Updates made up for at once. After a minute of no calls the probability has long gone to where it goes; and the time is bounded.
+const MOST_UPDATES: u64 = 4096;
+
+/// The parameters as the packet path needs them.
+#[derive(Clone, Debug)]
+pub(crate) struct Law {
+    target: u64,
+    /// In parts of MAX_PROB a tick.
+    alpha: u64,
+    beta: u64,
+    ecn: bool,
+    ecn_most: u64,
+    bytemode: bool,
+    estimates: bool,
+    mtu: u32,
+}
+
+/// One queue's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Of 2^56.
+    prob: u64,
+    /// Expected drops since the last one, of 2^56.
+    accumulated: u64,
+    /// `prob / mtu`, computed with `prob`, so that no packet needs a division.
+    prob_per_byte: u64,
+    /// Ticks.
+    delay: u64,
+    delay_before: u64,
+    /// Left of the time in which nothing is dropped, ticks.
+    burst: u64,
+    /// Ticks of the last departure, or of the beginning of a measurement.
+    stamp: Option<u64>,
+    /// Bytes sent in this measurement.
+    measured: Option<u64>,
+    /// Bytes a tick with `RATE_PLACES`.
+    rate: u64,
+    /// Updates made.
+    updates: u64,
+}
+
+/// How often the probability should have been updated by now.
+#[derive(Clone, Debug)]
+pub(crate) struct Updates {
+    period: u64,
+    /// [`Time::ZERO`] before the first call.
+    next: Time,
+    due: u64,
+}
+
+impl Updates {
+    pub(crate) fn every(period: Duration) -> Updates {
+        Updates {
+            period: period.as_nanos() as u64,
+            next: Time::ZERO,
+            due: 0,
+        }
+    }
+
+    /// Goes on with another period.
+    pub(crate) fn set_period(&mut self, period: Duration) {
+        let due = self.due;
+        *self = Updates {
+            due,
+            ..Updates::every(period)
+        };
+    }
+
+    /// How many were due when that was asked last.
+    pub(crate) fn so_far(&self) -> u64 {
+        self.due
+    }
+
+    /// How many are due by now.
+    #[inline]
+    pub(crate) fn due(&mut self, now: Time) -> u64 {
+        if now >= self.next {
+            self.advance(now);
+        }
+        self.due
+    }
+
+    /// The division is one for a whole update.
+    #[cold]
+    fn advance(&mut self, now: Time) {
+        if self.next == Time::ZERO {
+            self.next = now + self.period;
+            return;
+        }
+        let passed = (now - self.next) / self.period + 1;
+        self.due += passed;
+        self.next += passed * self.period;
+    }
+}
+
+impl State {
+    pub(crate) fn new(updates: u64) -> State {
+        State {
+            prob: 0,
+            accumulated: 0,
+            prob_per_byte: 0,
+            delay: 0,
+            delay_before: 0,
+            burst: BURST,
+            stamp: None,
+            measured: None,
+            rate: 0,
+            updates,
+        }
+    }
+
+    /// Congestion is over: a new one will be forgiven as the first was.
+    fn restart(&mut self) {
+        self.burst = BURST;
+        self.stamp = None;
+        self.accumulated = 0;
+        self.measured = None;
+        self.rate = 0;
+    }
+
+    /// A packet was dropped, whoever dropped it.
+    pub(crate) fn dropped(&mut self) {
+        self.accumulated = 0;
+    }
+
+    /// The probability of a drop.
+    pub(crate) fn probability(&self) -> Probability {
+        Probability::from_parts(self.prob >> 24)
+    }
+
+    /// Shows the variables under Linux's names.
+    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("prob", Value::Integer(self.probability().parts() as i64));
+        visit("delay", Value::Nanos(self.delay << TICK_SHIFT));
+        visit("burst_time", Value::Nanos(self.burst << TICK_SHIFT));
+        let rate = (u128::from(self.rate) * u128::from(TICKS_PER_SECOND)) >> RATE_PLACES;
+        visit("avg_dq_rate", Value::Integer(rate as i64));
+    }
+}
+
+impl Law {
+    /// Checks the parameters.
+    pub(crate) fn new(params: &Params) -> Result<Law, ConfigError> {
+        check_within("alpha", params.alpha, 0, 32)?;
+        check_within("beta", params.beta, 0, 32)?;
+        check_within("mtu", params.mtu, 1, u32::MAX)?;
+        let target = ticks_of("target", params.target)?;
+        ticks_of("tupdate", params.tupdate)?;
+        let scaled = |weight: u32| (u64::from(weight) * (MAX_PROB / TICKS_PER_SECOND)) >> 4;
+        Ok(Law {
+            target,
+            alpha: scaled(params.alpha),
+            beta: scaled(params.beta),
+            ecn: params.ecn,
+            // Linux's comparison is with a whole tenth of MAX_PROB, or hundredths of it.
+            ecn_most: ((u128::from(params.ecn_prob.parts()) * u128::from(MAX_PROB)) >> 32) as u64,
+            bytemode: params.bytemode,
+            estimates: params.dq_rate_estimator,
+            mtu: params.mtu,
+        })
+    }
+
+    /// Whether an arriving packet may be queued; marks it if that is the price. `backlog` is without it.
+    #[inline]
+    pub(crate) fn admits(
+        &self,
+        state: &mut State,
+        backlog: u64,
+        id: PacketId,
+        random: &mut Random,
+        pool: &mut Pool,
+    ) -> bool {
+        if !self.is_congested(state, backlog) {
+            return true;
+        }
+        self.admits_congested(state, id, random, pool)
+    }
+
+    #[inline]
+    fn is_congested(&self, state: &State, backlog: u64) -> bool {
+        state.burst == 0
+            && (state.delay >= self.target / 2 || state.prob >= MAX_PROB / 5)
+            && backlog >= 2 * u64::from(self.mtu)
+    }
+
+    #[inline(never)]
+    fn admits_congested(
+        &self,
+        state: &mut State,
+        id: PacketId,
+        random: &mut Random,
+        pool: &mut Pool,
+    ) -> bool {
+        let length = pool[id].length;
+        let prob = if self.bytemode && length <= self.mtu {
+            state.prob_per_byte * u64::from(length)
+        } else {
+            state.prob
+        };
+        state.accumulated = match prob {
+            0 => 0,
+            _ => state.accumulated.saturating_add(prob),
+        };
+        if state.accumulated < MAX_PROB / 100 * 85 {
+            return true;
+        }
+        let is_overdue = state.accumulated >= MAX_PROB / 2 * 17;
+        if !is_overdue && random.bits() >> 8 >= prob {
+            return true;
+        }
+        state.accumulated = 0;
+        self.ecn && state.prob <= self.ecn_most && pool.mark_congestion(id)
+    }
+
+    /// A packet has left the queue, and `backlog` behind it.
+    #[inline]
+    pub(crate) fn departed(&self, state: &mut State, id: PacketId, backlog: u64, now: Time, pool: &Pool) {
+        let now = ticks(now);
+        if self.estimates {
+            self.measure(state, pool[id].length, backlog, now);
+            return;
+        }
+        let waited = now.saturating_sub(ticks(pool[id].enqueued_at));
+        state.delay = if backlog == 0 { 0 } else { waited };
+        let since_last = state.stamp.map_or(0, |last| now.saturating_sub(last));
+        state.stamp = Some(now);
+        state.burst = state.burst.saturating_sub(since_last);
+    }
+
+    /// Counts bytes that leave while enough are queued. A division for 16 KiB.
+    fn measure(&self, state: &mut State, length: u32, backlog: u64, now: u64) {
+        if backlog >= MEASURED && state.measured.is_none() {
+            state.stamp = Some(now);
+            state.measured = Some(0);
+        }
+        let Some(before) = state.measured else { return };
+        let measured = before + u64::from(length);
+        state.measured = Some(measured);
+        if measured < MEASURED {
+            return;
+        }
+        let took = now.saturating_sub(state.stamp.unwrap_or(now));
+        if took == 0 {
+            return;
+        }
+        let rate = (measured << RATE_PLACES) / took;
+        state.rate = match state.rate {
+            0 => rate,
+            before => before - (before >> 3) + (rate >> 3),
+        };
+        if backlog < MEASURED {
+            state.measured = None;
+        } else {
+            state.measured = Some(0);
+            state.stamp = Some(now);
+        }
+        state.burst = state.burst.saturating_sub(took);
+    }
+
+    /// Makes up for the updates until there were `due`. To be called before anything changes the queue.
+    #[inline]
+    pub(crate) fn catch_up(&self, state: &mut State, due: u64, backlog: u64) {
+        if state.updates != due {
+            self.update_until(state, due, backlog);
+        }
+    }
+
+    #[inline(never)]
+    fn update_until(&self, state: &mut State, due: u64, backlog: u64) {
+        let missed = due - state.updates;
+        state.updates = due;
+        for _ in 0..missed.min(MOST_UPDATES) {
+            let before = *state;
+            self.update(state, backlog);
+            if *state == before {
+                break;
+            }
+        }
+        state.prob_per_byte = state.prob / u64::from(self.mtu);
+    }
+
+    /// One update of the probability.
+    fn update(&self, state: &mut State, backlog: u64) {
+        let (delay, before) = if self.estimates {
+            state.delay_before = state.delay;
+            let delay = match state.rate {
+                0 => 0,
+                rate => (backlog << RATE_PLACES) / rate,
+            };
+            (delay, state.delay)
+        } else {
+            (state.delay, state.delay_before)
+        };
+        // A backlog too small to have a delay says nothing.
+        let mut may_decay = delay != 0 || backlog == 0;
+        let shift = finer(state.prob);
+        let step = |weight: u64, from: u64, to: u64| {
+            i128::from(weight >> shift) * (i128::from(to) - i128::from(from))
+        };
+        let mut delta = step(self.alpha, self.target, delay) + step(self.beta, before, delay);
+        if delta > TWO_PERCENT && state.prob >= MAX_PROB / 10 {
+            delta = TWO_PERCENT;
+        }
+        if delay > LATE {
+            delta += TWO_PERCENT;
+        }
+        let moved = i128::from(state.prob) + delta;
+        if moved > i128::from(MAX_PROB) {
+            may_decay = false;
+        }
+        state.prob = moved.clamp(0, MAX_PROB.into()) as u64;
+        if delay == 0 && before == 0 && may_decay {
+            state.prob -= state.prob / 64;
+        }
+        state.delay = delay;
+        let half = self.target / 2;
+        if delay < half && state.delay_before < half && state.prob == 0 && (!self.estimates || state.rate > 0)
+        {
+            state.restart();
+        }
+        if !self.estimates {
+            state.delay_before = delay;
+        }
+    }
+}
+
+/// By how many binary places steps are finer at a probability: 1 below a tenth, 2 more for each further tenth down to a millionth.
+fn finer(prob: u64) -> u32 {
+    const BELOW: [u64; 6] = [
+        MAX_PROB / 10,
+        MAX_PROB / 100,
+        MAX_PROB / 1_000,
+        MAX_PROB / 10_000,
+        MAX_PROB / 100_000,
+        MAX_PROB / 1_000_000,
+    ];
+    match BELOW.iter().filter(|&&bound| prob < bound).count() as u32 {
+        0 => 0,
+        tenths => 2 * tenths - 1,
+    }
+}
+
+fn ticks_of(parameter: &'static str, duration: Duration) -> Result<u64, ConfigError> {
+    let ticks = duration.as_nanos() >> TICK_SHIFT;
+    if ticks == 0 || duration > Duration::from_secs(60) {
+        return Err(ConfigError::out_of_range(
+            parameter,
+            format!("{duration:?}"),
+            "at least 64 ns and at most 60 s",
+            "RFC 8033 advises 15 ms",
+        ));
+    }
+    Ok(ticks as u64)
+}
+
+#[inline]
+fn ticks(time: Time) -> u64 {
+    time.nanos() >> TICK_SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use proptest::prelude::*;
+
+    fn law() -> Law {
+        Law::new(&Params::default()).unwrap()
+    }
+
+    fn of_one(prob: u64) -> f64 {
+        prob as f64 / MAX_PROB as f64
+    }
+
+    /// RFC 8033, section 4.2, in real numbers.
+    fn rfc(p: f64, delay: f64, before: f64, has_backlog: bool) -> f64 {
+        let scale = match p {
+            ..0.000001 => 2048.0,
+            ..0.00001 => 512.0,
+            ..0.0001 => 128.0,
+            ..0.001 => 32.0,
+            ..0.01 => 8.0,
+            ..0.1 => 2.0,
+            _ => 1.0,
+        };
+        let mut delta = (0.125 * (delay - 0.015) + 1.25 * (delay - before)) / scale;
+        if delta > 0.02 && p >= 0.1 {
+            delta = 0.02;
+        }
+        if delay > 0.25 {
+            delta += 0.02;
+        }
+        let p = (p + delta).clamp(0.0, 1.0);
+        // The RFC takes 98 %, Linux 63/64.
+        if delay == 0.0 && before == 0.0 && !has_backlog {
+            p * 63.0 / 64.0
+        } else {
+            p
+        }
+    }
+
+    proptest! {
+        /// From any probability and delays, one step as the RFC has it, as exactly as 64 ns and scaled weights allow.
+        #[test]
+        fn a_step_is_that_of_the_rfc(
+            exponent in 0.0f64..8.0, delays in [0u64..400_000, 0u64..400_000], backlog in 0u64..2,
+        ) {
+            let p = 10f64.powf(-exponent);
+            let law = law();
+            let mut state = State {
+                prob: (p * MAX_PROB as f64) as u64,
+                delay: (delays[0] * 1000) >> TICK_SHIFT,
+                delay_before: (delays[1] * 1000) >> TICK_SHIFT,
+                ..State::new(0)
+            };
+            let expected = rfc(p, delays[0] as f64 / 1e6, delays[1] as f64 / 1e6, backlog > 0);
+            law.catch_up(&mut state, 1, backlog);
+            let ours = of_one(state.prob);
+            // Two ticks of 64 ns, and a part in 2^20 of the weights.
+            let step = (expected - p).abs();
+            prop_assert!((ours - expected).abs() <= 2e-7 + step * 1e-5, "{ours} for {expected} from {p}");
+        }
+
+        /// However calls fall between updates, the probability is the same as with a timer.
+        #[test]
+        fn updates_made_up_for_are_those_of_a_timer(
+            prob in 0..MAX_PROB, delay in 0u64..10_000_000, backlog in 0u64..100_000, splits in prop::collection::vec(1u64..50, 1..20),
+        ) {
+            let law = law();
+            let mut timer = State { prob, delay, delay_before: delay / 2, ..State::new(0) };
+            let mut lazy = timer;
+            let mut due = 0;
+            for split in splits {
+                due += split;
+                for step in due - split + 1..=due {
+                    law.catch_up(&mut timer, step, backlog);
+                }
+                law.catch_up(&mut lazy, due, backlog);
+                prop_assert_eq!(timer, lazy);
+            }
+        }
+
+        /// Updates are due at whole periods after the first call, whoever asks when.
+        #[test]
+        fn updates_are_due_at_whole_periods(start in 1u64..1 << 40, steps in prop::collection::vec(0u64..100_000_000, 1..50)) {
+            let mut updates = Updates::every(Duration::from_millis(15));
+            let mut now = start;
+            prop_assert_eq!(updates.due(Time::from_nanos(now)), 0);
+            for step in steps {
+                now += step;
+                prop_assert_eq!(updates.due(Time::from_nanos(now)), (now - start) / 15_000_000);
+            }
+        }
+    }
+
+    /// Gaps between drops at a probability of 5 %: no less than 0.85 and no more than 8.5 expected drops, and geometric between.
+    #[test]
+    fn drops_are_neither_in_clusters_nor_far_apart() {
+        let law = law();
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert(Packet::of_length(1000)).unwrap();
+        let mut random = Random::new(3);
+        let mut state = State {
+            prob: MAX_PROB / 20,
+            delay: law.target,
+            burst: 0,
+            ..State::new(0)
+        };
+        let (mut gaps, mut gap) = (Vec::new(), 0u32);
+        for _ in 0..400_000 {
+            gap += 1;
+            if !law.admits(&mut state, 100_000, id, &mut random, &mut pool) {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        assert!(gaps.iter().all(|gap| (17..=171).contains(gap)));
+        let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+        // 16 packets that can't be dropped, then one in 20.
+        assert!((mean / 36.0 - 1.0).abs() < 0.03, "{mean}");
+    }
+
+    #[test]
+    fn nothing_is_dropped_where_the_rfc_spares() {
+        let law = law();
+        let congested = State {
+            prob: MAX_PROB / 10,
+            delay: law.target,
+            burst: 0,
+            ..State::new(0)
+        };
+        assert!(law.is_congested(&congested, 3028));
+        assert!(!law.is_congested(&congested, 3027), "less than two packets");
+        assert!(
+            !law.is_congested(
+                &State {
+                    burst: 1,
+                    ..congested
+                },
+                3028
+            ),
+            "a burst"
+        );
+        let quick = State {
+            delay: law.target / 2 - 1,
+            ..congested
+        };
+        assert!(!law.is_congested(&quick, 3028), "a delay that is falling");
+        let certain = State {
+            prob: MAX_PROB / 5,
+            ..quick
+        };
+        assert!(law.is_congested(&certain, 3028));
+    }
+
+    #[test]
+    fn short_packets_are_dropped_less_by_length() {
+        let params = Params {
+            bytemode: true,
+            ..Params::default()
+        };
+        let law = Law::new(&params).unwrap();
+        let mut random = Random::new(1);
+        let mut drops = |length| {
+            let mut pool = Pool::with_capacity(1);
+            let id = pool.insert(Packet::of_length(length)).unwrap();
+            let prob = MAX_PROB / 10;
+            let mut state = State {
+                prob,
+                prob_per_byte: prob / 1514,
+                delay: law.target,
+                burst: 0,
+                ..State::new(0)
+            };
+            (0..100_000)
+                .filter(|_| !law.admits(&mut state, 100_000, id, &mut random, &mut pool))
+                .count() as f64
+        };
+        let ratio = drops(1514) / drops(757);
+        assert!((ratio - 2.0).abs() < 0.1, "{ratio}");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let refused = |params: Params| Law::new(&params).unwrap_err().parameter();
+        let default = Params::default;
+        assert_eq!(
+            refused(Params {
+                alpha: 33,
+                ..default()
+            }),
+            Some("alpha")
+        );
+        assert_eq!(
+            refused(Params {
+                beta: 33,
+                ..default()
+            }),
+            Some("beta")
+        );
+        assert_eq!(refused(Params { mtu: 0, ..default() }), Some("mtu"));
+        let nothing = Duration::from_nanos(63);
+        assert_eq!(
+            refused(Params {
+                target: nothing,
+                ..default()
+            }),
+            Some("target")
+        );
+        let long = Duration::from_secs(61);
+        assert_eq!(
+            refused(Params {
+                tupdate: long,
+                ..default()
+            }),
+            Some("tupdate")
+        );
+    }
+}

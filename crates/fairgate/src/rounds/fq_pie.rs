@@ -1,0 +1,431 @@
+//! Flow queues with PIE on each; Linux's `fq_pie`.
+//!
+//! Packets are spread over flows by hash, and flows take turns as in `fq_codel`: new ones first, with a quantum each, then the old
+//! ones by deficit round robin. PIE (`aqm/pie/law.rs`) drops or marks a packet when it arrives, by the delay of its own flow.
+//!
+//! Invariants: a flow is in one of the lists if packets are queued in it; one that runs empty while new goes through the old list
+//! once, lest it keep the others from their turn by coming back each time.
+//!
+//! Over a limit, of packets or of memory, the arriving packet is dropped. The probability of a flow is brought up to date when
+//! the flow is looked at: Linux visits all flows every `tupdate`.
+//!
+//! Deviations: Linux counts packets over the limit of memory and queues them; a change of `flows` in operation, which Linux
+//! refuses, deals the packets out anew; a packet that a parent's peek took out no longer counts against the limits; those of
+//! `pie`. Non-goal: dropping from the fattest flow, which PIE is to make needless.
+
+use crate::aqm::pie::{Law, Params, State, Updates};
+use crate::bits::{Link, Linked, Random, Round};
+use crate::classify::Classifier;
+use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rounds::codel_flows::check_flows;
+use crate::time::Time;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued in all flows together.
+    pub limit: u32,
+    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes.
+    pub memory_limit: u64,
+    /// Number of flows, 1 to 2^20. More flows, fewer that share a queue by chance.
+    pub flows: u32,
+    /// Bytes that a flow may send in a turn, 256 to 2^20.
+    pub quantum: u32,
+    /// Places packets in flows, counted from 1, before the hash does.
+    pub classifier: Classifier,
+    /// The control law's.
+    pub pie: Params,
+}
+
+/// As in Linux: 10240 packets, 32 MB, 1024 flows, a quantum of one Ethernet frame.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 10_240,
+            memory_limit: 32 << 20,
+            flows: 1024,
+            quantum: 1514,
+            classifier: Classifier::default(),
+            pie: Params::default(),
+        }
+    }
+}
+
+impl Config {
+    fn check(&self) -> Result<Law, ConfigError> {
+        check_flows(self.flows, self.quantum)?;
+        check_within("limit", self.limit, 1, u32::MAX)?;
+        if self.memory_limit == 0 {
+            return Err(ConfigError::out_of_range(
+                "memory_limit",
+                0,
+                "at least 1 byte",
+                "32 MB is the default",
+            ));
+        }
+        Law::new(&self.pie)
+    }
+}
+
+/// One flow.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    queue: PacketQueue,
+    /// Bytes that it may still send in this round. Below zero after a packet that was longer than that.
+    deficit: i64,
+    /// Its place in a round. A flow that ran empty stays in until its turn comes.
+    link: Link,
+    pie: State,
+}
+
+impl Linked for Flow {
+    #[inline]
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// The discipline. Make one with [`FqPie::node`].
+#[derive(Debug)]
+pub struct FqPie {
+    flows: Box<[Flow]>,
+    new_flows: Round,
+    old_flows: Round,
+    packets: u32,
+    memory: u64,
+    updates: Updates,
+    law: Law,
+    salt: u64,
+    random: Random,
+    config: Config,
+}
+
+fn idle_flows(count: u32, updates: u64) -> Box<[Flow]> {
+    let idle = Flow {
+        queue: PacketQueue::new(),
+        deficit: 0,
+        link: Link::OUTSIDE,
+        pie: State::new(updates),
+    };
+    vec![idle; count as usize].into()
+}
+
+impl FqPie {
+    /// Flow queues, ready to use. The seed salts the choice of flows, and chances are drawn from it.
+    ///
+    /// ```
+    /// use fairgate::rounds::fq_pie::{Config, FqPie};
+    /// use fairgate::{Discipline, Packet, Pool, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut fq_pie = FqPie::node(Config::default(), 7)?;
+    /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
+    /// let _ = fq_pie.enqueue(id, Time::ZERO, &mut pool);
+    /// assert_eq!(fq_pie.dequeue(Time::from_millis(1), &mut pool), Some(id));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    pub fn node(config: Config, seed: u64) -> Result<Node<FqPie>, ConfigError> {
+        let law = config.check()?;
+        Ok(Node::new(FqPie {
+            flows: idle_flows(config.flows, 0),
+            new_flows: Round::new(),
+            old_flows: Round::new(),
+            packets: 0,
+            memory: 0,
+            updates: Updates::every(config.pie.tupdate),
+            law,
+            salt: seed,
+            random: Random::new(seed),
+            config,
+        }))
+    }
+
+    #[inline]
+    fn flow_of(&self, id: PacketId, pool: &Pool) -> u32 {
+        self.config
+            .classifier
+            .flow(id, pool, self.salt, self.config.flows)
+    }
+
+    /// Puts a packet into flow `index` and the flow into the rounds.
+    #[inline]
+    fn place(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
+        self.packets += 1;
+        self.memory += u64::from(pool[id].memory);
+        let flow = &mut self.flows[index as usize];
+        flow.queue.push_back(id, pool);
+        if !flow.link.is_in_round() {
+            flow.deficit = self.config.quantum.into();
+            self.new_flows.push_back(index, &mut self.flows);
+        }
+    }
+
+    /// Takes the next packet out and brings its flow's PIE up to date with that.
+    fn take(&mut self, index: u32, now: Time, pool: &Pool) -> Option<PacketId> {
+        let due = self.updates.due(now);
+        let flow = &mut self.flows[index as usize];
+        self.law.catch_up(&mut flow.pie, due, flow.queue.bytes());
+        let id = flow.queue.pop_front(pool)?;
+        let packet = &pool[id];
+        self.packets -= 1;
+        self.memory -= u64::from(packet.memory);
+        flow.deficit -= i64::from(packet.length);
+        self.law
+            .departed(&mut flow.pie, id, flow.queue.bytes(), now, pool);
+        Some(id)
+    }
+}
+
+impl ByFlow for FqPie {
+    #[inline]
+    fn flows(&self) -> u32 {
+        self.config.flows
+    }
+
+    #[inline]
+    fn enqueue_flow(&mut self, index: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if index >= self.config.flows {
+            pool.give_back(id, DropReason::NoFreeFlow);
+            return Verdict::Unclassified;
+        }
+        let due = self.updates.due(now);
+        let flow = &mut self.flows[index as usize];
+        let backlog = flow.queue.bytes();
+        self.law.catch_up(&mut flow.pie, due, backlog);
+        let reason = if self.packets >= self.config.limit {
+            DropReason::QueueLimit
+        } else if self.memory + u64::from(pool[id].memory) > self.config.memory_limit {
+            DropReason::MemoryLimit
+        } else if !self
+            .law
+            .admits(&mut flow.pie, backlog, id, &mut self.random, pool)
+        {
+            DropReason::Aqm
+        } else {
+            self.place(index, id, pool);
+            return Verdict::Queued;
+        };
+        flow.pie.dropped();
+        pool.give_back(id, reason);
+        Verdict::Congested
+    }
+}
+
+impl Algorithm for FqPie {
+    const NAME: &'static str = "fq_pie";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        self.enqueue_flow(self.flow_of(id, pool), id, now, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        loop {
+            let is_new = self.new_flows.len() > 0;
+            let round = if is_new {
+                &mut self.new_flows
+            } else {
+                &mut self.old_flows
+            };
+            let index = round.front()?;
+            let flow = &mut self.flows[index as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += i64::from(self.config.quantum);
+                round.pop_front(&mut self.flows);
+                self.old_flows.push_back(index, &mut self.flows);
+                continue;
+            }
+            if flow.queue.is_empty() {
+                round.pop_front(&mut self.flows);
+                if is_new && self.old_flows.len() > 0 {
+                    self.old_flows.push_back(index, &mut self.flows);
+                }
+                continue;
+            }
+            return self.take(index, now, pool);
+        }
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        for flow in &mut self.flows {
+            flow.queue.append_to(into, pool);
+        }
+        self.flows = idle_flows(self.config.flows, self.updates.so_far());
+        self.new_flows = Round::new();
+        self.old_flows = Round::new();
+        self.packets = 0;
+        self.memory = 0;
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        let law = config.check()?;
+        // Updates that were due under the old law.
+        let due = self.updates.due(now);
+        for flow in &mut self.flows {
+            self.law.catch_up(&mut flow.pie, due, flow.queue.bytes());
+        }
+        self.law = law;
+        if config.pie.tupdate != self.config.pie.tupdate {
+            self.updates.set_period(config.pie.tupdate);
+        }
+        let old = std::mem::replace(&mut self.config, config);
+        if self.config.flows != old.flows {
+            let mut queued = PacketQueue::new();
+            self.drain(pool, &mut queued);
+            while let Some(id) = queued.pop_front(pool) {
+                self.place(self.flow_of(id, pool), id, pool);
+            }
+        }
+        while self.packets > self.config.limit || self.memory > self.config.memory_limit {
+            let next = self
+                .dequeue(now, pool)
+                .expect("a discipline over its limit isn't empty");
+            pool.give_back(next, DropReason::Reconfigured);
+        }
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("new_flows_len", Value::Integer(self.new_flows.len().into()));
+        visit("old_flows_len", Value::Integer(self.old_flows.len().into()));
+        visit("memory_usage", Value::Integer(self.memory as i64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Discipline;
+    use crate::packet::Packet;
+    use crate::testing::{Driver, in_class};
+
+    /// A packet names flow `n` as class `1:n`.
+    fn small() -> Config {
+        Config {
+            flows: 8,
+            quantum: 1000,
+            classifier: Classifier {
+                handle: 1,
+                ..Classifier::default()
+            },
+            ..Config::default()
+        }
+    }
+
+    fn fq_pie(config: Config) -> Driver<FqPie> {
+        Driver::new(FqPie::node(config, 1).unwrap())
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused_by_name() {
+        let refused = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            FqPie::node(config, 0).unwrap_err().parameter()
+        };
+        assert_eq!(refused(|config| config.limit = 0), Some("limit"));
+        assert_eq!(refused(|config| config.memory_limit = 0), Some("memory_limit"));
+        assert_eq!(refused(|config| config.flows = (1 << 20) + 1), Some("flows"));
+        assert_eq!(refused(|config| config.quantum = 255), Some("quantum"));
+        assert_eq!(refused(|config| config.pie.alpha = 33), Some("alpha"));
+    }
+
+    #[test]
+    fn a_new_flow_passes_those_that_had_their_turn() {
+        let mut driver = fq_pie(small());
+        for flow in [1, 2, 1, 2, 1, 2] {
+            let _ = driver.offer(in_class(flow, 1000), Time::ZERO);
+        }
+        let served: Vec<_> = (0..3).map(|_| driver.next(Time::ZERO).unwrap()).collect();
+        assert_eq!(served, [0, 1, 2]);
+        let _ = driver.offer(in_class(3, 100), Time::ZERO);
+        assert_eq!(driver.drain(Time::ZERO), [6, 3, 4, 5]);
+    }
+
+    /// Two flows at once, one of four fifths of the line and one of twice the line: only the second is dropped from.
+    #[test]
+    fn only_the_flow_that_fills_its_queue_is_dropped_from() {
+        let mut driver = fq_pie(small());
+        let (mut offered, mut dropped_of_1, mut dropped_of_2) = (0u64, 0, 0);
+        for millis in 0..20_000u64 {
+            let now = Time::from_millis(millis);
+            let mut offer = |driver: &mut Driver<FqPie>, flow| {
+                offered += 1;
+                driver.offer(in_class(flow, 1000), now) == Verdict::Congested
+            };
+            if millis % 5 < 2 {
+                dropped_of_1 += u32::from(offer(&mut driver, 1));
+            }
+            for _ in 0..2 {
+                dropped_of_2 += u32::from(offer(&mut driver, 2));
+            }
+            driver.next(now);
+        }
+        assert_eq!(dropped_of_1, 0);
+        // Of 40,000 packets at most 12,000 find room on the line.
+        assert!(dropped_of_2 > 26_000, "{dropped_of_2} of {offered}");
+    }
+
+    #[test]
+    fn limits_refuse_the_arriving_packet() {
+        let mut driver = fq_pie(Config { limit: 2, ..small() });
+        for flow in [1, 2, 3] {
+            let _ = driver.offer(in_class(flow, 300), Time::ZERO);
+        }
+        assert_eq!(driver.returned, [(2, DropReason::QueueLimit)]);
+        let mut driver = fq_pie(Config {
+            memory_limit: 700,
+            ..small()
+        });
+        for flow in [1, 2, 3] {
+            let _ = driver.offer(in_class(flow, 300), Time::ZERO);
+        }
+        assert_eq!(driver.returned, [(2, DropReason::MemoryLimit)]);
+    }
+
+    #[test]
+    fn a_lowered_limit_and_other_flows_lose_no_more_than_they_must() {
+        let mut driver = fq_pie(small());
+        for flow in [1, 2, 1, 3, 1, 2] {
+            let _ = driver.offer(in_class(flow, 500), Time::ZERO);
+        }
+        let fewer = Config {
+            flows: 2,
+            limit: 5,
+            ..small()
+        };
+        driver.reconfigure(fewer.clone(), Time::ZERO);
+        assert_eq!(driver.returned.len(), 1);
+        let none = Config { flows: 0, ..small() };
+        assert!(
+            driver
+                .root
+                .reconfigure(&none, Time::ZERO, &mut driver.pool)
+                .is_err()
+        );
+        assert_eq!(driver.root.algorithm().config(), fewer);
+        assert_eq!(driver.drain(Time::ZERO).len(), 5);
+    }
+
+    /// A program that names flows gets back a packet of a flow that is not there.
+    #[test]
+    fn a_flow_that_is_not_there_is_refused() {
+        let mut pool = Pool::with_capacity(1);
+        let mut fq_pie = FqPie::node(small(), 1).unwrap();
+        let id = pool.insert(Packet::of_length(1)).unwrap();
+        assert_eq!(
+            fq_pie.enqueue_flow(8, id, Time::ZERO, &mut pool),
+            Verdict::Unclassified
+        );
+        assert_eq!(fq_pie.backlog().packets, 0);
+    }
+}
