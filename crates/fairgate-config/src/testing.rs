@@ -30,11 +30,16 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
     match entry.about().children {
         Children::None => {}
         Children::Inner => spec.children.push(fifo()),
-        Children::Classes | Children::Bands => {
+        Children::Classes | Children::Bands | Children::Tree => {
             for minor in 1..=3 {
                 spec.settings.classes.push(ClassSettings {
                     minor,
-                    settings: Vec::new(),
+                    settings: entry
+                        .class_parameters()
+                        .into_iter()
+                        .enumerate()
+                        .filter_map(required)
+                        .collect(),
                 });
                 spec.children.push(fifo());
             }

@@ -121,7 +121,9 @@ impl Unit {
     pub(crate) fn example(self) -> String {
         match self {
             // Not counted in themselves.
-            Unit::Count("weight" | "times") => "write a plain number, like 3".to_owned(),
+            Unit::Count("weight" | "times" | "class" | "priority") => {
+                "write a plain number, like 3".to_owned()
+            }
             Unit::Count(of) => format!("write a plain number of {of}, like 1000"),
             Unit::Bytes => "write a size like \"64kb\", \"1514b\" or the plain number of bytes".to_owned(),
             Unit::Time => "write a duration with its unit, like \"5ms\", \"100us\" or \"1s\"".to_owned(),
@@ -263,6 +265,10 @@ impl<F: Field + Smallest> Field for Option<F> {
 pub(crate) trait Smallest {
     /// Any value; it is overwritten at once.
     const SMALLEST: Self;
+}
+
+impl Smallest for u16 {
+    const SMALLEST: u16 = 0;
 }
 
 impl Smallest for u32 {

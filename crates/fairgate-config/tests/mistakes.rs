@@ -433,7 +433,29 @@ fn the_command_line() {
     );
     one("", "", "no discipline is named");
     let deep = vec!["fifo"; 20_000].join(" / ");
-    one(&deep, &deep, "the tree is 20000 disciplines deep");
+    one(&deep, &deep, "the tree is more than 80 disciplines deep");
+    one(
+        "prio { 1 / fifo; 2 / fif }",
+        "fif",
+        "there is no discipline `fif`",
+    );
+    one("prio { 1 / fifo; }", "}", "no class is here");
+    one("prio { 1 / fifo 2 / fifo }", "2", "`2` is no setting");
+    one("prio { 1 / fifo", "{", "these classes are not closed");
+    one("prio { 1 / fifo } }", "}", "the tree ended before this");
+    one(
+        "prio { one / fifo }",
+        "one",
+        "`id` is a word, but must be a plain number",
+    );
+    one(
+        "htb { 1 rate=1mbit { 2 rate=2mbit / fifo } }",
+        "2mbit",
+        "`rate` of class 2 is 2Mbit, but must be at most 1Mbit, the rate of its parent",
+    );
+    let nested = "htb { 1 rate=1mbit ".repeat(90);
+    let found = describe(&Spec::inline(&nested).expect_err("too deep"), &nested);
+    assert_eq!(found[0].1, "no discipline is named");
 }
 
 #[test]
@@ -477,5 +499,133 @@ fn settings_of_schedulers() {
         "\"1mbit\"",
         "`fair_rate` is given, but must be left out unless admission is true",
         "write admission = true",
+    );
+}
+
+/// A tree of classes: what was given and what must be found.
+#[track_caller]
+fn in_classes(classes: &[&str], rest: &str, place: &str, message: &str, remedy: &str) {
+    let classes: String = classes
+        .iter()
+        .map(|class| format!("[[queue.wan.class]]\n{}\n", class.replace(", ", "\n")))
+        .collect();
+    in_queue(
+        &format!("discipline = \"htb\"\n{rest}\n{classes}"),
+        place,
+        message,
+        remedy,
+    );
+}
+
+#[test]
+fn trees_of_classes() {
+    let top = "id = 1, rate = \"10mbit\"";
+    let leaf = "id = 10, parent = 1, rate = \"4mbit\", discipline = \"fifo\"";
+    in_classes(
+        &[
+            top,
+            "id = 10, parent = 7, rate = \"4mbit\", discipline = \"fifo\"",
+            leaf.replace("10,", "11,").as_str(),
+        ],
+        "",
+        "7",
+        "`parent` of class 10 is 7, but must be the number of another class",
+        "name a class that there is",
+    );
+    in_classes(
+        &[
+            top,
+            leaf,
+            "id = 2, parent = 3, rate = \"1mbit\"",
+            "id = 3, parent = 2, rate = \"1mbit\"",
+        ],
+        "",
+        "3",
+        "`parent` of class 2 is 3, but must be no class that is below this one",
+        "in a circle",
+    );
+    in_classes(
+        &[
+            top,
+            "id = 10, parent = 1, rate = \"14mbit\", discipline = \"fifo\"",
+        ],
+        "",
+        "\"14mbit\"",
+        "`rate` of class 10 is 14Mbit, but must be at most 10Mbit, the rate of its parent",
+        "raise the parent's",
+    );
+    in_classes(
+        &[
+            top,
+            "id = 10, parent = 1, rate = \"4mbit\", ceil = \"2mbit\", discipline = \"fifo\"",
+        ],
+        "",
+        "\"2mbit\"",
+        "`ceil` of class 10 is 2Mbit, but must be at least 4Mbit, the rate of the class",
+        "raise it",
+    );
+    in_classes(
+        &[top, leaf],
+        "default = 11",
+        "11",
+        "`htb` has no class 11",
+        "name one of its classes (10)",
+    );
+    in_classes(
+        &[top, leaf],
+        "default = 1",
+        "1",
+        "class 1 of `htb` has classes below it, and holds no packets",
+        "name one of those below it",
+    );
+    in_classes(
+        &[top, leaf],
+        "filter = [{ class = 1, mark = 5 }]",
+        "1",
+        "class 1 of `htb` has classes below it, and holds no packets",
+        "name one of those below it",
+    );
+    in_classes(
+        &["id = 1, rate = \"10mbit\", discipline = \"codel\"", leaf],
+        "",
+        "\"codel\"",
+        "class 1 has classes below it, and holds no discipline",
+        "put it into a class",
+    );
+    in_classes(
+        &["id = 1, rate = \"10mbit\", celi = \"20mbit\"", leaf],
+        "",
+        "celi",
+        "a class of `htb` has no parameter `celi`",
+        "did you mean `ceil`?",
+    );
+    in_classes(
+        &[top, "id = 10, parent = 1, discipline = \"fifo\""],
+        "",
+        "10",
+        "the class needs `rate`",
+        "20mbit",
+    );
+    in_classes(
+        &[top, "id = 10, parent = 1, rate = \"4mbit\""],
+        "",
+        "[[queue.wan.class]]",
+        "no `discipline` is named",
+        "discipline = \"fifo\"",
+    );
+    let chain: Vec<String> = (1..=9)
+        .map(|id| match id {
+            1 => top.to_owned(),
+            9 => "id = 9, parent = 8, rate = \"1mbit\", discipline = \"fifo\"".to_owned(),
+            _ => format!("id = {id}, parent = {}, rate = \"1mbit\"", id - 1),
+        })
+        .collect();
+    let chain: Vec<&str> = chain.iter().map(String::as_str).collect();
+    in_classes(
+        &chain,
+        "",
+        "8",
+        "`parent` of class 9 is 8, but must be a class with fewer than 7 above it",
+        "at most 8 levels",
     );
 }

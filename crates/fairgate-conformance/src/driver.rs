@@ -192,9 +192,10 @@ impl<'a> Driver<'a> {
     }
 
     /// Goes from watchdog to watchdog until a packet is sent or dropped, or none is left. Each step may show that
-    /// another shaper on the packet's way lacks tokens, but the same one must not ask for patience for ever.
+    /// another shaper on the packet's way lacks tokens, or that a class of a tree, with others above it, may do something
+    /// else from now on; but the same one must not ask for patience for ever.
     fn wait(&mut self) {
-        let patience = 2 * nodes(self.root.as_ref()).len() + 2;
+        let patience = 8 * nodes(self.root.as_ref()).len() + 8;
         let queued = self.root.backlog().packets;
         for _ in 0..patience {
             self.dequeue();

@@ -101,6 +101,12 @@ impl Probe {
         }
     }
 
+    fn classes(&self) -> Vec<u16> {
+        let mut minors = Vec::new();
+        self.inner.visit_classes(&mut |class| minors.push(class.minor));
+        minors
+    }
+
     fn advance(&mut self, now: Time) {
         assert!(
             now >= self.now,
@@ -353,6 +359,7 @@ impl Discipline for Probe {
     fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         self.advance(now);
         let before = self.before(pool);
+        let classes = self.classes();
         let old = (self.show)(self.inner.config().as_ref());
         let result = self.inner.reconfigure(config, now, pool);
         let returned = self.settle(&before, pool);
@@ -371,10 +378,12 @@ impl Discipline for Probe {
                     self.name()
                 );
                 let reasons = returned.iter().map(|(_, reason)| *reason);
+                // What was in a class that is no more is placed again, and may be refused where it comes to.
                 assert!(
-                    reasons
-                        .into_iter()
-                        .all(|reason| reason == DropReason::Reconfigured),
+                    self.classes() != classes
+                        || reasons
+                            .into_iter()
+                            .all(|reason| reason == DropReason::Reconfigured),
                     "reconfigure: {} gave back {returned:?}",
                     self.name()
                 );

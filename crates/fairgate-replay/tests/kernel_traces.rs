@@ -13,6 +13,7 @@ const EQUAL: [&str; 14] = [
     "drr",
     "ets",
     "fq_codel",
+    "htb",
     "pfifo",
     "pfifo_head_drop",
     "prio",

@@ -8,8 +8,8 @@
 //! sends it by its cookie and releases the slot. What was dropped comes back through [`Pool::take_returned`], with a
 //! [`DropReason`], after the very call that dropped it.
 //!
-//! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`], [`timestamps`].
-//! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`], [`implicit`].
+//! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`], [`timestamps`], [`implicit`],
+//! [`sharing`].
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +27,7 @@ pub mod queues;
 mod rate;
 pub mod rounds;
 pub mod scheduler;
+pub mod sharing;
 mod stats;
 #[cfg(test)]
 mod testing;

@@ -75,7 +75,7 @@ impl fmt::Display for Rate {
 /// `nanos(len) = len * mult >> shift` with the largest 32-bit `mult` for the rate; relative error below 2^-31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateMeter {
-    mult: u64,
+    mult: u32,
     shift: u32,
 }
 
@@ -91,13 +91,14 @@ impl RateMeter {
             shift += 1;
             mult = factor / bytes_per_second;
         }
+        let mult = u32::try_from(mult).expect("bit 31 was the first to be set");
         RateMeter { mult, shift }
     }
 
     /// Nanoseconds that `bytes` take, rounded down. `bytes` up to 2^32 cannot overflow.
     #[inline]
     pub fn nanos(self, bytes: u64) -> u64 {
-        (bytes * self.mult) >> self.shift
+        (bytes * u64::from(self.mult)) >> self.shift
     }
 }
 

@@ -79,7 +79,7 @@ impl Checked<'_> {
 }
 
 fn tree(spec: &Spec) -> Json {
-    let class = |class: &ClassSpec<'_>| json!({ "id": class.minor, "parameters": values(&class.parameters), "tree": tree(class.tree) });
+    let class = |class: &ClassSpec<'_>| json!({ "id": class.minor, "parameters": values(&class.parameters), "tree": class.tree.map(tree) });
     json!({
         "discipline": spec.discipline(),
         "parameters": values(&spec.parameters()),

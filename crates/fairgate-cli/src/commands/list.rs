@@ -104,6 +104,10 @@ fn detail(entry: &dyn Entry) -> String {
         Children::None => "",
         Children::Inner => "It holds one discipline, written as `inner`.\n",
         Children::Classes => "It holds a discipline in each of its classes, written as [[queue.NAME.class]].\n",
+        Children::Tree => {
+            "It holds a tree of classes, written as [[queue.NAME.class]]: a class names the one above it as its `parent`; \
+             a discipline is in each of those that have none below them.\n"
+        }
         Children::Bands => {
             "It holds a discipline in each of its classes, written as [[queue.NAME.class]], numbered 1, 2, 3; \
              class 1 goes first.\n"

@@ -11,6 +11,7 @@ mod queues;
 mod rounds;
 mod schedulers;
 mod settings;
+mod sharing;
 mod timestamps;
 
 use std::any::Any;
@@ -64,6 +65,7 @@ static REGISTRY: &[&dyn Entry] = &[
     &implicit::HSQF,
     &implicit::PDRR,
     &implicit::ADMISSION,
+    &sharing::HTB,
 ];
 
 /// All disciplines, families together, in the order of the documentation.
@@ -107,6 +109,8 @@ pub enum Family {
     Timestamps,
     /// Implicit service differentiation.
     Implicit,
+    /// Link sharing.
+    Sharing,
 }
 
 impl Family {
@@ -118,6 +122,7 @@ impl Family {
             Family::Rounds => "rounds",
             Family::Timestamps => "timestamps",
             Family::Implicit => "implicit",
+            Family::Sharing => "sharing",
         }
     }
 }
@@ -133,6 +138,9 @@ pub enum Children {
     Classes,
     /// The same, but numbered 1, 2, 3 in the order of their priority.
     Bands,
+    /// Classes with any numbers, in a tree: a class names the one above it as its `parent`, and only those that no other
+    /// names hold a discipline.
+    Tree,
 }
 
 impl Children {
@@ -141,14 +149,17 @@ impl Children {
         match self {
             Children::None => "none",
             Children::Inner => "inner",
-            Children::Classes | Children::Bands => "classes",
+            Children::Classes | Children::Bands | Children::Tree => "classes",
         }
     }
 
     pub(crate) const fn are_classes(self) -> bool {
-        matches!(self, Children::Classes | Children::Bands)
+        matches!(self, Children::Classes | Children::Bands | Children::Tree)
     }
 }
+
+/// The parameter by which a class of a tree names the one above it.
+pub(crate) const PARENT: &str = "parent";
 
 /// What a user should know of a discipline.
 #[derive(Debug)]
@@ -209,7 +220,8 @@ impl ParameterInfo {
 
 /// What a discipline is built from besides its settings.
 pub struct Parts {
-    /// The disciplines of its classes, in the order of their numbers; its `inner`, if it has one.
+    /// The disciplines of its classes (of a tree, of those that hold one), in the order of their numbers; its `inner`, if
+    /// it has one.
     pub children: Vec<Box<dyn Discipline>>,
     /// The seed of all its random choices.
     pub seed: u64,

@@ -1,11 +1,12 @@
 //! A changed description is applied to a running tree without rebuilding it: packets stay queued.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 
 use fairgate::{ConfigError, Discipline, Pool, Time};
 use thiserror::Error;
 
-use super::Spec;
+use super::{Spec, derive};
 use crate::registry::Children;
 
 /// Why a description can't be applied to a running tree. The tree is unchanged.
@@ -45,14 +46,16 @@ impl Spec {
     /// Changes the parameters of a running tree of the same shape to these. Packets over a lowered limit come back
     /// through the pool.
     ///
+    /// Where a discipline holds a tree of classes, that may change too: classes are added, removed, put elsewhere, and a
+    /// class's discipline is replaced if it is another one. Packets move along wherever there is a place for them.
+    ///
     /// # Errors
     /// If the shapes differ, or if a discipline refuses the change. All parameters are then as they were.
     pub fn apply_to(&self, root: &mut dyn Discipline, now: Time, pool: &mut Pool) -> Result<(), ApplyError> {
-        self.compare_shape(root, &mut Vec::new())?;
-        let mut steps = Vec::new();
-        self.steps(&mut Vec::new(), &mut steps)?;
-        let mut undo = Vec::with_capacity(steps.len());
-        for (path, config) in &steps {
+        let mut plan = Plan::default();
+        self.plan(root, &mut Vec::new(), &mut plan)?;
+        let mut undo = Vec::with_capacity(plan.changes.len());
+        for (path, config) in plan.changes.iter().chain(&plan.of_trees) {
             let mut result = Ok(());
             at(root, path, pool, &mut |node, pool| {
                 let before = node.config();
@@ -74,10 +77,18 @@ impl Spec {
                 });
             }
         }
+        for (path, minor, mut child) in plan.replacements {
+            at(root, &path, pool, &mut |node, pool| {
+                let child = child.take().expect("one node is changed");
+                node.replace_class(minor, child, now, pool)
+                    .expect("the class is one of the description's");
+            });
+        }
         Ok(())
     }
 
-    fn compare_shape(&self, running: &dyn Discipline, path: &mut Vec<u16>) -> Result<(), ApplyError> {
+    /// What is to be done at a running node and below it.
+    fn plan(&self, running: &dyn Discipline, path: &mut Vec<u16>, plan: &mut Plan) -> Result<(), ApplyError> {
         if running.name() != self.discipline() {
             return Err(ApplyError::Discipline {
                 place: place(path),
@@ -85,6 +96,19 @@ impl Spec {
                 wanted: self.discipline().to_owned(),
             });
         }
+        let config = self
+            .entry
+            .config(&self.settings)
+            .map_err(|source| ApplyError::Refused {
+                place: place(path),
+                source,
+            })?;
+        if self.entry.about().children == Children::Tree {
+            // Comes last: what was in a class that is no more can't be brought back.
+            plan.of_trees.push((path.clone(), config));
+            return self.plan_leaves(running, path, plan);
+        }
+        plan.changes.push((path.clone(), config));
         if self.holds_its_own() {
             return Ok(());
         }
@@ -104,11 +128,42 @@ impl Spec {
             let child = children.next().expect("the numbers were compared");
             if result.is_ok() {
                 path.push(class.minor);
-                result = child.compare_shape(class.discipline, path);
+                result = child.plan(class.discipline, path, plan);
                 path.pop();
             }
         });
         result
+    }
+
+    /// The same for the leaves of a tree of classes: those that are there and hold the same change, the others are made.
+    fn plan_leaves(
+        &self,
+        running: &dyn Discipline,
+        path: &mut Vec<u16>,
+        plan: &mut Plan,
+    ) -> Result<(), ApplyError> {
+        let mut missing: BTreeMap<u16, &Spec> = self.child_minors().into_iter().zip(&self.children).collect();
+        running.visit_classes(&mut |class| {
+            let Some(&child) = missing.get(&class.minor) else {
+                return;
+            };
+            let mut below = Plan::default();
+            path.push(class.minor);
+            if child.plan(class.discipline, path, &mut below).is_ok() {
+                missing.remove(&class.minor);
+                plan.append(below);
+            }
+            path.pop();
+        });
+        for (minor, child) in missing {
+            let built = child.build(derive(path.len() as u64, minor));
+            let built = built.map_err(|error| ApplyError::Refused {
+                place: place(path),
+                source: error.source,
+            })?;
+            plan.replacements.push((path.clone(), minor, Some(built)));
+        }
+        Ok(())
     }
 
     /// Whether the discipline makes what it holds itself (a shaper without an `inner`): that is no part of the
@@ -116,23 +171,24 @@ impl Spec {
     fn holds_its_own(&self) -> bool {
         self.entry.about().children == Children::Inner && self.children.is_empty()
     }
+}
 
-    /// The new parameters of each node, with its path from the root.
-    fn steps(&self, path: &mut Vec<u16>, steps: &mut Vec<Step>) -> Result<(), ApplyError> {
-        let config = self
-            .entry
-            .config(&self.settings)
-            .map_err(|source| ApplyError::Refused {
-                place: place(path),
-                source,
-            })?;
-        steps.push((path.clone(), config));
-        for (minor, child) in self.child_minors().into_iter().zip(&self.children) {
-            path.push(minor);
-            child.steps(path, steps)?;
-            path.pop();
-        }
-        Ok(())
+/// What is to be done to a running tree, in this order.
+#[derive(Default)]
+struct Plan {
+    /// Parameters of disciplines that keep their shape.
+    changes: Vec<Step>,
+    /// Parameters of those that hold a tree of classes.
+    of_trees: Vec<Step>,
+    /// What classes of these are to hold that are new or hold another discipline.
+    replacements: Vec<(Vec<u16>, u16, Option<Box<dyn Discipline>>)>,
+}
+
+impl Plan {
+    fn append(&mut self, mut other: Plan) {
+        self.changes.append(&mut other.changes);
+        self.of_trees.append(&mut other.of_trees);
+        self.replacements.append(&mut other.replacements);
     }
 }
 

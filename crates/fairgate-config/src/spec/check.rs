@@ -3,15 +3,16 @@
 //! Every discipline is built once on the way, from the leaves to the root, so that what becomes a description is known
 //! to be accepted by the disciplines themselves.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use fairgate::{ConfigError, Discipline};
 use toml::Spanned;
 
-use super::Spec;
 use super::draft::{Draft, Entry as Written, SEE_LIST};
 use super::filters;
 use super::given::{self, Given, Mistake};
+use super::{Spec, inner_classes};
 use crate::error::Problems;
 use crate::registry::{self, Children, ClassSettings, Entry, ParameterInfo, Parts, Setting, Settings};
 use crate::suggest;
@@ -108,12 +109,14 @@ fn find_entry(draft: &Draft, problems: &mut Problems) -> Option<&'static dyn Ent
 }
 
 /// A class as it was read.
-struct ReadClass {
+struct ReadClass<'a> {
     minor: u16,
     /// The place of its number.
     place: Range<usize>,
     own: Vec<Setting>,
-    child: Option<Checked>,
+    draft: &'a Draft,
+    /// What isn't its own, but of the discipline in it.
+    of_child: Vec<&'a Written>,
 }
 
 /// What is read of one discipline.
@@ -123,7 +126,7 @@ struct Reader<'a> {
     problems: &'a mut Problems,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn name(&self) -> &'static str {
         self.entry.about().name
     }
@@ -148,19 +151,27 @@ impl Reader<'_> {
                 None => self.unknown_key(&parameters, key),
             }
         }
-        for info in parameters.iter().filter(|info| info.default.is_none()) {
-            if !keys.iter().any(|(key, _)| key.get_ref() == info.name) {
-                let message = format!("`{}` needs `{}`", self.name(), info.name);
-                self.problems.add(
-                    self.place(),
-                    message,
-                    format!("`{}` is missing", info.name),
-                    info.remedy(),
-                );
-            }
-        }
+        let subject = format!("`{}`", self.name());
+        self.nothing_is_missing(&subject, self.place(), &parameters, keys);
         settings.sort_by_key(|(place, _)| *place);
         settings
+    }
+
+    /// Reports required parameters that are not given.
+    fn nothing_is_missing(
+        &mut self,
+        subject: &str,
+        place: Range<usize>,
+        parameters: &[ParameterInfo],
+        keys: &[&Written],
+    ) {
+        for info in parameters.iter().filter(|info| info.default.is_none()) {
+            if !keys.iter().any(|(key, _)| key.get_ref() == info.name) {
+                let message = format!("{subject} needs `{}`", info.name);
+                let label = format!("`{}` is missing", info.name);
+                self.problems.add(place.clone(), message, label, info.remedy());
+            }
+        }
     }
 
     fn setting(
@@ -189,7 +200,7 @@ impl Reader<'_> {
         known.extend(match about.children {
             Children::None => None,
             Children::Inner => Some("inner"),
-            Children::Classes | Children::Bands => Some("class"),
+            Children::Classes | Children::Bands | Children::Tree => Some("class"),
         });
         if self.entry.takes_filters() {
             known.extend(["handle", "filter", "default"]);
@@ -246,51 +257,98 @@ impl Reader<'_> {
 
     /// The classes by rising number.
     fn classes(&mut self, settings: &mut Settings) -> Vec<Checked> {
+        let mut found = self.read_classes();
+        found.sort_by_key(|class| class.minor);
+        if self.entry.about().children == Children::Bands {
+            self.bands_have_no_gap(&found);
+        }
+        for class in &mut found {
+            settings.classes.push(ClassSettings {
+                minor: class.minor,
+                settings: std::mem::take(&mut class.own),
+            });
+        }
+        let inner = inner_classes(self.entry, &settings.classes);
+        let mut checked = Vec::new();
+        for class in found {
+            if inner.contains(&class.minor) {
+                self.holds_nothing(&class);
+            } else {
+                checked.extend(class_child(class.draft, &class.of_child, self.problems));
+            }
+        }
+        checked
+    }
+
+    /// The classes with their own settings, each number once.
+    fn read_classes(&mut self) -> Vec<ReadClass<'a>> {
         let parameters = self.entry.class_parameters();
-        let mut found: Vec<ReadClass> = Vec::new();
-        for class in &self.draft.classes {
+        let mut found: Vec<ReadClass<'_>> = Vec::new();
+        for draft in &self.draft.classes {
             let is_of_class = |written: &&Written| {
                 let name = written.0.get_ref();
                 name == "id" || parameters.iter().any(|info| info.name == name)
             };
-            let (of_class, of_child): (Vec<_>, Vec<_>) = class.settings.iter().partition(is_of_class);
+            let (of_class, of_child): (Vec<_>, Vec<_>) = draft.settings.iter().partition(is_of_class);
             let mut own = Vec::new();
-            for (key, given) in of_class {
+            for (key, given) in &of_class {
                 if let Some(place) = parameters.iter().position(|info| info.name == key.get_ref()) {
                     self.setting(place, &parameters[place], key, given, &mut own);
                 }
             }
             own.sort_by_key(|(place, _)| *place);
-            let child = class_child(class, &of_child, self.problems);
-            let Some((minor, place)) = self.class_number(class) else {
+            let numbered = self.class_number(draft);
+            let place = numbered
+                .as_ref()
+                .map_or(draft.header.clone(), |(_, place)| place.clone());
+            self.nothing_is_missing("the class", place, &parameters, &of_class);
+            let Some((minor, place)) = numbered else {
+                let _ = class_child(draft, &of_child, self.problems);
                 continue;
             };
             if found.iter().any(|other| other.minor == minor) {
                 let message = format!("`{}` has class {minor} twice", self.name());
                 let help = "give every class a number of its own";
                 self.problems.add(place, message, "given before", help);
+                let _ = class_child(draft, &of_child, self.problems);
                 continue;
             }
             found.push(ReadClass {
                 minor,
                 place,
                 own,
-                child,
+                draft,
+                of_child,
             });
         }
-        found.sort_by_key(|class| class.minor);
-        if self.entry.about().children == Children::Bands {
-            self.bands_have_no_gap(&found);
+        found
+    }
+
+    /// A class that others name as their parent holds no discipline.
+    fn holds_nothing(&mut self, class: &ReadClass<'_>) {
+        let ReadClass { minor, draft, .. } = class;
+        let held = draft
+            .discipline
+            .as_ref()
+            .map(Spanned::span)
+            .or(draft.inner.as_ref().map(|inner| inner.header.clone()));
+        if let Some(place) = held {
+            let message = format!("class {minor} has classes below it, and holds no discipline");
+            let help = "put it into a class that no other names as its parent";
+            self.problems.add(place, message, "not here", help);
+            return;
         }
-        let mut checked = Vec::new();
-        for class in found {
-            settings.classes.push(ClassSettings {
-                minor: class.minor,
-                settings: class.own,
-            });
-            checked.extend(class.child);
+        for (key, _) in &class.of_child {
+            let parameters = self.entry.class_parameters();
+            let known = parameters.iter().map(|info| info.name).chain(["id"]);
+            let message = format!(
+                "a class of `{}` has no parameter `{}`",
+                self.name(),
+                key.get_ref()
+            );
+            let help = suggest::remedy(key.get_ref(), "it has", known);
+            self.problems.add(key.span(), message, "unknown parameter", help);
         }
-        checked
     }
 
     fn class_number(&mut self, class: &Draft) -> Option<(u16, Range<usize>)> {
@@ -313,7 +371,7 @@ impl Reader<'_> {
         }
     }
 
-    fn bands_have_no_gap(&mut self, classes: &[ReadClass]) {
+    fn bands_have_no_gap(&mut self, classes: &[ReadClass<'_>]) {
         if let Some((class, expected)) = classes
             .iter()
             .zip(1..)
@@ -391,8 +449,8 @@ fn class_child(class: &Draft, keys: &[&Written], problems: &mut Problems) -> Opt
 
 /// The classes or flows that filters may name.
 enum Places {
-    /// These.
-    Classes(&'static str, Vec<u16>),
+    /// These, and not those that only hold other classes.
+    Classes(&'static str, Vec<u16>, BTreeSet<u16>),
     /// 1 to this.
     UpTo(&'static str, u32),
 }
@@ -401,7 +459,13 @@ impl Places {
     fn of(entry: &'static dyn Entry, settings: &Settings) -> Places {
         let name = entry.about().name;
         if entry.about().children.are_classes() {
-            Places::Classes(name, settings.classes.iter().map(|class| class.minor).collect())
+            let inner = inner_classes(entry, &settings.classes);
+            let minors = settings.classes.iter().map(|class| class.minor);
+            Places::Classes(
+                name,
+                minors.filter(|minor| !inner.contains(minor)).collect(),
+                inner,
+            )
         } else {
             Places::UpTo(name, entry.places(settings))
         }
@@ -410,7 +474,15 @@ impl Places {
     fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let number = class_number(key, given)?;
         let (name, known, help) = match self {
-            Places::Classes(name, classes) => {
+            Places::Classes(name, _, inner) if inner.contains(&number) => {
+                return Err(Mistake {
+                    span: given.span(),
+                    message: format!("class {number} of `{name}` has classes below it, and holds no packets"),
+                    label: "no leaf".to_owned(),
+                    help: "name one of those below it that has none below itself".to_owned(),
+                });
+            }
+            Places::Classes(name, classes, _) => {
                 let known: Vec<String> = classes.iter().map(u16::to_string).collect();
                 let help = format!("name one of its classes ({}), or add this one", known.join(", "));
                 (name, classes.contains(&number), help)
@@ -441,8 +513,17 @@ fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistak
 /// Where the refused parameter is given: as it is named; as a list of many (`weights`); or in the first class that gives it
 /// the refused value.
 fn place_of(draft: &Draft, error: &ConfigError) -> Option<Range<usize>> {
-    let ConfigError::OutOfRange { parameter, value, .. } = error else {
-        return None;
+    let (parameter, value) = match error {
+        ConfigError::OutOfRange { parameter, value, .. } => (parameter, value),
+        ConfigError::OfClass { class, parameter, .. } => {
+            let class = draft.classes.iter().find(|draft| id_of(draft) == Some(*class))?;
+            return Some(
+                class
+                    .setting(parameter)
+                    .map_or(class.header.clone(), |(_, given)| given.span()),
+            );
+        }
+        ConfigError::WrongDiscipline { .. } | ConfigError::NoSuchClass { .. } => return None,
     };
     let of_classes = || {
         let given = draft.classes.iter().filter_map(|class| class.setting(parameter));
@@ -455,6 +536,12 @@ fn place_of(draft: &Draft, error: &ConfigError) -> Option<Range<usize>> {
         .or_else(|| draft.setting(&format!("{parameter}s")))
         .or_else(of_classes)
         .map(|(_, given)| given.span())
+}
+
+/// The number of a class, if it has a right one.
+fn id_of(class: &Draft) -> Option<u16> {
+    let (_, given) = class.setting("id")?;
+    class_number("id", given).ok()
 }
 
 /// A setting that is within its range, but that the discipline refuses together with the others.
@@ -470,6 +557,16 @@ fn refused(draft: &Draft, error: &ConfigError, problems: &mut Problems) {
             remedy,
         } => {
             let message = format!("`{parameter}` is {value}, but must be {rule}");
+            problems.add(at, message, format!("must be {rule}"), remedy.clone());
+        }
+        ConfigError::OfClass {
+            class,
+            parameter,
+            value,
+            rule,
+            remedy,
+        } => {
+            let message = format!("`{parameter}` of class {class} is {value}, but must be {rule}");
             problems.add(at, message, format!("must be {rule}"), remedy.clone());
         }
         ConfigError::WrongDiscipline { .. } | ConfigError::NoSuchClass { .. } => {

@@ -1,77 +1,185 @@
 //! Trees on one line, for the command line: `tbf rate=20mbit burst=5kb / fq_codel target=5ms`.
+//!
+//! Classes stand in braces behind their discipline, apart by semicolons: the class's number and its settings, then `/` and
+//! the discipline in it, or, in a tree of classes, further braces with the classes below it:
+//! `htb { 1 rate=9mbit { 10 rate=6mbit / fifo; 20 rate=3mbit / fq_codel } }`.
 
+use std::iter::Peekable;
 use std::ops::Range;
+use std::vec;
 
 use toml::Spanned;
 
 use super::draft::{Draft, SEE_LIST};
 use super::given::Given;
 use crate::error::Problems;
+use crate::registry::PARENT;
 
 /// As deep as the TOML parser lets files nest: whoever walks a tree may do so by recursion.
 const DEEPEST: usize = 80;
 
 /// Reads a line: a discipline and its settings; after each `/` the one that it holds.
 pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
-    let mut stages = vec![Vec::new()];
-    for word in words(text) {
-        if &text[word.clone()] == "/" {
-            stages.push(Vec::new());
-        } else {
-            stages.last_mut().expect("there is always a stage").push(word);
-        }
-    }
-    if stages.len() > DEEPEST {
-        let message = format!("the tree is {} disciplines deep", stages.len());
-        let help = format!("nest at most {DEEPEST} disciplines");
-        problems.add(0..text.len(), message, "too deep", help);
+    let mut line = Line {
+        text,
+        tokens: tokens(text).into_iter().peekable(),
+        depth: 0,
+        problems,
+    };
+    let tree = line.tree()?;
+    if let Some(rest) = line.tokens.next() {
+        let help = "close only braces that were opened";
+        line.mistake(rest, "the tree ended before this", "unexpected", help);
         return None;
     }
-    let mut inner = None;
-    for words in stages.into_iter().rev() {
-        let mut draft = stage(text, &words, problems)?;
-        draft.inner = inner.map(Box::new);
-        inner = Some(draft);
-    }
-    inner
+    Some(tree)
 }
 
-fn stage(text: &str, words: &[Range<usize>], problems: &mut Problems) -> Option<Draft> {
-    let Some((name, settings)) = words.split_first() else {
-        let help = format!("write a discipline and its settings, like fq_codel target=5ms; {SEE_LIST}");
-        problems.add(
-            0..text.len(),
-            "no discipline is named",
-            "a discipline is missing",
-            help,
-        );
-        return None;
-    };
-    let mut draft = Draft {
-        header: name.clone(),
-        discipline: Some(Spanned::new(name.clone(), text[name.clone()].to_owned())),
-        ..Draft::default()
-    };
-    for word in settings {
-        let Some((key, value)) = text[word.clone()].split_once('=') else {
-            let message = format!("`{}` is no setting", &text[word.clone()]);
-            let help = "write settings as name=value, without spaces around the sign";
-            problems.add(word.clone(), message, "expected name=value", help);
+/// What is still to be read.
+struct Line<'a> {
+    text: &'a str,
+    tokens: Peekable<vec::IntoIter<Range<usize>>>,
+    depth: usize,
+    problems: &'a mut Problems,
+}
+
+impl Line<'_> {
+    fn mistake(&mut self, place: Range<usize>, message: impl Into<String>, label: &str, help: &str) {
+        self.problems.add(place, message, label, help);
+    }
+
+    /// The next word, unless it is one that structures the line.
+    fn word(&mut self) -> Option<Range<usize>> {
+        let text = self.text;
+        self.tokens
+            .next_if(|token| !matches!(&text[token.clone()], "/" | "{" | "}" | ";"))
+    }
+
+    /// The next word if it is `mark`.
+    fn mark(&mut self, mark: &str) -> Option<Range<usize>> {
+        let text = self.text;
+        self.tokens.next_if(|token| &text[token.clone()] == mark)
+    }
+
+    /// A discipline with its settings and all that it holds.
+    fn tree(&mut self) -> Option<Draft> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            let message = format!("the tree is more than {DEEPEST} disciplines deep");
+            let help = format!("nest at most {DEEPEST} disciplines");
+            self.mistake(0..self.text.len(), message, "too deep", &help);
+            return None;
+        }
+        let Some(name) = self.word() else {
+            let help = format!("write a discipline and its settings, like fq_codel target=5ms; {SEE_LIST}");
+            let whole = 0..self.text.len();
+            self.mistake(whole, "no discipline is named", "a discipline is missing", &help);
             return None;
         };
-        let key_end = word.start + key.len();
-        draft.settings.push((
-            Spanned::new(word.start..key_end, key.to_owned()),
-            Spanned::new(key_end + 1..word.end, Given::Word(value.to_owned())),
-        ));
+        let mut draft = Draft {
+            header: name.clone(),
+            discipline: Some(Spanned::new(name.clone(), self.text[name].to_owned())),
+            ..Draft::default()
+        };
+        self.settings(&mut draft)?;
+        if let Some(brace) = self.mark("{") {
+            self.classes(brace, None, &mut draft.classes)?;
+        } else if self.mark("/").is_some() {
+            draft.inner = Some(Box::new(self.tree()?));
+        }
+        self.depth -= 1;
+        Some(draft)
     }
-    Some(draft)
+
+    fn settings(&mut self, draft: &mut Draft) -> Option<()> {
+        while let Some(word) = self.word() {
+            let Some((key, value)) = self.text[word.clone()].split_once('=') else {
+                let message = format!("`{}` is no setting", &self.text[word.clone()]);
+                let help = "write settings as name=value, without spaces around the sign";
+                self.mistake(word, message, "expected name=value", help);
+                return None;
+            };
+            let key_end = word.start + key.len();
+            draft.settings.push((
+                Spanned::new(word.start..key_end, key.to_owned()),
+                Spanned::new(key_end + 1..word.end, Given::Word(value.to_owned())),
+            ));
+        }
+        Some(())
+    }
+
+    /// Classes up to the brace that closes them; those below class `parent` are told so.
+    fn classes(
+        &mut self,
+        opened: Range<usize>,
+        parent: Option<&Range<usize>>,
+        found: &mut Vec<Draft>,
+    ) -> Option<()> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            let help = format!("nest at most {DEEPEST} classes and disciplines");
+            self.mistake(opened, "the classes are nested too deep", "too deep", &help);
+            return None;
+        }
+        loop {
+            let Some(id) = self.word() else {
+                let place = self.tokens.peek().cloned().unwrap_or(opened);
+                let help = "write a class as its number, its settings, a slash and the discipline in it: { 1 / fifo; 2 / codel }";
+                self.mistake(place, "no class is here", "a class's number is missing", help);
+                return None;
+            };
+            let written = |name: &str, value: &Range<usize>| {
+                let word = Given::Word(self.text[value.clone()].to_owned());
+                (
+                    Spanned::new(value.clone(), name.to_owned()),
+                    Spanned::new(value.clone(), word),
+                )
+            };
+            let mut class = Draft {
+                header: id.clone(),
+                settings: vec![written("id", &id)],
+                ..Draft::default()
+            };
+            class
+                .settings
+                .extend(parent.map(|parent| written(PARENT, parent)));
+            self.settings(&mut class)?;
+            if self.mark("/").is_some() {
+                class.inner = Some(Box::new(self.tree()?));
+                found.push(class);
+            } else if let Some(brace) = self.mark("{") {
+                found.push(class);
+                self.classes(brace, Some(&id), found)?;
+            } else {
+                found.push(class);
+            }
+            if self.mark("}").is_some() {
+                self.depth -= 1;
+                return Some(());
+            }
+            if self.mark(";").is_none() {
+                let place = self.tokens.peek().cloned().unwrap_or(opened);
+                let help = "put a semicolon between classes, and a closing brace behind the last";
+                self.mistake(place, "these classes are not closed", "expected `;` or `}`", help);
+                return None;
+            }
+        }
+    }
 }
 
-/// The places of the words in the text.
-fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
-    text.split_whitespace().map(|word| {
-        let start = word.as_ptr() as usize - text.as_ptr() as usize;
-        start..start + word.len()
-    })
+/// The places of the words in the text; braces and semicolons are words of their own wherever they stand.
+fn tokens(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = None;
+    for (at, character) in text.char_indices() {
+        let is_mark = matches!(character, '{' | '}' | ';');
+        if is_mark || character.is_whitespace() {
+            found.extend(start.take().map(|start| start..at));
+            found.extend(is_mark.then_some(at..at + 1));
+        } else {
+            start.get_or_insert(at);
+        }
+    }
+    found.extend(start.map(|start| start..text.len()));
+    found
 }

@@ -9,6 +9,7 @@ mod inline;
 mod names;
 mod print;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(crate) use given::read as read_value;
 pub(crate) use given::{Given, in_order};
 
 use crate::error::{FileError, Problems};
-use crate::registry::{Entry, ParameterInfo, Parts, Setting, Settings};
+use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings};
 use crate::value::Value;
 
 /// The class number of the one discipline that a shaper holds.
@@ -38,7 +39,7 @@ pub(crate) const INNER: u16 = 1;
 pub struct Spec {
     pub(crate) entry: &'static dyn Entry,
     pub(crate) settings: Settings,
-    /// One for each class, in their order; or the inner one.
+    /// One for each class, in their order (of a tree, for each class that no other names as its parent); or the inner one.
     pub(crate) children: Vec<Spec>,
 }
 
@@ -49,8 +50,8 @@ pub struct ClassSpec<'a> {
     pub minor: u16,
     /// Its parameters and their values.
     pub parameters: Vec<(ParameterInfo, Value)>,
-    /// What is in it.
-    pub tree: &'a Spec,
+    /// What is in it; `None` of a class that has classes below it.
+    pub tree: Option<&'a Spec>,
 }
 
 /// A description that was checked and still can't be built.
@@ -116,20 +117,35 @@ impl Spec {
 
     /// The disciplines that the root holds.
     pub fn classes(&self) -> Vec<ClassSpec<'_>> {
-        let of_class = |place: usize| match self.settings.classes.get(place) {
-            Some(class) => values(self.entry.class_parameters(), &class.settings),
-            None => Vec::new(),
+        if !self.entry.about().children.are_classes() {
+            let inner = |tree| ClassSpec {
+                minor: INNER,
+                parameters: Vec::new(),
+                tree: Some(tree),
+            };
+            return self.children.iter().map(inner).collect();
+        }
+        let of_class = |class: &ClassSettings, tree| ClassSpec {
+            minor: class.minor,
+            parameters: values(self.entry.class_parameters(), &class.settings),
+            tree,
         };
-        self.child_minors()
-            .into_iter()
-            .zip(&self.children)
-            .enumerate()
-            .map(|(place, (minor, tree))| ClassSpec {
-                minor,
-                parameters: of_class(place),
-                tree,
-            })
+        self.classes_and_trees()
+            .map(|(class, tree)| of_class(class, tree))
             .collect()
+    }
+
+    /// The classes, each with what it holds.
+    fn classes_and_trees(&self) -> impl Iterator<Item = (&ClassSettings, Option<&Spec>)> {
+        let inner = inner_classes(self.entry, &self.settings.classes);
+        let mut trees = self.children.iter();
+        self.settings.classes.iter().map(move |class| {
+            let tree = match inner.contains(&class.minor) {
+                true => None,
+                false => trees.next(),
+            };
+            (class, tree)
+        })
     }
 
     /// Handle, filters and default class of the root.
@@ -140,10 +156,30 @@ impl Spec {
     /// The numbers of the classes that the children are in.
     fn child_minors(&self) -> Vec<u16> {
         if self.entry.about().children.are_classes() {
-            self.settings.classes.iter().map(|class| class.minor).collect()
+            let with_tree = |(class, tree): (&ClassSettings, Option<&Spec>)| tree.map(|_| class.minor);
+            self.classes_and_trees().filter_map(with_tree).collect()
         } else {
             self.children.iter().map(|_| INNER).collect()
         }
+    }
+}
+
+/// The classes that others name as their parent.
+fn inner_classes(entry: &dyn Entry, classes: &[ClassSettings]) -> BTreeSet<u16> {
+    let parameters = entry.class_parameters();
+    let parent = parameters.iter().position(|info| info.name == PARENT);
+    let parents = classes
+        .iter()
+        .filter_map(|class| parent_of(parent, &class.settings));
+    parents.collect()
+}
+
+/// The parent that a class names, if the parameter for it is at `place`.
+fn parent_of(place: Option<usize>, settings: &[Setting]) -> Option<u16> {
+    let (_, value) = settings.iter().find(|(other, _)| Some(*other) == place)?;
+    match value {
+        Value::Number(minor) => u16::try_from(*minor).ok(),
+        _ => None,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use super::Spec;
 use super::check::RESERVED_KEYS;
 use super::filters;
-use crate::registry::{ParameterInfo, Setting};
+use super::{Spec, parent_of};
+use crate::registry::{ClassSettings, PARENT, ParameterInfo, Setting};
 use crate::value::{Unit, Value};
 
 impl Spec {
@@ -43,9 +43,10 @@ impl Spec {
             return;
         }
         let class_parameters = self.entry.class_parameters();
-        for (class, child) in self.settings.classes.iter().zip(&self.children) {
+        for (class, child) in self.classes_and_trees() {
             let _ = writeln!(text, "\n[[{path}.class]]\nid = {}", class.minor);
             print_settings(&class_parameters, &class.settings, text);
+            let Some(child) = child else { continue };
             let path = format!("{path}.class");
             if child.collides_with(&class_parameters) {
                 child.print_inner(&path, text);
@@ -115,20 +116,66 @@ impl Spec {
             let conditions = conditions.join(", ").replace(" = ", "=").replace('"', "");
             write!(f, "\n{indent}│  {conditions} goes to {class}")?;
         }
-        let class_parameters = self.entry.class_parameters();
-        for (place, child) in self.children.iter().enumerate() {
-            let is_last = place + 1 == self.children.len();
-            write!(f, "\n{indent}{}", if is_last { "└─ " } else { "├─ " })?;
-            if let Some(class) = self.settings.classes.get(place) {
-                write!(f, "{}", class.minor)?;
-                show_settings(f, &class_parameters, &class.settings)?;
-                f.write_str(": ")?;
-            }
-            child.show_line(f)?;
-            child.show_below(f, &format!("{indent}{}", if is_last { "   " } else { "│  " }))?;
+        if !self.entry.about().children.are_classes() {
+            return self.children.iter().try_for_each(|inner| {
+                write!(f, "\n{indent}└─ ")?;
+                inner.show_line(f)?;
+                inner.show_below(f, &format!("{indent}   "))
+            });
         }
-        Ok(())
+        let parameters = self.entry.class_parameters();
+        let parent = parameters.iter().position(|info| info.name == PARENT);
+        let classes: Vec<ShownClass<'_>> = self
+            .classes_and_trees()
+            .map(|(class, tree)| ShownClass {
+                settings: class,
+                parent: parent_of(parent, &class.settings),
+                tree,
+            })
+            .collect();
+        show_classes(f, &classes, None, &parameters, indent)
     }
+}
+
+/// A class with what is known of it.
+struct ShownClass<'a> {
+    settings: &'a ClassSettings,
+    parent: Option<u16>,
+    tree: Option<&'a Spec>,
+}
+
+/// The classes below `parent`, each with those below it.
+fn show_classes(
+    f: &mut fmt::Formatter<'_>,
+    classes: &[ShownClass<'_>],
+    parent: Option<u16>,
+    parameters: &[ParameterInfo],
+    indent: &str,
+) -> fmt::Result {
+    let below: Vec<_> = classes.iter().filter(|class| class.parent == parent).collect();
+    for (place, class) in below.iter().enumerate() {
+        let is_last = place + 1 == below.len();
+        write!(
+            f,
+            "\n{indent}{}{}",
+            if is_last { "└─ " } else { "├─ " },
+            class.settings.minor
+        )?;
+        // What the picture shows need not be said.
+        let is_shown = |(place, _): &&Setting| parameters[*place].name != PARENT;
+        let shown: Vec<Setting> = class.settings.settings.iter().filter(is_shown).cloned().collect();
+        show_settings(f, parameters, &shown)?;
+        let indent = format!("{indent}{}", if is_last { "   " } else { "│  " });
+        match class.tree {
+            Some(tree) => {
+                f.write_str(": ")?;
+                tree.show_line(f)?;
+                tree.show_below(f, &indent)?;
+            }
+            None => show_classes(f, classes, Some(class.settings.minor), parameters, &indent)?,
+        }
+    }
+    Ok(())
 }
 
 fn show_settings(

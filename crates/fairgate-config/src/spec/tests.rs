@@ -140,7 +140,7 @@ fn tree() -> impl Strategy<Value = Spec> {
             |(entry, children, step)| {
                 let (step, children) = match entry.about().children {
                     Children::Bands => (1, children),
-                    Children::Classes => (step, children),
+                    Children::Classes | Children::Tree => (step, children),
                     Children::Inner | Children::None => (0, children[..1].to_vec()),
                 };
                 let minors: Vec<u16> = (1..=children.len() as u16)
@@ -371,4 +371,68 @@ fn a_refused_change_is_undone() {
         "{error}"
     );
     assert_eq!(configs(root.as_ref()), before);
+}
+
+const TREE: &str = "htb handle=1 default=20 { 1 rate=10mbit { 10 rate=6mbit ceil=10mbit / tbf rate=1mbit burst=5kb / codel; \
+                    15 rate=2mbit{16 rate=1mbit prio=3 / fifo}; 20 rate=2mbit / fq_codel } }";
+
+#[test]
+fn a_tree_of_classes_is_read_from_a_line_and_shown_as_one() {
+    let spec = Spec::inline(TREE).unwrap();
+    let picture = "htb handle=1: default=20
+└─ 1 rate=10mbit
+   ├─ 10 rate=6mbit ceil=10mbit: tbf rate=1mbit burst=5kb
+   │  └─ codel
+   ├─ 15 rate=2mbit
+   │  └─ 16 rate=1mbit prio=3: fifo
+   └─ 20 rate=2mbit: fq_codel";
+    assert_eq!(spec.to_string(), picture);
+    let minors: Vec<(u16, bool)> = spec
+        .classes()
+        .iter()
+        .map(|class| (class.minor, class.tree.is_some()))
+        .collect();
+    assert_eq!(
+        minors,
+        [(1, false), (10, true), (15, false), (16, true), (20, true)]
+    );
+    let document = Document::parse("printed", &spec.to_toml("wan")).unwrap();
+    assert_eq!(document.queue("wan"), Some(&spec));
+    let bands = Spec::inline("drr { 1 quantum=3000 / fifo limit=3; 2 / codel }").unwrap();
+    assert_eq!(
+        bands.to_string(),
+        "drr\n├─ 1 quantum=3000b: fifo limit=3\n└─ 2: codel"
+    );
+}
+
+/// Classes come and go, and their disciplines with them; packets stay wherever there is a place for them.
+#[test]
+fn a_tree_of_classes_is_changed_in_place() {
+    let mut pool = Pool::with_capacity(64);
+    let mut root = Spec::inline(TREE).unwrap().build(1).unwrap();
+    for minor in [10, 16, 16, 20] {
+        let packet = Packet {
+            class: fairgate::ClassId::new(1, minor),
+            ..Packet::of_length(100)
+        };
+        let id = pool.insert(packet).unwrap();
+        let _ = root.enqueue(id, Time::ZERO, &mut pool);
+    }
+    let changed = TREE
+        .replace(
+            "15 rate=2mbit{16 rate=1mbit prio=3 / fifo}",
+            "17 rate=1mbit / sfq",
+        )
+        .replace("burst=5kb / codel", "burst=9kb / fifo")
+        .replace("20 rate=2mbit", "20 rate=3mbit");
+    let changed = Spec::inline(&changed).unwrap();
+    changed.apply_to(root.as_mut(), Time::ZERO, &mut pool).unwrap();
+    assert_eq!(
+        configs(root.as_ref()),
+        configs(changed.build(1).unwrap().as_ref())
+    );
+    assert!(pool.take_returned().is_none(), "nothing is lost");
+    let mut backlogs = Vec::new();
+    root.visit_classes(&mut |class| backlogs.push((class.minor, class.discipline.backlog().packets)));
+    assert_eq!(backlogs, [(10, 1), (17, 0), (20, 3)]);
 }

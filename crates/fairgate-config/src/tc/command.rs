@@ -156,7 +156,7 @@ impl Words {
 }
 
 /// A number of up to four digits; unlike the standard library's, without a sign.
-fn hexadecimal(digits: &str) -> Option<u16> {
+pub(super) fn hexadecimal(digits: &str) -> Option<u16> {
     match digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         true => u16::from_str_radix(digits, 16).ok(),
         false => None,

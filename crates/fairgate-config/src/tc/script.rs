@@ -340,6 +340,32 @@ mod tests {
     }
 
     #[test]
+    fn classes_of_htb_are_a_tree() {
+        let htb = "qdisc add dev e root handle 1: htb default 12 r2q 5
+            class add dev e parent 1: classid 1:1 htb rate 10mbit burst 3000
+            class add dev e parent 1:1 classid 1:10 htb rate 6mbit ceil 8mbit prio 2
+            class add dev e parent 1:1 classid 1:12 htb rate 2mbit quantum 3000
+            qdisc add dev e parent 1:10 codel";
+        assert_eq!(
+            tree(htb),
+            "htb handle=1: default=18 r2q=5 direct_qlen=1000
+└─ 1 rate=10mbit burst=3000b cburst=1600b
+   ├─ 16 rate=6mbit ceil=8mbit burst=1600b cburst=1600b prio=2: codel
+   └─ 18 rate=2mbit burst=1600b cburst=1600b quantum=3000b: fifo limit=1000"
+        );
+        assert!(!tree(&htb.replace("default 12", "default 0")).contains("default"));
+        let (line, column, message) = mistake(&htb.replace("default 12", "default 1"));
+        assert_eq!((line, column), (1, 44), "{message}");
+        let (line, _, message) = mistake(&htb.replace("parent 1:10 codel", "parent 1:1 codel"));
+        assert_eq!(
+            (line, message.as_str()),
+            (5, "class 1:1 has classes below it, and holds no qdisc")
+        );
+        let (line, _, message) = mistake(&htb.replace("rate 2mbit", "rate 12mbit"));
+        assert_eq!(line, 4, "{message}");
+    }
+
+    #[test]
     fn what_is_attached_to_tbf_replaces_its_fifo() {
         let tbf = "qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 9000";
         assert!(tree(tbf).contains("limit=9000b"));
@@ -449,10 +475,10 @@ mod tests {
 
     #[test]
     fn a_qdisc_that_is_not_here_is_named() {
-        let script = parse("qdisc add dev e root handle 1: htb default 10").unwrap();
+        let script = parse("qdisc add dev e root handle 1: netem delay 10ms").unwrap();
         assert_eq!(
             script.unsupported().as_deref(),
-            Some("there is no `htb` here yet")
+            Some("there is no `netem` here yet")
         );
         assert!(script.spec().is_err());
     }

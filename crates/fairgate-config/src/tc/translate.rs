@@ -7,11 +7,12 @@ use fairgate::ClassId;
 use toml::Spanned;
 
 use super::Script;
-use super::command::Word;
+use super::command::{Word, hexadecimal};
 use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
 use super::script::{Class, Qdisc};
 use super::sharing::Sharing;
 use crate::error::Problems;
+use crate::registry::PARENT;
 use crate::spec::{Draft, Given, Written};
 use crate::suggest;
 
@@ -78,7 +79,7 @@ impl<'a> Translation<'a> {
             },
             Children::Classes { options, defaults } => {
                 for class in self.script.classes_of(qdisc) {
-                    self.check_class(class, qdisc);
+                    self.check_class(class, qdisc, false);
                     let mut translated = self.class(qdisc, class.id.get_ref().minor(), class.id.span());
                     translated.settings.extend(self.settings(
                         &class.options,
@@ -86,6 +87,13 @@ impl<'a> Translation<'a> {
                         *defaults,
                         &class.kind.span(),
                     ));
+                    draft.classes.push(translated);
+                }
+            }
+            Children::Tree { options, defaults } => {
+                for class in self.script.classes_of(qdisc) {
+                    self.check_class(class, qdisc, true);
+                    let translated = self.class_of_tree(qdisc, class, options, *defaults);
                     draft.classes.push(translated);
                 }
             }
@@ -143,7 +151,41 @@ impl<'a> Translation<'a> {
         })
     }
 
-    fn check_class(&mut self, class: &Class, qdisc: &Qdisc) {
+    /// A class of a tree, below its parent; what is attached to it goes into it unless others are below it.
+    fn class_of_tree(
+        &mut self,
+        qdisc: &'a Qdisc,
+        class: &'a Class,
+        options: &[Opt],
+        defaults: Defaults,
+    ) -> Draft {
+        let (id, place) = (*class.id.get_ref(), class.id.span());
+        let mut draft = match self.script.classes_of(qdisc).any(|other| other.parent == id) {
+            false => self.class(qdisc, id.minor(), place.clone()),
+            true => {
+                if let Some(attached) = self.script.attached_to(id) {
+                    let message = format!("class {id} has classes below it, and holds no qdisc");
+                    let help = "attach it to a class that has none below it";
+                    self.problems
+                        .add(attached.kind.span(), message, "can't be attached", help);
+                }
+                Draft {
+                    settings: vec![setting(&place, "id", Given::Integer(id.minor().into()))],
+                    header: place.clone(),
+                    ..Draft::default()
+                }
+            }
+        };
+        if class.parent.minor() != 0 {
+            let parent = Given::Integer(class.parent.minor().into());
+            draft.settings.push(setting(&place, PARENT, parent));
+        }
+        let settings = self.settings(&class.options, options, defaults, &class.kind.span());
+        draft.settings.extend(settings);
+        draft
+    }
+
+    fn check_class(&mut self, class: &Class, qdisc: &Qdisc, may_be_below: bool) {
         let kind = qdisc.kind.get_ref();
         if class.kind.get_ref() != kind {
             let message = format!("`{}` is no class of a `{kind}`", class.kind.get_ref());
@@ -151,7 +193,7 @@ impl<'a> Translation<'a> {
             self.problems
                 .add(class.kind.span(), message, "another kind", help);
         }
-        if class.parent.minor() != 0 {
+        if class.parent.minor() != 0 && !may_be_below {
             let message = format!("a `{kind}` has no classes within classes");
             let help = format!("add the class with parent {:x}:", class.parent.major());
             self.problems
@@ -203,6 +245,10 @@ impl<'a> Translation<'a> {
                     .add(word.span(), message, "a value is missing", help);
                 break;
             };
+            // 0 is no class.
+            if matches!(option.reads, Reads::Minor) && *value.get_ref() == Given::Integer(0) {
+                continue;
+            }
             settings.push((Spanned::new(word.span(), option.parameter.to_owned()), value));
         }
         for (parameter, value) in defaults(&self.script.device) {
@@ -238,6 +284,10 @@ impl Reads {
                 Spanned::new(percent.span(), Given::Word(decimal))
             }),
             Reads::Means(value) => Some(Spanned::new(option.span(), Given::Word((*value).to_owned()))),
+            Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
+                Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
+                None => word(minor),
+            }),
             Reads::Numbers(count) => {
                 let numbers: Vec<_> = words.by_ref().take(*count).map(word).collect();
                 list(numbers)

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fairgate::aqm::codel::{self, Codel};
 use fairgate::aqm::red::{self, Red};
+use fairgate::classify::Classifier;
 use fairgate::implicit::hsqf::{self, Hsqf};
 use fairgate::implicit::lqf::Lqf;
 use fairgate::implicit::pdrr::{self, Pdrr};
@@ -24,12 +25,13 @@ use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::sharing::htb::{self, Htb};
 use fairgate::timestamps::frr::Frr;
 use fairgate::timestamps::gfq::Gfq;
 use fairgate::timestamps::qfq::Qfq;
 use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
-use fairgate::{Discipline, FlowHash, Packet, PacketId, Pool, Rate, Time};
+use fairgate::{ClassId, Discipline, FlowHash, Packet, PacketId, Pool, Rate, Time};
 
 /// Numbers of flows to measure with.
 pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
@@ -144,7 +146,50 @@ pub(crate) const SUBJECTS: [Subject; 21] = [
         };
         Box::new(Pdrr::node(config, SEED).expect(VALID))
     }),
+    ("htb", |flows| {
+        let class = |minor, parent, kbit| htb::ClassConfig {
+            ceil: Some(kbit_of(LINE)),
+            ..htb::ClassConfig::of_rate(minor, parent, kbit_of(kbit))
+        };
+        // Leaves are sure of a fifth of what they send, and borrow the rest from both levels.
+        let config = htb::Config {
+            classifier: by_name(),
+            classes: tree(flows)
+                .map(|(minor, parent, share)| class(minor, parent, LINE / share))
+                .collect(),
+            ..htb::Config::default()
+        };
+        Box::new(Htb::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
+    }),
 ];
+
+/// Faster than packets come, kbit/s.
+const LINE: u64 = 100_000_000;
+/// Leaves below each of the inner classes of a tree.
+const GROUP: u16 = 32;
+
+fn kbit_of(kbit: u64) -> Rate {
+    Rate::from_bits_per_second(kbit.max(1) * 1000).expect("above 0")
+}
+
+fn by_name() -> Classifier {
+    Classifier {
+        handle: 1,
+        ..Classifier::default()
+    }
+}
+
+/// The classes of a tree of three levels, each with its number, its parent and its part of the line, by rising number: a leaf
+/// for each flow, classes above them in groups, and the root.
+fn tree(flows: u32) -> impl Iterator<Item = (u16, Option<u16>, u64)> {
+    let flows = flows as u16;
+    let groups = flows.div_ceil(GROUP);
+    let root = flows + groups + 1;
+    let leaf = move |flow: u16| (flow + 1, Some(flows + 1 + flow / GROUP), 5 * u64::from(flows));
+    let group = move |group: u16| (flows + 1 + group, Some(root), 2 * u64::from(groups));
+    let inner = (0..groups).map(group);
+    (0..flows).map(leaf).chain(inner).chain([(root, None, 1)])
+}
 
 /// A limit that is never reached.
 const PLENTY: u32 = 1 << 24;
@@ -246,6 +291,7 @@ impl Pairs {
             flow: FlowHash::from_raw((self.flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             cookie: self.flow,
             priority: (self.flow % 16) as u8,
+            class: ClassId::new(1, self.flow as u16 + 1),
             ..Packet::of_length(1000)
         };
         self.pool.insert(packet).expect("a slot for each packet")

@@ -22,15 +22,25 @@ impl Classifier {
     /// The class for a packet, or `None` if nothing places it.
     #[inline]
     pub fn classify(&self, id: PacketId, pool: &Pool) -> Option<u16> {
-        self.explicit(pool[id].class)
-            .or_else(|| self.by_filter(id, pool))
-            .or(self.default)
+        self.explicit(pool[id].class).or_else(|| self.unnamed(id, pool))
+    }
+
+    /// The class for a packet whatever it names: by filter or default.
+    #[inline]
+    pub fn unnamed(&self, id: PacketId, pool: &Pool) -> Option<u16> {
+        self.by_filter(id, pool).or(self.default)
     }
 
     /// The class that the packet itself names, if it names one of this discipline's.
     #[inline]
     pub fn explicit(&self, class: ClassId) -> Option<u16> {
         (self.handle != 0 && class.major() == self.handle && class.minor() != 0).then_some(class.minor())
+    }
+
+    /// Whether `class` is this discipline itself, and none of its classes.
+    #[inline]
+    pub fn is_itself(&self, class: ClassId) -> bool {
+        self.handle != 0 && class.major() == self.handle && class.minor() == 0
     }
 
     /// The flow for a packet, 0 to `flows - 1`, in a discipline that hashes: the class chosen as above counts flows from

@@ -1,0 +1,90 @@
+//! Random trees of classes: leaves are numbered from 1, so that packets name them, the classes above them follow. A class that
+//! is a leaf in one configuration is above others in another, or is not there at all.
+
+use fairgate::sharing::htb;
+use fairgate_conformance::proptest::collection::vec;
+use fairgate_conformance::proptest::option;
+use fairgate_conformance::proptest::prelude::*;
+
+use super::{classifier, rate};
+
+/// Most classes above the leaves.
+const ABOVE: usize = 4;
+
+/// The parent of each class: the first `leaves` are leaves, and every other has one below it.
+fn parents(leaves: usize) -> impl Strategy<Value = Vec<Option<u16>>> {
+    (vec(0..=ABOVE, leaves), vec(0..=ABOVE, ABOVE)).prop_map(move |(of_leaves, of_inner)| {
+        // Choices are places among the inner classes, counted from 1. An inner class is below a later one.
+        let above = |inner: usize| of_inner[inner - 1].max(inner) % (ABOVE + 1);
+        let above = |inner: usize| if above(inner) == inner { 0 } else { above(inner) };
+        let mut used = [false; ABOVE + 1];
+        for &leaf in &of_leaves {
+            let mut at = leaf;
+            while at != 0 && !std::mem::replace(&mut used[at], true) {
+                at = above(at);
+            }
+        }
+        let number = |inner: usize| {
+            let place = (1..=inner).filter(|&other| used[other]).count();
+            (inner != 0).then_some((leaves + place) as u16)
+        };
+        let of_leaves = of_leaves.iter().map(|&leaf| number(leaf));
+        let of_inner = (1..=ABOVE)
+            .filter(|&inner| used[inner])
+            .map(|inner| number(above(inner)));
+        of_leaves.chain(of_inner).collect()
+    })
+}
+
+pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
+    let class = || {
+        (
+            // From less than a packet a second to more than the suite's driver asks for.
+            (4u32..34).prop_flat_map(|bits| 1u64 << bits..2 << bits),
+            option::of(0u32..4),
+            option::of(600u32..20_000),
+            option::of(600u32..20_000),
+            0u8..8,
+            option::of(64u32..3000),
+        )
+    };
+    (
+        parents(leaves),
+        vec(class(), leaves + ABOVE),
+        classifier(leaves),
+        1u32..20,
+        0u32..20,
+    )
+        .prop_map(|(parents, settings, classifier, r2q, direct_qlen)| {
+            let mut classes: Vec<htb::ClassConfig> = Vec::new();
+            for (minor, (parent, (bits, ceil, burst, cburst, prio, quantum))) in
+                (1..).zip(parents.into_iter().zip(settings))
+            {
+                // A minute of a slow class is less than these bursts.
+                let holds = |burst: &u32| u64::from(*burst) < bits * 7;
+                classes.push(htb::ClassConfig {
+                    ceil: ceil.map(|doubled| rate(bits << doubled)),
+                    burst: burst.filter(holds),
+                    cburst: cburst.filter(holds),
+                    prio,
+                    quantum,
+                    ..htb::ClassConfig::of_rate(minor, parent, rate(bits))
+                });
+            }
+            // A parent has a higher number. Going up, none is slower than what is below it.
+            for place in 0..classes.len() {
+                let (below, parent) = (classes[place].clone(), classes[place].parent);
+                if let Some(parent) = parent {
+                    let above = &mut classes[usize::from(parent) - 1];
+                    above.rate = above.rate.max(below.rate);
+                    above.ceil = above.ceil.map(|ceil| ceil.max(above.rate));
+                }
+            }
+            htb::Config {
+                classifier,
+                classes,
+                r2q,
+                direct_qlen,
+            }
+        })
+}

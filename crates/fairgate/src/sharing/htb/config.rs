@@ -1,0 +1,228 @@
+//! Parameters, and the classes that follow from them.
+
+use crate::classify::Classifier;
+use crate::discipline::Algorithm;
+use crate::error::{ConfigError, check_within};
+use crate::rate::Rate;
+use crate::sharing::ClassTree;
+use crate::sharing::tree::NO_PARENT;
+
+use super::{Htb, HtbClass, LEVELS, LONGEST, Leaf, Mode, PRIORITIES, TICK};
+
+/// Parameters of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassConfig {
+    /// The class's number.
+    pub minor: u16,
+    /// The class above it.
+    pub parent: Option<u16>,
+    /// What it is sure of, in bytes on the wire.
+    pub rate: Rate,
+    /// What it never exceeds; `None` is its rate: it does not borrow.
+    pub ceil: Option<Rate>,
+    /// Bytes that it may send at once at its own cost after an idle time; `None` is 1 ms at its rate, at least 1600, at most a minute.
+    pub burst: Option<u32>,
+    /// Bytes that it may send at once in all; `None` is 1 ms at its ceil, at least 1600.
+    pub cburst: Option<u32>,
+    /// The priority of a leaf, 0 to 7: who borrows, and whom a row serves first. 0 is the highest. (An inner class keeps it
+    /// for when it has no classes below it any more; likewise the quantum.)
+    pub prio: u8,
+    /// Bytes that a leaf may send in its turn; `None` is its rate in bytes a second divided by `r2q`, within 1000 to 200,000.
+    pub quantum: Option<u32>,
+}
+
+impl ClassConfig {
+    /// A class that is sure of `rate`, the rest as in tc if nothing else is said.
+    pub const fn of_rate(minor: u16, parent: Option<u16>, rate: Rate) -> ClassConfig {
+        ClassConfig {
+            minor,
+            parent,
+            rate,
+            ceil: None,
+            burst: None,
+            cburst: None,
+            prio: 0,
+            quantum: None,
+        }
+    }
+
+    pub(super) fn ceil(&self) -> Rate {
+        self.ceil.unwrap_or(self.rate)
+    }
+
+    /// Most tokens for the rate and for the ceil, in ticks.
+    pub(super) fn depths(&self) -> (u32, u32) {
+        let of = |rate: Rate, burst: Option<u32>| depth(rate, burst.unwrap_or_else(|| default_burst(rate)));
+        let fits = |ticks: u64| u32::try_from(ticks).expect("checked to be at most a minute");
+        (
+            fits(of(self.rate, self.burst)),
+            fits(of(self.ceil(), self.cburst)),
+        )
+    }
+
+    fn quantum(&self, r2q: u32) -> u32 {
+        let by_rate = bytes_per_second(self.rate) / u64::from(r2q);
+        self.quantum.unwrap_or(by_rate.clamp(1000, 200_000) as u32)
+    }
+}
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Places packets in leaves.
+    pub classifier: Classifier,
+    /// The classes, by rising number.
+    pub classes: Vec<ClassConfig>,
+    /// What a class's rate is divided by for its quantum.
+    pub r2q: u32,
+    /// Most packets in the direct queue, of those that nothing places.
+    pub direct_qlen: u32,
+}
+
+/// tc's r2q; a direct queue as long as Linux's on an Ethernet device.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            classifier: Classifier::default(),
+            classes: Vec::new(),
+            r2q: 10,
+            direct_qlen: 1000,
+        }
+    }
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
+        check_within("r2q", self.r2q, 1, u32::MAX)?;
+        let shape = self.classes.iter().map(|class| (class.minor, class.parent));
+        let tree = ClassTree::new(shape, LEVELS as u8)?;
+        for (place, class) in self.classes.iter().enumerate() {
+            let parent = tree.parent(place);
+            let above = (parent != NO_PARENT).then(|| &self.classes[parent as usize]);
+            check_class(class, above)?;
+        }
+        tree.check(&self.classifier, Htb::NAME)?;
+        Ok(tree)
+    }
+}
+
+fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), ConfigError> {
+    let refused = |parameter, value: String, rule: String, remedy| {
+        Err(ConfigError::of_class(class.minor, parameter, value, rule, remedy))
+    };
+    if usize::from(class.prio) >= PRIORITIES {
+        return refused(
+            "prio",
+            class.prio.to_string(),
+            "0 to 7".to_owned(),
+            "choose one of these",
+        );
+    }
+    if let Some(quantum) = class.quantum.filter(|quantum| !(64..=1 << 30).contains(quantum)) {
+        let rule = format!("64 to {}", 1 << 30);
+        return refused(
+            "quantum",
+            quantum.to_string(),
+            rule,
+            "give at least the longest packet",
+        );
+    }
+    if class.ceil() < class.rate {
+        let rule = format!("at least {}, the rate of the class", class.rate);
+        return refused(
+            "ceil",
+            class.ceil().to_string(),
+            rule,
+            "raise it, or leave it out: the class then does not borrow",
+        );
+    }
+    if let Some(parent) = parent.filter(|parent| parent.rate < class.rate) {
+        let rule = format!("at most {}, the rate of its parent", parent.rate);
+        return refused(
+            "rate",
+            class.rate.to_string(),
+            rule,
+            "lower it, or raise the parent's: what a class is sure of comes out of its parent's rate",
+        );
+    }
+    for (parameter, rate, burst) in [
+        ("burst", class.rate, class.burst),
+        ("cburst", class.ceil(), class.cburst),
+    ] {
+        if let Some(burst) = burst
+            && (burst == 0 || depth(rate, burst) << TICK > LONGEST as u64)
+        {
+            let rule = format!("above 0 and at most a minute at {rate}");
+            return refused(
+                parameter,
+                burst.to_string(),
+                rule,
+                "give room for what may come at once, like 1 ms at the rate",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn bytes_per_second(rate: Rate) -> u64 {
+    (rate.bits_per_second() / 8).max(1)
+}
+
+/// 1 ms, or tc's default on a machine with fine timers, 1600 bytes; but no more than a minute.
+fn default_burst(rate: Rate) -> u32 {
+    let in_a_second = bytes_per_second(rate);
+    let burst = (in_a_second / 1000).max(1600).min(in_a_second.saturating_mul(60));
+    burst.min(u32::MAX.into()) as u32
+}
+
+/// What a bucket of `burst` bytes holds, in ticks of 64 ns: as tc computes it, in whole microseconds first.
+fn depth(rate: Rate, burst: u32) -> u64 {
+    let micros = u64::from(burst) * 1_000_000 / bytes_per_second(rate);
+    micros * 1000 >> TICK
+}
+
+/// All classes, with full buckets.
+pub(super) fn classes(config: &Config, tree: &ClassTree) -> Vec<HtbClass> {
+    let class = |(place, settings): (usize, &ClassConfig)| {
+        let (depth, ceil_depth) = settings.depths();
+        let (parent, leaf) = (tree.parent(place), tree.leaf(settings.minor));
+        let sibling = match parent {
+            NO_PARENT => 0,
+            parent => tree
+                .children(parent as usize)
+                .partition_point(|&child| child < place as u32),
+        };
+        HtbClass {
+            tokens: i64::from(depth) << TICK,
+            ceil_tokens: i64::from(ceil_depth) << TICK,
+            charged_at: 0,
+            rate: settings.rate.meter(),
+            ceil: settings.ceil().meter(),
+            depth,
+            ceil_depth,
+            parent,
+            sibling: sibling as u32,
+            leaf: leaf.map_or(u32::MAX, |leaf| leaf as u32),
+            level: match leaf {
+                Some(_) => 0,
+                None => LEVELS as u8 - 1 - tree.depth(place),
+            },
+            mode: Mode::CanSend,
+            activity: 0,
+            priority: settings.prio,
+        }
+    };
+    config.classes.iter().enumerate().map(class).collect()
+}
+
+/// The leaves, with nothing sent yet.
+pub(super) fn leaves(config: &Config, tree: &ClassTree) -> Vec<Leaf> {
+    let leaf = |&place: &u32| Leaf {
+        place,
+        quantum: config.classes[place as usize].quantum(config.r2q) as i32,
+        deficits: [0; LEVELS],
+        sent: 0,
+        borrowed: 0,
+    };
+    tree.leaves().iter().map(leaf).collect()
+}

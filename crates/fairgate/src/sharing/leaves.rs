@@ -1,0 +1,137 @@
+//! The disciplines in the leaves of a tree of classes, and which of them hold their packets back.
+//!
+//! A leaf that was asked and sent nothing though it holds packets (a shaper inside) is *parked* until its watchdog time,
+//! in a heap by that time: its tree takes it for idle and asks it no more. A packet that comes to it wakes it up, for it
+//! may be one that can be sent at once.
+
+use crate::bits::IndexedHeap;
+use crate::discipline::{Class, Discipline};
+use crate::pool::{PacketQueue, Pool};
+use crate::queues::fifo::{self, Fifo};
+use crate::sharing::ClassTree;
+use crate::time::Time;
+
+/// Later than any watchdog time. Keys of the heap wrap, so that their upper half would be the past.
+const NEVER: u64 = i64::MAX as u64;
+
+/// Disciplines by the place of their leaf.
+pub(super) struct Leaves {
+    inner: Vec<Box<dyn Discipline>>,
+    is_parked: Vec<bool>,
+    parked: IndexedHeap,
+    /// A time in `parked` may be wrong: its leaf was touched from outside, or does not say when it can send.
+    is_unsure: bool,
+}
+
+impl Leaves {
+    pub(super) fn new(inner: Vec<Box<dyn Discipline>>) -> Leaves {
+        let mut parked = IndexedHeap::new();
+        inner.iter().for_each(|_| parked.add_flow());
+        Leaves {
+            is_parked: vec![false; inner.len()],
+            inner,
+            parked,
+            is_unsure: false,
+        }
+    }
+
+    /// The leaves of `new` with the disciplines that those of `old` had; one that is new gets a fifo. What was in a leaf
+    /// that is no more goes to `homeless`.
+    pub(super) fn moved(
+        &mut self,
+        old: &ClassTree,
+        new: &ClassTree,
+        homeless: &mut PacketQueue,
+        pool: &mut Pool,
+    ) -> Leaves {
+        let mut inner: Vec<Option<Box<dyn Discipline>>> = new.leaves().iter().map(|_| None).collect();
+        for (mut discipline, &place) in std::mem::take(&mut self.inner).into_iter().zip(old.leaves()) {
+            match new.leaf(old.minor(place as usize)) {
+                Some(leaf) => inner[leaf] = Some(discipline),
+                None => discipline.drain(pool, homeless),
+            }
+        }
+        let or_fifo = |discipline: Option<Box<dyn Discipline>>| {
+            discipline
+                .unwrap_or_else(|| Box::new(Fifo::node(fifo::Config::default()).expect("defaults are right")))
+        };
+        Leaves::new(inner.into_iter().map(or_fifo).collect())
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, leaf: usize) -> &mut Box<dyn Discipline> {
+        &mut self.inner[leaf]
+    }
+
+    /// The same, to be changed from outside.
+    pub(super) fn touch(&mut self, leaf: usize) -> &mut Box<dyn Discipline> {
+        self.is_unsure = true;
+        &mut self.inner[leaf]
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self, leaf: usize) -> bool {
+        self.inner[leaf].backlog().packets == 0
+    }
+
+    /// Sets a leaf aside that isn't, until its watchdog time.
+    #[cold]
+    pub(super) fn park(&mut self, leaf: usize) {
+        debug_assert!(!self.is_parked[leaf]);
+        let watchdog = self.inner[leaf].watchdog();
+        self.is_unsure |= watchdog.is_none();
+        self.is_parked[leaf] = true;
+        self.parked
+            .push(watchdog.map_or(0, Time::nanos).min(NEVER), leaf as u32);
+    }
+
+    /// Whether a leaf was parked, which it is no longer.
+    #[inline]
+    pub(super) fn unpark(&mut self, leaf: usize) -> bool {
+        let was_parked = self.is_parked[leaf];
+        if was_parked {
+            self.is_parked[leaf] = false;
+            self.parked.remove(leaf as u32);
+        }
+        was_parked
+    }
+
+    /// The next leaf that may have something to send again. It is parked no longer.
+    #[inline]
+    pub(super) fn wake_up(&mut self, now: Time) -> Option<usize> {
+        let first = self.parked.first()?;
+        if first.key > now.nanos() && !self.is_unsure {
+            return None;
+        }
+        self.unpark(first.flow as usize);
+        // The last of them: from now on all times are known.
+        self.is_unsure &= self.parked.first().is_some();
+        Some(first.flow as usize)
+    }
+
+    /// When the first of those parked can be asked again.
+    pub(super) fn watchdog(&self) -> Option<Time> {
+        let watchdog = |leaf: u32| self.inner[leaf as usize].watchdog();
+        match self.is_unsure {
+            true => self.parked.flows().filter_map(watchdog).min(),
+            false => watchdog(self.parked.first()?.flow),
+        }
+    }
+
+    pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        for discipline in &mut self.inner {
+            discipline.drain(pool, into);
+        }
+        self.parked.clear();
+        self.is_parked.fill(false);
+    }
+
+    pub(super) fn visit(&self, tree: &ClassTree, visit: &mut dyn FnMut(Class<'_>)) {
+        for (discipline, &place) in self.inner.iter().zip(tree.leaves()) {
+            visit(Class {
+                minor: tree.minor(place as usize),
+                discipline: discipline.as_ref(),
+            });
+        }
+    }
+}
