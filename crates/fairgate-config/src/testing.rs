@@ -56,7 +56,7 @@ pub(crate) fn read(info: &ParameterInfo, text: &str) -> Result<Value, String> {
         Unit::Flag => Given::Flag(text == "true"),
         // As on the command line, where a list has no brackets.
         Unit::List(_) | Unit::Numbers(_) => Given::Word(text.replace(['[', ']', ' '], "")),
-        Unit::Bytes | Unit::Time | Unit::Rate | Unit::Probability | Unit::Choice(_) => {
+        Unit::Bytes | Unit::Time | Unit::Rate | Unit::Probability | Unit::Choice(_) | Unit::Curve => {
             Given::Text(text.to_owned())
         }
     };

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use fairgate::sharing::hfsc::ServiceCurve;
 use fairgate::{Probability, Rate};
 use thiserror::Error;
 
@@ -285,6 +286,65 @@ pub fn format_size(bytes: u64) -> String {
 pub fn format_duration(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     format(nanos, DURATIONS, &["s", "ms", "us", "ns"])
+}
+
+/// Reads a service curve: bit/s, for how many ns, and bit/s from then on. Written as these three, as the last alone, or with a
+/// packet's size in place of the first: it is then to be sent within the time.
+pub(crate) fn parse_curve(text: &str) -> Result<Vec<u64>, UnitError> {
+    let mut start = 0;
+    let parts: Vec<(usize, &str)> = text
+        .split(':')
+        .map(|part| {
+            let at = start;
+            start += part.len() + 1;
+            (at, part)
+        })
+        .collect();
+    let moved = |at: usize| {
+        move |error: UnitError| UnitError {
+            span: error.span.start + at..error.span.end + at,
+            ..error
+        }
+    };
+    let slope = |&(at, part): &(usize, &str)| match part {
+        "0" | "0bit" => Ok(0),
+        part => parse_rate(part).map(Rate::bits_per_second).map_err(moved(at)),
+    };
+    let [first, time, last] = parts.as_slice() else {
+        return match parts.as_slice() {
+            [single] => Ok(vec![0, 0, slope(single)?]),
+            _ => Err(UnitError {
+                span: 0..text.len(),
+                message: format!("`{text}` has {} parts, not 1 or 3", parts.len()),
+                remedy: String::new(),
+            }),
+        };
+    };
+    let duration = parse_duration(time.1).map_err(moved(time.0))?;
+    let m2 = slope(last)?;
+    let curve = match (slope(first), parse_size(first.1)) {
+        (Ok(m1), _) => ServiceCurve { m1, d: duration, m2 },
+        (Err(_), Ok(packet)) => ServiceCurve::of_packet(packet, duration, m2),
+        (Err(error), Err(_)) => return Err(error),
+    };
+    // How steep a piece without length is makes no difference.
+    let m1 = if curve.d.is_zero() { 0 } else { curve.m1 };
+    Ok(vec![m1, curve.d.as_nanos() as u64, curve.m2])
+}
+
+/// A service curve as it is read.
+pub(crate) fn format_curve(curve: &[u64]) -> String {
+    let slope = |bits: u64| Rate::from_bits_per_second(bits).map_or("0bit".to_owned(), format_rate);
+    match curve {
+        [_, 0, m2] => slope(*m2),
+        [m1, d, m2] => format!(
+            "{}:{}:{}",
+            slope(*m1),
+            format_duration(Duration::from_nanos(*d)),
+            slope(*m2)
+        ),
+        _ => format!("{curve:?}"),
+    }
 }
 
 #[cfg(test)]

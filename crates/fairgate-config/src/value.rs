@@ -43,6 +43,8 @@ pub enum Unit {
     List(usize),
     /// A list of at most so many numbers.
     Numbers(usize),
+    /// A service curve of two pieces: `4mbit:10ms:1mbit`. Its value is a list: bit/s, nanoseconds, bit/s.
+    Curve,
 }
 
 impl Unit {
@@ -57,6 +59,7 @@ impl Unit {
             Unit::Flag => "true/false",
             Unit::Choice(_) => "word",
             Unit::List(_) | Unit::Numbers(_) => "list",
+            Unit::Curve => "curve",
         }
     }
 
@@ -71,6 +74,7 @@ impl Unit {
             Unit::Flag => "flag",
             Unit::Choice(_) => "word",
             Unit::List(_) | Unit::Numbers(_) => "list of numbers",
+            Unit::Curve => "service curve",
         }
     }
 
@@ -94,6 +98,7 @@ impl Unit {
             Value::Number(number) => self.show_number(*number),
             Value::Flag(flag) => flag.to_string(),
             Value::Word(word) => (*word).to_owned(),
+            Value::List(curve) if self == Unit::Curve => units::format_curve(curve),
             Value::List(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
                 format!("[{}]", numbers.join(", "))
@@ -109,6 +114,7 @@ impl Unit {
         let unbounded = [u64::MAX, u64::from(u32::MAX), i64::MAX as u64];
         match self {
             Unit::Flag => "true or false".to_owned(),
+            Unit::Curve => "a service curve".to_owned(),
             Unit::Choice(words) => words.join(" or "),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
             Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
@@ -135,6 +141,9 @@ impl Unit {
                 format!("write {}", quoted.join(" or "))
             }
             Unit::List(length) => format!("write a list of {length} numbers, like [0, 1, 2]"),
+            Unit::Curve => "write a rate, \"2mbit\"; a rate, for how long, and the rate from then on, \"4mbit:10ms:1mbit\"; \
+                            or a packet, by when, and a rate, \"1500b:10ms:1mbit\""
+                .to_owned(),
             Unit::Numbers(_) => "write a list of numbers, like [4, 2, 1], or [] for none".to_owned(),
         }
     }

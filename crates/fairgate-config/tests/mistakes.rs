@@ -453,9 +453,24 @@ fn the_command_line() {
         "2mbit",
         "`rate` of class 2 is 2Mbit, but must be at most 1Mbit, the rate of its parent",
     );
-    let nested = "htb { 1 rate=1mbit ".repeat(90);
+    one(
+        "hfsc { 1 rt=1mbit:5ms / fifo }",
+        "1mbit:5ms",
+        "`rt`: `1mbit:5ms` has 2 parts, not 1 or 3",
+    );
+    one(
+        "hfsc { 1 rt=1mbit:5:1mbit / fifo }",
+        "5",
+        "`rt`: `5` is a duration without a unit",
+    );
+    one(
+        "hfsc rate=1mbit { 1 rt=1500b:1ms:1mbit / fifo }",
+        "1mbit",
+        "`rate` is 1Mbit, but must be enough for the real-time curves of all classes, which want 12000000bit/s",
+    );
+    let nested = "prio { 1 / ".repeat(90);
     let found = describe(&Spec::inline(&nested).expect_err("too deep"), &nested);
-    assert_eq!(found[0].1, "no discipline is named");
+    assert_eq!(found[0].1, "the tree is more than 80 disciplines deep");
 }
 
 #[test]

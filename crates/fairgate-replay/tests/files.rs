@@ -158,11 +158,11 @@ fn another_limit_is_a_difference() {
 
 #[test]
 fn an_unknown_qdisc_is_unsupported_and_not_equal() {
-    let outcome = Files::new(&["tc qdisc add dev q root handle 1: htb default 0"], SHAPED).replay();
+    let outcome = Files::new(&["tc qdisc add dev q root handle 1: netem delay 10ms"], SHAPED).replay();
     assert_eq!(
         outcome,
         Ok(Outcome::Unsupported {
-            reason: "there is no `htb` here yet".to_owned()
+            reason: "there is no `netem` here yet".to_owned()
         })
     );
 }

@@ -7,12 +7,13 @@ use fairgate_replay::{Outcome, find, replay};
 
 /// The recorded disciplines that there are here. The others are unsupported, which the test checks too: whoever adds one
 /// moves its name.
-const EQUAL: [&str; 14] = [
+const EQUAL: [&str; 16] = [
     "bfifo",
     "codel",
     "drr",
     "ets",
     "fq_codel",
+    "hfsc",
     "htb",
     "pfifo",
     "pfifo_head_drop",

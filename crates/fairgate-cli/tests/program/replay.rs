@@ -36,11 +36,11 @@ fn each_trace_is_equal_different_or_unsupported() {
     let trace = compressed(LINES);
     let equal = write(folder.path(), "equal", "pfifo limit 1", &trace);
     let different = write(folder.path(), "different", "pfifo limit 2", &trace);
-    let unsupported = write(folder.path(), "unsupported", "hfsc default 0", &trace);
+    let unsupported = write(folder.path(), "unsupported", "netem delay 10ms", &trace);
 
     let (stdout, _) = ends(&["replay", &equal, &unsupported], 0);
     assert!(stdout.contains("equal        3 operations"), "{stdout}");
-    assert!(stdout.contains("there is no `hfsc` here yet"), "{stdout}");
+    assert!(stdout.contains("there is no `netem` here yet"), "{stdout}");
     assert!(
         stdout.ends_with("1 equal, 0 different, 1 unsupported\n"),
         "{stdout}"

@@ -66,6 +66,7 @@ static REGISTRY: &[&dyn Entry] = &[
     &implicit::PDRR,
     &implicit::ADMISSION,
     &sharing::HTB,
+    &sharing::HFSC,
 ];
 
 /// All disciplines, families together, in the order of the documentation.

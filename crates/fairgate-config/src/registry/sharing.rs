@@ -1,10 +1,13 @@
 //! Link sharing: trees of classes.
 
+use std::time::Duration;
+
 use fairgate::Rate;
+use fairgate::sharing::hfsc::{self, Hfsc, ServiceCurve};
 use fairgate::sharing::htb::{self, Htb};
 
 use super::{About, Children, Description, Family, Parameter, Placing};
-use crate::value::Unit;
+use crate::value::{Field, Smallest, Unit, Value, misfit};
 
 /// The parameter of a class that names the class above it.
 macro_rules! parent {
@@ -99,4 +102,76 @@ pub(super) static HTB: Description<htb::Config, htb::Config> = Description {
     },
     config: Ok,
     build: |config, parts| Ok(Box::new(Htb::node(config, parts.children)?)),
+};
+
+impl Field for ServiceCurve {
+    fn read(&self) -> Value {
+        Value::List(vec![self.m1, self.d.as_nanos() as u64, self.m2])
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::List(numbers) if numbers.len() == 3 => {
+                *self = ServiceCurve {
+                    m1: numbers[0],
+                    d: Duration::from_nanos(numbers[1]),
+                    m2: numbers[2],
+                };
+            }
+            _ => misfit("ServiceCurve", value),
+        }
+    }
+}
+
+impl Smallest for ServiceCurve {
+    const SMALLEST: ServiceCurve = ServiceCurve::linear(0);
+}
+
+pub(super) static HFSC: Description<hfsc::Config, hfsc::Config> = Description {
+    about: About {
+        name: "hfsc",
+        family: Family::Sharing,
+        summary: "Hierarchical fair service curves: guarantees of delay and rate apart, what is left shared in a tree",
+        when: "Where some traffic needs little, but soon (voice at a low rate), and the rest is shared in a tree of classes.",
+        children: Children::Tree,
+    },
+    parameters: &[Parameter::new(
+        "rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The rate of the line, to check that it suffices for all real-time curves together.",
+        |hfsc, _| &mut hfsc.rate,
+    )],
+    class_parameters: &[
+        parent!(hfsc),
+        Parameter::word(
+            "rt",
+            Unit::Curve,
+            "What the class gets by when, whatever the others do; of a class that has none below it.",
+            |hfsc, class| &mut hfsc.classes[class].rt,
+        ),
+        Parameter::word(
+            "ls",
+            Unit::Curve,
+            "In proportion to which it shares what is left with those beside it; none is not at all.",
+            |hfsc, class| &mut hfsc.classes[class].ls,
+        ),
+        Parameter::word(
+            "ul",
+            Unit::Curve,
+            "What it does not exceed by sharing.",
+            |hfsc, class| &mut hfsc.classes[class].ul,
+        ),
+    ],
+    placing: Placing::Classifier(|hfsc| &mut hfsc.classifier, |_| u16::MAX as u32),
+    start: |minors| hfsc::Config {
+        classes: minors
+            .iter()
+            // Where nothing is said all share alike.
+            .map(|&minor| hfsc::ClassConfig::of_rate(minor, None, Rate::mbit(1)))
+            .collect(),
+        ..hfsc::Config::default()
+    },
+    config: Ok,
+    build: |config, parts| Ok(Box::new(Hfsc::node(config, parts.children)?)),
 };

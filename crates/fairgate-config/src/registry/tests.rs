@@ -88,6 +88,7 @@ fn defaults_and_ranges_fit_their_fields() {
                     Unit::Choice(words) => Value::Word(words[words.len() - 1]),
                     Unit::List(length) => Value::List(vec![end; length]),
                     Unit::Numbers(_) => Value::List(vec![end; 2]),
+                    Unit::Curve => Value::List(vec![end; 3]),
                     _ => Value::Number(end),
                 };
                 let mut settings = spec.settings.clone();

@@ -173,6 +173,9 @@ impl Spec {
     }
 }
 
+/// A node, a class of it, and what the class is to hold.
+type Replacement = (Vec<u16>, u16, Option<Box<dyn Discipline>>);
+
 /// What is to be done to a running tree, in this order.
 #[derive(Default)]
 struct Plan {
@@ -181,7 +184,7 @@ struct Plan {
     /// Parameters of those that hold a tree of classes.
     of_trees: Vec<Step>,
     /// What classes of these are to hold that are new or hold another discipline.
-    replacements: Vec<(Vec<u16>, u16, Option<Box<dyn Discipline>>)>,
+    replacements: Vec<Replacement>,
 }
 
 impl Plan {

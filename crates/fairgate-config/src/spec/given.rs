@@ -137,6 +137,7 @@ pub(crate) fn read(info: &ParameterInfo, given: &Spanned<Given>) -> Result<Value
         Unit::Choice(words) => reading.choice(words),
         Unit::List(length) => reading.list(length..=length),
         Unit::Numbers(most) => reading.list(0..=most),
+        Unit::Curve => reading.curve(),
     }
 }
 
@@ -222,6 +223,21 @@ impl Reading<'_> {
             0 | 2 => whole.start + quotes / 2 + part.start..whole.start + quotes / 2 + part.end,
             _ => whole,
         }
+    }
+
+    fn curve(&self) -> Result<Value, Mistake> {
+        let text = match self.given.get_ref() {
+            Given::Text(text) | Given::Word(text) => text,
+            _ => return Err(self.wrong_type(self.given)),
+        };
+        units::parse_curve(text)
+            .map(Value::List)
+            .map_err(|error| Mistake {
+                span: self.within(&error.span),
+                message: format!("`{}`: {}", self.info.name, error.message),
+                label: "expected a service curve".to_owned(),
+                help: self.info.remedy(),
+            })
     }
 
     fn flag(&self) -> Result<Value, Mistake> {

@@ -78,7 +78,8 @@ fn print_settings(parameters: &[ParameterInfo], settings: &[Setting], text: &mut
         debug_assert!(!RESERVED_KEYS.contains(&info.name));
         let shown = info.unit.show(value);
         let is_bare = match value {
-            Value::Flag(_) | Value::List(_) => true,
+            Value::List(_) => info.unit != Unit::Curve,
+            Value::Flag(_) => true,
             Value::Number(_) => matches!(info.unit, Unit::Count(_)),
             Value::Word(_) | Value::None => false,
         };

@@ -22,6 +22,12 @@ fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
         // Bands that are surely there.
         Unit::List(length) => Just(Value::List(vec![0; length])).boxed(),
         Unit::Numbers(_) => Just(Value::List(vec![*info.range.end(), *info.range.start()])).boxed(),
+        Unit::Curve => (0u64..4, 0u64..3, 0u64..4)
+            .prop_map(|(m1, d, m2)| match d {
+                0 => Value::List(vec![0, 0, m2 * 8_000]),
+                _ => Value::List(vec![m1 * 8_000, d * 1_500_000, m2 * 8_000]),
+            })
+            .boxed(),
         _ => number.prop_map(Value::Number).boxed(),
     };
     match info.optional {
@@ -435,4 +441,22 @@ fn a_tree_of_classes_is_changed_in_place() {
     let mut backlogs = Vec::new();
     root.visit_classes(&mut |class| backlogs.push((class.minor, class.discipline.backlog().packets)));
     assert_eq!(backlogs, [(10, 1), (17, 0), (20, 3)]);
+}
+
+#[test]
+fn a_curve_is_read_in_all_its_forms() {
+    let text = "hfsc { 1 ul=8mbit { 2 rt=4mbit:10ms:1mbit / fifo; 3 rt=1500b:10ms:400kbit ls=none / fifo; \
+                4 ls=0bit:1ms:2mbit / fifo } }";
+    let spec = Spec::inline(text).unwrap();
+    let shown = spec.to_string();
+    for curve in [
+        "ul=8mbit",
+        "rt=4mbit:10ms:1mbit",
+        "rt=1200kbit:10ms:400kbit ls=none",
+        "ls=0bit:1ms:2mbit",
+    ] {
+        assert!(shown.contains(curve), "{curve} in {shown}");
+    }
+    let document = Document::parse("printed", &spec.to_toml("wan")).unwrap();
+    assert_eq!(document.queue("wan"), Some(&spec));
 }

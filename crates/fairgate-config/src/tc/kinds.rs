@@ -22,6 +22,7 @@ pub(super) struct Kind {
 /// An option: its name in tc, the parameter that it sets, and how.
 pub(super) struct Opt {
     pub(super) word: &'static str,
+    /// Or several, apart by blanks.
     pub(super) parameter: &'static str,
     pub(super) reads: Reads,
 }
@@ -42,6 +43,8 @@ pub(super) enum Reads {
     List,
     /// The number of a class, in hexadecimal; 0 is none.
     Minor,
+    /// A service curve of `m1`, `d`, `m2`, or of `umax`, `dmax`, `rate`, as far as they are given.
+    Curve,
 }
 
 /// The disciplines inside.
@@ -206,6 +209,22 @@ const KINDS: &[Kind] = &[
         },
         placed_by_handle: true,
         defaults: |device| vec![("direct_qlen", device.txqueuelen.max(2).to_string())],
+    },
+    Kind {
+        name: "hfsc",
+        discipline: "hfsc",
+        options: &[option("default", "default", Reads::Minor)],
+        children: Children::Tree {
+            options: &[
+                option("sc", "rt ls", Reads::Curve),
+                option("rt", "rt", Reads::Curve),
+                option("ls", "ls", Reads::Curve),
+                option("ul", "ul", Reads::Curve),
+            ],
+            defaults: |_| vec![("ls", "none".to_owned())],
+        },
+        placed_by_handle: true,
+        defaults: none,
     },
     Kind {
         name: "sfq",

@@ -366,6 +366,25 @@ mod tests {
     }
 
     #[test]
+    fn classes_of_hfsc_have_curves() {
+        let hfsc = "qdisc add dev e root handle 1: hfsc default 11
+            class add dev e parent 1: classid 1:1 hfsc ls m2 10mbit ul rate 10mbit
+            class add dev e parent 1:1 classid 1:10 hfsc sc m1 4mbit d 10ms m2 1mbit
+            class add dev e parent 1:1 classid 1:11 hfsc rt umax 1500b dmax 20ms rate 200kbit
+            class add dev e parent 1:1 classid 1:12 hfsc ls d 5000 m2 1mbit";
+        assert_eq!(
+            tree(hfsc),
+            "hfsc handle=1: default=17
+└─ 1 ls=10mbit ul=10mbit
+   ├─ 16 rt=4mbit:10ms:1mbit ls=4mbit:10ms:1mbit: fifo limit=1000
+   ├─ 17 rt=600kbit:20ms:200kbit ls=none: fifo limit=1000
+   └─ 18 ls=0bit:5ms:1mbit: fifo limit=1000"
+        );
+        let (line, _, message) = mistake(&hfsc.replace("sc m1 4mbit d 10ms m2 1mbit", "sc m1 4mbit"));
+        assert_eq!((line, message.as_str()), (3, "`sc` has no value, or too few"));
+    }
+
+    #[test]
     fn what_is_attached_to_tbf_replaces_its_fifo() {
         let tbf = "qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 9000";
         assert!(tree(tbf).contains("limit=9000b"));

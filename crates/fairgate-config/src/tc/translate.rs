@@ -249,7 +249,9 @@ impl<'a> Translation<'a> {
             if matches!(option.reads, Reads::Minor) && *value.get_ref() == Given::Integer(0) {
                 continue;
             }
-            settings.push((Spanned::new(word.span(), option.parameter.to_owned()), value));
+            for parameter in option.parameter.split_whitespace() {
+                settings.push((Spanned::new(word.span(), parameter.to_owned()), value.clone()));
+            }
         }
         for (parameter, value) in defaults(&self.script.device) {
             if !settings.iter().any(|(key, _)| key.get_ref() == parameter) {
@@ -288,6 +290,7 @@ impl Reads {
                 Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
                 None => word(minor),
             }),
+            Reads::Curve => curve(words),
             Reads::Numbers(count) => {
                 let numbers: Vec<_> = words.by_ref().take(*count).map(word).collect();
                 list(numbers)
@@ -301,6 +304,39 @@ impl Reads {
             }
         }
     }
+}
+
+/// A service curve in our words.
+fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
+    let mut parts = [None; 3];
+    let mut is_of_packet = false;
+    while let Some(name) = words.as_slice().first() {
+        let place = match name.get_ref().as_str() {
+            "m1" | "umax" => 0,
+            "d" | "dmax" => 1,
+            "m2" | "rate" => 2,
+            _ => break,
+        };
+        is_of_packet |= matches!(name.get_ref().as_str(), "umax" | "dmax" | "rate");
+        words.next();
+        parts[place] = Some(words.next()?);
+    }
+    let [first, time, last] = parts;
+    let last = last?;
+    let with_unit = |word: &Word, unit: &str| match word.get_ref().bytes().all(|byte| byte.is_ascii_digit()) {
+        true => format!("{}{unit}", word.get_ref()),
+        false => word.get_ref().clone(),
+    };
+    let written = match (first, time) {
+        (None, None) => last.get_ref().clone(),
+        _ => {
+            let none = if is_of_packet { "0b" } else { "0bit" };
+            let first = first.map_or(none.to_owned(), |first| with_unit(first, &none[1..]));
+            let time = time.map_or("0us".to_owned(), |time| with_unit(time, "us"));
+            format!("{first}:{time}:{}", last.get_ref())
+        }
+    };
+    Some(Spanned::new(last.span(), Given::Word(written)))
 }
 
 /// Numbers as one value, if there are any.

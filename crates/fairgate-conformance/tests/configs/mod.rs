@@ -24,7 +24,7 @@ use fairgate_conformance::proptest::prelude::*;
 
 pub(crate) use aqm::{ared, fq_pie, pie, red};
 pub(crate) use implicit::{admission, hsqf, pdrr, sqf};
-pub(crate) use sharing::htb;
+pub(crate) use sharing::{hfsc, htb};
 
 pub(crate) fn fifo() -> impl Strategy<Value = fifo::Config> {
     (option::of(1u32..40), option::of(1u64..20_000), drop_from()).prop_map(

@@ -1,7 +1,9 @@
 //! Random trees of classes: leaves are numbered from 1, so that packets name them, the classes above them follow. A class that
 //! is a leaf in one configuration is above others in another, or is not there at all.
 
-use fairgate::sharing::htb;
+use fairgate::sharing::{hfsc, htb};
+use std::time::Duration;
+
 use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
@@ -87,4 +89,44 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
                 direct_qlen,
             }
         })
+}
+
+pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
+    let curve = || {
+        let slope = || (3u32..32).prop_flat_map(|bits| 1u64 << bits..2 << bits);
+        (option::of(slope()), 0u64..100_000, slope()).prop_map(|(m1, micros, m2)| hfsc::ServiceCurve {
+            m1: m1.unwrap_or(0),
+            d: Duration::from_micros(micros),
+            m2,
+        })
+    };
+    let class = move || {
+        (
+            option::of(curve()),
+            option::weighted(0.8, curve()),
+            option::weighted(0.3, curve()),
+        )
+    };
+    (parents(leaves), vec(class(), leaves + ABOVE), classifier(leaves)).prop_map(
+        move |(parents, curves, classifier)| {
+            let is_inner = |minor: u16| parents.contains(&Some(minor));
+            let promises = curves[..leaves].iter().any(|(rt, ..)| rt.is_some());
+            let mut classes = Vec::new();
+            for (minor, (&parent, (rt, ls, ul))) in (1..).zip(parents.iter().zip(curves)) {
+                let mut class = hfsc::ClassConfig::of_rate(minor, parent, rate(1_000_000));
+                let ls = ls.or(class.ls.filter(|_| is_inner(minor) || rt.is_none()));
+                class.rt = rt.filter(|_| !is_inner(minor));
+                // A limit must not be below what is promised: only those have one that are promised nothing.
+                class.ul =
+                    ul.filter(|_| ls.is_some() && class.rt.is_none() && !(is_inner(minor) && promises));
+                class.ls = ls;
+                classes.push(class);
+            }
+            hfsc::Config {
+                classifier,
+                classes,
+                rate: None,
+            }
+        },
+    )
 }

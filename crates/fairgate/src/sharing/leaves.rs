@@ -21,6 +21,8 @@ pub(super) struct Leaves {
     parked: IndexedHeap,
     /// A time in `parked` may be wrong: its leaf was touched from outside, or does not say when it can send.
     is_unsure: bool,
+    /// Empty between calls, with room for all.
+    woken: Vec<u32>,
 }
 
 impl Leaves {
@@ -29,6 +31,7 @@ impl Leaves {
         inner.iter().for_each(|_| parked.add_flow());
         Leaves {
             is_parked: vec![false; inner.len()],
+            woken: Vec::with_capacity(inner.len()),
             inner,
             parked,
             is_unsure: false,
@@ -96,17 +99,36 @@ impl Leaves {
         was_parked
     }
 
-    /// The next leaf that may have something to send again. It is parked no longer.
+    /// The same for a leaf of which it isn't known when it can send.
+    pub(super) fn park_unsure(&mut self, leaf: usize) {
+        self.park(leaf);
+        self.is_unsure = true;
+    }
+
+    /// Looks for leaves that may have something to send again.
     #[inline]
-    pub(super) fn wake_up(&mut self, now: Time) -> Option<usize> {
-        let first = self.parked.first()?;
-        if first.key > now.nanos() && !self.is_unsure {
-            return None;
+    pub(super) fn wake_up(&mut self, now: Time) {
+        let first = self.parked.first();
+        if first.is_some_and(|first| first.key <= now.nanos() || self.is_unsure) {
+            self.wake_those_due(now);
         }
-        self.unpark(first.flow as usize);
-        // The last of them: from now on all times are known.
-        self.is_unsure &= self.parked.first().is_some();
-        Some(first.flow as usize)
+    }
+
+    #[cold]
+    fn wake_those_due(&mut self, now: Time) {
+        while let Some(first) = self.parked.first()
+            && (first.key <= now.nanos() || self.is_unsure)
+        {
+            self.unpark(first.flow as usize);
+            self.woken.push(first.flow);
+        }
+        self.is_unsure = false;
+    }
+
+    /// A leaf that was found by [`wake_up`](Leaves::wake_up). It is parked no longer.
+    #[inline]
+    pub(super) fn next_woken(&mut self) -> Option<usize> {
+        self.woken.pop().map(|leaf| leaf as usize)
     }
 
     /// When the first of those parked can be asked again.

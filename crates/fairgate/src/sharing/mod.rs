@@ -3,9 +3,23 @@
 //! What all have in common: the shape of the tree and its rules, and the leaves: which one a packet goes to, and which of
 //! them hold their packets back.
 
+pub mod hfsc;
 pub mod htb;
 mod leaves;
 mod tree;
 
+use crate::discipline::Algorithm;
+use crate::pool::{PacketQueue, Pool};
+use crate::time::Time;
+
 use leaves::Leaves;
 use tree::ClassTree;
+
+/// Places packets whose class is no more. They have waited since they came to the old one.
+fn place_again<A: Algorithm>(discipline: &mut A, homeless: &mut PacketQueue, now: Time, pool: &mut Pool) {
+    while let Some(id) = homeless.pop_front(pool) {
+        let enqueued_at = pool[id].enqueued_at;
+        let _ = discipline.enqueue(id, now, pool);
+        pool[id].enqueued_at = enqueued_at;
+    }
+}

@@ -1,9 +1,9 @@
 //! A change of parameters and classes while packets are queued.
 
 use crate::packet::DropReason;
-use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::pool::{PacketQueue, Pool};
 use crate::rate::Rate;
-use crate::sharing::ClassTree;
+use crate::sharing::{ClassTree, place_again};
 use crate::time::Time;
 
 use super::{Config, Htb, Mode, TICK};
@@ -35,9 +35,7 @@ impl Htb {
                 false => pool.give_back(id, DropReason::Reconfigured),
             }
         }
-        while let Some(id) = homeless.pop_front(pool) {
-            self.place_again(id, now, pool);
-        }
+        place_again(self, &mut homeless, now, pool);
     }
 
     /// The buckets of a class, and what a leaf may still send in its turn.
@@ -87,13 +85,6 @@ impl Htb {
                 as u32
         };
         rounds.follow(&old.rounds, kept, moved, among_siblings);
-    }
-
-    /// Places a packet whose class is no more. It has waited since it came to the old one.
-    fn place_again(&mut self, id: PacketId, now: Time, pool: &mut Pool) {
-        let enqueued_at = pool[id].enqueued_at;
-        let _ = crate::discipline::Algorithm::enqueue(self, id, now, pool);
-        pool[id].enqueued_at = enqueued_at;
     }
 }
 

@@ -178,7 +178,7 @@ fn default_burst(rate: Rate) -> u32 {
 /// What a bucket of `burst` bytes holds, in ticks of 64 ns: as tc computes it, in whole microseconds first.
 fn depth(rate: Rate, burst: u32) -> u64 {
     let micros = u64::from(burst) * 1_000_000 / bytes_per_second(rate);
-    micros * 1000 >> TICK
+    (micros * 1000) >> TICK
 }
 
 /// All classes, with full buckets.

@@ -394,7 +394,8 @@ impl Algorithm for Htb {
             return None;
         }
         self.now = self.now.max(now.nanos());
-        while let Some(leaf) = self.inner.wake_up(now) {
+        self.inner.wake_up(now);
+        while let Some(leaf) = self.inner.next_woken() {
             self.occupied -= 1;
             self.activate(leaf);
         }
