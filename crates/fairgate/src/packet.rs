@@ -100,6 +100,10 @@ pub enum DropReason {
     LargerThanMaximum,
     /// Its flow is new, and admission control lets no new flows in while the link is congested.
     NotAdmitted,
+    /// It may not leave before a time that lies too far ahead.
+    BeyondHorizon,
+    /// It exceeded the rate that a policer lets pass.
+    Policed,
     /// A change of configuration left no place for it.
     Reconfigured,
     /// The queue was flushed. The only reason that does not count as a drop.
@@ -123,6 +127,8 @@ impl DropReason {
         DropReason::LargerThanBurst,
         DropReason::LargerThanMaximum,
         DropReason::NotAdmitted,
+        DropReason::BeyondHorizon,
+        DropReason::Policed,
         DropReason::Reconfigured,
         DropReason::Flushed,
     ];
@@ -141,6 +147,8 @@ impl DropReason {
             DropReason::LargerThanBurst => "larger_than_burst",
             DropReason::LargerThanMaximum => "larger_than_maximum",
             DropReason::NotAdmitted => "not_admitted",
+            DropReason::BeyondHorizon => "beyond_horizon",
+            DropReason::Policed => "policed",
             DropReason::Reconfigured => "reconfigured",
             DropReason::Flushed => "flushed",
         }
@@ -233,7 +241,8 @@ pub struct Packet {
     pub memory: u32,
     /// When the packet was enqueued. Written by the discipline.
     pub enqueued_at: Time,
-    /// A time stamp, of the scheduler that holds the packet in a queue of its own. Written by it.
+    /// A time stamp. As the driver hands the packet in: when it may leave at the earliest, ns, or 0 for at once; `fq` heeds that. A scheduler that
+    /// holds packets in queues of its own may write its own there; it leaves 0 behind.
     pub stamp: u64,
     /// Keyed hash of the packet's flow.
     pub flow: FlowHash,

@@ -5,6 +5,7 @@ mod codel_flows;
 pub mod drr;
 pub mod drr_classes;
 pub mod ets;
+pub mod fq;
 pub mod fq_codel;
 pub mod fq_nagle;
 pub mod fq_pie;

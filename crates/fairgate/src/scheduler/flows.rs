@@ -345,6 +345,13 @@ impl<S: Scheduler> Algorithm for Flows<S> {
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         for flow in &mut self.flows {
+            if S::STAMPS {
+                while let Some(id) = flow.queue.pop_front(pool) {
+                    // Nobody may take it for a time of the driver's.
+                    pool[id].stamp = 0;
+                    into.push_back(id, pool);
+                }
+            }
             flow.queue.append_to(into, pool);
         }
         self.scheduler.clear(&mut self.flows);

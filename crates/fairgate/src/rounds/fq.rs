@@ -1,0 +1,495 @@
+//! Fair queueing with pacing: Linux's `fq` (Dumazet 2013), the discipline that TCP's pacing relies on.
+//!
+//! Flows take turns by deficit round robin in two lists, new ones first, as in `fq_codel`; but a flow may also have to wait: for
+//! its rate (`maxrate`), or because a packet says when it may leave at the earliest ([`Packet::stamp`](crate::Packet::stamp), the
+//! *earliest departure time* of its driver). Such a flow is *throttled*: out of the lists, in a heap by the time
+//! when it may go on. So bursts are spread over time before they ever meet a queue.
+//!
+//! A flow that was away gets credit to start with: `initial_quantum` if it is new or was away for three seconds, a quantum if it was away for
+//! `refill_delay`. While it has credit its rate does not hold it, so short answers are not paced. After a packet sent
+//! late by `d` the pause is shorter by `d`, by half at most: a rate is kept though timers are late.
+//!
+//! Packets of priority 7, control traffic, pass all flows.
+//!
+//! Invariants: a flow that has packets is in one of the lists or throttled, never both; a flow that runs empty while new goes through
+//! the old list once. No packet leaves before its time.
+//!
+//! Not work-conserving: [`watchdog`](crate::Discipline::watchdog) is the first throttled flow's time.
+//!
+//! Deviations from Linux: flows are found by hash, not by socket, so two may share a queue; packets of a flow are not put in the
+//! order of their departure times, a later one waits for those before it; a pause may be longer than a second, so that low
+//! rates hold too.
+
+use std::time::Duration;
+
+use crate::bits::{IndexedHeap, Link, Linked, Round};
+use crate::classify::Classifier;
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rate::{Rate, RateMeter};
+use crate::rounds::codel_flows::check_flows;
+use crate::time::Time;
+
+/// Priority of control traffic (Linux: `TC_PRIO_CONTROL`).
+const CONTROL: u8 = 7;
+
+/// A flow that was away for so long is new again (Linux: `FQ_GC_AGE`).
+const FORGOTTEN_AFTER: u64 = 3_000_000_000;
+
+/// What becomes of a packet whose departure time lies beyond the horizon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BeyondHorizon {
+    /// It is dropped.
+    #[default]
+    Drop,
+    /// It leaves at the horizon.
+    Hold,
+}
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued in all, 1 to 2^32 - 1.
+    pub limit: u32,
+    /// Most packets of one flow, 1 to 2^32 - 1.
+    pub flow_limit: u32,
+    /// Number of flows, 1 to 2^20.
+    pub flows: u32,
+    /// Bytes that a flow may send in a turn, 256 to 2^20.
+    pub quantum: u32,
+    /// Bytes that a new flow may send at once, at most 2^30.
+    pub initial_quantum: u32,
+    /// The most that any flow may send.
+    pub maxrate: Option<Rate>,
+    /// With a `maxrate` at or below this each packet is paced by its own length; above it by a quantum at a time.
+    pub low_rate_threshold: Option<Rate>,
+    /// A flow that was away for longer has a quantum to start with.
+    pub refill_delay: Duration,
+    /// How far ahead a packet's departure time may lie.
+    pub horizon: Duration,
+    /// What becomes of a packet whose departure time lies further ahead.
+    pub beyond_horizon: BeyondHorizon,
+    /// Marks packets that leave later than they could have by more than this.
+    pub ce_threshold: Option<Duration>,
+    /// Places packets in flows, counted from 1, before the hash does.
+    pub classifier: Classifier,
+}
+
+/// As in Linux, with 1024 flows.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 10_000,
+            flow_limit: 100,
+            flows: 1024,
+            quantum: 2 * 1514,
+            initial_quantum: 10 * 1514,
+            maxrate: None,
+            low_rate_threshold: Rate::from_bits_per_second(550_000).ok(),
+            refill_delay: Duration::from_millis(40),
+            horizon: Duration::from_secs(10),
+            beyond_horizon: BeyondHorizon::Drop,
+            ce_threshold: None,
+            classifier: Classifier::default(),
+        }
+    }
+}
+
+/// The parameters as the packet path needs them.
+#[derive(Clone, Copy, Debug)]
+struct Law {
+    meter: Option<RateMeter>,
+    /// Whether each packet is paced by its own length.
+    is_low_rate: bool,
+    refill_delay: u64,
+    horizon: u64,
+    ce_threshold: u64,
+}
+
+impl Config {
+    fn check(&self) -> Result<Law, ConfigError> {
+        check_flows(self.flows, self.quantum)?;
+        check_within("limit", self.limit, 1, u32::MAX)?;
+        check_within("flow_limit", self.flow_limit, 1, u32::MAX)?;
+        check_within("initial_quantum", self.initial_quantum, 0, 1 << 30)?;
+        Ok(Law {
+            meter: self.maxrate.map(Rate::meter),
+            is_low_rate: self.maxrate.is_some() && self.maxrate <= self.low_rate_threshold,
+            refill_delay: nanos("refill_delay", self.refill_delay)?,
+            horizon: nanos("horizon", self.horizon)?,
+            ce_threshold: match self.ce_threshold {
+                Some(threshold) => nanos("ce_threshold", threshold)?,
+                None => u64::MAX,
+            },
+        })
+    }
+}
+
+/// A duration as the packet path counts it: a day at most, far below where sums of times could overflow.
+fn nanos(parameter: &'static str, duration: Duration) -> Result<u64, ConfigError> {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    if duration > DAY {
+        return Err(ConfigError::out_of_range(
+            parameter,
+            format!("{duration:?}"),
+            "at most a day",
+            "lower it: delays that matter here are milliseconds to seconds",
+        ));
+    }
+    Ok(duration.as_nanos() as u64)
+}
+
+/// A flow: within a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Flow {
+    queue: PacketQueue,
+    /// Before this time nothing of it leaves; zero if it never had to wait.
+    next_at: Time,
+    /// When it last left the lists.
+    idle_since: Time,
+    /// Bytes that it may still send in this turn.
+    credit: i32,
+    link: Link,
+    is_throttled: bool,
+}
+
+impl Linked for Flow {
+    #[inline]
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+impl Flow {
+    fn new(initial_quantum: u32) -> Flow {
+        Flow {
+            queue: PacketQueue::new(),
+            next_at: Time::ZERO,
+            idle_since: Time::ZERO,
+            credit: initial_quantum as i32,
+            link: Link::OUTSIDE,
+            is_throttled: false,
+        }
+    }
+
+    /// In a list, where it stays when it runs empty until its turn comes, or throttled.
+    fn is_active(self) -> bool {
+        self.link.is_in_round() || self.is_throttled
+    }
+}
+
+/// The discipline. Make one with [`Fq::node`].
+#[derive(Debug)]
+pub struct Fq {
+    flows: Box<[Flow]>,
+    new_flows: Round,
+    old_flows: Round,
+    /// By the time when they may go on.
+    throttled: IndexedHeap,
+    /// Control traffic.
+    control: PacketQueue,
+    packets: u32,
+    law: Law,
+    salt: u64,
+    /// How often a flow had to wait.
+    throttlings: u64,
+    config: Config,
+}
+
+impl Fq {
+    /// Flow queues, ready to use. The seed salts the choice of flows.
+    ///
+    /// ```
+    /// use fairgate::rounds::fq::{Config, Fq};
+    /// use fairgate::{Discipline, Packet, Pool, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut fq = Fq::node(Config::default(), 7)?;
+    /// let in_5_ms = Packet { stamp: 5_000_000, ..Packet::of_length(1514) };
+    /// let id = pool.insert(in_5_ms).expect("16 slots");
+    /// let _ = fq.enqueue(id, Time::ZERO, &mut pool);
+    /// assert_eq!(fq.dequeue(Time::from_millis(4), &mut pool), None);
+    /// assert_eq!(fq.watchdog(), Some(Time::from_millis(5)));
+    /// assert_eq!(fq.dequeue(Time::from_millis(5), &mut pool), Some(id));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a parameter is out of its range.
+    pub fn node(config: Config, seed: u64) -> Result<Node<Fq>, ConfigError> {
+        let law = config.check()?;
+        Ok(Node::new(Fq::new(config, law, seed)))
+    }
+
+    fn new(config: Config, law: Law, salt: u64) -> Fq {
+        let mut throttled = IndexedHeap::new();
+        (0..config.flows).for_each(|_| throttled.add_flow());
+        Fq {
+            flows: vec![Flow::new(config.initial_quantum); config.flows as usize].into(),
+            new_flows: Round::new(),
+            old_flows: Round::new(),
+            throttled,
+            control: PacketQueue::new(),
+            packets: 0,
+            law,
+            salt,
+            throttlings: 0,
+            config,
+        }
+    }
+
+    /// Appends a packet to its flow; false if the flow is full.
+    fn append(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> bool {
+        let Config {
+            classifier, flows, ..
+        } = &self.config;
+        let index = classifier.flow(id, pool, self.salt, *flows);
+        let flow = &mut self.flows[index as usize];
+        if flow.queue.len() >= self.config.flow_limit {
+            return false;
+        }
+        flow.queue.push_back(id, pool);
+        self.packets += 1;
+        if !flow.is_active() {
+            self.activate(index, now);
+        }
+        true
+    }
+
+    /// A flow has packets again.
+    #[inline]
+    fn activate(&mut self, index: u32, now: Time) {
+        let flow = &mut self.flows[index as usize];
+        let away = now.nanos_since(flow.idle_since);
+        if away >= FORGOTTEN_AFTER {
+            flow.credit = self.config.initial_quantum as i32;
+            flow.next_at = Time::ZERO;
+        } else if away > self.law.refill_delay {
+            flow.credit = flow.credit.max(self.config.quantum as i32);
+        }
+        self.new_flows.push_back(index, &mut self.flows);
+    }
+
+    /// When a packet may leave at the earliest: its driver's time, or when it came.
+    #[inline]
+    fn departure(id: PacketId, pool: &Pool) -> Time {
+        let packet = &pool[id];
+        if packet.stamp == 0 {
+            packet.enqueued_at
+        } else {
+            Time::from_nanos(packet.stamp)
+        }
+    }
+
+    /// Flows whose time has come go back into the old list.
+    #[inline]
+    fn release(&mut self, now: Time) {
+        while let Some(first) = self.throttled.first() {
+            if first.key > now.nanos() {
+                break;
+            }
+            let _ = self.throttled.pop();
+            self.flows[first.flow as usize].is_throttled = false;
+            self.old_flows.push_back(first.flow, &mut self.flows);
+        }
+    }
+
+    /// After a packet of `length` bytes: when the flow may send the next.
+    #[inline]
+    fn pace(&mut self, index: u32, length: u32, now: Time) {
+        let flow = &mut self.flows[index as usize];
+        flow.credit = flow.credit.saturating_sub_unsigned(length);
+        let Some(meter) = self.law.meter else {
+            return;
+        };
+        let paid = if self.law.is_low_rate {
+            flow.credit = 0;
+            length
+        } else if flow.credit > 0 {
+            return;
+        } else {
+            length.max(self.config.quantum)
+        };
+        let mut pause = meter.nanos(paid.into());
+        if flow.next_at > Time::ZERO {
+            let late = now.nanos_since(flow.next_at);
+            pause -= late.min(pause / 2);
+        }
+        flow.next_at = now + pause;
+    }
+
+    /// Takes the newest packet of flow `index`, which has one, out.
+    fn take_newest(&mut self, index: u32, pool: &mut Pool) -> PacketId {
+        let flow = &mut self.flows[index as usize];
+        let id = flow.queue.pop_back(pool).expect("it has packets");
+        self.packets -= 1;
+        if flow.queue.is_empty() && flow.is_throttled {
+            flow.is_throttled = false;
+            flow.idle_since = flow.next_at;
+            self.throttled.remove(index);
+        }
+        id
+    }
+
+    /// Drops what lowered limits leave no room for: from flows over theirs, then from the longest, then control traffic.
+    fn keep_limits(&mut self, pool: &mut Pool) {
+        for index in 0..self.config.flows {
+            while self.flows[index as usize].queue.len() > self.config.flow_limit {
+                let newest = self.take_newest(index, pool);
+                pool.give_back(newest, DropReason::Reconfigured);
+            }
+        }
+        while self.packets > self.config.limit {
+            let longest = (0..self.config.flows).max_by_key(|&index| self.flows[index as usize].queue.len());
+            let newest = match longest.filter(|&index| !self.flows[index as usize].queue.is_empty()) {
+                Some(index) => self.take_newest(index, pool),
+                None => {
+                    self.packets -= 1;
+                    self.control
+                        .pop_back(pool)
+                        .expect("all packets are control traffic")
+                }
+            };
+            pool.give_back(newest, DropReason::Reconfigured);
+        }
+    }
+}
+
+impl Algorithm for Fq {
+    const NAME: &'static str = "fq";
+    type Config = Config;
+
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if self.packets >= self.config.limit {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        let horizon = now + self.law.horizon;
+        if pool[id].stamp > horizon.nanos() {
+            if self.config.beyond_horizon == BeyondHorizon::Drop {
+                pool.give_back(id, DropReason::BeyondHorizon);
+                return Verdict::Dropped;
+            }
+            pool[id].stamp = horizon.nanos();
+        }
+        if pool[id].priority == CONTROL {
+            self.control.push_back(id, pool);
+            self.packets += 1;
+        } else if !self.append(id, now, pool) {
+            pool.give_back(id, DropReason::FlowLimit);
+            return Verdict::Dropped;
+        }
+        Verdict::Queued
+    }
+
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        if let Some(id) = self.control.pop_front(pool) {
+            self.packets -= 1;
+            return Some(id);
+        }
+        self.release(now);
+        loop {
+            let is_new = self.new_flows.len() > 0;
+            let round = if is_new {
+                &mut self.new_flows
+            } else {
+                &mut self.old_flows
+            };
+            let index = round.front()?;
+            let flow = &mut self.flows[index as usize];
+            if flow.credit <= 0 {
+                flow.credit += self.config.quantum as i32;
+                round.pop_front(&mut self.flows);
+                self.old_flows.push_back(index, &mut self.flows);
+                continue;
+            }
+            let Some(first) = flow.queue.front() else {
+                flow.idle_since = now;
+                round.pop_front(&mut self.flows);
+                if is_new && self.old_flows.len() > 0 {
+                    self.old_flows.push_back(index, &mut self.flows);
+                }
+                continue;
+            };
+            let due = Fq::departure(first, pool).max(flow.next_at);
+            if now < due {
+                flow.next_at = due;
+                flow.is_throttled = true;
+                round.pop_front(&mut self.flows);
+                self.throttled.push(due.nanos(), index);
+                self.throttlings += 1;
+                continue;
+            }
+            let _ = flow.queue.pop_front(pool);
+            self.packets -= 1;
+            if now.nanos_since(due) > self.law.ce_threshold {
+                pool.mark_congestion(first);
+            }
+            self.pace(index, pool[first].length, now);
+            return Some(first);
+        }
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        self.throttled.first().map(|first| Time::from_nanos(first.key))
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.control.append_to(into, pool);
+        for flow in &mut self.flows {
+            flow.queue.append_to(into, pool);
+            *flow = Flow::new(self.config.initial_quantum);
+        }
+        self.new_flows = Round::new();
+        self.old_flows = Round::new();
+        self.throttled.clear();
+        self.packets = 0;
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// Flows keep their credit and their time, unless their number changes: then all packets are placed anew.
+    fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        let law = config.check()?;
+        if config.flows == self.config.flows {
+            self.law = law;
+            self.config = config;
+        } else {
+            let mut control = std::mem::take(&mut self.control);
+            let mut queued = PacketQueue::new();
+            self.drain(pool, &mut queued);
+            let throttlings = self.throttlings;
+            *self = Fq::new(config, law, self.salt);
+            self.throttlings = throttlings;
+            self.packets = control.len();
+            control.append_to(&mut self.control, pool);
+            while let Some(id) = queued.pop_front(pool) {
+                if !self.append(id, now, pool) {
+                    pool.give_back(id, DropReason::Reconfigured);
+                }
+            }
+        }
+        self.keep_limits(pool);
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        let active = self.flows.iter().filter(|flow| !flow.queue.is_empty()).count();
+        let throttled = self.flows.iter().filter(|flow| flow.is_throttled).count();
+        visit("active_flows", Value::Integer(active as i64));
+        visit("throttled_flows", Value::Integer(throttled as i64));
+        visit("throttlings", Value::Integer(self.throttlings as i64));
+        let next = self
+            .watchdog()
+            .map_or(Value::Unset, |time| Value::Nanos(time.nanos()));
+        visit("next_departure", next);
+    }
+}
+
+#[cfg(test)]
+mod tests;
