@@ -169,13 +169,10 @@ pub static PUBLISHED: &[Promises] = &[
         t_wfi: Some(GFQ_T_WFI),
         ..Promises::none("gfq", "")
     },
-    Promises {
-        relative_fairness: Some(FRR_RELATIVE),
-        ..Promises::none(
-            "frr",
-            "WFI by theorem 4 of Yuan & Duan a multiple of the strata; the constant is not in our texts",
-        )
-    },
+    Promises::none(
+        "frr",
+        "WFI by theorem 4 of Yuan & Duan a multiple of the strata; the constant is not in our texts",
+    ),
     Promises {
         b_wfi: Some(PFQ_B_WFI),
         b_wfi_anywhere: Some(PFQ_B_WFI),
@@ -270,10 +267,6 @@ fn times(factor: i128, measure: Measure) -> Measure {
 
 fn one() -> Measure {
     Measure::from_integer(1)
-}
-
-fn one_over(measure: Measure) -> Measure {
-    one() / measure
 }
 
 // Deficit round robin. In n turns a backlogged flow sends at least n Q_k - L_k, and any flow at most n Q_j + L_j (lemma).
@@ -470,21 +463,13 @@ const GFQ_T_WFI: Bound<OfFlow> = Bound {
     source: "Checconi, Rizzo & Valente 2013, VI-B: lower than qfq's by sigma_k / R; the proof is in timestamps/gfq.rs",
 };
 
-const FRR_RELATIVE: Bound<OfPair> = Bound {
-    of: |system, one, other| {
-        let turns = one_over(system.share(one)) + one_over(system.share(other));
-        times(6, system.longest()) * turns
-    },
-    formula: "6 L (1 / phi_h + 1 / phi_k)",
-    source: "derived: the proof is in timestamps/frr.rs",
-};
-
 // Priority fair queueing with quantum Q = L: U_j = L_j + Q is more than a flow may send at the head of the schedule before all
 // that it sent has passed in virtual time. V is the start of the packet in service and stands still while one at the head is
 // sent; no packet queued has a start before V. So while V goes from v1 to v2 any flow sends only packets that start between
 // v1 and, at the head, U_j / w_j less its last packet after v2: at most w_j (v2 - v1) + U_j. A backlogged flow's packets
 // follow each other without a gap. The first at the beginning starts at most U_k / w_k after v1, and that at the end not
-// before v2: at least w_k (v2 - v1) - U_k. As for scfq, the terms in v2 - v1 cancel.
+// before v2: at least w_k (v2 - v1) - U_k. As for scfq, the terms in v2 - v1 cancel. When nothing is queued V jumps to the latest finish,
+// while the last packet is yet in transmission: a time that begins then has the rest of that one packet besides.
 
 const PFQ_DERIVED: &str =
     "derived from start-time fair queueing (Goyal, Vin & Cheng 1996): the proof is in guarantees/bounds.rs";
@@ -496,10 +481,12 @@ fn urgent(system: &System, flow: usize) -> Measure {
 const PFQ_B_WFI: Bound<OfFlow> = Bound {
     of: |system, flow| {
         let share = system.share(flow);
-        let others = system.others(flow).map(|other| urgent(system, other));
-        share * others.sum::<Measure>() + (one() - share) * urgent(system, flow)
+        let others = || system.others(flow);
+        let sum: Measure = others().map(|other| urgent(system, other)).sum();
+        let last = others().map(|other| system.longest_of(other)).max();
+        share * (sum + last.unwrap_or_default()) + (one() - share) * urgent(system, flow)
     },
-    formula: "phi_k sum_{j<>k} (L_j + Q) + (1 - phi_k) (L_k + Q), Q = L",
+    formula: "phi_k (sum_{j<>k} (L_j + Q) + max_{j<>k} L_j) + (1 - phi_k) (L_k + Q), Q = L",
     source: PFQ_DERIVED,
 };
 
@@ -511,9 +498,12 @@ const PFQ_T_WFI: Bound<OfFlow> = Bound {
 
 const PFQ_RELATIVE: Bound<OfPair> = Bound {
     of: |system, one, other| {
-        urgent(system, one) / system.share(one) + urgent(system, other) / system.share(other)
+        let at_share = |bytes: Measure, flow| bytes / system.share(flow);
+        let last = [one, other].map(|flow| at_share(system.longest_of(flow), flow));
+        let urgent = [one, other].map(|flow| at_share(urgent(system, flow), flow));
+        urgent[0] + urgent[1] + last[0].max(last[1])
     },
-    formula: "(L_h + Q) / phi_h + (L_k + Q) / phi_k, Q = L",
+    formula: "(L_h + Q) / phi_h + (L_k + Q) / phi_k + max(L_h / phi_h, L_k / phi_k), Q = L",
     source: PFQ_DERIVED,
 };
 
@@ -590,7 +580,7 @@ mod tests {
         assert_eq!(t_wfi("wf2q_plus", 0), whole(3000 + 3000));
         assert_eq!(b_wfi("qfq", 4), whole(3 * 128 + 100) + Measure::new(3000, 8));
         assert_eq!(t_wfi("qfq", 4), whole((3 * 128 + 100) * 8 + 3000));
-        assert_eq!(b_wfi("pfq", 0), whole((2500 * 3 + 1600) / 2 + 1500));
+        assert_eq!(b_wfi("pfq", 0), whole((2500 * 3 + 1600 + 1000) / 2 + 1500));
         assert_eq!(t_wfi("wfq", 4), whole(4 * 1500 * 8 + 1500));
         assert_eq!(b_wfi("scfq", 0), whole(1550 + 750));
         assert_eq!(b_wfi("drr", 0), Measure::new(4 * 1500 + 3100, 2) + whole(750));
