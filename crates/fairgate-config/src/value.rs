@@ -276,6 +276,10 @@ pub(crate) trait Smallest {
     const SMALLEST: Self;
 }
 
+impl Smallest for u8 {
+    const SMALLEST: u8 = 0;
+}
+
 impl Smallest for u16 {
     const SMALLEST: u16 = 0;
 }

@@ -131,7 +131,7 @@ impl Probe {
         let unchanged = packet.length == held.length
             && packet.cookie == held.cookie
             && packet.flow == held.lane.flow
-            && packet.dscp == held.lane.dscp;
+            && (packet.dscp == held.lane.dscp || packet.is_remarked());
         assert!(
             ecn_is_true && unchanged,
             "tampering: {name} let out {packet:?}, which was {held:?}"

@@ -4,9 +4,11 @@ mod configs;
 
 use fairgate::aqm::{ared::Ared, codel::Codel, pie::Pie, red::Red};
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
-use fairgate::queues::{fifo::Fifo, pfifo_fast::PfifoFast, prio::Prio, tbf::Tbf};
+use fairgate::queues::{
+    fifo::Fifo, leaky_bucket::LeakyBucket, pfifo_fast::PfifoFast, policer::Policer, prio::Prio, tbf::Tbf,
+};
 use fairgate::rounds::{
-    drr::Drr, drr_classes::DrrClasses, ets::Ets, fq_codel::FqCodel, fq_nagle::FqNagle, fq_pie::FqPie,
+    drr::Drr, drr_classes::DrrClasses, ets::Ets, fq::Fq, fq_codel::FqCodel, fq_nagle::FqNagle, fq_pie::FqPie,
     msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
@@ -26,6 +28,10 @@ conformance_suite! {
     tbf_over_another: Recipe::classful(1..=1, configs::tbf_over, |config, _seed, mut inner| {
         Tbf::node(config, inner.pop())
     }).shaping();
+    leaky_bucket: Recipe::leaf(configs::leaky_bucket, |config, _seed| LeakyBucket::node(config)).shaping();
+    policer: Recipe::classful(1..=1, configs::policer, |config, _seed, mut inner| {
+        Policer::node(config, inner.pop().expect("one"))
+    });
     red: Recipe::leaf(configs::red, Red::node);
     ared: Recipe::leaf(configs::ared, Ared::node);
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
@@ -38,6 +44,7 @@ conformance_suite! {
     fq_nagle: Recipe::leaf(|| configs::flows::<FqNagle>(Just(())), Flows::<FqNagle>::node);
     fq_nagle_classes: classes::<FqNagle>(|| Just(()).boxed());
     sfq: Recipe::leaf(configs::sfq, Sfq::node);
+    fq: Recipe::leaf(configs::fq, Fq::node).shaping();
     fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
     fq_pie: Recipe::leaf(configs::fq_pie, FqPie::node);
     msfc: Recipe::leaf(configs::msfc, Msfc::node);

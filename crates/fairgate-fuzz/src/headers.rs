@@ -1,7 +1,7 @@
 //! Frames, as [`fairgate::flow::dissect()`] reads them and [`set_ce`] writes into them.
 
 use fairgate::Ecn;
-use fairgate::flow::{Dissection, FlowKey, LinkType, dissect, dissect_tunnelled, set_ce};
+use fairgate::flow::{Dissection, FlowKey, LinkType, dissect, dissect_tunnelled, set_ce, set_dscp};
 
 /// The first byte chooses the link type, the rest is the frame.
 pub fn headers(bytes: &[u8]) {
@@ -22,6 +22,7 @@ pub fn headers(bytes: &[u8]) {
     assert_eq!(inside.key.traffic_class, seen.key.traffic_class);
 
     check_mark(frame, link, &seen);
+    check_remark(frame, link, &seen);
 }
 
 fn check_fields(dissection: &Dissection, frame: &[u8]) {
@@ -44,6 +45,26 @@ fn check_fields(dissection: &Dissection, frame: &[u8]) {
     assert!(key.vlan < 1 << 12 && key.flow_label < 1 << 20 && dissection.dscp() < 1 << 6);
 }
 
+/// Another DSCP is there afterwards, and nothing else of the flow is changed; a right checksum stays right.
+fn check_remark(frame: &[u8], link: LinkType, before: &Dissection) {
+    let mut remarked = frame.to_vec();
+    let dscp = before.dscp() ^ 42;
+    let done = set_dscp(&mut remarked, link, dscp);
+    assert_eq!(done, before.network_offset.is_some());
+    if !done {
+        assert_eq!(remarked, frame, "what has no DSCP stays as it is");
+        return;
+    }
+    let after = dissect(&remarked, link);
+    assert_eq!((after.dscp(), after.ecn()), (dscp, before.ecn()));
+    let rest = |dissection: &Dissection| FlowKey {
+        traffic_class: 0,
+        ..dissection.key
+    };
+    assert_eq!(rest(&after), rest(before));
+    check_checksum(frame, &remarked, before);
+}
+
 /// A mark says CE afterwards, changes nothing else of the flow, and leaves a right checksum right.
 fn check_mark(frame: &[u8], link: LinkType, before: &Dissection) {
     let mut marked = frame.to_vec();
@@ -60,10 +81,15 @@ fn check_mark(frame: &[u8], link: LinkType, before: &Dissection) {
         ..dissection.key
     };
     assert_eq!(without_class(&after), without_class(before));
-    let offset = usize::from(before.network_offset.expect("it was marked"));
+    check_checksum(frame, &marked, before);
+}
+
+/// The checksum of an IPv4 header without options that was right is right after a change of the header.
+fn check_checksum(frame: &[u8], changed: &[u8], before: &Dissection) {
+    let offset = usize::from(before.network_offset.expect("it was changed"));
     let header = |frame: &[u8]| checksum(&frame[offset..offset + 20]);
     if frame[offset] == 0x45 && header(frame) == 0 {
-        assert_eq!(header(&marked), 0, "the checksum follows the mark");
+        assert_eq!(header(changed), 0, "the checksum follows the change");
     }
 }
 

@@ -8,7 +8,7 @@
 //! Nothing is allocated on this way. A frame that has left the tree is never lost: it stays in the line until the
 //! socket takes it.
 
-use fairgate::flow::{LinkType, dissect, set_ce};
+use fairgate::flow::{LinkType, dissect, set_ce, set_dscp};
 use fairgate::{Count, Discipline, Ecn, FlowHasher, PacketId, Pool, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
@@ -197,6 +197,9 @@ impl Direction {
         if packet.ecn == Ecn::Ce {
             // It may have come with the mark; then this writes what is there.
             set_ce(self.frames.get_mut(number), LinkType::Ethernet);
+        }
+        if packet.is_remarked() {
+            set_dscp(self.frames.get_mut(number), LinkType::Ethernet, packet.dscp);
         }
         self.sojourn
             .saturating_record(now.nanos_since(packet.enqueued_at));

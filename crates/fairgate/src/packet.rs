@@ -182,7 +182,7 @@ impl SlotState {
 }
 
 /// What the [`Pool`](crate::pool::Pool) notes of a slot. From above: whether it holds a packet; whether header fields lie
-/// beside it; 6 bits the reason why the packet was given back.
+/// beside it; whether its DSCP was changed; 5 bits the reason why the packet was given back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlotFlags(u8);
 
@@ -193,7 +193,8 @@ impl SlotFlags {
     pub(crate) const LIVE: SlotFlags = SlotFlags(1 << 7);
 
     const HEADERS: u8 = 1 << 6;
-    const REASON: u8 = 63;
+    const REMARKED: u8 = 1 << 5;
+    const REASON: u8 = 31;
 
     #[inline]
     pub(crate) fn is_live(self) -> bool {
@@ -208,6 +209,11 @@ impl SlotFlags {
     #[inline]
     pub(crate) fn set_has_headers(&mut self) {
         self.0 |= SlotFlags::HEADERS;
+    }
+
+    #[inline]
+    pub(crate) fn set_remarked(&mut self) {
+        self.0 |= SlotFlags::REMARKED;
     }
 
     pub(crate) fn reason(self) -> DropReason {
@@ -263,6 +269,12 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Whether a discipline gave it another [`dscp`](Packet::dscp), which the driver has to write into its bytes.
+    #[inline]
+    pub fn is_remarked(&self) -> bool {
+        self.flags.0 & SlotFlags::REMARKED != 0
+    }
+
     /// A packet of `length` bytes with nothing else known of it.
     pub const fn of_length(length: u32) -> Packet {
         Packet {

@@ -204,6 +204,14 @@ impl Pool {
         true
     }
 
+    /// Gives a packet another DSCP, 0 to 63, which its driver writes into its bytes.
+    #[inline]
+    pub fn remark(&mut self, id: PacketId, dscp: u8) {
+        let packet = &mut self[id];
+        packet.dscp = dscp;
+        packet.flags.set_remarked();
+    }
+
     /// The packet will be wanted soon: its line is fetched meanwhile.
     #[inline]
     pub fn prefetch(&self, id: PacketId) {

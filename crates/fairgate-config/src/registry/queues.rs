@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use fairgate::queues::fifo::{self, DropFrom, Fifo};
+use fairgate::queues::leaky_bucket::{self, LeakyBucket};
 use fairgate::queues::pfifo_fast::{self, PfifoFast};
+use fairgate::queues::policer::{self, Exceed, Policer};
 use fairgate::queues::prio::{self, Prio};
-use fairgate::queues::tbf::{self, Limit, Peak, Tbf};
+use fairgate::queues::tbf::{self, Limit, Tbf};
+use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::{ConfigError, Rate};
 
 use super::{About, Children, Description, Family, Parameter, Placing};
@@ -99,31 +102,24 @@ pub(super) static PRIO: Description<prio::Config, prio::Config> = Description {
     build: |config, parts| Ok(Box::new(Prio::node(config, parts.children)?)),
 };
 
-/// tbf as users write it: `limit` or `latency`, `peakrate` with its `mtu`.
-pub(super) struct TbfSettings {
+/// A [`Profile`] as users write it: `peakrate` with its `mtu`.
+pub(super) struct ProfileSettings {
     rate: Rate,
     burst: u32,
-    limit: Option<u64>,
-    latency: Option<Duration>,
     peakrate: Option<Rate>,
     mtu: Option<u32>,
 }
 
-impl TbfSettings {
-    fn config(self) -> Result<tbf::Config, ConfigError> {
-        let limit = match (self.limit, self.latency) {
-            (Some(_), Some(latency)) => {
-                return Err(ConfigError::out_of_range(
-                    "latency",
-                    format!("{latency:?}"),
-                    "left out beside `limit`",
-                    "give the bound of the queue as bytes or as time, not as both",
-                ));
-            }
-            (Some(bytes), None) => Some(Limit::Bytes(bytes)),
-            (None, Some(latency)) => Some(Limit::Latency(latency.as_nanos() as u64)),
-            (None, None) => None,
-        };
+impl ProfileSettings {
+    /// Rate and burst are required, and so always overwritten.
+    const START: ProfileSettings = ProfileSettings {
+        rate: Rate::mbit(1),
+        burst: 0,
+        peakrate: None,
+        mtu: None,
+    };
+
+    fn profile(self) -> Result<Profile, ConfigError> {
         let peak = match (self.peakrate, self.mtu) {
             (Some(rate), Some(mtu)) => Some(Peak { rate, mtu }),
             (None, None) => None,
@@ -144,10 +140,37 @@ impl TbfSettings {
                 ));
             }
         };
-        Ok(tbf::Config {
-            rate: self.rate,
-            burst: self.burst,
+        Ok(Profile {
             peak,
+            ..Profile::new(self.rate, self.burst)
+        })
+    }
+}
+
+/// tbf as users write it: `limit` or `latency`.
+pub(super) struct TbfSettings {
+    profile: ProfileSettings,
+    limit: Option<u64>,
+    latency: Option<Duration>,
+}
+
+impl TbfSettings {
+    fn config(self) -> Result<tbf::Config, ConfigError> {
+        let limit = match (self.limit, self.latency) {
+            (Some(_), Some(latency)) => {
+                return Err(ConfigError::out_of_range(
+                    "latency",
+                    format!("{latency:?}"),
+                    "left out beside `limit`",
+                    "give the bound of the queue as bytes or as time, not as both",
+                ));
+            }
+            (Some(bytes), None) => Some(Limit::Bytes(bytes)),
+            (None, Some(latency)) => Some(Limit::Latency(latency.as_nanos() as u64)),
+            (None, None) => None,
+        };
+        Ok(tbf::Config {
+            profile: self.profile.profile()?,
             limit,
         })
     }
@@ -163,14 +186,14 @@ pub(super) static TBF: Description<TbfSettings, tbf::Config> = Description {
     },
     parameters: &[
         Parameter::required("rate", Unit::Rate, 1..=u64::MAX, "The rate to hold.", |tbf, _| {
-            &mut tbf.rate
+            &mut tbf.profile.rate
         }),
         Parameter::required(
             "burst",
             Unit::Bytes,
             1..=u32::MAX as u64,
             "Bytes that may leave at once after an idle time: at least the longest packet.",
-            |tbf, _| &mut tbf.burst,
+            |tbf, _| &mut tbf.profile.burst,
         ),
         Parameter::new(
             "limit",
@@ -191,27 +214,130 @@ pub(super) static TBF: Description<TbfSettings, tbf::Config> = Description {
             Unit::Rate,
             1..=u64::MAX,
             "How fast a burst may leave: above the rate.",
-            |tbf, _| &mut tbf.peakrate,
+            |tbf, _| &mut tbf.profile.peakrate,
         ),
         Parameter::new(
             "mtu",
             Unit::Bytes,
             1..=u32::MAX as u64,
             "Bytes that may leave at once at the peak rate: at least the longest packet.",
-            |tbf, _| &mut tbf.mtu,
+            |tbf, _| &mut tbf.profile.mtu,
         ),
     ],
     class_parameters: &[],
     placing: Placing::Nothing,
     start: |_| TbfSettings {
-        // Both are required, and so always overwritten.
-        rate: Rate::mbit(1),
-        burst: 0,
+        profile: ProfileSettings::START,
         limit: None,
         latency: None,
-        peakrate: None,
-        mtu: None,
     },
     config: TbfSettings::config,
     build: |config, mut parts| Ok(Box::new(Tbf::node(config, parts.children.pop())?)),
+};
+
+pub(super) static LEAKY_BUCKET: Description<leaky_bucket::Config, leaky_bucket::Config> = Description {
+    about: About {
+        name: "leaky_bucket",
+        family: Family::Queues,
+        summary: "A queue that packets leave at a constant rate, without bursts; what overflows is dropped",
+        when: "In front of something that takes no bursts at all: a radio link, a policer, a short hardware queue.",
+        children: Children::None,
+    },
+    parameters: &[
+        Parameter::required(
+            "rate",
+            Unit::Rate,
+            8..=u64::MAX,
+            "The rate at which packets leave.",
+            |bucket, _| &mut bucket.rate,
+        ),
+        Parameter::required(
+            "bucket",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most bytes queued: at least the longest packet.",
+            |bucket, _| &mut bucket.bucket,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Nothing,
+    start: |_| leaky_bucket::Config::of_rate(Rate::mbit(1)),
+    config: Ok,
+    build: |config, _| Ok(Box::new(LeakyBucket::node(config)?)),
+};
+
+/// A policer as users write it: `remark` instead of a drop.
+pub(super) struct PolicerSettings {
+    profile: ProfileSettings,
+    remark: Option<u8>,
+}
+
+impl PolicerSettings {
+    fn config(self) -> Result<policer::Config, ConfigError> {
+        Ok(policer::Config {
+            profile: self.profile.profile()?,
+            exceed: self.remark.map_or(Exceed::Drop, Exceed::Remark),
+        })
+    }
+}
+
+pub(super) static POLICER: Description<PolicerSettings, policer::Config> = Description {
+    about: About {
+        name: "policer",
+        family: Family::Queues,
+        summary: "Drops or re-marks what exceeds a rate and a burst, in front of any discipline inside; holds nothing back",
+        when: "To hold senders to a contract without a queue of their own, or to mark what exceeds it as first to be lost.",
+        children: Children::Inner,
+    },
+    parameters: &[
+        Parameter::required(
+            "rate",
+            Unit::Rate,
+            1..=u64::MAX,
+            "The rate that conforms.",
+            |policer, _| &mut policer.profile.rate,
+        ),
+        Parameter::required(
+            "burst",
+            Unit::Bytes,
+            1..=u32::MAX as u64,
+            "Bytes that conform at once after an idle time: at least the longest packet.",
+            |policer, _| &mut policer.profile.burst,
+        ),
+        Parameter::new(
+            "peakrate",
+            Unit::Rate,
+            1..=u64::MAX,
+            "How fast a burst may come: above the rate.",
+            |policer, _| &mut policer.profile.peakrate,
+        ),
+        Parameter::new(
+            "mtu",
+            Unit::Bytes,
+            1..=u32::MAX as u64,
+            "Bytes that conform at once at the peak rate: at least the longest packet.",
+            |policer, _| &mut policer.profile.mtu,
+        ),
+        Parameter::new(
+            "remark",
+            Unit::Count("DSCP"),
+            0..=63,
+            "What exceeds passes with this DSCP instead of being dropped.",
+            |policer, _| &mut policer.remark,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Nothing,
+    start: |_| PolicerSettings {
+        profile: ProfileSettings::START,
+        remark: None,
+    },
+    config: PolicerSettings::config,
+    build: |config, mut parts| {
+        let inner = match parts.children.pop() {
+            Some(inner) => inner,
+            None => Box::new(Fifo::node(fifo::Config::default())?),
+        };
+        Ok(Box::new(Policer::node(config, inner)?))
+    },
 };

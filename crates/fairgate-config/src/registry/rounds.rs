@@ -7,6 +7,7 @@ use fairgate::classify::Classifier;
 use fairgate::rounds::drr::{self, Drr, Quantum};
 use fairgate::rounds::drr_classes::{self, ClassConfig, DrrClasses};
 use fairgate::rounds::ets::{self, Ets};
+use fairgate::rounds::fq::{self, BeyondHorizon, Fq};
 use fairgate::rounds::fq_codel::{self, FqCodel};
 use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::fq_pie::{self, FqPie};
@@ -542,4 +543,102 @@ pub(super) static MSFC: Description<MsfcSettings, msfc::Config> = Description {
     start: |_| MsfcSettings::start(),
     config: MsfcSettings::config,
     build: |config, parts| Ok(Box::new(Msfc::node(config, parts.seed)?)),
+};
+
+choice_field!(BeyondHorizon {
+    "drop" => BeyondHorizon::Drop,
+    "hold" => BeyondHorizon::Hold,
+});
+
+pub(super) static FQ: Description<fq::Config, fq::Config> = Description {
+    about: About {
+        name: "fq",
+        family: Family::Rounds,
+        summary: "Fair queueing over hashed flows with pacing: by a rate for each flow, by packets' departure times",
+        when: "On a machine that sends much itself, or to hold every flow to a rate; on a congested line take fq_codel or cake.",
+        children: Children::None,
+    },
+    parameters: &[
+        Parameter::new(
+            "limit",
+            Unit::Count("packets"),
+            1..=u32::MAX as u64,
+            "Most packets queued in all.",
+            |fq, _| &mut fq.limit,
+        ),
+        Parameter::new(
+            "flow_limit",
+            Unit::Count("packets"),
+            1..=u32::MAX as u64,
+            "Most packets of one flow.",
+            |fq, _| &mut fq.flow_limit,
+        ),
+        Parameter::new(
+            "flows",
+            Unit::Count("flows"),
+            1..=1 << 20,
+            "Queues that flows are hashed into.",
+            |fq, _| &mut fq.flows,
+        ),
+        Parameter::new(
+            "quantum",
+            Unit::Bytes,
+            256..=1 << 20,
+            "Bytes that a flow may send in a turn.",
+            |fq, _| &mut fq.quantum,
+        ),
+        Parameter::new(
+            "initial_quantum",
+            Unit::Bytes,
+            0..=1 << 30,
+            "Bytes that a new flow may send at once.",
+            |fq, _| &mut fq.initial_quantum,
+        ),
+        Parameter::new(
+            "maxrate",
+            Unit::Rate,
+            1..=u64::MAX,
+            "The most that any flow may send.",
+            |fq, _| &mut fq.maxrate,
+        ),
+        Parameter::new(
+            "low_rate_threshold",
+            Unit::Rate,
+            1..=u64::MAX,
+            "With a maxrate at or below this each packet is paced by its own length; above it by a quantum at a time.",
+            |fq, _| &mut fq.low_rate_threshold,
+        ),
+        Parameter::new(
+            "refill_delay",
+            Unit::Time,
+            0..=86_400_000_000_000,
+            "A flow that was away for longer has a quantum to start with.",
+            |fq, _| &mut fq.refill_delay,
+        ),
+        Parameter::new(
+            "horizon",
+            Unit::Time,
+            0..=86_400_000_000_000,
+            "How far ahead a packet's departure time may lie.",
+            |fq, _| &mut fq.horizon,
+        ),
+        Parameter::word(
+            "beyond_horizon",
+            Unit::Choice(&["drop", "hold"]),
+            "What becomes of a packet whose departure time lies further ahead: dropped, or held until the horizon.",
+            |fq, _| &mut fq.beyond_horizon,
+        ),
+        Parameter::new(
+            "ce_threshold",
+            Unit::Time,
+            0..=86_400_000_000_000,
+            "Marks packets that leave later than they could have by more than this.",
+            |fq, _| &mut fq.ce_threshold,
+        ),
+    ],
+    class_parameters: &[],
+    placing: Placing::Classifier(|fq| &mut fq.classifier, |fq| fq.flows),
+    start: |_| fq::Config::default(),
+    config: Ok,
+    build: |config, parts| Ok(Box::new(Fq::node(config, parts.seed)?)),
 };

@@ -331,6 +331,31 @@ const KINDS: &[Kind] = &[
         },
     },
     Kind {
+        name: "fq",
+        discipline: "fq",
+        options: &[
+            same("limit", "limit"),
+            same("flow_limit", "flow_limit"),
+            same("buckets", "flows"),
+            same("quantum", "quantum"),
+            same("initial_quantum", "initial_quantum"),
+            same("maxrate", "maxrate"),
+            same("low_rate_threshold", "low_rate_threshold"),
+            time("refill_delay", "refill_delay"),
+            time("horizon", "horizon"),
+            means("horizon_drop", "beyond_horizon", "drop"),
+            means("horizon_cap", "beyond_horizon", "hold"),
+            time("ce_threshold", "ce_threshold"),
+        ],
+        children: Children::None,
+        placed_by_handle: true,
+        defaults: |device| {
+            let frame = u64::from(frame(device));
+            let quanta = [("quantum", 2 * frame), ("initial_quantum", 10 * frame)];
+            quanta.map(|(name, bytes)| (name, bytes.to_string())).to_vec()
+        },
+    },
+    Kind {
         name: "fq_codel",
         discipline: "fq_codel",
         options: &[

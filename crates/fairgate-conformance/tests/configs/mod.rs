@@ -11,8 +11,10 @@ use fairgate::Rate;
 use fairgate::aqm::codel;
 use fairgate::classify::{Classifier, Filter, Match, Prefix};
 use fairgate::queues::fifo::DropFrom;
-use fairgate::queues::{fifo, pfifo_fast, prio, tbf};
-use fairgate::rounds::{drr, drr_classes, ets, fq_codel, msfc, sfq};
+use fairgate::queues::policer::{self, Exceed};
+use fairgate::queues::token_bucket::{Peak, Profile};
+use fairgate::queues::{fifo, leaky_bucket, pfifo_fast, prio, tbf};
+use fairgate::rounds::{drr, drr_classes, ets, fq, fq_codel, msfc, sfq};
 use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
 use fairgate::timestamps::pfq::{self, Pfq};
 use fairgate::timestamps::wfq::{self, Wfq};
@@ -59,20 +61,34 @@ pub(crate) fn tbf() -> impl Strategy<Value = tbf::Config> {
 
 /// Over another discipline.
 pub(crate) fn tbf_over(_classes: usize) -> impl Strategy<Value = tbf::Config> {
+    profile().prop_map(|profile| tbf::Config { profile, limit: None })
+}
+
+fn profile() -> impl Strategy<Value = Profile> {
     (
         10_000u64..1_000_000_000,
         1_000u32..20_000,
         option::of((1u64..100_000_000, 500u32..5_000)),
     )
-        .prop_map(|(bits, burst, peak)| tbf::Config {
-            burst,
-            peak: peak.map(|(above, mtu)| tbf::Peak {
+        .prop_map(|(bits, burst, peak)| Profile {
+            peak: peak.map(|(above, mtu)| Peak {
                 rate: rate(bits + above),
                 mtu,
             }),
-            limit: None,
-            ..tbf::Config::of_rate(rate(bits))
+            ..Profile::new(rate(bits), burst)
         })
+}
+
+pub(crate) fn leaky_bucket() -> impl Strategy<Value = leaky_bucket::Config> {
+    (10_000u64..1_000_000_000, 1u64..50_000).prop_map(|(bits, bucket)| leaky_bucket::Config {
+        rate: rate(bits),
+        bucket,
+    })
+}
+
+pub(crate) fn policer(_classes: usize) -> impl Strategy<Value = policer::Config> {
+    let exceed = prop_oneof![Just(Exceed::Drop), (0u8..64).prop_map(Exceed::Remark)];
+    (profile(), exceed).prop_map(|(profile, exceed)| policer::Config { profile, exceed })
 }
 
 pub(crate) fn quantum() -> impl Strategy<Value = drr::Quantum> + Clone {
@@ -131,6 +147,38 @@ pub(crate) fn sfq() -> impl Strategy<Value = sfq::Config> {
 
 pub(crate) fn codel() -> impl Strategy<Value = codel::Config> {
     (1u32..60, codel_params()).prop_map(|(limit, codel)| codel::Config { limit, codel })
+}
+
+pub(crate) fn fq() -> impl Strategy<Value = fq::Config> {
+    let millis = |range: std::ops::Range<u64>| range.prop_map(Duration::from_millis);
+    (
+        (1u32..60, 1u32..20, 1u32..20, 256u32..3000, 0u32..20_000),
+        option::of((10_000u64..1_000_000_000).prop_map(rate)),
+        option::of((10_000u64..100_000_000).prop_map(rate)),
+        (millis(0..100), millis(0..100), option::of(millis(0..100))),
+        prop_oneof![Just(fq::BeyondHorizon::Drop), Just(fq::BeyondHorizon::Hold)],
+    )
+        .prop_flat_map(|numbers| (classifier(numbers.0.2 as usize), Just(numbers)))
+        .prop_map(
+            |(classifier, (numbers, maxrate, low_rate_threshold, times, beyond_horizon))| {
+                let (limit, flow_limit, flows, quantum, initial_quantum) = numbers;
+                let (refill_delay, horizon, ce_threshold) = times;
+                fq::Config {
+                    limit,
+                    flow_limit,
+                    flows,
+                    quantum,
+                    initial_quantum,
+                    maxrate,
+                    low_rate_threshold,
+                    refill_delay,
+                    horizon,
+                    beyond_horizon,
+                    ce_threshold,
+                    classifier,
+                }
+            },
+        )
 }
 
 pub(crate) fn fq_codel() -> impl Strategy<Value = fq_codel::Config> {

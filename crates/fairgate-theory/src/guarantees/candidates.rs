@@ -170,6 +170,14 @@ pub static CANDIDATES: &[Candidate] = &[
 /// Disciplines over flows that can't be measured like this, and why.
 pub static NOT_MEASURED: &[(&str, &str)] = &[
     (
+        "fq_pie",
+        "PIE drops at random; as far as it doesn't, flows are served as by fq_codel",
+    ),
+    (
+        "fq",
+        "it holds flows back; the measures are of work-conserving disciplines",
+    ),
+    (
         "msfc",
         "its classes are unfair on purpose; within one it serves flows as fq_codel does",
     ),

@@ -122,6 +122,7 @@ mod tests {
     use super::*;
     use crate::packet::Packet;
     use crate::queues::tbf::{self, Tbf};
+    use crate::queues::token_bucket::Profile;
     use crate::rate::Rate;
     use crate::testing::{Driver, fifo, in_class};
 
@@ -167,7 +168,7 @@ mod tests {
     fn a_band_that_withholds_is_passed_over() {
         let mut driver = three_bands();
         let slow = tbf::Config {
-            burst: 1000,
+            profile: Profile::new(Rate::mbit(1), 1000),
             ..tbf::Config::of_rate(Rate::mbit(1))
         };
         let shaper = Tbf::node(slow, None).unwrap();

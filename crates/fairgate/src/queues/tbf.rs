@@ -24,7 +24,7 @@ use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
-use crate::queues::token_bucket::TokenBucket;
+use crate::queues::token_bucket::{Buckets, Profile};
 use crate::rate::Rate;
 use crate::time::Time;
 
@@ -40,64 +40,22 @@ pub enum Limit {
     Latency(u64),
 }
 
-/// The second bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peak {
-    /// How fast a burst may leave: above `rate`.
-    pub rate: Rate,
-    /// Bytes that may leave at once: at least the longest packet.
-    pub mtu: u32,
-}
-
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The rate, in bytes on the wire.
-    pub rate: Rate,
-    /// Bytes that may leave at once after an idle time: at least the longest packet.
-    pub burst: u32,
-    /// Bounds the rate of bursts.
-    pub peak: Option<Peak>,
+    /// What may leave when.
+    pub profile: Profile,
     /// The limit of the fifo inside; `None` with an inner discipline that has limits of its own.
     pub limit: Option<Limit>,
 }
 
 impl Config {
-    /// `rate` with a burst of 1 ms or 10 full frames, whichever is more, and a fifo of at most 50 ms.
+    /// `rate` with the burst of [`Profile::of_rate`], and a fifo of at most 50 ms.
     pub fn of_rate(rate: Rate) -> Config {
-        const TEN_FRAMES: u64 = 15_140;
-        let millisecond = (rate.bits_per_second() / 8000).clamp(TEN_FRAMES, u64::from(u32::MAX));
         Config {
-            rate,
-            burst: millisecond as u32,
-            peak: None,
+            profile: Profile::of_rate(rate),
             limit: Some(Limit::Latency(50_000_000)),
         }
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        let at_least_1 =
-            |parameter, remedy| Err(ConfigError::out_of_range(parameter, 0, "at least 1", remedy));
-        if self.burst == 0 {
-            return at_least_1(
-                "burst",
-                "give room for the longest packet, 1514 bytes on Ethernet",
-            );
-        }
-        if let Some(peak) = self.peak {
-            if peak.mtu == 0 {
-                return at_least_1("mtu", "give room for the longest packet, 1514 bytes on Ethernet");
-            }
-            if peak.rate <= self.rate {
-                return Err(ConfigError::out_of_range(
-                    "peakrate",
-                    peak.rate,
-                    format!("above the rate, {}", self.rate),
-                    "raise it, or leave it out: the rate alone then bounds what leaves",
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// The parameters of the fifo inside.
@@ -111,8 +69,9 @@ impl Config {
                         .unwrap_or(u64::MAX)
                         .saturating_add(u64::from(burst))
                 };
-                let by_rate = within(self.rate, self.burst);
-                self.peak
+                let by_rate = within(self.profile.rate, self.profile.burst);
+                self.profile
+                    .peak
                     .map_or(by_rate, |peak| by_rate.min(within(peak.rate, peak.mtu)))
             }
         };
@@ -122,20 +81,12 @@ impl Config {
             ..fifo::Config::default()
         }
     }
-
-    /// The longest packet that both buckets can hold.
-    fn longest_packet(&self) -> u32 {
-        self.peak.map_or(self.burst, |peak| self.burst.min(peak.mtu))
-    }
 }
 
 /// The discipline. Make one with [`Tbf::node`].
 pub struct Tbf {
     inner: Box<dyn Discipline>,
-    bucket: TokenBucket,
-    peak: Option<TokenBucket>,
-    /// When the buckets were paid from last.
-    paid_at: Time,
+    buckets: Buckets,
     longest_packet: u32,
     /// When the first packet will have its tokens; `None` unless it was refused at the last dequeue.
     due: Option<Time>,
@@ -145,7 +96,7 @@ pub struct Tbf {
 impl Tbf {
     /// A shaper with full buckets over `inner`, or over a fifo of `config.limit`: one of the two, not both.
     pub fn node(config: Config, inner: Option<Box<dyn Discipline>>) -> Result<Node<Tbf>, ConfigError> {
-        config.check()?;
+        config.profile.check()?;
         let inner = match (inner, config.limit) {
             (Some(inner), None) => inner,
             (None, Some(limit)) => Box::new(Fifo::node(config.fifo(limit))?),
@@ -161,32 +112,11 @@ impl Tbf {
         };
         Ok(Node::new(Tbf {
             inner,
-            bucket: TokenBucket::full(config.rate, config.burst),
-            peak: config.peak.map(|peak| TokenBucket::full(peak.rate, peak.mtu)),
-            paid_at: Time::ZERO,
-            longest_packet: config.longest_packet(),
+            buckets: Buckets::full(config.profile),
+            longest_packet: config.profile.longest_packet(),
             due: None,
             config,
         }))
-    }
-
-    /// Pays for `length` bytes, or tells how many ns are missing.
-    #[inline]
-    fn pay(&mut self, length: u32, now: Time) -> Result<(), u64> {
-        // Linux bounds the time by the first bucket's depth also for the second.
-        let elapsed = now.nanos_since(self.paid_at).min(self.bucket.depth());
-        let left = self.bucket.after(elapsed, length);
-        let left_of_peak = self.peak.map_or(0, |bucket| bucket.after(elapsed, length));
-        let least = left.min(left_of_peak);
-        if least < 0 {
-            return Err(least.unsigned_abs());
-        }
-        self.bucket.set(left);
-        if let Some(bucket) = &mut self.peak {
-            bucket.set(left_of_peak);
-        }
-        self.paid_at = self.paid_at.max(now);
-        Ok(())
     }
 
     /// Drops the packet that the inner discipline shows: it came in before a bucket was made smaller than it.
@@ -213,16 +143,6 @@ fn limit_beside_inner(limit: Limit) -> ConfigError {
     )
 }
 
-/// A bucket of `burst` bytes at `rate` that holds as many bytes as `old`, filled up to `elapsed` ns after its last
-/// payment, or as many as fit.
-fn carried_over(old: TokenBucket, old_rate: Rate, elapsed: u64, rate: Rate, burst: u32) -> TokenBucket {
-    let mut bucket = TokenBucket::full(rate, burst);
-    let nanos = i128::from(old.after(elapsed, 0));
-    let nanos = nanos * i128::from(old_rate.bits_per_second()) / i128::from(rate.bits_per_second());
-    bucket.set(nanos.min(i128::from(bucket.depth())) as i64);
-    bucket
-}
-
 impl Algorithm for Tbf {
     const NAME: &'static str = "tbf";
     type Config = Config;
@@ -247,11 +167,11 @@ impl Algorithm for Tbf {
                 return None;
             };
             let length = pool[first].length;
-            match self.pay(length, now) {
+            match self.buckets.pay(length, now) {
                 Ok(()) => return self.inner.dequeue(now, pool),
                 Err(_) if length > self.longest_packet => self.drop_first(now, pool),
-                Err(missing) => {
-                    self.due = Some(self.paid_at.max(now) + missing);
+                Err(due) => {
+                    self.due = Some(due);
                     return None;
                 }
             }
@@ -272,7 +192,7 @@ impl Algorithm for Tbf {
     }
 
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        config.check()?;
+        config.profile.check()?;
         match (self.config.limit, config.limit) {
             (None, Some(limit)) => return Err(limit_beside_inner(limit)),
             (_, Some(limit)) => self.inner.reconfigure(&config.fifo(limit), now, pool)?,
@@ -286,14 +206,8 @@ impl Algorithm for Tbf {
             }
             (None, None) => {}
         }
-        let elapsed = now.nanos_since(self.paid_at);
-        self.bucket = carried_over(self.bucket, self.config.rate, elapsed, config.rate, config.burst);
-        self.peak = config.peak.map(|peak| match (self.peak, self.config.peak) {
-            (Some(bucket), Some(old)) => carried_over(bucket, old.rate, elapsed, peak.rate, peak.mtu),
-            _ => TokenBucket::full(peak.rate, peak.mtu),
-        });
-        self.paid_at = self.paid_at.max(now);
-        self.longest_packet = config.longest_packet();
+        self.buckets.change(config.profile, now);
+        self.longest_packet = config.profile.longest_packet();
         self.config = config;
         Ok(())
     }
@@ -316,9 +230,10 @@ impl Algorithm for Tbf {
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("tokens", Value::Integer(self.bucket.tokens()));
-        if let Some(peak) = self.peak {
-            visit("peak_tokens", Value::Integer(peak.tokens()));
+        let (tokens, of_peak) = self.buckets.tokens();
+        visit("tokens", Value::Integer(tokens));
+        if let Some(tokens) = of_peak {
+            visit("peak_tokens", Value::Integer(tokens));
         }
     }
 }
@@ -327,6 +242,7 @@ impl Algorithm for Tbf {
 mod tests {
     use super::*;
     use crate::packet::Packet;
+    use crate::queues::token_bucket::Peak;
     use crate::testing::{Driver, fifo};
 
     /// 1 byte a microsecond.
@@ -342,9 +258,8 @@ mod tests {
 
     fn config() -> Config {
         Config {
-            burst: 2000,
+            profile: Profile::new(RATE, 2000),
             limit: Some(Limit::Bytes(10_000)),
-            ..Config::of_rate(RATE)
         }
     }
 
@@ -370,7 +285,7 @@ mod tests {
         }
         assert_eq!(driver.drain(Time::ZERO), [0]);
         let smaller = Config {
-            burst: 1000,
+            profile: Profile::new(RATE, 1000),
             ..config()
         };
         driver.reconfigure(smaller, Time::ZERO);
@@ -384,10 +299,13 @@ mod tests {
     #[test]
     fn the_peak_rate_spaces_a_burst() {
         let mut driver = shaper(Config {
-            peak: Some(Peak {
-                rate: Rate::mbit(16),
-                mtu: 1000,
-            }),
+            profile: Profile {
+                peak: Some(Peak {
+                    rate: Rate::mbit(16),
+                    mtu: 1000,
+                }),
+                ..config().profile
+            },
             ..config()
         });
         for _ in 0..3 {
@@ -435,7 +353,7 @@ mod tests {
     fn the_watchdog_of_a_shaper_inside_passes_through() {
         let slow = Tbf::node(
             Config {
-                burst: 1000,
+                profile: Profile::new(Rate::mbit(1), 1000),
                 ..Config::of_rate(Rate::mbit(1))
             },
             None,
@@ -476,7 +394,7 @@ mod tests {
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 1]);
         let faster = Config {
-            rate: Rate::mbit(80),
+            profile: Profile::new(Rate::mbit(80), 2000),
             ..config()
         };
         driver.reconfigure(faster, Time::from_micros(500));
@@ -492,12 +410,12 @@ mod tests {
 
     #[test]
     fn a_peak_rate_below_the_rate_is_refused() {
-        let slow_peak = Config {
+        let slow_peak = Profile {
             peak: Some(Peak {
-                rate: Rate::mbit(8),
+                rate: RATE,
                 mtu: 1514,
             }),
-            ..config()
+            ..Profile::of_rate(RATE)
         };
         assert_eq!(slow_peak.check().unwrap_err().parameter(), Some("peakrate"));
     }

@@ -1,4 +1,4 @@
-//! The arithmetic of a token bucket, shared by shapers.
+//! The arithmetic of token buckets, shared by shapers and policers.
 //!
 //! Tokens are counted in nanoseconds of sending at the bucket's rate, as Linux does, so that time refills the bucket by
 //! an addition and only a packet's length has to be converted. A bucket of B bytes lets at most `B + R t` bytes pass in
@@ -7,7 +7,9 @@
 //! Invariant: tokens never exceed the depth. Shapers that pay before they send (tbf) keep them at 0 or above; those
 //! that pay after may go below.
 
+use crate::error::ConfigError;
 use crate::rate::{Rate, RateMeter};
+use crate::time::Time;
 
 /// A bucket. Its owner keeps the time of the last payment, which buckets filled together share.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +65,147 @@ impl TokenBucket {
     pub fn tokens(&self) -> i64 {
         self.tokens
     }
+}
+
+/// The second bucket of a [`Profile`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peak {
+    /// How fast a burst may pass: above the profile's `rate`.
+    pub rate: Rate,
+    /// Bytes that may pass at once: at least the longest packet.
+    pub mtu: u32,
+}
+
+/// What traffic may look like (tc: `rate`, `burst`, `peakrate`, `mtu`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The rate, in bytes on the wire.
+    pub rate: Rate,
+    /// Bytes that may pass at once after an idle time: at least the longest packet.
+    pub burst: u32,
+    /// Bounds the rate of bursts.
+    pub peak: Option<Peak>,
+}
+
+impl Profile {
+    /// `rate` with a burst of 1 ms or 10 full frames, whichever is more.
+    pub fn of_rate(rate: Rate) -> Profile {
+        const TEN_FRAMES: u64 = 15_140;
+        let millisecond = (rate.bits_per_second() / 8000).clamp(TEN_FRAMES, u64::from(u32::MAX));
+        Profile::new(rate, millisecond as u32)
+    }
+
+    /// `burst` bytes, then `rate`.
+    pub const fn new(rate: Rate, burst: u32) -> Profile {
+        Profile {
+            rate,
+            burst,
+            peak: None,
+        }
+    }
+
+    /// The longest packet that both buckets can hold.
+    pub fn longest_packet(&self) -> u32 {
+        self.peak.map_or(self.burst, |peak| self.burst.min(peak.mtu))
+    }
+
+    /// # Errors
+    /// If a bucket is empty, or the peak rate is not above the rate.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        const REMEDY: &str = "give room for the longest packet, 1514 bytes on Ethernet";
+        let at_least_1 = |parameter| Err(ConfigError::out_of_range(parameter, 0, "at least 1", REMEDY));
+        if self.burst == 0 {
+            return at_least_1("burst");
+        }
+        match self.peak {
+            Some(peak) if peak.mtu == 0 => at_least_1("mtu"),
+            Some(peak) if peak.rate <= self.rate => Err(ConfigError::out_of_range(
+                "peakrate",
+                peak.rate,
+                format!("above the rate, {}", self.rate),
+                "raise it, or leave it out: the rate alone then bounds what passes",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The buckets of a [`Profile`], paid from together.
+#[derive(Clone, Copy, Debug)]
+pub struct Buckets {
+    bucket: TokenBucket,
+    peak: Option<TokenBucket>,
+    /// When they were paid from last.
+    paid_at: Time,
+    profile: Profile,
+}
+
+impl Buckets {
+    /// Full ones.
+    pub fn full(profile: Profile) -> Buckets {
+        Buckets {
+            bucket: TokenBucket::full(profile.rate, profile.burst),
+            peak: profile.peak.map(|peak| TokenBucket::full(peak.rate, peak.mtu)),
+            paid_at: Time::ZERO,
+            profile,
+        }
+    }
+
+    /// What they are of.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Pays for `length` bytes.
+    ///
+    /// # Errors
+    /// Nothing is paid if not all of it can be; the time when it could be.
+    #[inline]
+    pub fn pay(&mut self, length: u32, now: Time) -> Result<(), Time> {
+        // Linux bounds the time by the first bucket's depth also for the second.
+        let elapsed = now.nanos_since(self.paid_at).min(self.bucket.depth());
+        let left = self.bucket.after(elapsed, length);
+        let left_of_peak = self.peak.map_or(0, |bucket| bucket.after(elapsed, length));
+        let least = left.min(left_of_peak);
+        if least < 0 {
+            return Err(self.paid_at.max(now) + least.unsigned_abs());
+        }
+        self.bucket.set(left);
+        if let Some(bucket) = &mut self.peak {
+            bucket.set(left_of_peak);
+        }
+        self.paid_at = self.paid_at.max(now);
+        Ok(())
+    }
+
+    /// Another profile from `now` on. Tokens are carried over, in bytes, up to the new depths: repeated changes can't pass more
+    /// than the rates.
+    pub fn change(&mut self, profile: Profile, now: Time) {
+        let elapsed = now.nanos_since(self.paid_at);
+        let old = self.profile;
+        self.bucket = carried_over(self.bucket, old.rate, elapsed, profile.rate, profile.burst);
+        self.peak = profile.peak.map(|peak| match (self.peak, old.peak) {
+            (Some(bucket), Some(old)) => carried_over(bucket, old.rate, elapsed, peak.rate, peak.mtu),
+            _ => TokenBucket::full(peak.rate, peak.mtu),
+        });
+        self.paid_at = self.paid_at.max(now);
+        self.profile = profile;
+    }
+
+    /// Tokens at the time of the last payment, ns: of the first bucket and of the second.
+    pub fn tokens(&self) -> (i64, Option<i64>) {
+        (self.bucket.tokens(), self.peak.map(|peak| peak.tokens()))
+    }
+}
+
+/// A bucket of `burst` bytes at `rate` that holds as many bytes as `old`, filled up to `elapsed` ns after its last
+/// payment, or as many as fit.
+fn carried_over(old: TokenBucket, old_rate: Rate, elapsed: u64, rate: Rate, burst: u32) -> TokenBucket {
+    let mut bucket = TokenBucket::full(rate, burst);
+    let nanos = i128::from(old.after(elapsed, 0));
+    let nanos = nanos * i128::from(old_rate.bits_per_second()) / i128::from(rate.bits_per_second());
+    bucket.set(nanos.min(i128::from(bucket.depth())) as i64);
+    bucket
 }
 
 #[cfg(test)]

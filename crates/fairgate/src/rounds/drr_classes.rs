@@ -167,6 +167,7 @@ impl Algorithm for DrrClasses {
 mod tests {
     use super::*;
     use crate::queues::tbf::{self, Tbf};
+    use crate::queues::token_bucket::Profile;
     use crate::rate::Rate;
     use crate::testing::{Driver, fifo, in_class};
     use proptest::prelude::*;
@@ -208,7 +209,7 @@ mod tests {
     fn a_class_that_withholds_is_passed_over() {
         let mut driver = drr(&[1000, 1000]);
         let slow = tbf::Config {
-            burst: 1000,
+            profile: Profile::new(Rate::mbit(1), 1000),
             ..tbf::Config::of_rate(Rate::mbit(1))
         };
         driver.replace_class(1, Box::new(Tbf::node(slow, None).unwrap()), Time::ZERO);
@@ -227,7 +228,7 @@ mod tests {
         let mut driver = drr(&[1000, 1000]);
         for (minor, mbit) in [(1, 1), (2, 2)] {
             let slow = tbf::Config {
-                burst: 1000,
+                profile: Profile::new(Rate::mbit(mbit), 1000),
                 ..tbf::Config::of_rate(Rate::mbit(mbit))
             };
             driver.replace_class(minor, Box::new(Tbf::node(slow, None).unwrap()), Time::ZERO);

@@ -203,6 +203,7 @@ mod tests {
     use super::*;
     use crate::packet::Packet;
     use crate::queues::tbf::{self, Tbf};
+    use crate::queues::token_bucket::Profile;
     use crate::rate::Rate;
     use crate::testing::{Driver, fifo, in_class};
     use proptest::prelude::*;
@@ -222,7 +223,7 @@ mod tests {
     /// A shaper with tokens for one packet of 1000 bytes, then one each 8 ms at 1 Mbit/s.
     fn slow(mbit: u64) -> Box<dyn Discipline> {
         let config = tbf::Config {
-            burst: 1000,
+            profile: Profile::new(Rate::mbit(mbit), 1000),
             ..tbf::Config::of_rate(Rate::mbit(mbit))
         };
         Box::new(Tbf::node(config, None).unwrap())

@@ -16,6 +16,7 @@ use crate::packet::{DropReason, Packet};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
 use crate::queues::tbf::{self, Tbf};
+use crate::queues::token_bucket::Profile;
 use crate::rate::Rate;
 use crate::testing::{Driver, fifo, in_class};
 use crate::time::Time;
@@ -162,9 +163,8 @@ fn classful(weights: &[u32]) -> classes::Config<Weight, ()> {
 /// A bucket of 1000 bytes that fills at a byte a microsecond, over a fifo.
 fn shaper() -> Box<dyn Discipline> {
     let config = tbf::Config {
-        burst: 1000,
+        profile: Profile::new(Rate::mbit(8), 1000),
         limit: None,
-        ..tbf::Config::of_rate(Rate::mbit(8))
     };
     Box::new(Tbf::node(config, Some(fifo(100))).expect("within its ranges"))
 }

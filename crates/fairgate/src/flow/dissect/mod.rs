@@ -25,13 +25,13 @@
 //! Non-goals: checksums, reassembly, IPv4 source routes and IPv6 routing headers (the destination is the address in
 //! the IP header), the packet quoted in an ICMP error, ESP, 802.3 frames with LLC (EtherType 0).
 
-mod ecn;
 mod link;
 mod network;
+mod traffic_class;
 mod transport;
 
-pub use ecn::set_ce;
 pub use link::LinkType;
+pub use traffic_class::{set_ce, set_dscp};
 
 use crate::flow::{FlowHasher, FlowKey};
 use crate::packet::{Ecn, Packet};

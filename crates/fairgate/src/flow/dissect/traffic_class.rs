@@ -1,4 +1,4 @@
-//! Writing "congestion experienced" into a frame.
+//! Writing what a discipline decided into a frame: "congestion experienced", another DSCP.
 
 use super::LinkType;
 use crate::flow::ethertype::{IPV4, IPV6};
@@ -17,28 +17,55 @@ use crate::packet::Ecn;
 /// assert_eq!(packet[10..12], [0xb6, 0xe0]);
 /// ```
 pub fn set_ce(frame: &mut [u8], link: LinkType) -> bool {
+    change(frame, link, |class| {
+        Ecn::from_bits(class)
+            .is_capable()
+            .then_some(class | Ecn::Ce as u8)
+    })
+}
+
+/// Sets the six DSCP bits of the frame's IP header, as a policer that re-marks demands, and brings IPv4's checksum up to date. Returns
+/// false, and nothing is written, if it isn't an IP packet. Bits of `dscp` above the sixth are not looked at.
+///
+/// ```
+/// use fairgate::flow::{LinkType, set_dscp};
+/// // IPv4 with DSCP 0 and ECT(0), checksum 0xb6e1.
+/// let mut packet = *b"\x45\x02\x00\x14\x00\x00\x00\x00\x40\x06\xb6\xe1\xc0\x00\x02\x01\xc0\x00\x02\x02";
+/// assert!(set_dscp(&mut packet, LinkType::RawIp, 8));
+/// assert_eq!(packet[1], 8 << 2 | 2);
+/// assert_eq!(packet[10..12], [0xb6, 0xc1]);
+/// ```
+pub fn set_dscp(frame: &mut [u8], link: LinkType, dscp: u8) -> bool {
+    change(frame, link, |class| Some(dscp << 2 | class & 3))
+}
+
+/// Gives the frame's IP header the traffic class that `to` makes of its own. False, and nothing written, if there is no such header or
+/// `to` declines.
+fn change(frame: &mut [u8], link: LinkType, to: impl Fn(u8) -> Option<u8>) -> bool {
     let (ethertype, offset) = {
         let stripped = link.strip(frame);
         (stripped.ethertype, frame.len() - stripped.payload.len())
     };
     let packet = frame.get_mut(offset..).unwrap_or_default();
     match ethertype {
-        IPV4 => set_ce_v4(packet),
-        IPV6 => set_ce_v6(packet),
+        IPV4 => change_v4(packet, to),
+        IPV6 => change_v6(packet, to),
         _ => false,
     }
 }
 
-fn set_ce_v4(packet: &mut [u8]) -> bool {
+fn change_v4(packet: &mut [u8], to: impl Fn(u8) -> Option<u8>) -> bool {
     let Some(header) = packet.first_chunk_mut::<20>() else {
         return false;
     };
-    let well_formed = header[0] >> 4 == 4 && header[0] & 15 >= 5;
-    if !well_formed || !Ecn::from_bits(header[1]).is_capable() {
+    if header[0] >> 4 != 4 || header[0] & 15 < 5 {
         return false;
     }
+    let Some(class) = to(header[1]) else {
+        return false;
+    };
     let before = u16::from_be_bytes([header[0], header[1]]);
-    header[1] |= Ecn::Ce as u8;
+    header[1] = class;
     let after = u16::from_be_bytes([header[0], header[1]]);
 
     let checksum = u16::from_be_bytes([header[10], header[11]]);
@@ -47,15 +74,19 @@ fn set_ce_v4(packet: &mut [u8]) -> bool {
     true
 }
 
-fn set_ce_v6(packet: &mut [u8]) -> bool {
+fn change_v6(packet: &mut [u8], to: impl Fn(u8) -> Option<u8>) -> bool {
     let Some(header) = packet.first_chunk_mut::<40>() else {
         return false;
     };
-    // The traffic class lies across two bytes; its ECN bits are in the upper half of the second.
-    if header[0] >> 4 != 6 || !Ecn::from_bits(header[1] >> 4).is_capable() {
+    if header[0] >> 4 != 6 {
         return false;
     }
-    header[1] |= (Ecn::Ce as u8) << 4;
+    // The traffic class lies across two bytes.
+    let Some(class) = to(header[0] << 4 | header[1] >> 4) else {
+        return false;
+    };
+    header[0] = 6 << 4 | class >> 4;
+    header[1] = class << 4 | header[1] & 15;
     true
 }
 

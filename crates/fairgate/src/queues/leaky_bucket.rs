@@ -1,0 +1,300 @@
+//! The leaky bucket as a queue (Turner, "New directions in communications", 1986): whatever comes in, packets leave
+//! at a constant rate, each as long after the one before as that one takes. No bursts at all.
+//!
+//! The bucket is the queue: what does not fit into it overflows and is dropped on arrival. A line that was idle sends its
+//! next packet at once; nothing is saved up for later, which is the whole difference to a token bucket ([`tbf`](super::tbf)).
+//!
+//! Invariant: from the departure of a packet to that of the next at least the time passes that its bytes take at the
+//! rate; while packets are queued exactly that, if the driver asks in time. Times are kept to a billionth of a
+//! nanosecond, so that the rate is exact over any length of time.
+//!
+//! Not work-conserving: [`watchdog`](crate::Discipline::watchdog) is the time when the first packet may leave. As a policer, dropping and not
+//! holding, see [`policer`](super::policer).
+//!
+//! A clock that goes backwards stands still until it has caught up.
+
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rate::Rate;
+use crate::time::Time;
+
+/// Binary places of [`LeakyBucket::fraction`] and of the time that a byte takes.
+const PLACES: u32 = 30;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The rate at which packets leave, in bytes on the wire; at least 8 bit/s.
+    pub rate: Rate,
+    /// Most bytes queued: at least the longest packet.
+    pub bucket: u64,
+}
+
+impl Config {
+    /// `rate` with a bucket that drains in 50 ms, or of 10 full frames if that is more.
+    pub fn of_rate(rate: Rate) -> Config {
+        const TEN_FRAMES: u64 = 15_140;
+        Config {
+            rate,
+            bucket: (rate.bits_per_second() / 160).max(TEN_FRAMES),
+        }
+    }
+
+    /// ns that a byte takes, in units of 2^-[`PLACES`].
+    fn check(&self) -> Result<u64, ConfigError> {
+        if self.bucket == 0 {
+            return Err(ConfigError::out_of_range(
+                "bucket",
+                0,
+                "at least 1 byte",
+                "give room for the longest packet, 1514 bytes on Ethernet",
+            ));
+        }
+        // A second a byte: what 2^32 of them take fits in 64 bits of ns.
+        if self.rate.bits_per_second() < 8 {
+            return Err(ConfigError::out_of_range(
+                "rate",
+                self.rate,
+                "at least 8bit",
+                "a byte would take longer than a second: raise the rate",
+            ));
+        }
+        let per_byte = (8_000_000_000u128 << PLACES).div_ceil(self.rate.bits_per_second().into());
+        Ok(per_byte as u64)
+    }
+}
+
+/// The discipline. Make one with [`LeakyBucket::node`].
+#[derive(Debug)]
+pub struct LeakyBucket {
+    queue: PacketQueue,
+    /// ns that a byte takes, rounded up, in units of 2^-[`PLACES`].
+    per_byte: u64,
+    /// When the next packet may leave, and the part of a nanosecond after that, in units of 2^-[`PLACES`].
+    free_at: Time,
+    fraction: u64,
+    /// [`free_at`](Self::free_at) if the first packet was refused at the last dequeue.
+    due: Option<Time>,
+    config: Config,
+}
+
+impl LeakyBucket {
+    /// An empty bucket.
+    ///
+    /// ```
+    /// use fairgate::queues::leaky_bucket::{Config, LeakyBucket};
+    /// use fairgate::{Discipline, Packet, Pool, Rate, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut bucket = LeakyBucket::node(Config::of_rate(Rate::mbit(8)))?;
+    /// for _ in 0..2 {
+    ///     let id = pool.insert(Packet::of_length(1000)).expect("16 slots");
+    ///     let _ = bucket.enqueue(id, Time::ZERO, &mut pool);
+    /// }
+    /// assert!(bucket.dequeue(Time::ZERO, &mut pool).is_some());
+    /// assert!(bucket.dequeue(Time::ZERO, &mut pool).is_none());
+    /// assert_eq!(bucket.watchdog(), Some(Time::from_millis(1)));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the bucket is empty or the rate below 8 bit/s.
+    pub fn node(config: Config) -> Result<Node<LeakyBucket>, ConfigError> {
+        Ok(Node::new(LeakyBucket {
+            queue: PacketQueue::new(),
+            per_byte: config.check()?,
+            free_at: Time::ZERO,
+            fraction: 0,
+            due: None,
+            config,
+        }))
+    }
+
+    /// A packet of `length` bytes leaves.
+    #[inline]
+    fn leak(&mut self, length: u32, now: Time) {
+        if now > self.free_at {
+            // The line stood idle: the next packet's time counts from now.
+            (self.free_at, self.fraction) = (now, 0);
+        }
+        let taken = u128::from(length) * u128::from(self.per_byte) + u128::from(self.fraction);
+        self.fraction = taken as u64 & ((1 << PLACES) - 1);
+        self.free_at += (taken >> PLACES) as u64;
+    }
+
+    /// When the first packet may leave: in a whole nanosecond, not before its time.
+    #[inline]
+    fn opens_at(&self) -> Time {
+        self.free_at + u64::from(self.fraction > 0)
+    }
+}
+
+impl Algorithm for LeakyBucket {
+    const NAME: &'static str = "leaky_bucket";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
+        if self.queue.bytes() + u64::from(pool[id].length) > self.config.bucket {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        self.queue.push_back(id, pool);
+        Verdict::Queued
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let first = self.queue.front()?;
+        let opens_at = self.opens_at();
+        if now < opens_at {
+            self.due = Some(opens_at);
+            return None;
+        }
+        self.due = None;
+        let _ = self.queue.pop_front(pool);
+        // A driver that asks in the nanosecond after the exact time did ask in time.
+        let asked = if now == opens_at { self.free_at } else { now };
+        self.leak(pool[first].length, asked);
+        Some(first)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.queue.append_to(into, pool);
+        self.due = None;
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    /// The packet that left last keeps its time by the old rate.
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        self.per_byte = config.check()?;
+        self.config = config;
+        while self.queue.bytes() > self.config.bucket {
+            let newest = self.queue.pop_back(pool).expect("its bytes are queued");
+            pool.give_back(newest, DropReason::Reconfigured);
+        }
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("free_at", Value::Nanos(self.opens_at().nanos()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Discipline;
+    use crate::packet::Packet;
+    use crate::testing::Driver;
+    use proptest::prelude::*;
+
+    fn bucket(rate: Rate, bytes: u64) -> Driver<LeakyBucket> {
+        Driver::new(LeakyBucket::node(Config { rate, bucket: bytes }).unwrap())
+    }
+
+    fn offer(driver: &mut Driver<LeakyBucket>, length: u32, now: Time) -> Verdict {
+        driver.offer(Packet::of_length(length), now)
+    }
+
+    /// When packets leave if the driver asks in time.
+    fn departures(driver: &mut Driver<LeakyBucket>, mut now: Time) -> Vec<Time> {
+        let mut times = Vec::new();
+        while driver.root.backlog().packets > 0 {
+            match driver.next(now) {
+                Some(_) => times.push(now),
+                None => now = driver.root.watchdog().expect("it says until when"),
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn packets_leave_one_transmission_apart_after_any_idle_time() {
+        let mut driver = bucket(Rate::mbit(8), 10_000);
+        for _ in 0..3 {
+            let _ = offer(&mut driver, 1000, Time::ZERO);
+        }
+        let millis = |times: &[u64]| {
+            times
+                .iter()
+                .map(|&time| Time::from_millis(time))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(departures(&mut driver, Time::ZERO), millis(&[0, 1, 2]));
+        for _ in 0..3 {
+            let _ = offer(&mut driver, 1000, Time::from_millis(500));
+        }
+        let after_idle = departures(&mut driver, Time::from_millis(500));
+        assert_eq!(after_idle, millis(&[500, 501, 502]), "nothing was saved up");
+    }
+
+    #[test]
+    fn a_bucket_that_is_full_overflows() {
+        let mut driver = bucket(Rate::mbit(8), 2500);
+        assert_eq!(offer(&mut driver, 1000, Time::ZERO), Verdict::Queued);
+        assert_eq!(offer(&mut driver, 1000, Time::ZERO), Verdict::Queued);
+        assert_eq!(offer(&mut driver, 501, Time::ZERO), Verdict::Dropped);
+        assert_eq!(driver.returned, [(2, DropReason::QueueLimit)]);
+        assert_eq!(offer(&mut driver, 500, Time::ZERO), Verdict::Queued);
+    }
+
+    #[test]
+    fn a_smaller_bucket_loses_the_newest() {
+        let mut driver = bucket(Rate::mbit(8), 3000);
+        for _ in 0..3 {
+            let _ = offer(&mut driver, 1000, Time::ZERO);
+        }
+        let smaller = Config {
+            rate: Rate::mbit(80),
+            bucket: 1000,
+        };
+        driver.reconfigure(smaller, Time::ZERO);
+        assert_eq!(
+            driver.returned,
+            [(2, DropReason::Reconfigured), (1, DropReason::Reconfigured)]
+        );
+        assert_eq!(driver.drain(Time::ZERO), [0]);
+    }
+
+    #[test]
+    fn what_can_not_work_is_refused() {
+        let parameter = |rate, bucket| {
+            let error = LeakyBucket::node(Config { rate, bucket }).unwrap_err();
+            error.parameter()
+        };
+        assert_eq!(parameter(Rate::mbit(1), 0), Some("bucket"));
+        let slow = Rate::from_bits_per_second(7).unwrap();
+        assert_eq!(parameter(slow, 1000), Some("rate"));
+    }
+
+    proptest! {
+        /// However long it runs and whatever the rate: the n-th packet of a busy time leaves in the first nanosecond in which the bytes
+        /// before it have been sent. Nothing adds up.
+        #[test]
+        fn the_rate_is_exact(bits in 8u64..100_000_000_000, lengths in prop::collection::vec(1u32..9000, 1..300)) {
+            let rate = Rate::from_bits_per_second(bits).unwrap();
+            let mut driver = bucket(rate, u64::MAX / 2);
+            for &length in &lengths {
+                let _ = offer(&mut driver, length, Time::ZERO);
+            }
+            let mut bytes = 0u64;
+            for (time, length) in departures(&mut driver, Time::ZERO).into_iter().zip(lengths) {
+                let exact = rate.transmission_nanos(bytes);
+                // The time of a byte is rounded up to 2^-30 ns.
+                let slack = 1 + (bytes >> PLACES);
+                prop_assert!((exact..=exact + slack).contains(&time.nanos()), "{} for {}", time, exact);
+                bytes += u64::from(length);
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A policer in front of any discipline: Linux's `police` action, ALTQ's traffic conditioner.
+//!
+//! Each packet that comes is held against the buckets of a [`Profile`]. If they can pay for it, it conforms and goes to the discipline
+//! inside as it is. If not, it is dropped, or goes there with another DSCP, for a discipline inside, or a router
+//! further on, to treat as what may be lost. Nothing is ever held back, and nothing is paid for what exceeds: a sender that keeps to
+//! the rate from now on conforms from now on.
+//!
+//! The arithmetic is Linux's: what conforms here conforms there. Over any time t what conforms is at most `burst + rate t` bytes.
+//!
+//! Deviations: none of the rate estimator (`avrate`), which measures and does not meter; and a clock that goes backwards stands
+//! still until it has caught up.
+
+use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::queues::token_bucket::{Buckets, Profile};
+use crate::rate::Rate;
+use crate::time::Time;
+
+/// The number of the only class.
+const INNER: u16 = 1;
+
+/// What becomes of a packet that exceeds the profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exceed {
+    /// It is dropped.
+    #[default]
+    Drop,
+    /// It passes with this DSCP, 0 to 63.
+    Remark(u8),
+}
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// What conforms.
+    pub profile: Profile,
+    /// What becomes of what does not.
+    pub exceed: Exceed,
+}
+
+impl Config {
+    /// `rate` with the burst of [`Profile::of_rate`]; what exceeds it is dropped.
+    pub fn of_rate(rate: Rate) -> Config {
+        Config {
+            profile: Profile::of_rate(rate),
+            exceed: Exceed::Drop,
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if let Exceed::Remark(dscp @ 64..) = self.exceed {
+            return Err(ConfigError::out_of_range(
+                "remark",
+                dscp,
+                "0 to 63",
+                "give the six bits of the DSCP, not the whole byte of the header",
+            ));
+        }
+        self.profile.check()
+    }
+}
+
+/// The discipline. Make one with [`Policer::node`].
+pub struct Policer {
+    inner: Box<dyn Discipline>,
+    buckets: Buckets,
+    /// Packets that did not conform.
+    exceeding: u64,
+    config: Config,
+}
+
+impl Policer {
+    /// A policer with full buckets in front of `inner`.
+    ///
+    /// # Errors
+    /// If a bucket is empty, the peak rate not above the rate, or the DSCP not one.
+    pub fn node(config: Config, inner: Box<dyn Discipline>) -> Result<Node<Policer>, ConfigError> {
+        config.check()?;
+        Ok(Node::new(Policer {
+            inner,
+            buckets: Buckets::full(config.profile),
+            exceeding: 0,
+            config,
+        }))
+    }
+}
+
+impl Algorithm for Policer {
+    const NAME: &'static str = "policer";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        if self.buckets.pay(pool[id].length, now).is_err() {
+            self.exceeding += 1;
+            match self.config.exceed {
+                Exceed::Remark(dscp) => pool.remark(id, dscp),
+                Exceed::Drop => {
+                    pool.give_back(id, DropReason::Policed);
+                    return Verdict::Dropped;
+                }
+            }
+        }
+        self.inner.enqueue(id, now, pool)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.inner.dequeue(now, pool)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.inner.drain(pool, into);
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        self.inner.watchdog()
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
+        config.check()?;
+        self.buckets.change(config.profile, now);
+        self.config = config;
+        Ok(())
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        visit(Class {
+            minor: INNER,
+            discipline: self.inner.as_ref(),
+        });
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        (minor == INNER).then_some(&mut self.inner)
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        let (tokens, of_peak) = self.buckets.tokens();
+        visit("exceeding", Value::Integer(self.exceeding as i64));
+        visit("tokens", Value::Integer(tokens));
+        if let Some(tokens) = of_peak {
+            visit("peak_tokens", Value::Integer(tokens));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Packet;
+    use crate::queues::token_bucket::Peak;
+    use crate::testing::{Driver, fifo};
+    use proptest::prelude::*;
+
+    /// 1 byte a microsecond, 2000 at once.
+    const PROFILE: Profile = Profile::new(Rate::mbit(8), 2000);
+
+    fn policer(config: Config) -> Driver<Policer> {
+        Driver::new(Policer::node(config, fifo(1000)).unwrap())
+    }
+
+    fn dropping(profile: Profile) -> Config {
+        Config {
+            profile,
+            exceed: Exceed::Drop,
+        }
+    }
+
+    fn conforms(driver: &mut Driver<Policer>, length: u32, micros: u64) -> bool {
+        driver.offer(Packet::of_length(length), Time::from_micros(micros)) == Verdict::Queued
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate() {
+        let mut driver = policer(dropping(PROFILE));
+        let came = [
+            (1000, 0),
+            (1000, 0),
+            (1000, 0),
+            (500, 499),
+            (500, 500),
+            (2000, 9000),
+        ];
+        let passed = came.map(|(length, micros)| conforms(&mut driver, length, micros));
+        assert_eq!(passed, [true, true, false, false, true, true]);
+        assert_eq!(driver.root.statistics().dropped_for(DropReason::Policed), 2);
+        assert_eq!(driver.drain(Time::ZERO), [0, 1, 4, 5], "nothing is held back");
+    }
+
+    #[test]
+    fn a_peak_rate_bounds_the_burst() {
+        let peak = Peak {
+            rate: Rate::mbit(16),
+            mtu: 1000,
+        };
+        let mut driver = policer(dropping(Profile {
+            peak: Some(peak),
+            ..PROFILE
+        }));
+        let passed = [0, 0, 500].map(|micros| conforms(&mut driver, 1000, micros));
+        assert_eq!(passed, [true, false, true]);
+    }
+
+    #[test]
+    fn what_exceeds_passes_with_another_dscp() {
+        let mut driver = policer(Config {
+            exceed: Exceed::Remark(8),
+            ..dropping(PROFILE)
+        });
+        let of_video = Packet {
+            dscp: 34,
+            ..Packet::of_length(1500)
+        };
+        for _ in 0..2 {
+            assert_eq!(driver.offer(of_video, Time::ZERO), Verdict::Queued);
+        }
+        let mut next = || {
+            let id = driver.root.dequeue(Time::ZERO, &mut driver.pool);
+            let packet = driver.pool.release(id.expect("two are queued"));
+            (packet.dscp, packet.is_remarked())
+        };
+        assert_eq!([next(), next()], [(34, false), (8, true)]);
+    }
+
+    #[test]
+    fn a_changed_profile_gives_no_tokens() {
+        let mut driver = policer(dropping(PROFILE));
+        assert!(conforms(&mut driver, 2000, 0));
+        driver.reconfigure(dropping(Profile::new(Rate::mbit(80), 4000)), Time::ZERO);
+        assert!(!conforms(&mut driver, 1000, 99));
+        assert!(conforms(&mut driver, 1000, 100));
+    }
+
+    #[test]
+    fn what_can_not_work_is_refused() {
+        let parameter = |config| {
+            Policer::node(config, fifo(1))
+                .err()
+                .and_then(|error| error.parameter())
+        };
+        assert_eq!(parameter(dropping(Profile::new(Rate::mbit(1), 0))), Some("burst"));
+        let exceed = Exceed::Remark(64);
+        assert_eq!(
+            parameter(Config {
+                exceed,
+                ..dropping(PROFILE)
+            }),
+            Some("remark")
+        );
+    }
+
+    proptest! {
+        /// Over any time no more conforms than the burst and the rate allow, and what a bucket full of exact fractions would let pass, passes.
+        #[test]
+        fn what_conforms_is_what_a_token_bucket_has_tokens_for(
+            came in prop::collection::vec((0u64..3000, 1u32..2000), 1..200),
+        ) {
+            let mut driver = policer(dropping(PROFILE));
+            let (mut now, mut tokens, mut filled_at) = (0u64, 2000u64, 0u64);
+            for (pause, length) in came {
+                now += pause;
+                // A byte a microsecond.
+                tokens = (tokens + now - filled_at).min(2000);
+                filled_at = now;
+                let expected = u64::from(length) <= tokens;
+                prop_assert_eq!(conforms(&mut driver, length, now), expected);
+                if expected {
+                    tokens -= u64::from(length);
+                }
+                let _ = driver.drain(Time::ZERO);
+            }
+        }
+    }
+}
