@@ -553,15 +553,15 @@ fn what_no_class_is_for_goes_first_and_unshaped() {
 #[test]
 fn a_leaf_that_holds_packets_back_is_left_alone_until_it_has_one() {
     use crate::queues::tbf::{self, Tbf};
+    use crate::queues::token_bucket::Profile;
     let mut htb = driver(config(vec![
         class(1, None, 8_000, 8_000),
         class(2, Some(1), 800, 8_000),
         class(3, Some(1), 800, 8_000),
     ]));
     let slow = tbf::Config {
-        burst: 1500,
+        profile: Profile::new(kbit(8), 1500),
         limit: None,
-        ..tbf::Config::of_rate(kbit(8))
     };
     htb.replace_class(2, Box::new(Tbf::node(slow, Some(fifo(10))).unwrap()), Time::ZERO);
     for minor in [2, 2, 3] {
