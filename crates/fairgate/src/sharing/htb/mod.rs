@@ -19,7 +19,7 @@
 //! on. Rounds go by class number. A class changes its colour when it is charged or when its event is due.
 //!
 //! The cost of a packet depends on the height of the tree, not on the number of classes: rows and feeds are bitmaps by
-//! class number ([`OrderedSet`]), event queues are radix heaps ([`EventQueue`]).
+//! class number (`OrderedSet`), event queues are radix heaps (`EventQueue`).
 //!
 //! Invariants: a leaf with packets that isn't parked is active; a class is in a feed or row at the priorities at which
 //! there is an active leaf below it, according to its colour; a class that isn't green has an event.
