@@ -2,7 +2,9 @@
 
 mod configs;
 
-use fairgate::aqm::{ared::Ared, codel::Codel, pie::Pie, red::Red};
+use fairgate::aqm::{
+    ared::Ared, choke::Choke, codel::Codel, dualpi2::DualPi2, pie::Pie, red::Red, rred::Rred, wred::Wred,
+};
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
 use fairgate::queues::{
     fifo::Fifo, leaky_bucket::LeakyBucket, pfifo_fast::PfifoFast, policer::Policer, prio::Prio, tbf::Tbf,
@@ -35,7 +37,11 @@ conformance_suite! {
     red: Recipe::leaf(configs::red, Red::node);
     ared: Recipe::leaf(configs::ared, Ared::node);
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
+    wred: Recipe::leaf(configs::wred, Wred::node);
+    rred: Recipe::leaf(configs::rred, Rred::node);
+    choke: Recipe::leaf(configs::choke, Choke::node);
     pie: Recipe::leaf(configs::pie, Pie::node);
+    dualpi2: Recipe::leaf(configs::dualpi2, DualPi2::node);
     drr: Recipe::leaf(|| configs::flows::<Drr>(configs::quantum()), Flows::<Drr>::node);
     drr_classes: Recipe::classful(1..=4, configs::drr_classes, |config, _seed, classes| {
         DrrClasses::node(config, classes)

@@ -22,7 +22,7 @@ const SHAPED: &str = r#"{"op":"origin","ktime_ns":1073741824}
 "#;
 
 /// Setups for every kind that there is, to be damaged.
-const SETUPS: [&[&str]; 9] = [
+const SETUPS: [&[&str]; 11] = [
     &[SHAPER],
     &[
         "tc qdisc add dev q root handle 10: prio bands 2 priomap 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1",
@@ -44,6 +44,12 @@ const SETUPS: [&[&str]; 9] = [
     ],
     &[
         "tc qdisc add dev q root handle 10: fq_pie limit 9 flows 8 target 5ms quantum 300 memory_limit 9000 ecn_prob 5 ecn",
+    ],
+    &[
+        "tc qdisc add dev q root handle 10: choke limit 40 min 5 max 10 avpkt 500 burst 8 probability 0.1 bandwidth 10mbit ecn",
+    ],
+    &[
+        "tc qdisc add dev q root handle 10: dualpi2 limit 9 memlimit 9000 alpha 0.2 beta 3 step_thresh 500 coupling_factor 3 classic_protection 20 overflow",
     ],
     &["tc qdisc add dev q root handle 10: codel limit 9 target 5ms interval 100ms ecn ce_threshold 200"],
     &[

@@ -298,6 +298,24 @@ mod tests {
     }
 
     #[test]
+    fn dualpi2_has_its_weights_in_256ths() {
+        let text =
+            tree("qdisc add dev e root dualpi2 alpha 0.16 beta 3.2 classic_protection 20% any_ect overflow");
+        for setting in [
+            "alpha=40",
+            "beta=819",
+            "classic_protection=20",
+            "any_ect=true",
+            "drop_overload=false",
+        ] {
+            assert!(text.contains(setting), "{setting} in {text}");
+        }
+        let (_, _, message) = mistake("qdisc add dev e root dualpi2 alpha much");
+        assert!(message.contains("`alpha`"), "{message}");
+        assert!(tree("qdisc add dev e root choke limit 400 bandwidth 10mbit").contains("choke limit=400"));
+    }
+
+    #[test]
     fn classes_hold_what_is_attached_or_a_fifo() {
         let drr = "tc qdisc add dev e root handle 10: drr
             tc class add dev e parent 10: classid 10:1 drr quantum 300

@@ -285,6 +285,14 @@ impl Reads {
                 };
                 Spanned::new(percent.span(), Given::Word(decimal))
             }),
+            Reads::In256ths => words.next().map(|decimal| {
+                let in_256ths = in_256ths(decimal.get_ref()).unwrap_or_else(|| decimal.get_ref().clone());
+                Spanned::new(decimal.span(), Given::Word(in_256ths))
+            }),
+            Reads::MaybePercent => words.next().map(|percent| {
+                let number = percent.get_ref().trim_end_matches('%').to_owned();
+                Spanned::new(percent.span(), Given::Word(number))
+            }),
             Reads::Means(value) => Some(Spanned::new(option.span(), Given::Word((*value).to_owned()))),
             Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
                 Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
@@ -337,6 +345,15 @@ fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
         }
     };
     Some(Spanned::new(last.span(), Given::Word(written)))
+}
+
+/// `0.16` in 256ths, rounded down as tc does; `None` for what is no decimal number.
+fn in_256ths(decimal: &str) -> Option<String> {
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    let fraction = fraction.get(..fraction.len().min(9))?;
+    let digits: u64 = format!("{whole}{fraction}").parse().ok()?;
+    let parts = u128::from(digits) * 256 / 10u128.pow(fraction.len() as u32);
+    Some(parts.to_string())
 }
 
 /// Numbers as one value, if there are any.

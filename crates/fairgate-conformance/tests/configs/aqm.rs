@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use fairgate::Probability;
-use fairgate::aqm::ared;
-use fairgate::aqm::pie;
+use fairgate::aqm::dualpi2::{self, Step};
 use fairgate::aqm::red::{self, Measure, Response};
+use fairgate::aqm::wred::{self, PRECEDENCES, Profile};
+use fairgate::aqm::{ared, choke, pie, rred};
 use fairgate::rounds::fq_pie;
+use fairgate_conformance::proptest::array::uniform32;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
@@ -122,6 +124,117 @@ fn pie_params() -> impl Strategy<Value = pie::Params> {
                     dq_rate_estimator,
                     mtu,
                 }
+            },
+        )
+}
+
+pub(crate) fn choke() -> impl Strategy<Value = choke::Config> {
+    (
+        (8u32..60, 2u32..4, 2u32..3),
+        (50u32..2_000, 0u32..20),
+        (probability(), 10_000u64..10_000_000_000),
+        response(),
+    )
+        .prop_map(
+            |((limit, min, times), (avpkt, burst), (probability, bits), response)| choke::Config {
+                limit,
+                min: Some(min),
+                max: Some(min * times),
+                avpkt,
+                burst: Some(min + burst),
+                probability,
+                bandwidth: rate(bits),
+                response,
+            },
+        )
+}
+
+pub(crate) fn wred() -> impl Strategy<Value = wred::Config> {
+    let profile = |lowest: u32| {
+        (0u32..4_000, 1u32..4_000, probability()).prop_map(move |(more, above, probability)| Profile {
+            min: lowest + more,
+            max: lowest + more + above,
+            probability,
+        })
+    };
+    let precedence = || 0..PRECEDENCES as u8;
+    (
+        (50u32..1_000, 0u32..20),
+        500u32..40_000,
+        10_000u64..10_000_000_000,
+    )
+        .prop_flat_map(move |((avpkt, burst), limit, bits)| {
+            (
+                Just((avpkt, burst, limit, bits)),
+                [profile(2 * avpkt), profile(2 * avpkt), profile(2 * avpkt)],
+                [uniform32(precedence()), uniform32(precedence())],
+                (response(), any::<bool>()),
+            )
+        })
+        .prop_map(
+            |((avpkt, burst, limit, bits), profiles, halves, (response, gentle))| {
+                let lowest = profiles.iter().map(|profile| profile.min).min();
+                wred::Config {
+                    limit,
+                    avpkt,
+                    burst: lowest.map(|min| min.div_ceil(avpkt) + burst),
+                    bandwidth: rate(bits),
+                    response,
+                    gentle,
+                    profiles,
+                    precedence: halves.concat().try_into().expect("twice 32 are 64"),
+                }
+            },
+        )
+}
+
+pub(crate) fn rred() -> impl Strategy<Value = rred::Config> {
+    (red(), 1u64..100_000_000, 0u32..8).prop_map(|(red, t_star, log2_bins)| rred::Config {
+        t_star: Duration::from_nanos(t_star),
+        bins: 1 << log2_bins,
+        red,
+    })
+}
+
+pub(crate) fn dualpi2() -> impl Strategy<Value = dualpi2::Config> {
+    let below = |most: u64| (1u64..most).prop_map(Duration::from_nanos);
+    let step = prop_oneof![
+        (below(10_000_000), 0u64..10_000_000)
+            .prop_map(|(delay, range)| (Step::Delay(delay), Duration::from_nanos(range))),
+        (0u32..20).prop_map(|packets| (Step::Packets(packets), Duration::ZERO)),
+    ];
+    (
+        (1u32..60, option::of(1_000u64..100_000)),
+        (below(20_000_000), below(50_000_000)),
+        (0u32..2_000, 0u32..20_000),
+        (step, 0u32..5),
+        (1u8..5, 0u8..=100, 1u32..3_000),
+        (any::<bool>(), any::<bool>(), any::<bool>()),
+    )
+        .prop_map(
+            |(
+                (limit, memory_limit),
+                (target, tupdate),
+                (alpha, beta),
+                ((step, step_range), min_qlen_step),
+                (coupling_factor, classic_protection, mtu),
+                (drop_overload, drop_early, any_ect),
+            )| dualpi2::Config {
+                limit,
+                memory_limit,
+                target,
+                tupdate,
+                alpha,
+                beta,
+                step,
+                step_range,
+                min_qlen_step,
+                coupling_factor,
+                drop_overload,
+                drop_early,
+                classic_protection,
+                any_ect,
+                mtu,
             },
         )
 }

@@ -24,7 +24,7 @@ use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
-pub(crate) use aqm::{ared, fq_pie, pie, red};
+pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, pie, red, rred, wred};
 pub(crate) use implicit::{admission, hsqf, pdrr, sqf};
 pub(crate) use sharing::{hfsc, htb};
 

@@ -91,6 +91,7 @@ impl Config {
             probability: Probability::ratio(1, 10),
             gentle: true,
             by_length: None,
+            is_exclusive: false,
         };
         Law::new(Filter::of_rate(self.avpkt, self.bandwidth)?, shape, &red)
     }

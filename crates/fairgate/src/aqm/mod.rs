@@ -1,6 +1,11 @@
 //! Active queue management over one queue.
 
 pub mod ared;
+pub mod choke;
 pub mod codel;
+pub mod dualpi2;
+mod periodic;
 pub mod pie;
 pub mod red;
+pub mod rred;
+pub mod wred;

@@ -24,6 +24,7 @@ mod tests;
 
 use std::time::Duration;
 
+use super::periodic::Periodic;
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -125,7 +126,7 @@ impl Config {
         self.response.check()
     }
 
-    fn law(&self) -> Result<Law, ConfigError> {
+    pub(crate) fn law(&self) -> Result<Law, ConfigError> {
         self.check()?;
         let (min, max) = self.thresholds();
         let w_log = w_log_for_burst(min, self.burst(), self.avpkt)?;
@@ -136,6 +137,7 @@ impl Config {
             probability: self.probability,
             gentle: self.gentle,
             by_length: self.by_length.then_some(self.avpkt),
+            is_exclusive: false,
         };
         Law::new(filter, shape, self)
     }
@@ -205,7 +207,7 @@ impl Law {
 }
 
 /// Between two steps of `adaptive`.
-const HALF_SECOND: u64 = Duration::from_millis(500).as_nanos() as u64;
+const HALF_SECOND: Duration = Duration::from_millis(500);
 /// More steps than it takes from any state to the one where they change nothing: 1 % to 50 % takes 60, back 37.
 const MOST_STEPS: u64 = 1024;
 
@@ -217,9 +219,9 @@ pub(crate) struct Queue {
     average: Average,
     spacing: Spacing,
     random: Random,
-    /// When `max_p` is adapted next; [`Time::MAX`] for never, [`Time::ZERO`] before the first packet.
-    adapt_at: Time,
-    /// A packet that comes at this time or later has more to do than the usual: `adapt_at`, or at any time if the queue is
+    /// When `max_p` is adapted.
+    adaptation: Periodic,
+    /// A packet that comes at this time or later has more to do than the usual: the adaptation, or at any time if the queue is
     /// idle or counts packets. One comparison instead of three.
     slow_from: Time,
 }
@@ -227,7 +229,7 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) fn new(law: Law, seed: u64) -> Queue {
         Queue {
-            adapt_at: first_step(&law),
+            adaptation: adaptation(&law),
             slow_from: Time::ZERO,
             law,
             packets: PacketQueue::new(),
@@ -269,11 +271,11 @@ impl Queue {
 
     #[inline(never)]
     fn enqueue_slowly(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        if now >= self.adapt_at {
+        if now >= self.adaptation.next() {
             self.adapt(now);
         }
         let (queued, slow_from) = match self.law.per_packet {
-            None => (self.packets.bytes(), self.adapt_at),
+            None => (self.packets.bytes(), self.adaptation.next()),
             Some(bytes) => (u64::from(self.packets.len()) * u64::from(bytes), Time::ZERO),
         };
         self.slow_from = slow_from;
@@ -324,7 +326,7 @@ impl Queue {
     pub(crate) fn change(&mut self, law: Law, pool: &mut Pool) {
         self.average = self.average.carried_over(&self.law.filter, &law.filter);
         self.spacing = Spacing::NEW;
-        self.adapt_at = first_step(&law);
+        self.adaptation = adaptation(&law);
         self.slow_from = Time::ZERO;
         self.law = law;
         while self.packets.bytes() > self.law.limit_bytes || self.packets.len() > self.law.limit_packets {
@@ -343,27 +345,21 @@ impl Queue {
     }
 
     /// Makes up for the half seconds that have passed.
-    #[cold]
-    #[inline(never)]
     fn adapt(&mut self, now: Time) {
-        if self.adapt_at == Time::ZERO {
-            self.adapt_at = now + HALF_SECOND;
-            return;
-        }
-        let passed = (now - self.adapt_at) / HALF_SECOND + 1;
-        let skipped = passed.saturating_sub(MOST_STEPS);
-        let mut at = self.adapt_at + skipped * HALF_SECOND;
-        for _ in skipped..passed {
+        let passed = self.adaptation.pass(now);
+        for at in self.adaptation.times(passed, MOST_STEPS) {
             let average = self.law.filter.at(&self.average, at);
             self.law.curve.adapt(average);
-            at += HALF_SECOND;
         }
-        self.adapt_at = at;
     }
 }
 
-fn first_step(law: &Law) -> Time {
-    if law.adaptive { Time::ZERO } else { Time::MAX }
+fn adaptation(law: &Law) -> Periodic {
+    if law.adaptive {
+        Periodic::every(HALF_SECOND)
+    } else {
+        Periodic::NEVER
+    }
 }
 
 /// The discipline. Make one with [`Red::node`].

@@ -49,12 +49,15 @@ pub(crate) struct Shape {
     pub(crate) gentle: bool,
     /// The mean length of packets if they count by their length.
     pub(crate) by_length: Option<u32>,
+    /// Whether an average that equals a threshold is still below it, as in CHOKe.
+    pub(crate) is_exclusive: bool,
 }
 
 /// The curve as the packet path needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Curve {
-    /// Scaled like the average, as are the next two.
+    /// Where the slope begins. Scaled like the average, as are the next three.
+    start: u64,
     min: u64,
     max: u64,
     /// From here on everything is marked.
@@ -112,9 +115,10 @@ impl Curve {
         let scaled = |threshold: u32| u64::from(threshold) << w_log;
         let max_p = shape.probability.parts();
         let mut curve = Curve {
+            start: scaled(min) + u64::from(shape.is_exclusive),
             min: scaled(min),
             max: scaled(max),
-            end: scaled(max) << u32::from(shape.gentle),
+            end: (scaled(max) << u32::from(shape.gentle)) + u64::from(shape.is_exclusive),
             w_log,
             max_p,
             slope: (max_p / u64::from(max - min)).max(1),
@@ -139,7 +143,7 @@ impl Curve {
     /// Whether nothing is marked at this average, scaled.
     #[inline]
     pub(crate) fn is_below(&self, average: u64) -> bool {
-        average < self.min
+        average < self.start
     }
 
     /// Judges an arriving packet by the average that it met, scaled.
@@ -221,6 +225,7 @@ mod tests {
         probability: Probability::ratio(1, 50),
         gentle: false,
         by_length: None,
+        is_exclusive: false,
     };
     const W_LOG: u32 = 5;
 
@@ -289,6 +294,14 @@ mod tests {
         assert_eq!(judge(&curve, 180_000), Action::Forced);
         assert_eq!(judge(&Curve::new(SHAPE, W_LOG).unwrap(), 90_000), Action::Forced);
         assert_eq!(judge(&curve, 29_999), Action::Pass);
+        let exclusive = Shape {
+            is_exclusive: true,
+            ..SHAPE
+        };
+        let curve = Curve::new(exclusive, W_LOG).unwrap();
+        assert!(curve.is_below(30_000 << W_LOG) && !curve.is_below((30_000 << W_LOG) + 1));
+        assert_eq!(judge(&curve, 90_000), Action::Pass);
+        assert_eq!(judge(&curve, 90_001), Action::Forced);
     }
 
     fn curve_at(shape: Shape, average: u64) -> f64 {
@@ -372,7 +385,7 @@ mod tests {
             min in 1u32..1 << 24, above in 1u32..1 << 24, parts in 0..=1u64 << 32, at in [0.0..1.0f64, 0.0..1.0f64],
         ) {
             let max = min + above;
-            let shape = Shape { min, max, probability: Probability::from_parts(parts), gentle: true, by_length: None };
+            let shape = Shape { min, max, probability: Probability::from_parts(parts), gentle: true, by_length: None, is_exclusive: false };
             let curve = Curve::new(shape, 3).unwrap();
             let place = |at: f64| curve.min + ((curve.end - 1 - curve.min) as f64 * at) as u64;
             let [low, high] = [at[0].min(at[1]), at[0].max(at[1])].map(|at| curve.probability(place(at)));

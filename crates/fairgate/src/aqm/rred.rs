@@ -1,0 +1,377 @@
+//! Robust random early detection (Zhang, Yin, Cai, Chen 2010): RED behind a filter against low-rate denial of service.
+//!
+//! The attack sends short bursts at the rhythm of TCP's time-outs: each fills the queue, TCP loses packets and waits, and when it
+//! comes back the next burst is there. A TCP sender whose packet was dropped sends less for a while; the attacker does not. So a flow
+//! whose packet arrives within `t_star` of a drop of its own, or of the latest drop that RED made, is suspected: its indicator sinks by one,
+//! else it rises by one, within -1 and 10. Below 0 its packets are dropped before RED sees them.
+//!
+//! Indicators lie in a counting Bloom filter: each flow has one bin in each of three levels, its indicator is the highest of the three, and the
+//! time of its own last drop the earliest. A flow that shares a bin with an attacker is saved by the other two.
+//!
+//! Behind the filter is `red`, with all its parameters. Deviation: a tail drop of the queue is a drop of RED's too, for the senders see no
+//! difference. Non-goals: attacks by spoofed addresses, where every packet is of a new flow.
+
+use std::time::Duration;
+
+use super::red::{self, Queue};
+use crate::bits::{Random, random};
+use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::error::{ConfigError, check_within};
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::time::Time;
+
+/// Bins that each flow has.
+const LEVELS: usize = 3;
+/// The paper's bounds of an indicator.
+const LEAST: i8 = -1;
+const MOST: i8 = 10;
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How soon after a drop a packet is suspected.
+    pub t_star: Duration,
+    /// Bins in each of the three levels: a power of two up to 65,536.
+    pub bins: u32,
+    /// What is behind the filter.
+    pub red: red::Config,
+}
+
+/// The paper's 10 ms; as many bins as fair queues have flows.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            t_star: Duration::from_millis(10),
+            bins: 1024,
+            red: red::Config::default(),
+        }
+    }
+}
+
+impl Config {
+    fn law(&self) -> Result<red::Law, ConfigError> {
+        check_within("bins", self.bins, 1, 1 << 16)?;
+        if !self.bins.is_power_of_two() {
+            return Err(ConfigError::out_of_range(
+                "bins",
+                self.bins,
+                "a power of two up to 65536",
+                format!("take {}", self.bins.next_power_of_two()),
+            ));
+        }
+        if self.t_star.is_zero() || self.t_star > Duration::from_secs(60) {
+            return Err(ConfigError::out_of_range(
+                "t_star",
+                format!("{:?}", self.t_star),
+                "above 0 and at most 60s",
+                "the paper takes 10 ms; TCP's shortest time-out is the limit of what makes sense",
+            ));
+        }
+        self.red.law()
+    }
+}
+
+/// A place that flows share.
+#[derive(Clone, Copy, Debug)]
+struct Bin {
+    /// When a packet was dropped by the filter last.
+    dropped_at: Option<Time>,
+    indicator: i8,
+}
+
+impl Bin {
+    const NEW: Bin = Bin {
+        dropped_at: None,
+        indicator: 0,
+    };
+}
+
+/// The discipline. Make one with [`Rred::node`].
+#[derive(Debug)]
+pub struct Rred {
+    /// Level after level.
+    bins: Box<[Bin]>,
+    /// When RED dropped a packet last.
+    red_dropped_at: Option<Time>,
+    t_star: u64,
+    salt: u64,
+    queue: Queue,
+    config: Config,
+}
+
+fn new_bins(config: &Config) -> Box<[Bin]> {
+    vec![Bin::NEW; config.bins as usize * LEVELS].into()
+}
+
+impl Rred {
+    /// A queue, ready to use. Chances are drawn from `seed`, which also salts the choice of bins.
+    ///
+    /// ```
+    /// use fairgate::aqm::rred::{Config, Rred};
+    /// use fairgate::{Discipline, Packet, Pool, Time};
+    ///
+    /// let mut pool = Pool::with_capacity(16);
+    /// let mut rred = Rred::node(Config::default(), 42)?;
+    /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
+    /// let _ = rred.enqueue(id, Time::ZERO, &mut pool);
+    /// assert_eq!(rred.dequeue(Time::from_millis(1), &mut pool), Some(id));
+    /// # Ok::<(), fairgate::ConfigError>(())
+    /// ```
+    pub fn node(config: Config, seed: u64) -> Result<Node<Rred>, ConfigError> {
+        let law = config.law()?;
+        Ok(Node::new(Rred {
+            bins: new_bins(&config),
+            red_dropped_at: None,
+            t_star: config.t_star.as_nanos() as u64,
+            salt: Random::new(seed).bits(),
+            queue: Queue::new(law, seed),
+            config,
+        }))
+    }
+
+    /// The bins of a packet's flow.
+    #[inline]
+    fn bins_of(&self, id: PacketId, pool: &Pool) -> [usize; LEVELS] {
+        let hash = random::mixed(pool[id].flow.raw() ^ self.salt);
+        let size = self.config.bins as usize;
+        // 16 bits and more for each level.
+        [0, 1, 2].map(|level| level * size + ((hash >> (20 * level)) as usize & (size - 1)))
+    }
+
+    #[inline]
+    fn is_soon_after(&self, drop: Option<Time>, now: Time) -> bool {
+        drop.is_some_and(|at| now.nanos_since(at) <= self.t_star)
+    }
+
+    /// Judges the packet of a flow by what its flow has done, and takes note of it.
+    #[inline]
+    fn is_trusted(&mut self, bins: [usize; LEVELS], now: Time) -> bool {
+        // The earliest: the other bins may have been stamped by other flows. No drop in one of them is no drop.
+        let own = bins
+            .iter()
+            .map(|&bin| self.bins[bin].dropped_at)
+            .min()
+            .expect("there are three levels");
+        let is_suspect = self.is_soon_after(own.max(self.red_dropped_at), now);
+        let mut highest = LEAST;
+        for bin in bins {
+            let indicator = &mut self.bins[bin].indicator;
+            *indicator = match is_suspect {
+                true => (*indicator - 1).max(LEAST),
+                false => (*indicator + 1).min(MOST),
+            };
+            highest = highest.max(*indicator);
+        }
+        highest >= 0
+    }
+
+    #[cold]
+    fn filter_out(&mut self, bins: [usize; LEVELS], id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        for bin in bins {
+            self.bins[bin].dropped_at = Some(now);
+        }
+        pool.give_back(id, DropReason::Aqm);
+        Verdict::Dropped
+    }
+}
+
+impl Algorithm for Rred {
+    const NAME: &'static str = "rred";
+    type Config = Config;
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let bins = self.bins_of(id, pool);
+        if !self.is_trusted(bins, now) {
+            return self.filter_out(bins, id, now, pool);
+        }
+        let verdict = self.queue.enqueue(id, now, pool);
+        if verdict != Verdict::Queued {
+            self.red_dropped_at = Some(now);
+        }
+        verdict
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.queue.dequeue(now, pool)
+    }
+
+    #[inline]
+    fn first(&self) -> Option<PacketId> {
+        self.queue.first()
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.queue.drain(pool, into);
+        self.bins = new_bins(&self.config);
+        self.red_dropped_at = None;
+    }
+
+    fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        self.queue.change(config.law()?, pool);
+        if config.bins != self.config.bins {
+            // Flows fall into other bins: what is known of the old ones is of no use.
+            self.bins = new_bins(&config);
+        }
+        self.t_star = config.t_star.as_nanos() as u64;
+        self.config = config;
+        Ok(())
+    }
+
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        self.queue.visit_variables(visit);
+        let suspects = self.bins.iter().filter(|bin| bin.indicator < 0).count();
+        visit("suspect_bins", Value::Integer(suspects as i64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Discipline;
+    use crate::flow::FlowHash;
+    use crate::packet::Packet;
+    use crate::testing::Driver;
+
+    fn of_flow(flow: u64) -> Packet {
+        Packet {
+            flow: FlowHash::from_raw(flow),
+            ..Packet::of_length(1000)
+        }
+    }
+
+    fn config() -> Config {
+        Config {
+            red: red::Config {
+                limit: 50_000,
+                min: Some(10_000),
+                max: Some(30_000),
+                burst: Some(20),
+                ..red::Config::default()
+            },
+            ..Config::default()
+        }
+    }
+
+    /// Bursts of 200 ms at three times the line each second, beside 20 flows that send a packet in 50 ms and stop for 200 ms after a
+    /// loss. Returns what the 20 and the attacker got through, in packets.
+    fn attack(mut offer: impl FnMut(Packet, Time) -> (bool, Vec<u64>)) -> (u64, u64) {
+        let (mut good, mut bad) = (0, 0);
+        let mut silent_until = [0u64; 20];
+        let mut senders = Vec::new();
+        for millis in 0..60_000u64 {
+            let now = Time::from_millis(millis);
+            let mut arrivals = Vec::new();
+            if millis % 1000 < 200 {
+                arrivals.extend([100, 100, 100]);
+            }
+            let flow = millis % 50;
+            if flow < 20 && silent_until[flow as usize] <= millis {
+                arrivals.push(flow);
+            }
+            for flow in arrivals {
+                senders.push(flow);
+                let (is_queued, sent) = offer(of_flow(flow + 1), now);
+                if !is_queued && flow < 20 {
+                    silent_until[flow as usize] = millis + 200;
+                }
+                for cookie in sent {
+                    match senders[cookie as usize] {
+                        100 => bad += 1,
+                        _ => good += 1,
+                    }
+                }
+            }
+        }
+        (good, bad)
+    }
+
+    /// A driver that sends a packet each millisecond.
+    fn under<A: Algorithm>(node: Node<A>) -> (u64, u64) {
+        let mut driver = Driver::new(node);
+        let mut asked = Time::ZERO;
+        attack(move |packet, now| {
+            let mut sent = Vec::new();
+            while asked < now {
+                asked += 1_000_000;
+                sent.extend(driver.next(asked));
+            }
+            (driver.offer(packet, now) == Verdict::Queued, sent)
+        })
+    }
+
+    /// The paper's claim: RED alone gives way to the attack, the filter keeps the attacker out and lets the others through.
+    #[test]
+    fn bursts_are_kept_out_and_others_are_not() {
+        let (with_filter, bad) = under(Rred::node(config(), 1).unwrap());
+        let (alone, bad_alone) = under(red::Red::node(config().red, 1).unwrap());
+        assert!(
+            bad * 5 < bad_alone,
+            "{bad} of the attacker's with the filter, {bad_alone} without"
+        );
+        assert!(
+            with_filter > alone,
+            "{with_filter} of the others' with the filter, {alone} without"
+        );
+    }
+
+    /// The filter by hand: RED drops, and a flow with nothing earned that sends within 10 ms is filtered; one that waits is not.
+    #[test]
+    fn a_flow_is_suspected_that_comes_soon_after_a_drop() {
+        let mut driver = Driver::new(Rred::node(config(), 1).unwrap());
+        let mut last = Verdict::Queued;
+        while last == Verdict::Queued {
+            // Each of another flow, so that none earns trust twice.
+            last = driver.offer(of_flow(1_000 + u64::from(driver.pool.len())), Time::ZERO);
+        }
+        assert_eq!(last, Verdict::Congested, "RED's drop");
+        assert_eq!(driver.offer(of_flow(7), Time::from_millis(5)), Verdict::Dropped);
+        assert_eq!(driver.returned.last().map(|of| of.1), Some(DropReason::Aqm));
+        // 10 ms after its own drop it is still suspected, for that was at 5 ms; then it isn't.
+        assert_eq!(driver.offer(of_flow(7), Time::from_millis(15)), Verdict::Dropped);
+        while driver.next(Time::from_millis(16)).is_some() {}
+        assert_eq!(driver.offer(of_flow(7), Time::from_millis(26)), Verdict::Queued);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let refused = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            Rred::node(config, 1).unwrap_err().parameter()
+        };
+        assert_eq!(refused(|config| config.bins = 1000), Some("bins"));
+        assert_eq!(refused(|config| config.bins = 0), Some("bins"));
+        assert_eq!(refused(|config| config.t_star = Duration::ZERO), Some("t_star"));
+        assert_eq!(refused(|config| config.red.limit = 0), Some("limit"));
+    }
+
+    #[test]
+    fn a_change_keeps_packets_and_a_refused_one_changes_nothing() {
+        let mut driver = Driver::new(Rred::node(config(), 1).unwrap());
+        for _ in 0..3 {
+            let _ = driver.offer(of_flow(1), Time::ZERO);
+        }
+        let mut other = config();
+        other.bins = 16;
+        other.red.limit = 2_000;
+        driver.reconfigure(other.clone(), Time::ZERO);
+        assert_eq!(driver.returned, [(2, DropReason::Reconfigured)]);
+        let mut wrong = other.clone();
+        wrong.bins = 3;
+        assert!(
+            driver
+                .root
+                .reconfigure(&wrong, Time::ZERO, &mut driver.pool)
+                .is_err()
+        );
+        assert_eq!(driver.root.algorithm().config(), other);
+        assert_eq!(driver.drain(Time::ZERO), [0, 1]);
+    }
+}
