@@ -293,4 +293,10 @@ impl Packet {
             flags: SlotFlags::FREE,
         }
     }
+
+    /// The traffic class byte: DSCP and ECN.
+    #[inline]
+    pub const fn traffic_class(&self) -> u8 {
+        self.dscp << 2 | self.ecn as u8
+    }
 }

@@ -414,10 +414,9 @@ impl<'a> Reader<'a> {
                 Err(mistake) => mistake.report(self.problems),
             }
         }
-        for filter in &self.draft.filters {
-            let read = filters::read(filter, |given| places.number("class", given), self.problems);
-            settings.classifier.filters.extend(read);
-        }
+        let problems = &mut *self.problems;
+        let read = |filter| filters::read(filter, |given| places.number("class", given), problems);
+        settings.classifier.filters = self.draft.filters.iter().filter_map(read).collect();
     }
 
     fn not_placed(&mut self, place: Range<usize>, key: &str) {

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use fairgate::classify::{Filter, Match, Prefix};
+use fairgate::ConfigError;
+use fairgate::classify::{Filter, Masked, Match, Prefix};
 use toml::Spanned;
 
 use super::draft::FilterDraft;
@@ -13,18 +14,21 @@ use crate::error::Problems;
 use crate::suggest;
 
 /// The keys of a filter.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 14] = [
     "class",
+    "preference",
     "source",
     "destination",
     "source_port",
     "destination_port",
     "protocol",
     "dscp",
+    "traffic_class",
     "priority",
     "mark",
     "vlan",
     "ethertype",
+    "interface",
 ];
 
 /// Reads a filter. `class` reads the number of its class.
@@ -35,10 +39,11 @@ pub(crate) fn read(
 ) -> Option<Filter> {
     let before = problems.count();
     let mut condition = Match::default();
-    let mut chosen = None;
+    let (mut chosen, mut preference) = (None, 0);
     for (key, given) in &draft.entries {
         let done = match key.get_ref().as_str() {
             "class" => class(given).map(|class| chosen = Some(class)),
+            "preference" => single(&PREFERENCE, given).map(|number| preference = number),
             "source" => prefix(given).map(|prefix| condition.source = Some(prefix)),
             "destination" => prefix(given).map(|prefix| condition.destination = Some(prefix)),
             "source_port" => range(&PORTS, given).map(|ports| condition.source_port = Some(ports)),
@@ -46,7 +51,11 @@ pub(crate) fn read(
             "protocol" => single(&PROTOCOL, given).map(|number| condition.protocol = Some(number)),
             "dscp" => range(&DSCP, given).map(|dscps| condition.dscp = Some(dscps)),
             "priority" => range(&PRIORITY, given).map(|range| condition.priority = Some(range)),
-            "mark" => single(&MARK, given).map(|mark| condition.mark = Some(mark)),
+            "traffic_class" => masked(&TRAFFIC_CLASS, given, |value, mask| Masked::<u8>::new(value, mask))
+                .map(|bits| condition.traffic_class = Some(bits)),
+            "mark" => masked(&MARK, given, |value, mask| Masked::<u32>::new(value, mask))
+                .map(|bits| condition.mark = Some(bits)),
+            "interface" => single(&INTERFACE, given).map(|number| condition.interface = Some(number)),
             "vlan" => single(&VLAN, given).map(|vlan| condition.vlan = Some(vlan)),
             "ethertype" => single(&ETHERTYPE, given).map(|number| condition.ethertype = Some(number)),
             name => Err(Mistake {
@@ -79,7 +88,11 @@ pub(crate) fn read(
         );
     }
     match chosen {
-        Some(class) if problems.count() == before => Some(Filter { condition, class }),
+        Some(class) if problems.count() == before => Some(Filter {
+            preference,
+            condition,
+            class,
+        }),
         _ => None,
     }
 }
@@ -120,7 +133,25 @@ const MARK: Number = Number {
     what: "mark",
     most: u32::MAX as u64,
     names: &[],
-    example: "a number like 7 or 0x10",
+    example: "a number like 7, or a number and which of its bits count, \"0x10/0xf0\"",
+};
+const TRAFFIC_CLASS: Number = Number {
+    what: "traffic class",
+    most: 0xff,
+    names: &[],
+    example: "a byte and which of its bits count, like \"0x10/0x1e\"; for a DSCP write dscp",
+};
+const INTERFACE: Number = Number {
+    what: "number of an interface",
+    most: 0xffff,
+    names: &[],
+    example: "the number by which the program that brings the packets knows the interface",
+};
+const PREFERENCE: Number = Number {
+    what: "preference",
+    most: 0xffff,
+    names: &[],
+    example: "a number; filters with lower ones are tried first",
 };
 const VLAN: Number = Number {
     what: "VLAN identifier",
@@ -152,9 +183,13 @@ impl Number {
             .ok_or_else(|| self.mistake(given, format!("there is no {} {number}", self.what)))
     }
 
-    /// A name or a decimal number.
+    /// A name, or a number as TOML writes it.
     fn word(&self, word: &str, given: &Spanned<Given>) -> Result<u64, Mistake> {
-        if let Ok(number) = word.parse::<i128>() {
+        let parsed = match word.strip_prefix("0x") {
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => i128::from_str_radix(digits, 16),
+            _ => word.parse(),
+        };
+        if let Ok(number) = parsed {
             return self.check(number, given);
         }
         self.named(word).ok_or_else(|| {
@@ -209,6 +244,23 @@ fn range<T: TryFrom<u64>>(kind: &Number, given: &Spanned<Given>) -> Result<Range
         return Err(mistake);
     }
     Ok(narrow(first)..=narrow(last))
+}
+
+/// A number, all of whose bits count, or `"value/mask"`.
+fn masked<T: TryFrom<u64>, M>(
+    kind: &Number,
+    given: &Spanned<Given>,
+    new: impl Fn(T, T) -> Result<M, ConfigError>,
+) -> Result<M, Mistake> {
+    let halves = match given.get_ref() {
+        Given::Text(text) => text.split_once('/'),
+        _ => None,
+    };
+    let (value, mask) = match halves {
+        Some((value, mask)) => (kind.word(value.trim(), given)?, kind.word(mask.trim(), given)?),
+        None => (single::<u64>(kind, given)?, kind.most),
+    };
+    new(narrow(value), narrow(mask)).map_err(|error| kind.mistake(given, error.to_string()))
 }
 
 fn narrow<T: TryFrom<u64>>(number: u64) -> T {
@@ -282,6 +334,10 @@ pub(crate) fn lines(filter: &Filter) -> Vec<String> {
     let mut lines = vec![format!("class = {}", filter.class)];
     let mut line =
         |key: &str, value: Option<String>| lines.extend(value.map(|value| format!("{key} = {value}")));
+    line(
+        "preference",
+        (filter.preference != 0).then(|| filter.preference.to_string()),
+    );
     line("source", condition.source.map(|prefix| format!("\"{prefix}\"")));
     line(
         "destination",
@@ -309,7 +365,19 @@ pub(crate) fn lines(filter: &Filter) -> Vec<String> {
             }),
     );
     line("priority", condition.priority.as_ref().map(show_range));
-    line("mark", condition.mark.map(|mark| mark.to_string()));
+    line(
+        "traffic_class",
+        condition
+            .traffic_class
+            .map(|bits| show_masked(bits.value().into(), bits.mask().into(), TRAFFIC_CLASS.most)),
+    );
+    line(
+        "mark",
+        condition
+            .mark
+            .map(|bits| show_masked(bits.value().into(), bits.mask().into(), MARK.most)),
+    );
+    line("interface", condition.interface.map(|number| number.to_string()));
     line("vlan", condition.vlan.map(|vlan| vlan.to_string()));
     line(
         "ethertype",
@@ -324,6 +392,13 @@ fn show_range<T: PartialEq + std::fmt::Display>(range: &RangeInclusive<T>) -> St
     match range.start() == range.end() {
         true => range.start().to_string(),
         false => format!("\"{}-{}\"", range.start(), range.end()),
+    }
+}
+
+fn show_masked(value: u64, mask: u64, all: u64) -> String {
+    match mask == all {
+        true => value.to_string(),
+        false => format!("\"{value:#x}/{mask:#x}\""),
     }
 }
 

@@ -30,7 +30,7 @@ impl Spec {
             let _ = writeln!(text, "default = {class}");
         }
         print_settings(&self.entry.parameters(), &self.settings.own, text);
-        for filter in &classifier.filters {
+        for filter in classifier.filters.iter() {
             let _ = writeln!(text, "\n[[{path}.filter]]");
             for line in filters::lines(filter) {
                 let _ = writeln!(text, "{line}");
@@ -112,7 +112,7 @@ impl Spec {
     }
 
     fn show_below(&self, f: &mut fmt::Formatter<'_>, indent: &str) -> fmt::Result {
-        for filter in &self.settings.classifier.filters {
+        for filter in self.settings.classifier.filters.iter() {
             let (class, conditions) = (filter.class, &filters::lines(filter)[1..]);
             let conditions = conditions.join(", ").replace(" = ", "=").replace('"', "");
             write!(f, "\n{indent}│  {conditions} goes to {class}")?;

@@ -1,6 +1,6 @@
 //! A description is printed and read the same; a changed one is applied to a running tree.
 
-use fairgate::classify::{Classifier, Filter, Match, Prefix};
+use fairgate::classify::{Classifier, Filter, Masked, Match, Prefix};
 use fairgate::{Discipline, Packet, Pool, Time};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -82,8 +82,9 @@ fn condition() -> impl Strategy<Value = Match> {
             prop::option::of(0u16..=4094),
         ),
         (few(63), few(15)),
+        (any::<u32>(), prop::option::of(any::<(u8, u8)>()), prop::option::of(any::<u16>())),
     )
-        .prop_map(|(five, (protocol, ethertype, vlan), (dscp, priority))| Match {
+        .prop_map(|(five, (protocol, ethertype, vlan), (dscp, priority), (mask, class, interface))| Match {
             source: five.0,
             destination: five.1,
             source_port: five.2,
@@ -93,7 +94,9 @@ fn condition() -> impl Strategy<Value = Match> {
             vlan,
             dscp,
             priority,
-            mark: Some(five.4),
+            mark: Masked::<u32>::new(five.4 & mask, mask).ok(),
+            traffic_class: class.and_then(|(value, mask)| Masked::<u8>::new(value & mask, mask).ok()),
+            interface,
         })
 }
 
@@ -102,7 +105,11 @@ fn classifier(entry: &'static dyn Entry, places: Vec<u16>) -> BoxedStrategy<Clas
         return Just(Classifier::default()).boxed();
     }
     let filter =
-        (condition(), select(places.clone())).prop_map(|(condition, class)| Filter { condition, class });
+        (0u16..3, condition(), select(places.clone())).prop_map(|(preference, condition, class)| Filter {
+            preference,
+            condition,
+            class,
+        });
     (
         any::<u16>(),
         prop::collection::vec(filter, 0..3),
@@ -110,7 +117,7 @@ fn classifier(entry: &'static dyn Entry, places: Vec<u16>) -> BoxedStrategy<Clas
     )
         .prop_map(|(handle, filters, default)| Classifier {
             handle,
-            filters,
+            filters: filters.into(),
             default,
         })
         .boxed()
@@ -232,7 +239,12 @@ fn every_dscp_is_written_as_it_is_read() {
             ..Match::default()
         };
         let mut spec = crate::testing::smallest(drr);
-        spec.settings.classifier.filters = vec![Filter { condition, class: 1 }];
+        spec.settings.classifier.filters = vec![Filter {
+            condition,
+            class: 1,
+            ..Filter::default()
+        }]
+        .into();
         assert_eq!(parse(&spec.to_toml("wan")), spec);
     }
 }

@@ -1,6 +1,6 @@
 //! The choice of a class, the same for every classful discipline: what the driver said, then filters, then the default.
 
-use crate::classify::Filter;
+use crate::classify::Filters;
 use crate::packet::ClassId;
 use crate::pool::{PacketId, Pool};
 
@@ -12,8 +12,8 @@ use crate::pool::{PacketId, Pool};
 pub struct Classifier {
     /// The handle by which packets name classes of this discipline; 0 for none.
     pub handle: u16,
-    /// Tried in order; the first match wins.
-    pub filters: Vec<Filter>,
+    /// The first that matches wins.
+    pub filters: Filters,
     /// For packets that nothing else places.
     pub default: Option<u16>,
 }
@@ -74,18 +74,14 @@ impl Classifier {
     /// Out of line, so that a discipline without filters keeps its registers.
     #[inline(never)]
     fn first_match(&self, id: PacketId, pool: &Pool) -> Option<u16> {
-        let (packet, headers) = (&pool[id], pool.headers(id));
-        self.filters
-            .iter()
-            .find(|filter| filter.condition.matches(packet, headers))
-            .map(|filter| filter.class)
+        self.filters.find(&pool[id], pool.headers(id))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::Match;
+    use crate::classify::{Filter, Match};
     use crate::flow::{FlowHash, FlowKey};
     use crate::packet::Packet;
     use proptest::prelude::*;
@@ -98,10 +94,11 @@ mod tests {
                 ..Match::default()
             },
             class,
+            ..Filter::default()
         };
         Classifier {
             handle: 1,
-            filters: vec![filter(46..=46, 3), filter(40..=63, 4)],
+            filters: vec![filter(46..=46, 3), filter(40..=63, 4)].into(),
             default: Some(5),
         }
     }
@@ -163,9 +160,10 @@ mod tests {
                 ..Match::default()
             },
             class: 2,
+            ..Filter::default()
         };
         let classifier = Classifier {
-            filters: vec![filter],
+            filters: vec![filter].into(),
             ..Classifier::default()
         };
         let mut pool = Pool::with_capacity(2);

@@ -55,6 +55,11 @@ impl Prefix {
         (self.mask.count_ones() - offset) as u8
     }
 
+    /// Address, mask and EtherType, the address as in [`FlowKey`].
+    pub(super) fn bits(&self) -> (u128, u128, u16) {
+        (self.address, self.mask, self.ethertype)
+    }
+
     /// Whether `address` begins with this prefix: in the form of [`FlowKey`], and of a packet with this EtherType.
     pub fn contains(&self, address: &[u8; 16], ethertype: u16) -> bool {
         ethertype == self.ethertype && u128::from_be_bytes(*address) & self.mask == self.address
@@ -67,6 +72,62 @@ impl fmt::Display for Prefix {
         write!(f, "{}/{}", self.address(), self.length())
     }
 }
+
+/// A number of which only some bits must match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Masked<T> {
+    value: T,
+    mask: T,
+}
+
+macro_rules! masked {
+    ($number:ty) => {
+        impl Masked<$number> {
+            /// The bits of `value` that are set in `mask`.
+            ///
+            /// # Errors
+            /// If `value` has bits outside of `mask`, which could never match.
+            pub fn new(value: $number, mask: $number) -> Result<Masked<$number>, ConfigError> {
+                if value & !mask != 0 {
+                    return Err(ConfigError::out_of_range(
+                        "mask",
+                        format!("{mask:#x}"),
+                        format!("a mask that holds all bits of the value, {value:#x}"),
+                        "clear the bits of the value that are not to match, or set them in the mask",
+                    ));
+                }
+                Ok(Masked { value, mask })
+            }
+
+            /// All bits of `value`.
+            pub const fn exactly(value: $number) -> Masked<$number> {
+                Masked {
+                    value,
+                    mask: <$number>::MAX,
+                }
+            }
+
+            /// The bits that must match, the others 0.
+            pub const fn value(self) -> $number {
+                self.value
+            }
+
+            /// Which bits must match.
+            pub const fn mask(self) -> $number {
+                self.mask
+            }
+
+            /// Whether `number` has these bits.
+            #[inline]
+            pub const fn matches(self, number: $number) -> bool {
+                number & self.mask == self.value
+            }
+        }
+    };
+}
+
+masked!(u8);
+masked!(u32);
 
 /// Conditions, all of which must hold. Those left out hold for every packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,10 +148,14 @@ pub struct Match {
     pub vlan: Option<u16>,
     /// DSCP.
     pub dscp: Option<RangeInclusive<u8>>,
+    /// Bits of the traffic class: DSCP and ECN, as the packet carries them when it is placed.
+    pub traffic_class: Option<Masked<u8>>,
     /// Priority, 0 to 15.
     pub priority: Option<RangeInclusive<u8>>,
     /// The driver's mark.
-    pub mark: Option<u32>,
+    pub mark: Option<Masked<u32>>,
+    /// The driver's number of the interface that the packet came in on.
+    pub interface: Option<u16>,
 }
 
 impl Match {
@@ -98,7 +163,10 @@ impl Match {
     pub fn matches(&self, packet: &Packet, headers: Option<&FlowKey>) -> bool {
         let stamped = within(&self.dscp, packet.dscp)
             && within(&self.priority, packet.priority)
-            && self.mark.is_none_or(|mark| mark == packet.mark);
+            && self
+                .traffic_class
+                .is_none_or(|bits| bits.matches(packet.traffic_class()))
+            && self.mark.is_none_or(|mark| mark.matches(packet.mark));
         if !stamped {
             return false;
         }
@@ -112,6 +180,7 @@ impl Match {
         self.protocol.is_none_or(|protocol| protocol == key.protocol)
             && self.ethertype.is_none_or(|ethertype| ethertype == key.ethertype)
             && self.vlan.is_none_or(|vlan| vlan == key.vlan)
+            && self.interface.is_none_or(|number| number == key.interface)
             && (!self.needs_ports() || key.has_ports())
             && within(&self.source_port, key.source_port)
             && within(&self.destination_port, key.destination_port)
@@ -127,6 +196,7 @@ impl Match {
         self.protocol.is_some()
             || self.ethertype.is_some()
             || self.vlan.is_some()
+            || self.interface.is_some()
             || self.needs_ports()
             || self.source.is_some()
             || self.destination.is_some()
@@ -142,8 +212,10 @@ fn within<T: PartialOrd>(range: &Option<RangeInclusive<T>>, value: T) -> bool {
 }
 
 /// Conditions and the class that they lead to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// Filters with a lower one are tried first (tc's `pref`); among equals the order is that of the list.
+    pub preference: u16,
     /// What must hold.
     pub condition: Match,
     /// The class of the discipline that the filter belongs to, by its minor number.
@@ -153,6 +225,7 @@ pub struct Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Ecn;
     use proptest::prelude::*;
 
     fn address() -> impl Strategy<Value = IpAddr> {
@@ -180,16 +253,18 @@ mod tests {
     fn udp() -> FlowKey {
         FlowKey {
             vlan: 7,
+            interface: 3,
             ..FlowKey::of([10, 1, 2, 3].into(), [192, 0, 2, 1].into(), 17, 5000, 53)
         }
     }
 
-    /// Whether `condition` holds for a packet of `key` with DSCP 46, priority 6 and mark 9.
+    /// Whether `condition` holds for a packet of `key` with DSCP 46, ECT(0), priority 6 and mark 9.
     fn holds(condition: &Match, key: Option<&FlowKey>) -> bool {
         let packet = Packet {
             dscp: 46,
             priority: 6,
             mark: 9,
+            ecn: Ecn::Ect0,
             ..Packet::of_length(100)
         };
         condition.matches(&packet, key)
@@ -221,9 +296,10 @@ mod tests {
 
         /// Of conditions taken one from each list, all must hold; the first of each list does.
         #[test]
-        fn all_conditions_must_hold(chosen in any::<[Option<bool>; 10]>()) {
+        fn all_conditions_must_hold(chosen in any::<[Option<bool>; 12]>()) {
             let prefix = |address: [u8; 4]| Prefix::new(address.into(), 24).expect("24 bits");
             let choose = |index: usize| chosen[index];
+            let bits = |value: u32, mask: u32| Masked::<u32>::new(value & mask, mask).expect("within the mask");
             let condition = Match {
                 source: choose(0).map(|holds| prefix(if holds { [10, 1, 2, 0] } else { [10, 1, 3, 0] })),
                 destination: choose(1).map(|holds| prefix(if holds { [192, 0, 2, 0] } else { [10, 1, 2, 0] })),
@@ -232,17 +308,30 @@ mod tests {
                 protocol: choose(4).map(|holds| if holds { 17 } else { 6 }),
                 ethertype: choose(5).map(|holds| if holds { IPV4 } else { IPV6 }),
                 vlan: choose(6).map(|holds| if holds { 7 } else { 0 }),
-                dscp: choose(7).map(|holds| if holds { 46..=46 } else { 0..=45 }),
-                priority: choose(8).map(|holds| if holds { 0..=15 } else { 7..=15 }),
-                mark: choose(9).map(|holds| if holds { 9 } else { 0 }),
+                interface: choose(7).map(|holds| if holds { 3 } else { 0 }),
+                dscp: choose(8).map(|holds| if holds { 46..=46 } else { 0..=45 }),
+                priority: choose(9).map(|holds| if holds { 0..=15 } else { 7..=15 }),
+                mark: choose(10).map(|holds| bits(if holds { 8 } else { 4 }, 0xc)),
+                traffic_class: choose(11)
+                    .map(|holds| Masked::<u8>::new(if holds { 2 } else { 1 }, 3).expect("two bits")),
             };
             let all = chosen.iter().all(|choice| *choice != Some(false));
             prop_assert_eq!(holds(&condition, Some(&udp())), all);
 
-            let of_headers = chosen[..7].iter().any(Option::is_some);
-            let stamped = chosen[7..].iter().all(|choice| *choice != Some(false));
+            let of_headers = chosen[..8].iter().any(Option::is_some);
+            let stamped = chosen[8..].iter().all(|choice| *choice != Some(false));
             prop_assert_eq!(holds(&condition, None), stamped && !of_headers, "without headers");
         }
+    }
+
+    #[test]
+    fn a_mask_holds_its_value() {
+        assert!(Masked::<u8>::new(0x10, 0x1e).is_ok());
+        let error = Masked::<u32>::new(0x11, 0x10).unwrap_err().to_string();
+        assert!(
+            error.starts_with("`mask` is 0x10, but must be a mask that holds all bits of the value, 0x11"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -3,7 +3,10 @@
 mod class_map;
 mod classifier;
 mod filter;
+mod filters;
+mod index;
 
 pub use class_map::ClassMap;
 pub use classifier::Classifier;
-pub use filter::{Filter, Match, Prefix};
+pub use filter::{Filter, Masked, Match, Prefix};
+pub use filters::Filters;

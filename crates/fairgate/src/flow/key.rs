@@ -30,8 +30,8 @@ pub struct FlowKey {
     pub protocol: u8,
     /// The traffic class byte: DSCP and ECN. Of a tunnelled packet it is the outer header's.
     pub traffic_class: u8,
-    /// Free, so that the structure has no padding.
-    pub reserved: [u8; 2],
+    /// The driver's number of the interface that the packet came in on; 0 if it tells none. Not read from headers.
+    pub interface: u16,
 }
 
 impl FlowKey {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::aqm::codel::Params;
-use crate::classify::{Filter, Match};
+use crate::classify::{Filter, Masked, Match};
 use crate::discipline::Discipline;
 use crate::flow::FlowHash;
 use crate::packet::Packet;
@@ -63,13 +63,15 @@ fn settings_out_of_range_are_refused_by_name() {
 fn the_class_is_what_the_packet_names_then_a_filters_then_the_fields() {
     let mut config = Config::default();
     config.classifier.handle = 0x10;
-    config.classifier.filters.push(Filter {
+    let filter = Filter {
         condition: Match {
-            mark: Some(9),
+            mark: Some(Masked::<u32>::exactly(9)),
             ..Match::default()
         },
         class: 1,
-    });
+        ..Filter::default()
+    };
+    config.classifier.filters = vec![filter].into();
     let mut pool = Pool::with_capacity(1);
     let msfc = Msfc::node(config, 0).unwrap();
     let mut class_of = |change: fn(&mut Packet)| {

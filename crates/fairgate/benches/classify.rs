@@ -1,0 +1,287 @@
+//! What it costs to find the first of many filters that matches a packet: time, and instructions counted by callgrind.
+//!
+//! Wildcard filters are mixed as in access lists: prefixes of every length on either address or both, ports open, single or in
+//! ranges, protocols, DSCPs, marks, VLANs. Exact ones fix all of the five-tuple. Of 4096 packets half are made to match a
+//! filter chosen at random, half are random. `walk` is the list tried one by one.
+//!
+//! The program counts itself: it runs again under valgrind with few and with many packets, and divides the difference.
+
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::process::Command;
+use std::time::Instant;
+
+use fairgate::Packet;
+use fairgate::classify::{Filter, Filters, Masked, Match, Prefix};
+use fairgate::flow::FlowKey;
+
+/// What is measured: name, number of filters.
+const SUBJECTS: [(&str, usize); 7] = [
+    ("none", 0),
+    ("wildcard", 1),
+    ("wildcard", 10),
+    ("wildcard", 100),
+    ("wildcard", 1_000),
+    ("wildcard", 10_000),
+    ("exact", 1_000_000),
+];
+
+const PACKETS: usize = 4096;
+/// Of a sample. The least of many short samples is the measure on a busy machine.
+const ROUNDS: usize = 4;
+const SAMPLES: usize = 200;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, run, name, count, rounds] = &arguments[..]
+        && run == "--run"
+    {
+        let number = |text: &str| text.parse().expect("the counting process passes numbers");
+        let subject = Subject::new(name, number(count));
+        for _ in 0..number(rounds) {
+            subject.round();
+        }
+        return;
+    }
+    let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
+    if !has_valgrind {
+        eprintln!(
+            "instructions are counted by valgrind, and there is none; install it (apt install valgrind)"
+        );
+    }
+    println!(
+        "{:10}{:>9}{:>10}{:>14}{:>10}{:>10}{:>10}",
+        "filters", "number", "ns", "instructions", "walk, ns", "built, ms", "matching"
+    );
+    for (name, count) in SUBJECTS {
+        let began = Instant::now();
+        let subject = Subject::new(name, count);
+        let built = began.elapsed().as_secs_f64() * 1e3;
+        let instructions = match has_valgrind {
+            true => format!("{:.0}", instructions(name, count)),
+            false => "-".to_owned(),
+        };
+        let walk = match count {
+            0..=10_000 => format!("{:.1}", least(1 + 100_000 / (count + 1) / 100, || subject.walk())),
+            _ => "-".to_owned(),
+        };
+        println!(
+            "{name:10}{count:>9}{:>10.1}{instructions:>14}{walk:>10}{built:>10.1}{:>9}%",
+            least(SAMPLES, || (0..ROUNDS).for_each(|_| subject.round())) / ROUNDS as f64,
+            subject.matching() * 100 / PACKETS,
+        );
+    }
+}
+
+/// Nanoseconds a packet in the quickest of so many samples of a round.
+fn least(samples: usize, round: impl Fn()) -> f64 {
+    let sample = || {
+        let began = Instant::now();
+        round();
+        began.elapsed().as_secs_f64() * 1e9 / PACKETS as f64
+    };
+    (0..samples).map(|_| sample()).fold(f64::INFINITY, f64::min)
+}
+
+/// Instructions a packet, from callgrind's summary: `==123== Collected : 4567`.
+fn instructions(name: &str, count: usize) -> f64 {
+    let run = |rounds: usize| -> u64 {
+        let program = std::env::current_exe().expect("a running program has a path");
+        let output = Command::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(program)
+            .args(["--run", name, &count.to_string(), &rounds.to_string()])
+            .output()
+            .expect("valgrind was there a moment ago");
+        let summary = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "the counted run failed:\n{summary}");
+        let collected = summary.lines().find_map(|line| line.split_once("Collected : "));
+        let (_, count) = collected.expect("callgrind says how many instructions it saw");
+        count.trim().parse().expect("callgrind counts in whole numbers")
+    };
+    (run(3) - run(1)) as f64 / (2 * PACKETS) as f64
+}
+
+struct Subject {
+    filters: Filters,
+    packets: Vec<(Packet, FlowKey)>,
+}
+
+impl Subject {
+    fn new(name: &str, count: usize) -> Subject {
+        let mut random = Random(1);
+        let list: Vec<Filter> = (0..count)
+            .map(|place| Filter {
+                condition: match name {
+                    "exact" => exact(&mut random),
+                    _ => mixed(&mut random),
+                },
+                class: place as u16,
+                ..Filter::default()
+            })
+            .collect();
+        let packets = (0..PACKETS).map(|place| match list.len() {
+            0 => packet(&Match::default(), &mut random),
+            _ if place % 2 == 0 => packet(&Match::default(), &mut random),
+            count => packet(&list[random.below(count as u64) as usize].condition, &mut random),
+        });
+        Subject {
+            packets: packets.collect(),
+            filters: Filters::new(list),
+        }
+    }
+
+    fn round(&self) {
+        for (packet, headers) in &self.packets {
+            black_box(self.filters.find(packet, Some(headers)));
+        }
+    }
+
+    fn walk(&self) {
+        for (packet, headers) in &self.packets {
+            let mut filters = self.filters.iter();
+            black_box(filters.find(|filter| filter.condition.matches(packet, Some(headers))));
+        }
+    }
+
+    fn matching(&self) -> usize {
+        let is_matching =
+            |(packet, headers): &&(Packet, FlowKey)| self.filters.find(packet, Some(headers)).is_some();
+        self.packets.iter().filter(is_matching).count()
+    }
+}
+
+/// Steele et al. 2014.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, count: u64) -> u64 {
+        self.next() % count
+    }
+
+    /// Whether something of `percent` probability happens.
+    fn is_so(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// Half of the addresses are of ten networks, as those of a site are.
+fn address(random: &mut Random) -> u32 {
+    match random.is_so(50) {
+        true => 10 << 24 | (random.below(10) as u32) << 16 | random.next() as u32 & 0xffff,
+        false => random.next() as u32,
+    }
+}
+
+fn prefix(random: &mut Random, length: u8) -> Option<Prefix> {
+    Some(Prefix::new(IpAddr::V4(address(random).into()), length).expect("at most 32 bits"))
+}
+
+const PORTS: [u16; 10] = [22, 25, 53, 80, 123, 443, 1194, 5060, 8080, 8443];
+
+fn port(random: &mut Random) -> Option<std::ops::RangeInclusive<u16>> {
+    match random.below(10) {
+        0..=3 => None,
+        4..=6 => {
+            let port = PORTS[random.below(10) as usize];
+            Some(port..=port)
+        }
+        7 => Some(1024..=65_535),
+        _ => {
+            let first = random.below(60_000) as u16;
+            Some(first..=first + random.below(5_000) as u16)
+        }
+    }
+}
+
+fn mixed(random: &mut Random) -> Match {
+    let mut condition = Match::default();
+    let length = |random: &mut Random| 8 + random.below(25) as u8;
+    let both = random.below(10);
+    if both < 8 {
+        let length = length(random);
+        condition.destination = prefix(random, length);
+    }
+    if both >= 4 {
+        let length = length(random);
+        condition.source = prefix(random, length);
+    }
+    if random.is_so(70) {
+        condition.protocol = Some(if random.is_so(60) { 6 } else { 17 });
+        condition.destination_port = port(random);
+        if random.is_so(20) {
+            condition.source_port = port(random);
+        }
+    }
+    if random.is_so(10) {
+        let first = random.below(50) as u8;
+        condition.dscp = Some(first..=first + random.below(10) as u8);
+    }
+    if random.is_so(5) {
+        condition.mark = Some(Masked::<u32>::exactly(random.below(16) as u32));
+    }
+    if random.is_so(5) {
+        condition.vlan = Some(random.below(100) as u16);
+    }
+    condition
+}
+
+fn exact(random: &mut Random) -> Match {
+    let port = |random: &mut Random| {
+        let port = 1 + random.below(65_535) as u16;
+        Some(port..=port)
+    };
+    Match {
+        source: prefix(random, 32),
+        destination: prefix(random, 32),
+        protocol: Some(if random.is_so(60) { 6 } else { 17 }),
+        source_port: port(random),
+        destination_port: port(random),
+        ..Match::default()
+    }
+}
+
+/// A packet that matches, as far as `condition` goes; the rest is random.
+fn packet(condition: &Match, random: &mut Random) -> (Packet, FlowKey) {
+    let mut host = |prefix: Option<Prefix>| {
+        let random = address(random);
+        let bits = prefix.map_or(random, |prefix| match prefix.address() {
+            IpAddr::V4(first) => {
+                first.to_bits() | random & u32::MAX.checked_shr(prefix.length().into()).unwrap_or(0)
+            }
+            IpAddr::V6(_) => random,
+        });
+        IpAddr::V4(bits.into())
+    };
+    let (source, destination) = (host(condition.source), host(condition.destination));
+    let mut port = |range: &Option<std::ops::RangeInclusive<u16>>| match range {
+        Some(range) => *range.start(),
+        None if random.is_so(50) => PORTS[random.below(10) as usize],
+        None => 1 + random.below(65_535) as u16,
+    };
+    let (source_port, destination_port) = (port(&condition.source_port), port(&condition.destination_port));
+    let protocol = condition
+        .protocol
+        .unwrap_or(if random.is_so(60) { 6 } else { 17 });
+    let mut key = FlowKey::of(source, destination, protocol, source_port, destination_port);
+    key.vlan = condition.vlan.unwrap_or(random.below(100) as u16);
+    let packet = Packet {
+        dscp: condition
+            .dscp
+            .as_ref()
+            .map_or(random.below(64) as u8, |range| *range.start()),
+        mark: condition
+            .mark
+            .map_or(random.below(16) as u32, Masked::<u32>::value),
+        ..Packet::of_length(1000)
+    };
+    (packet, key)
+}

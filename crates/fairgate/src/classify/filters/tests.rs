@@ -1,0 +1,321 @@
+//! The index against a walk through the list.
+
+use std::net::IpAddr;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::classify::{Masked, Prefix};
+use crate::flow::FlowHash;
+use crate::packet::Ecn;
+
+/// What the index must find.
+fn first_match(filters: &[Filter], packet: &Packet, headers: Option<&FlowKey>) -> Option<u16> {
+    let matching = filters
+        .iter()
+        .filter(|filter| filter.condition.matches(packet, headers));
+    // Of equal preferences `min_by_key` takes the first.
+    matching
+        .min_by_key(|filter| filter.preference)
+        .map(|filter| filter.class)
+}
+
+/// Numbers of a generator (Steele et al. 2014): packets by the thousand, quicker than proptest draws them.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, count: u64) -> u64 {
+        self.next() % count
+    }
+
+    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len() as u64) as usize]
+    }
+}
+
+const PORTS: [u16; 9] = [0, 1, 53, 255, 256, 257, 5000, 65534, 65535];
+const PROTOCOLS: [u8; 4] = [1, 6, 17, 132];
+const ETHERTYPES: [u16; 4] = [0x0800, 0x86dd, 0x0806, 0];
+const MARKS: [u32; 5] = [0, 1, 0x100, 0x8000_0001, u32::MAX];
+
+/// Addresses close enough to each other that prefixes of every length meet them.
+fn address(random: &mut Random, is_v4: bool) -> IpAddr {
+    let mut bits = 0u128;
+    for _ in 0..random.below(4) {
+        bits |= 1 << random.below(if is_v4 { 32 } else { 128 });
+    }
+    match is_v4 {
+        true => IpAddr::V4((bits as u32).into()),
+        false => IpAddr::V6(bits.into()),
+    }
+}
+
+fn packet(random: &mut Random) -> (Packet, Option<FlowKey>) {
+    let packet = Packet {
+        mark: random.one_of(&MARKS),
+        priority: random.below(17) as u8,
+        dscp: random.below(64) as u8,
+        ecn: Ecn::from_bits(random.below(4) as u8),
+        flow: FlowHash::NONE,
+        ..Packet::of_length(100)
+    };
+    if random.below(16) == 0 {
+        return (packet, None);
+    }
+    let is_v4 = random.below(2) == 0;
+    let mut key = FlowKey::of(
+        address(random, is_v4),
+        address(random, is_v4),
+        random.one_of(&PROTOCOLS),
+        random.one_of(&PORTS),
+        random.one_of(&PORTS),
+    );
+    key.vlan = random.below(3) as u16;
+    key.interface = random.below(3) as u16;
+    // Broken headers leave addresses that do not belong to the EtherType.
+    if random.below(8) == 0 {
+        key.ethertype = random.one_of(&ETHERTYPES);
+    }
+    (packet, Some(key))
+}
+
+/// Few conditions, so that something matches; drawn from the same values as packets.
+fn filter() -> impl Strategy<Value = Filter> {
+    (any::<u64>(), 0u16..4, 0u16..1000).prop_map(|(seed, preference, class)| {
+        let mut random = Random(seed);
+        let mut condition = Match::default();
+        // A filter without conditions hides all behind it: few of them.
+        let conditions = if random.below(64) == 0 {
+            0
+        } else {
+            1 + random.below(3)
+        };
+        for _ in 0..conditions {
+            add_condition(&mut condition, &mut random);
+        }
+        Filter {
+            preference,
+            condition,
+            class,
+        }
+    })
+}
+
+fn add_condition(condition: &mut Match, random: &mut Random) {
+    let port = |random: &mut Random| {
+        let (from, to) = (random.one_of(&PORTS), random.one_of(&PORTS));
+        if random.below(2) == 0 {
+            from..=from
+        } else {
+            from..=to
+        }
+    };
+    match random.below(12) {
+        0 => condition.source = Some(prefix(random)),
+        1 | 2 => condition.destination = Some(prefix(random)),
+        3 => condition.source_port = Some(port(random)),
+        4 => condition.destination_port = Some(port(random)),
+        5 => condition.protocol = Some(random.one_of(&PROTOCOLS)),
+        6 => condition.ethertype = Some(random.one_of(&ETHERTYPES)),
+        7 => condition.vlan = Some(random.below(3) as u16),
+        8 => condition.interface = Some(random.below(3) as u16),
+        9 => {
+            let (from, to) = (random.below(64) as u8, random.below(64) as u8);
+            condition.dscp = Some(if random.below(2) == 0 {
+                from..=from
+            } else {
+                from..=to
+            });
+            if random.below(2) == 0 {
+                let mask = random.next() as u8;
+                let bits = Masked::<u8>::new(random.next() as u8 & mask, mask);
+                condition.traffic_class = bits.ok();
+            }
+        }
+        10 => {
+            let (from, to) = (random.below(17) as u8, random.below(17) as u8);
+            condition.priority = Some(if random.below(2) == 0 {
+                from..=from
+            } else {
+                from..=to
+            });
+        }
+        _ => {
+            let mask = random.one_of(&[0, 1, 0xff00, u32::MAX, 0x8000_0000]);
+            condition.mark = Masked::<u32>::new(random.one_of(&MARKS) & mask, mask).ok();
+        }
+    }
+}
+
+fn prefix(random: &mut Random) -> Prefix {
+    let is_v4 = random.below(2) == 0;
+    let longest = if is_v4 { 32 } else { 128 };
+    let length = match random.below(4) {
+        0 => longest,
+        _ => random.below(longest + 1),
+    };
+    Prefix::new(address(random, is_v4), length as u8).expect("the length fits the family")
+}
+
+/// Sizes from which on each part of the index is used: all of them also with few filters.
+fn limits() -> impl Strategy<Value = Limits> {
+    let sizes = (
+        select(vec![(0, 0), (8, 0), (0, 64), (8, 64)]),
+        1..6usize,
+        0..4usize,
+        select(vec![3, 40, 700]),
+    );
+    sizes.prop_map(|((few, small), worth, tables, most_in_a_bitmap)| Limits {
+        few,
+        small,
+        worth_a_table: [worth, worth / 2],
+        most_tables: [tables, 2 * tables],
+        most_in_a_bitmap,
+    })
+}
+
+fn agrees(filters: &Filters, random: &mut Random, packets: usize) -> Result<usize, TestCaseError> {
+    let mut found = 0;
+    for _ in 0..packets {
+        let (packet, headers) = packet(random);
+        let expected = first_match(filters, &packet, headers.as_ref());
+        prop_assert_eq!(
+            filters.find(&packet, headers.as_ref()),
+            expected,
+            "{:?} {:?}",
+            packet,
+            headers
+        );
+        found += usize::from(expected.is_some());
+    }
+    Ok(found)
+}
+
+proptest! {
+    #[test]
+    fn the_first_match_is_found(list in vec(filter(), 0..60), limits in limits(), seed in any::<u64>()) {
+        agrees(&Filters::of(list, limits), &mut Random(seed), 2000)?;
+    }
+
+    /// Filters that fix the same bits, by the dozen, with and without ranges besides.
+    #[test]
+    fn alike_filters_are_found(list in vec((any::<u64>(), any::<bool>(), 0u16..4), 0..60), limits in limits(), seed in any::<u64>()) {
+        let alike = |(place, (seed, has_range, preference)): (usize, (u64, bool, u16))| {
+            let mut random = Random(seed);
+            let single = |port: u16| Some(port..=port);
+            let condition = Match {
+                destination: Some(Prefix::new(address(&mut random, true), 32).expect("of 32 bits")),
+                protocol: Some(random.one_of(&[6, 17])),
+                source_port: if has_range { Some(1..=random.one_of(&PORTS)) } else { None },
+                destination_port: if has_range { None } else { single(random.one_of(&PORTS)) },
+                ..Match::default()
+            };
+            Filter { preference, condition, class: place as u16 }
+        };
+        let list = list.into_iter().enumerate().map(alike).collect();
+        agrees(&Filters::of(list, limits), &mut Random(seed), 1000)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// As many as fill tables, several bitmaps, and rows of several blocks, by the limits that users have.
+    #[test]
+    fn thousands_of_filters_are_found(list in vec(filter(), 500..3000), seed in any::<u64>()) {
+        agrees(&Filters::new(list), &mut Random(seed), 1000)?;
+    }
+
+    #[test]
+    fn a_change_is_a_new_list_and_the_old_one_stays(
+        list in vec(filter(), 1..40), added in vec(filter(), 0..10), removed in 0u16..1000, seed in any::<u64>(),
+    ) {
+        let before = Filters::new(list.clone());
+        let kept = before.clone();
+        let after = before.with(added.clone()).without(|filter| filter.class == removed);
+        let mut expected = list.clone();
+        expected.extend(added);
+        expected.retain(|filter| filter.class != removed);
+        prop_assert_eq!(&after[..], &expected[..]);
+        prop_assert_eq!(&kept[..], &list[..]);
+        agrees(&after, &mut Random(seed), 100)?;
+        agrees(&kept, &mut Random(seed), 100)?;
+    }
+}
+
+/// The properties above would also hold if no packet ever matched.
+#[test]
+fn packets_that_are_drawn_match_and_miss() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let list = vec(filter(), 10).new_tree(&mut runner).unwrap().current();
+    let found = agrees(&Filters::new(list), &mut Random(1), 4000).unwrap();
+    assert!((400..3900).contains(&found), "{found} of 4000 match");
+}
+
+/// Every port of every range's neighbourhood, in one bitmap.
+#[test]
+fn ranges_end_where_they_end() {
+    let range = |class: u16, ports: std::ops::RangeInclusive<u16>| Filter {
+        condition: Match {
+            destination_port: Some(ports),
+            ..Match::default()
+        },
+        class,
+        ..Filter::default()
+    };
+    let list: Vec<Filter> = (1..=20).map(|n| range(n, n * 255..=n * 255 + n * 16)).collect();
+    let filters = Filters::of(
+        list.clone(),
+        Limits {
+            few: 0,
+            ..Limits::default()
+        },
+    );
+    let packet = Packet::of_length(100);
+    for port in 0..=u16::MAX {
+        let key = FlowKey::of([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 17, 1, port);
+        assert_eq!(
+            filters.find(&packet, Some(&key)),
+            first_match(&list, &packet, Some(&key)),
+            "{port}"
+        );
+    }
+}
+
+/// More filters than all bits of a mark: a million in one table.
+#[test]
+fn a_million_exact_filters_are_found() {
+    let exact = |n: u32| Filter {
+        condition: Match {
+            source: Some(Prefix::new(IpAddr::V4((n * 7).into()), 32).expect("32 bits")),
+            destination: Some(Prefix::new(IpAddr::V4((n ^ 0x5555).into()), 32).expect("32 bits")),
+            protocol: Some(6),
+            source_port: Some((n % 60_000) as u16 + 1..=(n % 60_000) as u16 + 1),
+            destination_port: Some(443..=443),
+            ..Match::default()
+        },
+        class: (n % 65_535) as u16,
+        ..Filter::default()
+    };
+    let filters: Filters = (0..1_000_000).map(exact).collect();
+    let packet = Packet::of_length(100);
+    for n in (0..1_000_000).step_by(77) {
+        let key = |port: u16| {
+            let (source, destination) = (IpAddr::V4((n * 7).into()), IpAddr::V4((n ^ 0x5555).into()));
+            FlowKey::of(source, destination, 6, (n % 60_000) as u16 + 1, port)
+        };
+        assert_eq!(filters.find(&packet, Some(&key(443))), Some((n % 65_535) as u16));
+        assert_eq!(filters.find(&packet, Some(&key(444))), None);
+    }
+}

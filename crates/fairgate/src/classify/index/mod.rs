@@ -1,0 +1,176 @@
+//! Finds the first of many filters that matches a packet, at a cost that hardly grows with their number.
+//!
+//! ```text
+//!   tables    filters of which many fix the same bits (five-tuples, host pairs, /24 networks): a hash table for each
+//!             set of bits                                                             `table`
+//!   bitmaps   all others: ranges, odd prefixes, mixed conditions                      `bitmap`, `trie`
+//!   few       up to 24: one after the other
+//! ```
+//!
+//! The parts are asked in the order of the lowest rank in each, until none can beat what was found. Why two: a table costs
+//! two cache misses for a million filters, but one is needed for every set of bits, and mixed filters have hundreds of
+//! sets (tuple-space search alone); a bitmap does not care what filters look like, but its memory grows with their
+//! square. So what is numerous and alike is hashed, and what is left, which is less, goes into bitmaps.
+//!
+//! Built when filters change; nothing is allocated and nothing divided when a packet asks.
+
+mod bitmap;
+mod fields;
+mod table;
+mod trie;
+
+use std::collections::HashMap;
+
+use bitmap::Bitmap;
+use fields::{Fields, Pattern, fields};
+use table::Table;
+
+use crate::classify::Match;
+use crate::flow::FlowKey;
+use crate::packet::Packet;
+
+/// The rank of no filter.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// From which sizes on which part is worth its cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Up to so many filters are tried one after the other.
+    pub(super) few: usize,
+    /// Up to so many are in a bitmap of words instead of blocks.
+    pub(super) small: usize,
+    /// A set of bits is worth a table of its own from so many filters on; while more filters are left than a bitmap should hold,
+    /// from so many fewer.
+    pub(super) worth_a_table: [usize; 2],
+    /// Most tables, each of which costs every packet a look; while more filters are left than a bitmap should hold, so many.
+    pub(super) most_tables: [usize; 2],
+    /// Most filters in a bitmap, up to 64 blocks. The bits of all its rows together grow with their square at worst.
+    pub(super) most_in_a_bitmap: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            few: 24,
+            small: 64,
+            worth_a_table: [512, 64],
+            most_tables: [4, 16],
+            most_in_a_bitmap: 16 * 1024,
+        }
+    }
+}
+
+/// An index over conditions, which stay with the caller and are known by their rank: their place in the order of trial.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// By the lowest rank in each; the same for bitmaps.
+    tables: Vec<Table>,
+    bitmaps: Vec<Bitmap<8>>,
+    /// Of up to 64 filters.
+    small: Option<Bitmap<1>>,
+    few: Vec<(u32, Pattern)>,
+}
+
+impl Index {
+    /// Over `conditions` by rank. At most 2^32 - 2.
+    pub(super) fn new(conditions: &[&Match], limits: Limits) -> Index {
+        let mut index = Index::default();
+        let mut rest = Vec::new();
+        for (rank, condition) in (0..).zip(conditions) {
+            let pattern = Pattern::of(condition);
+            if !pattern.is_impossible {
+                rest.push((rank, pattern));
+            }
+        }
+        let mut rest = match rest.len() <= limits.few {
+            true => rest.into_iter().map(|(rank, _)| rank).collect(),
+            false => index.take_tables(rest, &limits),
+        };
+        rest.sort_unstable();
+        if rest.len() <= limits.few {
+            let with_pattern = |rank: u32| (rank, Pattern::of(conditions[rank as usize]));
+            index.few = rest.into_iter().map(with_pattern).collect();
+            return index;
+        }
+        let with_conditions = |ranks: &[u32]| {
+            let filters = ranks.iter().map(|&rank| (rank, conditions[rank as usize]));
+            filters.collect()
+        };
+        if rest.len() <= limits.small {
+            index.small = Some(Bitmap::new(with_conditions(&rest)));
+            return index;
+        }
+        for ranks in rest.chunks(limits.most_in_a_bitmap) {
+            index.bitmaps.push(Bitmap::new(with_conditions(ranks)));
+        }
+        index
+    }
+
+    /// Makes the tables, and returns the ranks of the filters that are in none.
+    fn take_tables(&mut self, filters: Vec<(u32, Pattern)>, limits: &Limits) -> Vec<u32> {
+        let mut left = filters.len();
+        let mut by_mask: HashMap<Fields, Vec<(u32, Fields, bool)>> = HashMap::new();
+        for (rank, pattern) in filters {
+            let alike = by_mask.entry(pattern.mask).or_default();
+            alike.push((rank, pattern.value, pattern.has_ranges));
+        }
+        let mut groups: Vec<_> = by_mask.into_iter().collect();
+        // The largest first; of equal ones in an order that is the same in every run.
+        groups.sort_by_key(|(_, filters)| (usize::MAX - filters.len(), filters[0].0));
+        let mut rest = Vec::new();
+        for (mask, filters) in groups {
+            let are_very_many = usize::from(left > limits.most_in_a_bitmap);
+            let is_worth_it = filters.len() >= limits.worth_a_table[are_very_many]
+                && self.tables.len() < limits.most_tables[are_very_many];
+            if !is_worth_it || mask.iter().all(|bits| *bits == 0) {
+                rest.extend(filters.iter().map(|(rank, ..)| *rank));
+                continue;
+            }
+            let (table, left_over) = Table::new(&mask, &filters);
+            left -= filters.len() - left_over.len();
+            rest.extend(left_over);
+            self.tables.push(table);
+        }
+        self.tables.sort_by_key(|table| table.best);
+        rest
+    }
+
+    /// The lowest rank of a filter that matches, or [`NONE`]. `condition` gives the condition of a rank.
+    #[inline]
+    pub(super) fn find<'c>(
+        &self,
+        packet: &Packet,
+        headers: Option<&FlowKey>,
+        condition: impl Fn(u32) -> &'c Match,
+    ) -> u32 {
+        let matches = |rank: u32| condition(rank).matches(packet, headers);
+        let mut best = NONE;
+        let fields = fields(packet, headers);
+        for table in &self.tables {
+            if table.best >= best {
+                break;
+            }
+            best = table.find(&fields, best, matches);
+        }
+        for bitmap in &self.bitmaps {
+            if bitmap.best >= best {
+                break;
+            }
+            best = bitmap.find(packet, headers, best);
+        }
+        if let Some(bitmap) = &self.small
+            && bitmap.best < best
+        {
+            best = bitmap.find(packet, headers, best);
+        }
+        for (rank, pattern) in &self.few {
+            if *rank >= best {
+                break;
+            }
+            if pattern.is_in(&fields) && (!pattern.has_ranges || matches(*rank)) {
+                return *rank;
+            }
+        }
+        best
+    }
+}
