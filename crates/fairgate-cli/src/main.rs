@@ -16,7 +16,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, bounds, check, compare, list, replay, reproduce, run, simulate, status, testbed, theory, validate,
+    bench, bounds, check, compare, list, replay, reproduce, run, simulate, status, tc, testbed, theory,
+    validate,
 };
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
@@ -44,6 +45,7 @@ enum Command {
     Simulate(simulate::Args),
     Run(run::Args),
     Status(status::Args),
+    Tc(tc::Args),
     Testbed(testbed::Args),
     Theory(theory::Args),
     Validate(validate::Args),
@@ -62,6 +64,7 @@ impl Command {
             Command::Simulate(args) => simulate::run(args, format),
             Command::Run(args) => run::run(args, format),
             Command::Status(args) => status::run(args, format),
+            Command::Tc(args) => tc::run(args, format),
             Command::Testbed(args) => testbed::run(args, format),
             Command::Theory(args) => theory::run(args, format),
             Command::Validate(args) => validate::run(args, format),

@@ -3,25 +3,15 @@
 use fairgate_config::units::{
     format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size,
 };
-use fairgate_config::{Document, FileError, Spec, tc};
+use fairgate_config::{Document, FileError, Spec};
 
-/// The bytes are the text: of a file, of tc commands, and each of its lines of a discipline on the command line and of
-/// a quantity.
+/// The bytes are the text: of a file, and each of its lines of a discipline on the command line and of a quantity.
 pub fn configuration(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
     match Document::parse("queues.toml", text) {
         Ok(document) => document.queues().for_each(|(_, spec)| check_spec(spec)),
-        Err(error) => check_error(&error, text),
-    }
-    let device = tc::Device {
-        mtu: 1500,
-        txqueuelen: 1000,
-        hard_header_len: 14,
-    };
-    match tc::Script::parse("commands", text, device).and_then(|script| script.spec()) {
-        Ok(spec) => check_spec(&spec),
         Err(error) => check_error(&error, text),
     }
     for line in text.lines() {
@@ -34,13 +24,13 @@ pub fn configuration(bytes: &[u8]) {
 }
 
 /// What was checked can be built.
-fn check_spec(spec: &Spec) {
+pub(crate) fn check_spec(spec: &Spec) {
     let tree = spec.build(1).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(tree.backlog().packets, 0);
 }
 
 /// Every mistake says what is wrong and what to do, at a place within the text.
-fn check_error(error: &FileError, text: &str) {
+pub(crate) fn check_error(error: &FileError, text: &str) {
     assert!(!error.problems().is_empty() && !error.to_string().is_empty());
     for problem in error.problems() {
         let span = problem.span.clone();

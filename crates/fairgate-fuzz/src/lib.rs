@@ -14,9 +14,11 @@
 mod capture;
 mod configuration;
 mod headers;
+mod script;
 mod trace;
 
 pub use capture::capture;
 pub use configuration::configuration;
 pub use headers::headers;
+pub use script::script;
 pub use trace::trace;

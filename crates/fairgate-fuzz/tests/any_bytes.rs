@@ -83,15 +83,16 @@ fn inputs(target: &str) -> impl Strategy<Value = Vec<u8>> {
 /// A seed that is refused leads nowhere: those that are named as sound must be read to the end.
 #[test]
 fn sound_seeds_are_sound() {
-    for text in seeds("configuration") {
-        let text = String::from_utf8(text).expect("a text");
-        let outcome = match text.starts_with("tc ") {
-            true => Script::parse("seed.tc", &text, Device::default())
-                .and_then(|script| script.spec())
-                .err(),
-            false => Document::parse("seed.toml", &text).err(),
-        };
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("a text");
+    for seed in seeds("configuration").into_iter().map(text) {
+        let outcome = Document::parse("seed.toml", &seed).err();
         assert!(outcome.is_none(), "{outcome:?}");
+    }
+    for seed in seeds("script").into_iter().map(text) {
+        let scripts = Script::parse_all("seed.tc", &seed, Device::default());
+        let specs =
+            scripts.and_then(|scripts| scripts.iter().map(Script::spec).collect::<Result<Vec<_>, _>>());
+        assert!(specs.is_ok(), "{specs:?}");
     }
     for file in seeds("capture") {
         let source = std::io::Cursor::new(file);
@@ -115,6 +116,11 @@ proptest! {
     #[test]
     fn configuration(bytes in inputs("configuration")) {
         fairgate_fuzz::configuration(&bytes);
+    }
+
+    #[test]
+    fn script(bytes in inputs("script")) {
+        fairgate_fuzz::script(&bytes);
     }
 
     #[test]

@@ -45,15 +45,21 @@ fn check_sections(document: &Document) -> Result<(), FileError> {
 }
 
 fn tree_text(document: &Document) -> String {
-    let mut text = String::new();
-    for (name, spec) in document.queues() {
-        text.push_str(&format!("queue {name}\n"));
-        text.extend(spec.to_string().lines().map(|line| format!("  {line}\n")));
-    }
+    let mut text = queues_text(document.queues());
     for section in document.sections() {
         text.push_str(&format!("section {section}\n"));
     }
     text.push_str(&format!("{} is right\n", document.name()));
+    text
+}
+
+/// Trees for people.
+pub(crate) fn queues_text<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) -> String {
+    let mut text = String::new();
+    for (name, spec) in queues {
+        text.push_str(&format!("queue {name}\n"));
+        text.extend(spec.to_string().lines().map(|line| format!("  {line}\n")));
+    }
     text
 }
 
@@ -78,7 +84,8 @@ impl Checked<'_> {
     }
 }
 
-fn tree(spec: &Spec) -> Json {
+/// A tree with all its parameters.
+pub(crate) fn tree(spec: &Spec) -> Json {
     let class = |class: &ClassSpec<'_>| json!({ "id": class.minor, "parameters": values(&class.parameters), "tree": class.tree.map(tree) });
     json!({
         "discipline": spec.discipline(),

@@ -10,6 +10,7 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod status;
+pub(crate) mod tc;
 pub(crate) mod testbed;
 pub(crate) mod theory;
 pub(crate) mod validate;
@@ -21,6 +22,7 @@ Examples:
   fairgate list                     all disciplines, with when to use each
   fairgate list fq_codel            the parameters of one, with units, defaults and ranges
   fairgate check home.toml          is this configuration right?
+  fairgate tc home.tc               tc commands as a configuration file, or live
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
   fairgate validate kernel-tcp      does simulated TCP do what Linux's did?
   fairgate bounds                   do schedulers keep their published guarantees?

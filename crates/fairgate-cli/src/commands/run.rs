@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fairgate_config::Document;
 use fairgate_live::status::default_socket;
 use fairgate_live::{Bridge, LiveError, Plan, Wake};
 
@@ -50,11 +51,27 @@ pub(crate) fn failure(error: LiveError) -> Failure {
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let plan = Plan::read(&input::document(&args.file)?)?;
-    let socket = args.socket.unwrap_or_else(|| default_socket(&plan.name));
-    let mut bridge = Bridge::open(&plan, args.seed).map_err(failure)?;
+    let read = || input::document(&args.file);
+    let socket = match &args.socket {
+        Some(socket) => socket.clone(),
+        None => default_socket(&Plan::read(&read()?)?.name),
+    };
+    let name = args.file.display().to_string();
+    run_document(&read, &name, &socket, args.seed, format)
+}
+
+/// Runs what `read` gives, and reads it again when asked to. `name` tells people what it is.
+pub(crate) fn run_document(
+    read: &dyn Fn() -> Result<Document, Failure>,
+    name: &str,
+    socket: &Path,
+    seed: Option<u64>,
+    format: Format,
+) -> Result<Outcome, Failure> {
+    let plan = Plan::read(&read()?)?;
+    let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
-    bridge.serve_status(&socket).map_err(failure)?;
+    bridge.serve_status(socket).map_err(failure)?;
     if let Err(error) = bridge.prioritise() {
         eprintln!("warning: {error}; on a busy machine packets will wait for the processor");
     }
@@ -69,7 +86,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     loop {
         match bridge.run().map_err(failure)? {
             Wake::Stop => break,
-            Wake::Reload => reload(&mut bridge, &args.file),
+            Wake::Reload => reload(&mut bridge, read, name),
         }
     }
     let last = bridge.status();
@@ -81,15 +98,12 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 }
 
 /// Reads the file again. A mistake in it, or a change that can't be made in place, is said and changes nothing.
-fn reload(bridge: &mut Bridge, file: &Path) {
-    let read = || -> Result<Plan, Failure> { Ok(Plan::read(&input::document(file)?)?) };
-    match read().and_then(|plan| Ok(bridge.reload(plan)?)) {
-        Ok(()) => eprintln!("Read {} again: its queues are in force.", file.display()),
+fn reload(bridge: &mut Bridge, read: &dyn Fn() -> Result<Document, Failure>, name: &str) {
+    let plan = || -> Result<Plan, Failure> { Ok(Plan::read(&read()?)?) };
+    match plan().and_then(|plan| Ok(bridge.reload(plan)?)) {
+        Ok(()) => eprintln!("Read {name} again: its queues are in force."),
         Err(Failure::Input(report) | Failure::Environment(report)) => {
-            eprintln!(
-                "{report:?}\n{} is not in force; running on as before.",
-                file.display()
-            );
+            eprintln!("{report:?}\n{name} is not in force; running on as before.");
         }
         Err(Failure::ReaderGone) => {}
     }

@@ -3,6 +3,7 @@
 
 mod replay;
 mod reproduce;
+mod tc;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -51,8 +51,10 @@ pub(crate) fn read(
             "protocol" => single(&PROTOCOL, given).map(|number| condition.protocol = Some(number)),
             "dscp" => range(&DSCP, given).map(|dscps| condition.dscp = Some(dscps)),
             "priority" => range(&PRIORITY, given).map(|range| condition.priority = Some(range)),
-            "traffic_class" => masked(&TRAFFIC_CLASS, given, |value, mask| Masked::<u8>::new(value, mask))
-                .map(|bits| condition.traffic_class = Some(bits)),
+            "traffic_class" => masked(&TRAFFIC_CLASS, given, |value, mask| {
+                Masked::<u8>::new(value, mask)
+            })
+            .map(|bits| condition.traffic_class = Some(bits)),
             "mark" => masked(&MARK, given, |value, mask| Masked::<u32>::new(value, mask))
                 .map(|bits| condition.mark = Some(bits)),
             "interface" => single(&INTERFACE, given).map(|number| condition.interface = Some(number)),
@@ -186,7 +188,9 @@ impl Number {
     /// A name, or a number as TOML writes it.
     fn word(&self, word: &str, given: &Spanned<Given>) -> Result<u64, Mistake> {
         let parsed = match word.strip_prefix("0x") {
-            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => i128::from_str_radix(digits, 16),
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                i128::from_str_radix(digits, 16)
+            }
             _ => word.parse(),
         };
         if let Ok(number) = parsed {

@@ -22,7 +22,7 @@ pub use apply::ApplyError;
 #[cfg(test)]
 pub(crate) use check::RESERVED_KEYS;
 pub(crate) use check::check;
-pub(crate) use draft::{Draft, Entry as Written};
+pub(crate) use draft::{Draft, Entry as Written, FilterDraft};
 #[cfg(test)]
 pub(crate) use given::read as read_value;
 pub(crate) use given::{Given, in_order};

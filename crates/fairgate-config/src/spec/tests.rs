@@ -82,22 +82,28 @@ fn condition() -> impl Strategy<Value = Match> {
             prop::option::of(0u16..=4094),
         ),
         (few(63), few(15)),
-        (any::<u32>(), prop::option::of(any::<(u8, u8)>()), prop::option::of(any::<u16>())),
+        (
+            any::<u32>(),
+            prop::option::of(any::<(u8, u8)>()),
+            prop::option::of(any::<u16>()),
+        ),
     )
-        .prop_map(|(five, (protocol, ethertype, vlan), (dscp, priority), (mask, class, interface))| Match {
-            source: five.0,
-            destination: five.1,
-            source_port: five.2,
-            destination_port: five.3,
-            protocol,
-            ethertype,
-            vlan,
-            dscp,
-            priority,
-            mark: Masked::<u32>::new(five.4 & mask, mask).ok(),
-            traffic_class: class.and_then(|(value, mask)| Masked::<u8>::new(value & mask, mask).ok()),
-            interface,
-        })
+        .prop_map(
+            |(five, (protocol, ethertype, vlan), (dscp, priority), (mask, class, interface))| Match {
+                source: five.0,
+                destination: five.1,
+                source_port: five.2,
+                destination_port: five.3,
+                protocol,
+                ethertype,
+                vlan,
+                dscp,
+                priority,
+                mark: Masked::<u32>::new(five.4 & mask, mask).ok(),
+                traffic_class: class.and_then(|(value, mask)| Masked::<u8>::new(value & mask, mask).ok()),
+                interface,
+            },
+        )
 }
 
 fn classifier(entry: &'static dyn Entry, places: Vec<u16>) -> BoxedStrategy<Classifier> {

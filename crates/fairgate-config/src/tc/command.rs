@@ -1,61 +1,68 @@
 //! One line of tc.
 
-use std::ops::Range;
-
 use fairgate::ClassId;
 use toml::Spanned;
 
+use super::words::Word;
 use crate::error::Problems;
 
-/// A word and its place in the script.
-pub(super) type Word = Spanned<String>;
-
-/// A line that adds something.
+/// A line.
 pub(super) struct Command {
-    pub(super) kind: Word,
-    pub(super) options: Vec<Word>,
+    pub(super) verb: Spanned<Verb>,
     pub(super) device: Word,
-    pub(super) action: Action,
+    pub(super) object: Object,
+    /// Missing only where something is deleted.
+    pub(super) kind: Option<Word>,
+    pub(super) options: Vec<Word>,
 }
 
-/// What is added, and where.
-pub(super) enum Action {
-    /// `tc qdisc add`: at the root (`None`) or in a class.
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// There must not be one yet.
+    Add,
+    /// There may be one.
+    Replace,
+    /// There must be one.
+    Change,
+    /// There must be one, and then there is none.
+    Delete,
+}
+
+/// What it is done to.
+pub(super) enum Object {
+    /// A qdisc: at the root (`None`) or in a class.
     Qdisc {
         parent: Option<Spanned<ClassId>>,
         handle: Option<u16>,
     },
-    /// `tc class add`.
+    /// A class.
     Class {
-        parent: Spanned<ClassId>,
+        parent: Option<Spanned<ClassId>>,
         class: Spanned<ClassId>,
     },
+    /// A filter of a qdisc: of the root (`None`) or of the one that is named.
+    Filter(FilterHead),
+}
+
+/// What stands before the kind of a filter.
+#[derive(Default)]
+pub(super) struct FilterHead {
+    pub(super) parent: Option<Spanned<ClassId>>,
+    pub(super) preference: Option<Spanned<u16>>,
+    pub(super) protocol: Option<Word>,
+    pub(super) handle: Option<Word>,
 }
 
 impl Command {
-    /// Reads the line at `line` of `text`; `None` for an empty line, a comment, or after a problem.
-    pub(super) fn read(text: &str, line: Range<usize>, problems: &mut Problems) -> Option<Command> {
-        let start = line.start;
-        let code = text[line].split('#').next().unwrap_or_default();
-        let end = start + code.trim_end().len();
-        let words = Words {
-            words: words(code, start).into_iter(),
+    /// Reads the words of a line, of which there is one, that ends at `end`; `None` after a problem.
+    pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Option<Command> {
+        Words {
+            words: words.into_iter(),
             end,
-        };
-        if words.words.as_slice().is_empty() {
-            return None;
         }
-        words.read(problems)
+        .read(problems)
     }
-}
-
-fn words(code: &str, start: usize) -> Vec<Word> {
-    code.split_whitespace()
-        .map(|word| {
-            let at = start + (word.as_ptr() as usize - code.as_ptr() as usize);
-            Spanned::new(at..at + word.len(), word.to_owned())
-        })
-        .collect()
 }
 
 /// The words of a line that are still to be read.
@@ -66,7 +73,8 @@ struct Words {
 }
 
 const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJOR:] KIND [options], \
-                    or tc class add dev DEVICE parent CLASS classid CLASS KIND [options]";
+                    tc class add dev DEVICE parent CLASS classid CLASS KIND [options], \
+                    or tc filter add dev DEVICE parent MAJOR: [protocol P] [prio N] KIND [options] flowid CLASS";
 
 impl Words {
     fn next(&mut self, expected: &str, problems: &mut Problems) -> Option<Word> {
@@ -84,64 +92,145 @@ impl Words {
     }
 
     fn read(mut self, problems: &mut Problems) -> Option<Command> {
-        let mut object = self.next("`qdisc` or `class`", problems)?;
-        if object.get_ref() == "tc" {
-            object = self.next("`qdisc` or `class`", problems)?;
-        }
-        let is_class = match object.get_ref().as_str() {
-            "qdisc" => false,
-            "class" => true,
-            _ => return unexpected(&object, "`qdisc` or `class`", problems),
+        let object = self.next("`qdisc`, `class` or `filter`", problems)?;
+        let verb = |words: &mut Words, problems: &mut Problems| {
+            let word = words.next("`add`", problems)?;
+            let verb = match word.get_ref().as_str() {
+                "add" => Verb::Add,
+                "replace" => Verb::Replace,
+                "change" => Verb::Change,
+                "del" | "delete" => Verb::Delete,
+                _ => return unexpected(&word, "`add`, `change`, `replace` or `del`", problems),
+            };
+            Some(Spanned::new(word.span(), verb))
         };
-        let verb = self.next("`add`", problems)?;
-        if !matches!(verb.get_ref().as_str(), "add" | "replace") {
-            return unexpected(&verb, "`add` or `replace`", problems);
+        match object.get_ref().as_str() {
+            "qdisc" => {
+                let verb = verb(&mut self, problems)?;
+                self.qdisc(verb, problems)
+            }
+            "class" => {
+                let verb = verb(&mut self, problems)?;
+                self.class(verb, problems)
+            }
+            "filter" => {
+                let verb = verb(&mut self, problems)?;
+                self.filter(verb, problems)
+            }
+            _ => unexpected(&object, "`qdisc`, `class` or `filter`", problems),
         }
-        let (mut device, mut parent, mut handle, mut class, mut root) = (None, None, None, None, None);
+    }
+
+    fn qdisc(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
+        let (mut device, mut parent, mut handle, mut root) = (None, None, None, None);
         let kind = loop {
-            let word = self.next("a kind of qdisc", problems)?;
+            let Some(word) = self.kind_or_key(&verb, "a kind of qdisc", problems)? else {
+                break None;
+            };
             match word.get_ref().as_str() {
                 "dev" => device = Some(self.next("a device", problems)?),
                 "root" => root = Some(word),
                 "parent" => parent = Some(self.class_id(problems)?),
-                "handle" if !is_class => handle = Some(self.handle(problems)?),
-                "classid" if is_class => class = Some(self.class_id(problems)?),
-                _ => break word,
+                "handle" => handle = Some(self.handle(problems)?),
+                _ => break Some(word),
+            }
+        };
+        let at = kind.as_ref().map_or(self.end..self.end, Spanned::span);
+        let Some(device) = device else {
+            return misplaced(at, "`dev` and a device are expected before the kind", problems);
+        };
+        if root.is_some() == parent.is_some() {
+            return misplaced(
+                at,
+                "either `root` or `parent` is expected before the kind",
+                problems,
+            );
+        }
+        Some(self.command(verb, device, Object::Qdisc { parent, handle }, kind))
+    }
+
+    fn class(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
+        let (mut device, mut parent, mut class) = (None, None, None);
+        let kind = loop {
+            let Some(word) = self.kind_or_key(&verb, "a kind of qdisc", problems)? else {
+                break None;
+            };
+            match word.get_ref().as_str() {
+                "dev" => device = Some(self.next("a device", problems)?),
+                "root" => {}
+                "parent" => parent = Some(self.class_id(problems)?),
+                "classid" => class = Some(self.class_id(problems)?),
+                _ => break Some(word),
+            }
+        };
+        let at = kind.as_ref().map_or(self.end..self.end, Spanned::span);
+        let Some(device) = device else {
+            return misplaced(at, "`dev` and a device are expected before the kind", problems);
+        };
+        let Some(class) = class else {
+            return misplaced(at, "`classid` and a class are expected before the kind", problems);
+        };
+        if *verb.get_ref() == Verb::Add && parent.is_none() {
+            return misplaced(at, "`parent` and a class are expected before the kind", problems);
+        }
+        Some(self.command(verb, device, Object::Class { parent, class }, kind))
+    }
+
+    fn filter(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
+        let mut device = None;
+        let mut head = FilterHead::default();
+        let kind = loop {
+            let Some(word) = self.kind_or_key(&verb, "a kind of filter", problems)? else {
+                break None;
+            };
+            match word.get_ref().as_str() {
+                "dev" => device = Some(self.next("a device", problems)?),
+                "root" => {}
+                "parent" => head.parent = Some(self.class_id(problems)?),
+                "protocol" => head.protocol = Some(self.next("a protocol", problems)?),
+                "handle" => head.handle = Some(self.next("a handle", problems)?),
+                "prio" | "pref" | "preference" | "priority" => {
+                    head.preference = Some(self.preference(problems)?);
+                }
+                _ => break Some(word),
             }
         };
         let Some(device) = device else {
-            return unexpected(&kind, "`dev` and a device before the kind", problems);
+            let at = kind.as_ref().map_or(self.end..self.end, Spanned::span);
+            return misplaced(at, "`dev` and a device are expected before the kind", problems);
         };
-        let action = match (is_class, root, parent, class) {
-            (false, Some(_), None, _) => Action::Qdisc { parent: None, handle },
-            (false, None, Some(parent), _) => Action::Qdisc {
-                parent: Some(parent),
-                handle,
-            },
-            (true, None, Some(parent), Some(class)) => Action::Class { parent, class },
-            (false, ..) => return unexpected(&kind, "either `root` or `parent` before the kind", problems),
-            (true, ..) => return unexpected(&kind, "`parent` and `classid` before the kind", problems),
-        };
-        Some(Command {
+        Some(self.command(verb, device, Object::Filter(head), kind))
+    }
+
+    /// The next word; `None` within at the end of a line that deletes, which needs no kind.
+    fn kind_or_key(
+        &mut self,
+        verb: &Spanned<Verb>,
+        expected: &str,
+        problems: &mut Problems,
+    ) -> Option<Option<Word>> {
+        match self.words.as_slice().first() {
+            None if *verb.get_ref() == Verb::Delete => Some(None),
+            // What a shell does with the output; scripts end lines so that delete what may not be there.
+            Some(word) if *verb.get_ref() == Verb::Delete && is_of_shell(word) => Some(None),
+            _ => self.next(expected, problems).map(Some),
+        }
+    }
+
+    fn command(self, verb: Spanned<Verb>, device: Word, object: Object, kind: Option<Word>) -> Command {
+        Command {
+            verb,
+            device,
+            object,
             kind,
             options: self.words.collect(),
-            device,
-            action,
-        })
+        }
     }
 
     /// `major:minor`, hexadecimal; a minor number left out is 0.
     fn class_id(&mut self, problems: &mut Problems) -> Option<Spanned<ClassId>> {
         let word = self.next("a class like 1:10", problems)?;
-        let read = || {
-            let (major, minor) = word.get_ref().split_once(':')?;
-            let minor = if minor.is_empty() { "0" } else { minor };
-            Some(ClassId::new(hexadecimal(major)?, hexadecimal(minor)?))
-        };
-        match read() {
-            Some(class) => Some(Spanned::new(word.span(), class)),
-            None => unexpected(&word, "a class like 1:10, in hexadecimal,", problems),
-        }
+        class_id(&word, problems)
     }
 
     /// `major:`, hexadecimal.
@@ -153,6 +242,40 @@ impl Words {
             None => unexpected(&word, "a handle like 1:, in hexadecimal and above 0,", problems),
         }
     }
+
+    fn preference(&mut self, problems: &mut Problems) -> Option<Spanned<u16>> {
+        let word = self.next("a number from 1 to 65535", problems)?;
+        match number(word.get_ref()).and_then(|number| u16::try_from(number).ok()) {
+            Some(number) if number > 0 => Some(Spanned::new(word.span(), number)),
+            _ => unexpected(&word, "a number from 1 to 65535", problems),
+        }
+    }
+}
+
+/// `major:minor`, hexadecimal; a minor number left out is 0.
+pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<ClassId>> {
+    let read = || {
+        let (major, minor) = word.get_ref().split_once(':')?;
+        let minor = if minor.is_empty() { "0" } else { minor };
+        Some(ClassId::new(hexadecimal(major)?, hexadecimal(minor)?))
+    };
+    match read() {
+        Some(class) => Some(Spanned::new(word.span(), class)),
+        None => unexpected(word, "a class like 1:10, in hexadecimal,", problems),
+    }
+}
+
+/// A number as C writes it: decimal, `0x` hexadecimal, `0` octal.
+pub(super) fn number(word: &str) -> Option<u32> {
+    let (digits, radix) = match word.strip_prefix("0x").or(word.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if word.len() > 1 && word.starts_with('0') => (&word[1..], 8),
+        None => (word, 10),
+    };
+    match digits.bytes().all(|digit| digit.is_ascii_alphanumeric()) {
+        true => u32::from_str_radix(digits, radix).ok(),
+        false => None,
+    }
 }
 
 /// A number of up to four digits; unlike the standard library's, without a sign.
@@ -163,7 +286,20 @@ pub(super) fn hexadecimal(digits: &str) -> Option<u16> {
     }
 }
 
-fn unexpected<T>(word: &Word, expected: &str, problems: &mut Problems) -> Option<T> {
+/// A redirection, or what follows a command that failed.
+fn is_of_shell(word: &Word) -> bool {
+    let word = word.get_ref();
+    ["2>", ">", "&>", "||", ";"]
+        .iter()
+        .any(|start| word.starts_with(start))
+}
+
+fn misplaced<T>(at: std::ops::Range<usize>, message: &str, problems: &mut Problems) -> Option<T> {
+    problems.add(at, message, "something is missing", FORM);
+    None
+}
+
+pub(super) fn unexpected<T>(word: &Word, expected: &str, problems: &mut Problems) -> Option<T> {
     let message = format!("`{}` stands where {expected} is expected", word.get_ref());
     problems.add(word.span(), message, "unexpected", FORM);
     None

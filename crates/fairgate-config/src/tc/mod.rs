@@ -1,10 +1,12 @@
-//! The language of tc: scripts of `tc qdisc add` and `tc class add` lines, read into the same description as a
-//! configuration file.
+//! The language of tc: scripts of `tc qdisc`, `tc class` and `tc filter` lines, as a shell or `tc -batch` reads them, read into
+//! the same description as a configuration file.
 //!
 //! ```text
-//!   command     a line's words -> "attach this qdisc there" or "add this class", options left as words
-//!   script      the lines together: one root, every parent there before its children
+//!   words       lines joined, comments left out -> words with their places
+//!   command     a line's words -> "attach this qdisc there", "add this class", options left as words
+//!   script      the lines one after the other: what there is on each device when all are done
 //!   translate   each qdisc's options -> the parameters of our discipline, by the table in `kinds`
+//!   filters     u32, fw, flower, basic and matchall -> conditions as a configuration file has them
 //!   sharing     the bands of ets, of which tc lets the user leave out a part
 //! ```
 //!
@@ -13,9 +15,11 @@
 //! What can't be carried over is an error at its place, never left out.
 
 mod command;
+mod filters;
 mod kinds;
 mod script;
 mod sharing;
 mod translate;
+mod words;
 
 pub use script::{Device, Script};

@@ -1,4 +1,4 @@
-//! The lines of a script together.
+//! The lines of a script together: what there is after the last one.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use fairgate::ClassId;
 use miette::NamedSource;
 use toml::Spanned;
 
-use super::command::{Action, Command, Word};
+use super::command::{Command, FilterHead, Object, Verb};
+use super::words::{self, Word};
 use super::{kinds, translate};
 use crate::error::{FileError, Problems};
 use crate::spec::{Spec, check};
@@ -33,33 +34,46 @@ impl Default for Device {
     }
 }
 
-/// A script whose lines fit together: one device, one root, every parent before its children.
+/// What the lines for one device leave there: every parent before its children.
 pub struct Script {
     source: Arc<NamedSource<String>>,
+    name: Word,
     pub(super) device: Device,
     pub(super) qdiscs: Vec<Qdisc>,
     pub(super) classes: Vec<Class>,
+    pub(super) filters: Vec<Filter>,
 }
 
-/// A line that attaches a qdisc.
+/// A qdisc.
 pub(super) struct Qdisc {
     pub(super) parent: Option<ClassId>,
     pub(super) handle: Option<u16>,
     pub(super) kind: Word,
-    pub(super) options: Vec<Word>,
+    /// Of the line that added it, and of each that changed it.
+    pub(super) options: Vec<Vec<Word>>,
 }
 
-/// A line that adds a class.
+/// A class.
 pub(super) struct Class {
     /// The qdisc, or a class of it, that the class is in.
     pub(super) parent: ClassId,
     pub(super) id: Spanned<ClassId>,
     pub(super) kind: Word,
+    pub(super) options: Vec<Vec<Word>>,
+}
+
+/// A filter.
+pub(super) struct Filter {
+    /// The qdisc that it is attached to; `None` for the root.
+    pub(super) parent: Option<ClassId>,
+    pub(super) preference: u16,
+    pub(super) head: FilterHead,
+    pub(super) kind: Word,
     pub(super) options: Vec<Word>,
 }
 
 impl Script {
-    /// Reads a script; `name` stands in messages. All mistakes are reported at once.
+    /// Reads a script for one device; `name` stands in messages. All mistakes are reported at once.
     ///
     /// ```
     /// use fairgate_config::tc::{Device, Script};
@@ -73,36 +87,66 @@ impl Script {
     /// ```
     ///
     /// # Errors
-    /// If a line can't be understood, or the lines don't fit together.
+    /// If a line can't be understood, the lines don't fit together, or they are for several devices.
     pub fn parse(name: &str, text: &str, device: Device) -> Result<Script, FileError> {
         let source = Arc::new(NamedSource::new(name, text.to_owned()));
         let mut problems = Problems::new(Arc::clone(&source));
-        let mut script = Script {
-            source,
-            device,
-            qdiscs: Vec::new(),
-            classes: Vec::new(),
-        };
-        let mut first_device: Option<Word> = None;
-        let mut start = 0;
-        for line in text.split_inclusive('\n') {
-            let range = start..start + line.len();
-            start = range.end;
-            let Some(command) = Command::read(text, range, &mut problems) else {
+        let mut scripts = Script::read(text, device, &source, &mut problems);
+        let first = (!scripts.is_empty()).then(|| scripts.remove(0));
+        if let (Some(first), Some(other)) = (&first, scripts.first()) {
+            let message = format!("this line is for device `{}`", other.device_name());
+            let help = format!(
+                "leave one of the devices out; the first is `{}`",
+                first.device_name()
+            );
+            problems.add(other.name.span(), message, "another device", help);
+        }
+        match first {
+            Some(first) => problems.unless_any(first),
+            None => Err(problems.into_error()),
+        }
+    }
+
+    /// Reads a script for any number of devices, in the order in which they are named first.
+    ///
+    /// # Errors
+    /// If a line can't be understood, or the lines don't fit together.
+    pub fn parse_all(name: &str, text: &str, device: Device) -> Result<Vec<Script>, FileError> {
+        let source = Arc::new(NamedSource::new(name, text.to_owned()));
+        let mut problems = Problems::new(Arc::clone(&source));
+        let scripts = Script::read(text, device, &source, &mut problems);
+        problems.unless_any(scripts)
+    }
+
+    /// What there is on each device. Reports if there is nothing.
+    fn read(
+        text: &str,
+        device: Device,
+        source: &Arc<NamedSource<String>>,
+        problems: &mut Problems,
+    ) -> Vec<Script> {
+        let mut scripts: Vec<Script> = Vec::new();
+        for (words, end) in words::lines(text) {
+            let Some(command) = Command::read(words, end, problems) else {
                 continue;
             };
-            let device = first_device.get_or_insert_with(|| command.device.clone());
-            if device.get_ref() != command.device.get_ref() {
-                let message = format!("this line is for device `{}`", command.device.get_ref());
-                let help = format!(
-                    "a script describes one device; the others are for `{}`",
-                    device.get_ref()
-                );
-                problems.add(command.device.span(), message, "another device", help);
-            }
-            script.add(command, &mut problems);
+            let name = command.device.get_ref();
+            let at = scripts.iter().position(|script| script.device_name() == name);
+            let at = at.unwrap_or_else(|| {
+                scripts.push(Script {
+                    source: Arc::clone(source),
+                    name: command.device.clone(),
+                    device,
+                    qdiscs: Vec::new(),
+                    classes: Vec::new(),
+                    filters: Vec::new(),
+                });
+                scripts.len() - 1
+            });
+            scripts[at].run(command, problems);
         }
-        if script.qdiscs.is_empty() && problems.count() == 0 {
+        scripts.retain(|script| !script.qdiscs.is_empty());
+        if scripts.is_empty() && problems.count() == 0 {
             let help = "begin with a line like tc qdisc add dev eth0 root handle 1: fq_codel";
             problems.add(
                 0..text.len(),
@@ -111,7 +155,12 @@ impl Script {
                 help,
             );
         }
-        problems.unless_any(script)
+        scripts
+    }
+
+    /// The device's name.
+    pub fn device_name(&self) -> &str {
+        self.name.get_ref()
     }
 
     /// The first qdisc that there is no discipline for, if there is one, in words.
@@ -158,52 +207,229 @@ impl Script {
         self.classes.iter().filter(is_of)
     }
 
-    fn add(&mut self, command: Command, problems: &mut Problems) {
+    /// The filters of `qdisc` in the order in which they are tried.
+    pub(super) fn filters_of(&self, qdisc: &Qdisc) -> Vec<&Filter> {
+        let is_of = |filter: &&Filter| match filter.parent {
+            Some(parent) => Some(parent.major()) == qdisc.handle,
+            None => qdisc.parent.is_none(),
+        };
+        let mut filters: Vec<&Filter> = self.filters.iter().filter(is_of).collect();
+        filters.sort_by_key(|filter| filter.preference);
+        filters
+    }
+
+    fn run(&mut self, command: Command, problems: &mut Problems) {
         let Command {
+            verb,
+            object,
             kind,
             options,
-            action,
             ..
         } = command;
-        match action {
-            Action::Qdisc { parent, handle } => {
-                if let Some(mistake) = self.misplaced(parent.as_ref(), handle) {
-                    let span = parent.map_or(kind.span(), |parent| parent.span());
-                    problems.add(span, mistake, "can't be attached here", ORDER);
-                    return;
+        let done = match object {
+            Object::Qdisc { parent, handle } => self.run_qdisc(&verb, parent, handle, kind, options),
+            Object::Class { parent, class } => self.run_class(&verb, parent, class, kind, options),
+            Object::Filter(head) => self.run_filter(&verb, head, kind, options),
+        };
+        if let Err(Misfit { at, message }) = done {
+            problems.add(at, message, "doesn't fit", ORDER);
+        }
+    }
+
+    fn run_qdisc(
+        &mut self,
+        verb: &Spanned<Verb>,
+        parent: Option<Spanned<ClassId>>,
+        handle: Option<u16>,
+        kind: Option<Word>,
+        options: Vec<Word>,
+    ) -> Result<(), Misfit> {
+        let class = parent.as_ref().map(|parent| *parent.get_ref());
+        let present = self.qdiscs.iter().position(|qdisc| qdisc.parent == class);
+        let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
+            return match (present, &parent) {
+                (Some(present), _) => {
+                    self.remove(present);
+                    Ok(())
                 }
-                self.qdiscs.push(Qdisc {
-                    parent: parent.map(Spanned::into_inner),
-                    handle,
-                    kind,
-                    options,
-                });
+                // Scripts begin so, for an earlier run.
+                (None, None) => Ok(()),
+                (None, Some(parent)) => misfit(parent, format!("class {} holds no qdisc", parent.get_ref())),
+            };
+        };
+        let is_same = |qdisc: &Qdisc| {
+            qdisc.kind.get_ref() == kind.get_ref() && (handle.is_none() || handle == qdisc.handle)
+        };
+        match (verb.get_ref(), present) {
+            (Verb::Change | Verb::Replace, Some(present)) if is_same(&self.qdiscs[present]) => {
+                self.qdiscs[present].options.push(options);
+                return Ok(());
             }
-            Action::Class { parent, class } => {
-                let id = *class.get_ref();
-                let mistake = if self.with_handle(id.major()).is_none() {
-                    Some(format!("no qdisc has the handle {:x}:", id.major()))
-                } else if parent.get_ref().major() != id.major() {
-                    Some(format!(
-                        "class {id} can't be below {}, a class of another qdisc",
-                        parent.get_ref()
-                    ))
-                } else if id.minor() == 0 || self.classes.iter().any(|class| *class.id.get_ref() == id) {
-                    Some(format!("class {id} is not a new one"))
-                } else {
-                    None
-                };
-                if let Some(mistake) = mistake {
-                    problems.add(class.span(), mistake, "can't be added", ORDER);
-                    return;
+            (Verb::Change, _) => {
+                return misfit(&kind, format!("there is no `{}` here to change", kind.get_ref()));
+            }
+            (Verb::Replace, Some(present)) => self.remove(present),
+            _ => {}
+        }
+        if let Some(message) = self.misplaced(parent.as_ref(), handle) {
+            let at = parent.map_or(kind.span(), |parent| parent.span());
+            return Err(Misfit { at, message });
+        }
+        self.qdiscs.push(Qdisc {
+            parent: class,
+            handle,
+            kind,
+            options: vec![options],
+        });
+        Ok(())
+    }
+
+    fn run_class(
+        &mut self,
+        verb: &Spanned<Verb>,
+        parent: Option<Spanned<ClassId>>,
+        class: Spanned<ClassId>,
+        kind: Option<Word>,
+        options: Vec<Word>,
+    ) -> Result<(), Misfit> {
+        let id = *class.get_ref();
+        let present = self.classes.iter().position(|class| *class.id.get_ref() == id);
+        if *verb.get_ref() == Verb::Delete {
+            let Some(present) = present else {
+                return misfit(&class, format!("there is no class {id}"));
+            };
+            if self.classes.iter().any(|other| other.parent == id) {
+                return misfit(&class, format!("class {id} has classes"));
+            }
+            self.classes.remove(present);
+            if let Some(held) = self.qdiscs.iter().position(|qdisc| qdisc.parent == Some(id)) {
+                self.remove(held);
+            }
+            return Ok(());
+        }
+        match (verb.get_ref(), present) {
+            (Verb::Change | Verb::Replace, Some(present)) => {
+                self.classes[present].options.push(options);
+                return Ok(());
+            }
+            (Verb::Change, None) => return misfit(&class, format!("there is no class {id}")),
+            _ => {}
+        }
+        let parent = parent.map_or(ClassId::new(id.major(), 0), Spanned::into_inner);
+        let Some(kind) = kind else {
+            return misfit(&class, "a kind is missing".to_owned());
+        };
+        if self.with_handle(id.major()).is_none() {
+            return misfit(&class, format!("no qdisc has the handle {:x}:", id.major()));
+        }
+        if parent.major() != id.major() {
+            return misfit(
+                &class,
+                format!("class {id} can't be below {parent}, a class of another qdisc"),
+            );
+        }
+        if id.minor() == 0 || present.is_some() {
+            return misfit(&class, format!("class {id} is not a new one"));
+        }
+        self.classes.push(Class {
+            parent,
+            id: class,
+            kind,
+            options: vec![options],
+        });
+        Ok(())
+    }
+
+    fn run_filter(
+        &mut self,
+        verb: &Spanned<Verb>,
+        head: FilterHead,
+        kind: Option<Word>,
+        options: Vec<Word>,
+    ) -> Result<(), Misfit> {
+        let parent = head.parent.as_ref().map(|parent| *parent.get_ref());
+        let holder = match &head.parent {
+            Some(parent) => self.with_handle(parent.get_ref().major()).ok_or_else(|| Misfit {
+                at: parent.span(),
+                message: format!("no qdisc has the handle {:x}:", parent.get_ref().major()),
+            }),
+            None => self.qdiscs.first().ok_or_else(|| Misfit {
+                at: verb.span(),
+                message: "there is no root to attach a filter to".to_owned(),
+            }),
+        }?;
+        // The root is known by two names.
+        let parent = parent.filter(|parent| holder.parent.is_some() || parent.minor() != 0);
+        let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
+            return self.delete_filters(verb, parent, &head);
+        };
+        if *verb.get_ref() == Verb::Change {
+            let message = "a filter can't be changed".to_owned();
+            return misfit(verb, message);
+        }
+        let mut others = self.filters.iter().filter(|filter| filter.parent == parent);
+        let preference = match &head.preference {
+            Some(preference) => {
+                let same = others.find(|filter| filter.preference == *preference.get_ref());
+                let protocol = |head: &FilterHead| head.protocol.as_ref().map(|word| word.get_ref().clone());
+                if same.is_some_and(|same| protocol(&same.head) != protocol(&head)) {
+                    let message = format!("priority {} is another protocol's", preference.get_ref());
+                    return misfit(preference, message);
                 }
-                self.classes.push(Class {
-                    parent: *parent.get_ref(),
-                    id: class,
-                    kind,
-                    options,
-                });
+                *preference.get_ref()
             }
+            // As in the kernel: a filter without one goes before all that came without one, and behind those below 0x8000.
+            None => others
+                .map(|filter| filter.preference)
+                .filter(|preference| *preference >= 0x8000)
+                .min()
+                .map_or(0xc000, |lowest| lowest - 1),
+        };
+        self.filters.push(Filter {
+            parent,
+            preference,
+            head,
+            kind,
+            options,
+        });
+        Ok(())
+    }
+
+    fn delete_filters(
+        &mut self,
+        verb: &Spanned<Verb>,
+        parent: Option<ClassId>,
+        head: &FilterHead,
+    ) -> Result<(), Misfit> {
+        let preference = head.preference.as_ref().map(|preference| *preference.get_ref());
+        let handle = head.handle.as_ref().map(Spanned::get_ref);
+        let is_meant = |filter: &Filter| {
+            filter.parent == parent
+                && preference.is_none_or(|preference| preference == filter.preference)
+                && handle
+                    .is_none_or(|handle| filter.head.handle.as_ref().map(Spanned::get_ref) == Some(handle))
+        };
+        let before = self.filters.len();
+        self.filters.retain(|filter| !is_meant(filter));
+        match before == self.filters.len() && (preference.is_some() || handle.is_some()) {
+            true => misfit(verb, "there is no such filter".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes a qdisc away, with its classes and filters and all that they hold.
+    fn remove(&mut self, at: usize) {
+        let mut gone = vec![self.qdiscs.remove(at)];
+        while let Some(qdisc) = gone.pop() {
+            if qdisc.parent.is_none() {
+                self.filters.retain(|filter| filter.parent.is_some());
+            }
+            let Some(handle) = qdisc.handle else { continue };
+            self.classes.retain(|class| class.id.get_ref().major() != handle);
+            self.filters
+                .retain(|filter| filter.parent.map(ClassId::major) != Some(handle));
+            let is_below = |other: &mut Qdisc| other.parent.map(ClassId::major) == Some(handle);
+            gone.extend(self.qdiscs.extract_if(.., is_below));
         }
     }
 
@@ -232,7 +458,19 @@ impl Script {
     }
 }
 
-const ORDER: &str = "a script attaches one root first, then adds classes, then what they hold, each once";
+/// A line that does not fit to those before it.
+struct Misfit {
+    at: std::ops::Range<usize>,
+    message: String,
+}
+
+fn misfit<T, W>(word: &Spanned<W>, message: String) -> Result<T, Misfit> {
+    let at = word.span();
+    Err(Misfit { at, message })
+}
+
+const ORDER: &str = "a script attaches one root first, then adds classes, then what they hold and filters, each once; \
+     what there is already can be changed, replaced or deleted";
 
 #[cfg(test)]
 mod tests {
@@ -414,8 +652,12 @@ mod tests {
     fn mistakes_have_their_places() {
         let at = |line, column, message: &str| (line, column, message.to_owned());
         assert_eq!(
-            mistake("tc qdisc add dev e root codel\ntc filter add dev e"),
-            at(2, 4, "`filter` stands where `qdisc` or `class` is expected")
+            mistake("tc qdisc add dev e root codel\ntc action add dev e"),
+            at(
+                2,
+                4,
+                "`action` stands where `qdisc`, `class` or `filter` is expected"
+            )
         );
         assert_eq!(
             mistake("tc qdisc add dev e root"),
@@ -499,6 +741,96 @@ mod tests {
             mistake("# nothing\n\n"),
             at(1, 1, "no qdisc is attached to the root")
         );
+    }
+
+    #[test]
+    fn later_lines_change_replace_and_delete() {
+        let root =
+            "qdisc add dev e root handle 1: drr\nclass add dev e parent 1: classid 1:1 drr quantum 300\n";
+        let after = |lines: &str| tree(&format!("{root}{lines}"));
+        assert!(after("class change dev e classid 1:1 drr quantum 600").contains("quantum=600b"));
+        assert!(
+            after("class replace dev e parent 1: classid 1:2 drr quantum 700").contains("2 quantum=700b")
+        );
+        let two = "class add dev e parent 1: classid 1:2 drr\nqdisc add dev e parent 1:2 handle 20: codel\n";
+        let text = after(&format!("{two}class del dev e classid 1:2"));
+        assert!(!text.contains("codel") && !text.contains("├"), "{text}");
+        let text = after(&format!(
+            "{two}qdisc change dev e parent 1:2 codel limit 7\nqdisc change dev e parent 1:2 codel target 9ms"
+        ));
+        assert!(text.contains("limit=7 target=9ms"), "{text}");
+        let text = after(&format!("{two}qdisc replace dev e parent 1:2 pfifo limit 5"));
+        assert!(text.contains("2 quantum=1514b: fifo limit=5"), "{text}");
+        assert_eq!(
+            after("qdisc replace dev e root handle 2: pfifo limit 3"),
+            "fifo limit=3"
+        );
+        assert_eq!(
+            after("qdisc del dev e root 2>/dev/null || true\nqdisc add dev e root pfifo limit 2"),
+            "fifo limit=2"
+        );
+        assert_eq!(
+            tree("tc qdisc del dev e root\ntc qdisc add dev e root pfifo limit 2"),
+            "fifo limit=2"
+        );
+        let wrong = |lines: &str| mistake(&format!("{root}{lines}"));
+        let at = |column, message: &str| (3, column, message.to_owned());
+        assert_eq!(
+            wrong("class change dev e classid 1:9 drr"),
+            at(28, "there is no class 1:9")
+        );
+        assert_eq!(
+            wrong("class del dev e classid 1:9"),
+            at(25, "there is no class 1:9")
+        );
+        assert_eq!(
+            wrong("qdisc change dev e root handle 1: prio"),
+            at(35, "there is no `prio` here to change")
+        );
+        assert_eq!(
+            wrong("qdisc del dev e parent 1:1"),
+            at(24, "class 1:1 holds no qdisc")
+        );
+        assert_eq!(
+            wrong("class add dev e parent 1: classid 1:1 drr"),
+            at(35, "class 1:1 is not a new one")
+        );
+    }
+
+    #[test]
+    fn trees_may_be_deep_but_not_too_deep() {
+        let nested = |depth: u32| {
+            let shaper = |n: u32| {
+                let place = if n == 1 {
+                    "root".to_owned()
+                } else {
+                    format!("parent {:x}:1", n - 1)
+                };
+                format!("qdisc add dev e {place} handle {n:x}: tbf rate 1mbit burst 5kb limit 9000\n")
+            };
+            (1..=depth).map(shaper).collect::<String>()
+        };
+        let spec = parse(&nested(32)).unwrap().spec().unwrap();
+        assert_eq!(
+            crate::Document::parse("printed", &spec.to_toml("e"))
+                .unwrap()
+                .queue("e"),
+            Some(&spec)
+        );
+        assert_eq!(
+            mistake(&nested(33)).2,
+            "more than 32 qdiscs are within each other"
+        );
+    }
+
+    #[test]
+    fn each_device_has_a_tree() {
+        let text = "qdisc add dev a root pfifo limit 1\nqdisc add dev b root pfifo limit 2\nqdisc add dev c root pfifo\nqdisc del dev c root";
+        let scripts = Script::parse_all("test.tc", text, Device::default()).unwrap();
+        let shown = scripts
+            .iter()
+            .map(|script| format!("{} {}", script.device_name(), script.spec().unwrap()));
+        assert_eq!(shown.collect::<Vec<_>>(), ["a fifo limit=1", "b fifo limit=2"]);
     }
 
     #[test]

@@ -7,10 +7,12 @@ use fairgate::ClassId;
 use toml::Spanned;
 
 use super::Script;
-use super::command::{Word, hexadecimal};
+use super::command::hexadecimal;
+use super::filters;
 use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
 use super::script::{Class, Qdisc};
 use super::sharing::Sharing;
+use super::words::Word;
 use crate::error::Problems;
 use crate::registry::PARENT;
 use crate::spec::{Draft, Given, Written};
@@ -19,16 +21,39 @@ use crate::suggest;
 /// The tree under the root. What can't be carried over is reported and left out.
 pub(super) fn tree(script: &Script, problems: &mut Problems) -> Option<Draft> {
     let root = script.qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
-    Translation { script, problems }.qdisc(root)
+    Translation {
+        script,
+        problems,
+        depth: 0,
+    }
+    .qdisc(root)
 }
+
+/// So deep that what is printed is not too deep for a configuration file, where a class and the `inner` in it are a step each.
+const DEEPEST: u32 = 32;
 
 struct Translation<'a> {
     script: &'a Script,
     problems: &'a mut Problems,
+    /// Of the present qdisc.
+    depth: u32,
 }
 
 impl<'a> Translation<'a> {
     fn qdisc(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
+        if self.depth == DEEPEST {
+            let message = format!("more than {DEEPEST} qdiscs are within each other");
+            let help = "leave some of them out";
+            self.problems.add(qdisc.kind.span(), message, "too deep", help);
+            return None;
+        }
+        self.depth += 1;
+        let draft = self.qdisc_within(qdisc);
+        self.depth -= 1;
+        draft
+    }
+
+    fn qdisc_within(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
         let name = qdisc.kind.get_ref();
         let Some(kind) = kinds::find(name) else {
             let message = format!("there is no discipline for the qdisc `{name}`");
@@ -99,6 +124,7 @@ impl<'a> Translation<'a> {
             }
         }
         draft.settings.append(&mut settings);
+        filters::place(self.script, qdisc, &mut draft, self.problems);
         Some(draft)
     }
 
@@ -219,14 +245,31 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// The settings that `words` and, for what they leave out, tc's defaults stand for.
+    /// The settings that the words of each line and, for what they leave out, tc's defaults stand for. What a later line gives
+    /// takes the place of what an earlier one gave.
     fn settings(
         &mut self,
-        words: &'a [Word],
+        lines: &'a [Vec<Word>],
         options: &[Opt],
         defaults: Defaults,
         place: &Range<usize>,
     ) -> Vec<Written> {
+        let mut settings: Vec<Written> = Vec::new();
+        for words in lines {
+            let read = self.line(words, options);
+            let is_new = |name: &str| read.iter().any(|(key, _)| key.get_ref() == name);
+            settings.retain(|(key, _)| !is_new(key.get_ref()));
+            settings.extend(read);
+        }
+        for (parameter, value) in defaults(&self.script.device) {
+            if !settings.iter().any(|(key, _)| key.get_ref() == parameter) {
+                settings.push(setting(place, parameter, Given::Word(value)));
+            }
+        }
+        settings
+    }
+
+    fn line(&mut self, words: &'a [Word], options: &[Opt]) -> Vec<Written> {
         let mut settings = Vec::new();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -251,11 +294,6 @@ impl<'a> Translation<'a> {
             }
             for parameter in option.parameter.split_whitespace() {
                 settings.push((Spanned::new(word.span(), parameter.to_owned()), value.clone()));
-            }
-        }
-        for (parameter, value) in defaults(&self.script.device) {
-            if !settings.iter().any(|(key, _)| key.get_ref() == parameter) {
-                settings.push(setting(place, parameter, Given::Word(value)));
             }
         }
         settings

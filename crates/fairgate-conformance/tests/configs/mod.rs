@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate::aqm::codel;
-use fairgate::classify::{Classifier, Filter, Match, Prefix};
+use fairgate::classify::{Classifier, Filter, Masked, Match, Prefix};
 use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::policer::{self, Exceed};
 use fairgate::queues::token_bucket::{Peak, Profile};
@@ -333,10 +333,14 @@ fn codel_params() -> impl Strategy<Value = codel::Params> {
 /// Filters for classes 1 to `classes` on whatever the suite's packets differ in.
 fn classifier(classes: usize) -> impl Strategy<Value = Classifier> {
     let class = 1..=classes as u16;
-    let filter = (condition(), class.clone()).prop_map(|(condition, class)| Filter { condition, class });
+    let filter = (0u16..3, condition(), class.clone()).prop_map(|(preference, condition, class)| Filter {
+        preference,
+        condition,
+        class,
+    });
     (0u16..2, vec(filter, 0..4), option::of(class)).prop_map(|(handle, filters, default)| Classifier {
         handle,
-        filters,
+        filters: filters.into(),
         default,
     })
 }
@@ -355,7 +359,7 @@ fn condition() -> impl Strategy<Value = Match> {
             ..Match::default()
         }),
         (0u32..3).prop_map(|mark| Match {
-            mark: Some(mark),
+            mark: Some(Masked::<u32>::exactly(mark)),
             ..Match::default()
         }),
         (0u8..16, 28u8..33).prop_map(move |(last, length)| Match {

@@ -1,0 +1,32 @@
+//! Scripts of tc, as [`fairgate_config::tc`] reads them.
+
+use fairgate_config::Document;
+use fairgate_config::tc::{Device, Script};
+
+use crate::configuration::{check_error, check_spec};
+
+/// The bytes are the text of a script.
+pub fn script(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let scripts = match Script::parse_all("script", text, Device::default()) {
+        Ok(scripts) => scripts,
+        Err(error) => return check_error(&error, text),
+    };
+    assert!(!scripts.is_empty(), "a script without a tree is a mistake");
+    for script in &scripts {
+        let spec = match script.spec() {
+            Ok(spec) => spec,
+            Err(error) => {
+                check_error(&error, text);
+                continue;
+            }
+        };
+        check_spec(&spec);
+        let printed = spec.to_toml(script.device_name());
+        let document =
+            Document::parse("printed", &printed).unwrap_or_else(|error| panic!("{error:?} in\n{printed}"));
+        assert_eq!(document.queue(script.device_name()), Some(&spec), "{printed}");
+    }
+}
