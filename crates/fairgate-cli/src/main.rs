@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, bounds, check, compare, list, replay, reproduce, run, simulate, status, tc, testbed, theory,
+    bench, bounds, check, compare, list, replay, reproduce, run, show, simulate, status, tc, testbed, theory,
     validate,
 };
 use crate::exit::{Failure, Outcome};
@@ -45,6 +45,7 @@ enum Command {
     Simulate(simulate::Args),
     Run(run::Args),
     Status(status::Args),
+    Show(show::Args),
     Tc(tc::Args),
     Testbed(testbed::Args),
     Theory(theory::Args),
@@ -63,6 +64,7 @@ impl Command {
             Command::Reproduce(args) => reproduce::run(args, format),
             Command::Simulate(args) => simulate::run(args, format),
             Command::Run(args) => run::run(args, format),
+            Command::Show(args) => show::run(args, format),
             Command::Status(args) => status::run(args, format),
             Command::Tc(args) => tc::run(args, format),
             Command::Testbed(args) => testbed::run(args, format),

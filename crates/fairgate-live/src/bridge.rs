@@ -366,7 +366,8 @@ impl Bridge {
         let directions = [0, 1].map(|from: usize| {
             let direction = &mut self.directions[from];
             direction.rate.update(now, direction.books.sent.bytes);
-            DirectionStatus::of(direction, &names[from], &names[1 - from], missed[from])
+            let queue = &self.plan.queues[from];
+            DirectionStatus::of(direction, queue, &names[from], &names[1 - from], missed[from])
         });
         Status {
             name: self.plan.name.clone(),

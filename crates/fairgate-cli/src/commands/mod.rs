@@ -8,6 +8,7 @@ pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod show;
 pub(crate) mod simulate;
 pub(crate) mod status;
 pub(crate) mod tc;
@@ -31,6 +32,7 @@ Examples:
   fairgate simulate home.toml       the network described in it, simulated
   fairgate run home.toml            live, between the two interfaces named in it
   fairgate status                   what a run is doing
+  fairgate show                     the same as tc -s would show it
   fairgate bench schedulers         what each scheduler costs on this machine
   fairgate testbed                  real TCP and ping through a run, between hosts made for it
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Error, Diagnostic)]
-enum StatusError {
+pub(crate) enum StatusError {
     #[error("no run answers here")]
     #[diagnostic(help("start one with `fairgate run FILE`, or give its --socket"))]
     NoneRuns,
@@ -44,17 +44,8 @@ enum StatusError {
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let socket = match args.socket {
-        Some(socket) => socket,
-        None => only_socket().map_err(Failure::environment)?,
-    };
     loop {
-        let status = fetch(&socket).map_err(|source| {
-            Failure::environment(StatusError::NoAnswer {
-                socket: socket.display().to_string(),
-                source,
-            })
-        })?;
+        let status = ask(args.socket.as_deref())?;
         match format {
             Format::Json => output::json("status", &status)?,
             Format::Text => {
@@ -72,6 +63,20 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         }
         thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// The status of the run at `socket`, or of the only one.
+pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
+    let socket = match socket {
+        Some(socket) => socket.to_owned(),
+        None => only_socket().map_err(Failure::environment)?,
+    };
+    fetch(&socket).map_err(|source| {
+        Failure::environment(StatusError::NoAnswer {
+            socket: socket.display().to_string(),
+            source,
+        })
+    })
 }
 
 fn only_socket() -> Result<PathBuf, StatusError> {

@@ -3,6 +3,7 @@
 
 mod replay;
 mod reproduce;
+mod show;
 mod tc;
 
 use std::path::{Path, PathBuf};

@@ -51,12 +51,9 @@ pub(crate) fn read(
             "protocol" => single(&PROTOCOL, given).map(|number| condition.protocol = Some(number)),
             "dscp" => range(&DSCP, given).map(|dscps| condition.dscp = Some(dscps)),
             "priority" => range(&PRIORITY, given).map(|range| condition.priority = Some(range)),
-            "traffic_class" => masked(&TRAFFIC_CLASS, given, |value, mask| {
-                Masked::<u8>::new(value, mask)
-            })
-            .map(|bits| condition.traffic_class = Some(bits)),
-            "mark" => masked(&MARK, given, |value, mask| Masked::<u32>::new(value, mask))
-                .map(|bits| condition.mark = Some(bits)),
+            "traffic_class" => masked(&TRAFFIC_CLASS, given, Masked::<u8>::new)
+                .map(|bits| condition.traffic_class = Some(bits)),
+            "mark" => masked(&MARK, given, Masked::<u32>::new).map(|bits| condition.mark = Some(bits)),
             "interface" => single(&INTERFACE, given).map(|number| condition.interface = Some(number)),
             "vlan" => single(&VLAN, given).map(|vlan| condition.vlan = Some(vlan)),
             "ethertype" => single(&ETHERTYPE, given).map(|number| condition.ethertype = Some(number)),

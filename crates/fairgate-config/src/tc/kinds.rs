@@ -77,6 +77,11 @@ pub(super) enum Children {
 }
 
 impl Kind {
+    /// tc's name.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Whether classes must be added before something is attached to them.
     pub(super) fn declares_classes(&self) -> bool {
         matches!(self.children, Children::Classes { .. } | Children::Tree { .. })
@@ -86,6 +91,11 @@ impl Kind {
 /// The kind that tc calls `name`.
 pub(super) fn find(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// The kind that is `discipline` here; the first, where there are several.
+pub(super) fn of_discipline(discipline: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.discipline == discipline)
 }
 
 /// tc's names of all kinds.

@@ -7,6 +7,7 @@
 //!   script      the lines one after the other: what there is on each device when all are done
 //!   translate   each qdisc's options -> the parameters of our discipline, by the table in `kinds`
 //!   filters     u32, fw, flower, basic and matchall -> conditions as a configuration file has them
+//!   show        the other way: a description in the words of `tc qdisc show`
 //!   sharing     the bands of ets, of which tc lets the user leave out a part
 //! ```
 //!
@@ -19,7 +20,9 @@ mod filters;
 mod kinds;
 mod script;
 mod sharing;
+mod show;
 mod translate;
 mod words;
 
 pub use script::{Device, Script};
+pub use show::{Amount, Shown, show};

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use fairgate::{Count, Discipline, DropReason, Value};
+use fairgate_config::Spec;
 use serde::{Deserialize, Serialize};
 
 use crate::direction::Direction;
@@ -43,6 +44,8 @@ pub struct DirectionStatus {
     pub sojourn: Sojourn,
     /// The tree of disciplines.
     pub tree: NodeStatus,
+    /// Its description, `[queue.tree]` of a configuration file.
+    pub queue: String,
 }
 
 /// Packets and bytes.
@@ -131,8 +134,17 @@ pub enum ValueStatus {
     Unset,
 }
 
+/// The name of the tree in [`DirectionStatus::queue`].
+pub const QUEUE: &str = "tree";
+
 impl DirectionStatus {
-    pub(crate) fn of(direction: &Direction, from: &str, to: &str, missed: u64) -> DirectionStatus {
+    pub(crate) fn of(
+        direction: &Direction,
+        queue: &Spec,
+        from: &str,
+        to: &str,
+        missed: u64,
+    ) -> DirectionStatus {
         let books = &direction.books;
         let sojourn = &direction.sojourn;
         let micros = |nanos: u64| nanos as f64 / 1e3;
@@ -160,6 +172,7 @@ impl DirectionStatus {
                 max_us: micros(sojourn.max()),
             },
             tree: NodeStatus::of(&*direction.tree, None),
+            queue: queue.to_toml(QUEUE),
         }
     }
 }

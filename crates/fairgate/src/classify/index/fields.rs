@@ -124,10 +124,10 @@ impl Pattern {
     /// Whether a packet has the fixed bits. Without a branch on any of them: most packets differ, who knows where.
     #[inline]
     pub(super) fn is_in(&self, fields: &Fields) -> bool {
-        let mut differences = 0;
-        for word in 0..WORDS {
-            differences |= (fields[word] ^ self.value[word]) & self.mask[word];
-        }
+        let fixed = self.value.iter().zip(&self.mask);
+        let differences = fixed.zip(fields).fold(0, |differences, ((value, mask), field)| {
+            differences | (field ^ value) & mask
+        });
         differences == 0
     }
 

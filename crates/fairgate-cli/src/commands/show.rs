@@ -1,0 +1,206 @@
+//! `fairgate show`: a running tree as tc would show it.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use fairgate_config::Document;
+use fairgate_config::tc::{Amount, Shown, show};
+use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE};
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+
+use crate::commands::status;
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, Format};
+
+/// Show the trees of a `fairgate run` as `tc -s` does
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairgate show                     as tc -s qdisc show and tc -s class show
+  fairgate show -j | jq '.[].drops' as tc -s -j qdisc show prints it
+  fairgate show --json              the same with the classes, in an envelope
+  fairgate show --socket /run/fairgate/home.sock
+
+A qdisc without a handle of its own has one from 8001: on. A discipline that tc does not know has its own name.")]
+pub(crate) struct Args {
+    /// The socket of the run; may be left out if there is only one
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// Print a JSON array of qdiscs, as tc -j does
+    #[arg(short)]
+    j: bool,
+}
+
+/// `fairgate.show/1`.
+#[derive(Serialize)]
+struct Listing {
+    qdiscs: Vec<Line>,
+    classes: Vec<Line>,
+}
+
+/// A qdisc or a class, its keys in tc's order.
+#[derive(Serialize)]
+struct Line {
+    kind: &'static str,
+    handle: String,
+    dev: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leaf: Option<String>,
+    options: Map<String, Json>,
+    bytes: u64,
+    packets: u64,
+    drops: u64,
+    overlimits: u64,
+    requeues: u64,
+    backlog: u64,
+    qlen: u64,
+    /// The options as text.
+    #[serde(skip)]
+    shown: String,
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let status = status::ask(args.socket.as_deref())?;
+    let mut listing = Listing {
+        qdiscs: Vec::new(),
+        classes: Vec::new(),
+    };
+    for direction in &status.directions {
+        listing.add(direction)?;
+    }
+    match (format, args.j) {
+        (_, true) => {
+            let mut text =
+                serde_json::to_string(&listing.qdiscs).expect("lines have text keys and finite numbers");
+            text.push('\n');
+            output::text(&text)?;
+        }
+        (Format::Json, false) => output::json("show", &listing)?,
+        (Format::Text, false) => output::text(&listing.text())?,
+    }
+    Ok(Outcome::Yes)
+}
+
+impl Listing {
+    fn add(&mut self, direction: &DirectionStatus) -> Result<(), Failure> {
+        let document = Document::parse("status", &direction.queue)?;
+        let Some(spec) = document.queue(QUEUE) else {
+            return Ok(());
+        };
+        let (qdiscs, classes) = show(spec);
+        let of = |shown: &Shown| Line::of(shown, &direction.to, node(&direction.tree, &shown.path));
+        self.qdiscs.extend(qdiscs.iter().map(of));
+        self.classes.extend(classes.iter().map(of));
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for qdisc in &self.qdiscs {
+            let place = qdisc
+                .parent
+                .as_ref()
+                .map_or("root refcnt 2".to_owned(), |parent| format!("parent {parent}"));
+            let head = format!(
+                "qdisc {} {} dev {} {place} {}",
+                qdisc.kind, qdisc.handle, qdisc.dev, qdisc.shown
+            );
+            qdisc.add_to(&mut text, &head);
+        }
+        for class in &self.classes {
+            let leaf = class
+                .leaf
+                .as_ref()
+                .map_or(String::new(), |leaf| format!("leaf {leaf} "));
+            let head = format!(
+                "class {} {} dev {} root {leaf}{}",
+                class.kind, class.handle, class.dev, class.shown
+            );
+            class.add_to(&mut text, &head);
+        }
+        text
+    }
+}
+
+impl Line {
+    fn of(shown: &Shown, device: &str, node: Option<&NodeStatus>) -> Line {
+        let is_class = shown.leaf.is_some();
+        let handle = |major: u16| format!("{major:x}:");
+        let count = |of: fn(&NodeStatus) -> u64| node.map_or(0, of);
+        let options = shown
+            .options
+            .iter()
+            .filter_map(|(word, amount)| Some((*word, amount.text()?)));
+        let words: Vec<String> = options
+            .map(|(word, text)| format!("{word} {text}").trim_end().to_owned())
+            .collect();
+        Line {
+            kind: shown.kind,
+            handle: if is_class {
+                shown.id.to_string()
+            } else {
+                handle(shown.id.major())
+            },
+            dev: device.to_owned(),
+            root: shown.parent.is_none().then_some(true),
+            parent: shown.parent.map(|parent| parent.to_string()),
+            leaf: shown.leaf.map(handle),
+            options: shown
+                .options
+                .iter()
+                .map(|(word, amount)| ((*word).to_owned(), as_json(amount)))
+                .collect(),
+            bytes: count(|node| node.dequeued.bytes),
+            packets: count(|node| node.dequeued.packets),
+            drops: count(|node| node.dropped.packets),
+            overlimits: count(|node| node.overlimits),
+            requeues: 0,
+            backlog: count(|node| node.backlog.bytes),
+            qlen: count(|node| node.backlog.packets),
+            shown: words.join(" "),
+        }
+    }
+
+    fn add_to(&self, text: &mut String, head: &str) {
+        let _ = writeln!(text, "{}", head.trim_end());
+        let _ = writeln!(
+            text,
+            " Sent {} bytes {} pkt (dropped {}, overlimits {} requeues {})",
+            self.bytes, self.packets, self.drops, self.overlimits, self.requeues
+        );
+        let _ = writeln!(
+            text,
+            " backlog {}b {}p requeues {}",
+            self.backlog, self.qlen, self.requeues
+        );
+    }
+}
+
+/// The discipline at the end of a path of classes.
+fn node<'s>(tree: &'s NodeStatus, path: &[u16]) -> Option<&'s NodeStatus> {
+    path.iter().try_fold(tree, |node, minor| {
+        node.classes.iter().find(|class| class.class == Some(*minor))
+    })
+}
+
+/// As tc -j gives it: times in microseconds, rates in bytes per second.
+fn as_json(amount: &Amount) -> Json {
+    match amount {
+        Amount::Packets(number)
+        | Amount::Bytes(number)
+        | Amount::Size(number)
+        | Amount::Plain(number)
+        | Amount::Seconds(number) => json!(number),
+        Amount::Time(nanos) => json!(nanos / 1000),
+        Amount::Rate(rate) => json!(rate.bits_per_second() / 8),
+        Amount::Flag(flag) => json!(flag),
+        Amount::Numbers(numbers) => json!(numbers),
+        Amount::Text(text) => json!(text),
+    }
+}

@@ -1,0 +1,119 @@
+//! `show`: of a status that a socket here serves as a run would.
+
+use std::io::Write;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::thread;
+
+use fairgate::{Packet, Pool, Time};
+use fairgate_config::tc::{Device, Script};
+use fairgate_live::status::{CountStatus, DirectionStatus, Losses, NodeStatus, QUEUE, Sojourn, Status};
+
+use super::{ends, json};
+
+const COMMANDS: &str = "qdisc add dev eth1 root handle 1: drr
+    class add dev eth1 parent 1: classid 1:1 drr quantum 300
+    class add dev eth1 parent 1: classid 1:a drr
+    qdisc add dev eth1 parent 1:a codel limit 2
+    filter add dev eth1 parent 1: matchall flowid 1:a";
+
+/// A run with one direction, five packets of 1000 bytes offered and one sent.
+fn status() -> Status {
+    let script = Script::parse("test.tc", COMMANDS, Device::default()).expect("the lines fit together");
+    let spec = script.spec().expect("all can be carried over");
+    let mut tree = spec.build(1).expect("the description is right");
+    let mut pool = Pool::with_capacity(8);
+    for _ in 0..5 {
+        let id = pool.insert(Packet::of_length(1000)).expect("there is room");
+        let _ = tree.enqueue(id, Time::ZERO, &mut pool);
+    }
+    let _ = tree.dequeue(Time::ZERO, &mut pool);
+    Status {
+        name: "test".to_owned(),
+        pid: 1,
+        uptime_s: 1.0,
+        directions: vec![DirectionStatus {
+            from: "eth0".to_owned(),
+            to: "eth1".to_owned(),
+            sent: CountStatus {
+                packets: 1,
+                bytes: 1000,
+            },
+            rate_bps: 0.0,
+            in_line: 0,
+            lost: Losses {
+                ring_full: 0,
+                no_frame: 0,
+                truncated: 0,
+                too_long: 0,
+                unsupported_offload: 0,
+                refused: 0,
+            },
+            socket_full: 0,
+            sojourn: Sojourn {
+                packets: 0,
+                mean_us: 0.0,
+                p50_us: 0.0,
+                p95_us: 0.0,
+                p99_us: 0.0,
+                max_us: 0.0,
+            },
+            tree: NodeStatus::of(&*tree, None),
+            queue: spec.to_toml(QUEUE),
+        }],
+    }
+}
+
+/// Answers so many times.
+fn serve(socket: &Path, times: usize) -> thread::JoinHandle<()> {
+    let listener = UnixListener::bind(socket).expect("a socket of our own");
+    let answer = serde_json::to_vec(&status()).expect("a status is JSON");
+    thread::spawn(move || {
+        for stream in listener.incoming().take(times) {
+            stream
+                .and_then(|mut stream| stream.write_all(&answer))
+                .expect("somebody asks");
+        }
+    })
+}
+
+#[test]
+fn a_run_is_shown_in_tcs_words() {
+    let place = tempfile::tempdir().expect("a place for a socket");
+    let path = place.path().join("sock");
+    let socket = path.to_str().expect("an ordinary path");
+    let server = serve(&path, 3);
+    let (text, _) = ends(&["show", "--socket", socket], 0);
+    let expected = "\
+qdisc drr 1: dev eth1 root refcnt 2
+ Sent 1000 bytes 1 pkt (dropped 3, overlimits 0 requeues 0)
+ backlog 1000b 1p requeues 0
+qdisc pfifo 8001: dev eth1 parent 1:1 limit 1000p
+ Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc codel 8002: dev eth1 parent 1:a limit 2p target 5ms interval 100ms
+ Sent 1000 bytes 1 pkt (dropped 3, overlimits 0 requeues 0)
+ backlog 1000b 1p requeues 0
+class drr 1:1 dev eth1 root leaf 8001: quantum 300b
+ Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
+ backlog 0b 0p requeues 0
+class drr 1:a dev eth1 root leaf 8002: quantum 1514b
+ Sent 1000 bytes 1 pkt (dropped 3, overlimits 0 requeues 0)
+ backlog 1000b 1p requeues 0
+";
+    assert_eq!(text, expected);
+    let (array, _) = ends(&["show", "-j", "--socket", socket], 0);
+    let array: serde_json::Value = serde_json::from_str(&array).expect("an array");
+    assert_eq!(array[2]["options"]["interval"], 100_000);
+    assert_eq!(
+        (&array[2]["parent"], &array[2]["qlen"]),
+        (&"1:a".into(), &1.into())
+    );
+    let document = json(&["show", "--json", "--socket", socket], 0);
+    assert_eq!(document["schema"], "fairgate.show/1");
+    assert_eq!(document["classes"][0]["options"]["quantum"], 300);
+    assert_eq!(document["qdiscs"], array);
+    server.join().expect("all asked");
+    let (_, stderr) = ends(&["show", "--socket", "missing"], 3);
+    assert!(stderr.contains("no status from missing"), "{stderr}");
+}

@@ -1,0 +1,137 @@
+//! A tree that was read from tc's commands is shown as Linux's tc showed it: kinds, parents and options of the dumps that lie
+//! beside the traces.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use fairgate_config::tc::{Amount, Device, Script, Shown, show};
+use fairgate_replay::find;
+use serde_json::Value;
+
+/// What the kernel says of a device or a link layer and not of the discipline.
+const NOT_OURS: [&str; 3] = ["mpu", "linklayer", "multiqueue"];
+
+/// Whether our value is the dumped one. The kernel keeps times in units of its own and shows them up to 1 us less.
+fn is_equal(amount: &Amount, dumped: &Value) -> bool {
+    match amount {
+        Amount::Packets(number) | Amount::Bytes(number) | Amount::Plain(number) | Amount::Seconds(number) => {
+            dumped.as_u64() == Some(*number)
+        }
+        // tbf's burst stands with the size of its cells behind: 3000b/1.
+        Amount::Size(number) => {
+            dumped.as_u64() == Some(*number)
+                || dumped
+                    .as_str()
+                    .is_some_and(|text| text.split('/').next() == amount.text().as_deref())
+        }
+        Amount::Time(nanos) => dumped
+            .as_u64()
+            .is_some_and(|micros| (nanos / 1000).abs_diff(micros) <= 1),
+        Amount::Rate(rate) => dumped.as_u64() == Some(rate.bits_per_second() / 8),
+        Amount::Flag(flag) => dumped.as_bool() == Some(*flag),
+        Amount::Numbers(numbers) => {
+            let dumped = dumped.as_array().into_iter().flatten().filter_map(Value::as_u64);
+            dumped.eq(numbers.iter().copied())
+        }
+        Amount::Text(text) => dumped.as_str() == Some(text),
+    }
+}
+
+/// The first thing that differs between a qdisc and its dump.
+fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
+    if dumped["kind"] != shown.kind {
+        return Some(format!("{} is shown as {}", dumped["kind"], shown.kind));
+    }
+    let options = dumped["options"].as_object()?;
+    let of_dump = options
+        .iter()
+        .filter(|(name, _)| !NOT_OURS.contains(&name.as_str()));
+    for (name, value) in of_dump {
+        match shown.options.iter().find(|(word, _)| word == name) {
+            Some((_, amount)) if is_equal(amount, value) => {}
+            found => return Some(format!("{} {name} {value} is shown as {found:?}", shown.kind)),
+        }
+    }
+    // tc leaves out what is off.
+    let is_extra = |(word, amount): &&(&str, Amount)| amount.text().is_some() && !options.contains_key(*word);
+    let extra = shown.options.iter().find(is_extra)?;
+    Some(format!("{} shows {extra:?}, the kernel does not", shown.kind))
+}
+
+fn compare(setup: &Path) -> Option<Vec<String>> {
+    let setup: Value = serde_json::from_slice(&std::fs::read(setup).expect("a setup")).expect("JSON");
+    let number = |name: &str| setup["device"][name].as_u64().expect("a number") as u32;
+    let device = Device {
+        mtu: number("mtu"),
+        txqueuelen: number("txqueuelen"),
+        hard_header_len: number("hard_header_len"),
+    };
+    let commands: Vec<&str> = setup["setup"]
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let script = Script::parse("setup", &commands.join("\n"), device).ok()?;
+    let (qdiscs, _) = show(&script.spec().ok()?);
+    let mut differences = Vec::new();
+    for dumped in setup["checkpoints"][0]["tc_qdisc"].as_array()? {
+        let parent = dumped["parent"].as_str();
+        let is_same = |shown: &&Shown| shown.parent.map(|parent| parent.to_string()).as_deref() == parent;
+        match qdiscs.iter().find(is_same) {
+            Some(shown) => differences.extend(difference(shown, dumped)),
+            None => differences.push(format!("nothing is shown at {parent:?}")),
+        }
+    }
+    Some(differences)
+}
+
+#[test]
+fn trees_are_shown_as_tc_showed_them() {
+    let shared = std::env::var_os("FAIRGATE_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    let folder = shared.join("data/kernel-traces");
+    if !folder.is_dir() {
+        let folder = folder.display();
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: no kernel traces in {folder}; set FAIRGATE_SHARED"
+        );
+        return;
+    }
+    // Kinds whose options tc and we name alike; red has other parameters than the kernel keeps.
+    let kinds = [
+        "pfifo",
+        "bfifo",
+        "pfifo_head_drop",
+        "prio",
+        "ets",
+        "drr",
+        "qfq_distinct",
+        "qfq_textbook",
+        "sfq",
+        "codel",
+        "fq_codel",
+        "tbf",
+    ];
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for trace in find(&folder).expect("the folder has traces") {
+        let kind = trace.parent().and_then(|folder| folder.file_name());
+        if !kind.is_some_and(|kind| kinds.iter().any(|known| kind == *known)) {
+            continue;
+        }
+        let setup = trace.with_extension("").with_extension("json");
+        match compare(&setup) {
+            Some(differences) => wrong.extend(
+                differences
+                    .into_iter()
+                    .map(|one| format!("{}: {one}", setup.display())),
+            ),
+            None => wrong.push(format!("{}: the commands can't be read", setup.display())),
+        }
+        compared += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared > 20, "{compared} dumps");
+}

@@ -1,0 +1,336 @@
+//! Makes a bitmap.
+
+use std::collections::HashMap;
+
+use super::dimension::{AddressField, ByteField, Dimension, FIELDS, NO_SHORT, ShortField};
+use super::{Block, Combination, Group, NOTHING};
+use crate::classify::index::trie::{Leaf, Trie};
+use crate::classify::{Match, Prefix};
+use crate::flow::ethertype::{IPV4, IPV6};
+
+/// Fields are combined while there are no more cases than this.
+const MOST_CASES: usize = 2048;
+
+/// The order of bits: by which fields are open, then by addresses, so that rows are sparse; then by rank.
+pub(super) fn neighbourhood(condition: &Match, rank: u32) -> (u8, u128, u128, u32) {
+    let open = [
+        condition.destination.is_none(),
+        condition.source.is_none(),
+        condition.destination_port.is_none(),
+        condition.source_port.is_none(),
+        condition.mark.is_none(),
+        condition.protocol.is_none(),
+        condition.dscp.is_none() && condition.traffic_class.is_none(),
+    ];
+    let signature = open
+        .iter()
+        .fold(0, |bits, is_open| bits << 1 | u8::from(*is_open));
+    let address = |prefix: Option<Prefix>| prefix.map_or(0, |prefix| prefix.bits().0);
+    (
+        signature,
+        address(condition.destination),
+        address(condition.source),
+        rank,
+    )
+}
+
+/// What a bitmap is made with.
+pub(super) struct Builder<'a, const WORDS: usize> {
+    filters: &'a [&'a Match],
+    width: usize,
+    pub(super) blocks: Vec<Block<WORDS>>,
+    pub(super) rows: Vec<u32>,
+    pub(super) present: Vec<u64>,
+    known_blocks: HashMap<Block<WORDS>, u32>,
+    known_rows: HashMap<Vec<u32>, u32>,
+}
+
+/// A bit for each filter.
+type Bits = Vec<u64>;
+
+/// The cases of a field or of several: what each agrees with, each once.
+#[derive(Default)]
+struct Cases {
+    bits: Vec<Bits>,
+    known: HashMap<Bits, u32>,
+}
+
+impl Cases {
+    /// The number of the case with these bits.
+    fn number(&mut self, bits: &Bits) -> u32 {
+        if let Some(known) = self.known.get(bits) {
+            return *known;
+        }
+        let number = self.bits.len() as u32;
+        self.bits.push(bits.clone());
+        self.known.insert(bits.clone(), number);
+        number
+    }
+}
+
+impl<'a, const WORDS: usize> Builder<'a, WORDS> {
+    pub(super) fn new(filters: &'a [&'a Match], width: usize) -> Builder<'a, WORDS> {
+        let nothing = Block([0; WORDS]);
+        Builder {
+            filters,
+            width,
+            known_blocks: HashMap::from([(nothing, NOTHING)]),
+            blocks: vec![nothing],
+            rows: Vec::new(),
+            present: Vec::new(),
+            known_rows: HashMap::new(),
+        }
+    }
+
+    /// All fields that some filter asks for, in groups of few cases.
+    pub(super) fn groups(&mut self) -> Vec<Group> {
+        let mut groups: Vec<(Group, Vec<Bits>)> = Vec::new();
+        for (dimension, cases) in self.dimensions() {
+            let room = groups
+                .iter_mut()
+                .find(|(_, other)| other.len() * cases.len() <= MOST_CASES);
+            match room {
+                Some((group, so_far)) => *so_far = combine(group, so_far, dimension, &cases),
+                None => {
+                    let group = Group {
+                        first: dimension,
+                        others: Vec::new(),
+                        rows: Vec::new(),
+                    };
+                    groups.push((group, cases));
+                }
+            }
+        }
+        let with_rows = |(mut group, cases): (Group, Vec<Bits>)| {
+            group.rows = cases.iter().map(|bits| self.row(bits)).collect();
+            group
+        };
+        groups.into_iter().map(with_rows).collect()
+    }
+
+    fn dimensions(&self) -> Vec<(Dimension, Vec<Bits>)> {
+        let mut dimensions = Vec::new();
+        for field in [AddressField::Destination, AddressField::Source] {
+            dimensions.extend(self.addresses(field));
+        }
+        use ShortField::{DestinationPort, Ethertype, Interface, SourcePort, Vlan};
+        for field in [DestinationPort, SourcePort, Vlan, Interface, Ethertype] {
+            dimensions.extend(self.shorts(field));
+        }
+        use ByteField::{Mark0, Mark1, Mark2, Mark3, Priority, Protocol, TrafficClass};
+        let are_whole = |filter: &&Match| filter.mark.is_none_or(|bits| bits.mask() == u32::MAX);
+        match self.filters.iter().all(are_whole) {
+            true => dimensions.extend(self.marks()),
+            false => dimensions.extend(
+                [Mark0, Mark1, Mark2, Mark3]
+                    .into_iter()
+                    .filter_map(|field| self.bytes(field)),
+            ),
+        }
+        for field in [Protocol, TrafficClass, Priority] {
+            dimensions.extend(self.bytes(field));
+        }
+        debug_assert!(dimensions.len() <= FIELDS);
+        dimensions
+    }
+
+    /// The bits of the filters that are so.
+    fn bits(&self, is_so: impl Fn(&Match) -> bool) -> Bits {
+        let mut bits = vec![0; self.width * WORDS];
+        for (bit, filter) in self.filters.iter().enumerate() {
+            bits[bit / 64] |= u64::from(is_so(filter)) << (bit % 64);
+        }
+        self.fill_up(&mut bits);
+        bits
+    }
+
+    /// Bits behind the last filter are as the one of the last: a block at the end, too, can be all or none. They have no
+    /// rank, so that nothing comes of them.
+    fn fill_up(&self, bits: &mut Bits) {
+        let count = self.filters.len();
+        let last = bits[(count - 1) / 64] >> ((count - 1) % 64) & 1;
+        for bit in count..bits.len() * 64 {
+            let mask = 1 << (bit % 64);
+            bits[bit / 64] = bits[bit / 64] & !mask | if last == 1 { mask } else { 0 };
+        }
+    }
+
+    /// The row with these bits.
+    fn row(&mut self, bits: &Bits) -> u32 {
+        let row: Vec<u32> = bits
+            .chunks(WORDS)
+            .map(|words| {
+                let block = Block(words.try_into().expect("rows are whole blocks"));
+                let blocks = &mut self.blocks;
+                *self.known_blocks.entry(block).or_insert_with(|| {
+                    blocks.push(block);
+                    (blocks.len() - 1) as u32
+                })
+            })
+            .collect();
+        if let Some(known) = self.known_rows.get(&row) {
+            return *known;
+        }
+        let number = self.present.len() as u32;
+        let has_bits =
+            |present: u64, (block, number): (usize, &u32)| present | u64::from(*number != NOTHING) << block;
+        self.present.push(row.iter().enumerate().fold(0, has_bits));
+        self.rows.extend(&row);
+        self.known_rows.insert(row, number);
+        number
+    }
+
+    fn bytes(&self, field: ByteField) -> Option<(Dimension, Vec<Bits>)> {
+        if !self.filters.iter().any(|filter| field.is_asked(filter)) {
+            return None;
+        }
+        let mut cases = Cases::default();
+        let none = cases.number(&self.bits(|filter| !field.is_asked(filter)));
+        let case_of = |value: u8| cases.number(&self.bits(|filter| field.agrees(filter, value)));
+        let mut of_value: Vec<u32> = (0..=u8::MAX).map(case_of).collect();
+        of_value.push(none);
+        let dimension = Dimension::Byte {
+            field,
+            cases: of_value.try_into().expect("there are 256 bytes and none"),
+        };
+        Some((dimension, cases.bits))
+    }
+
+    fn shorts(&self, field: ShortField) -> Option<(Dimension, Vec<Bits>)> {
+        // At each value the filters whose range begins or ends there, whose bits flip.
+        let mut flips: Vec<(u32, usize)> = Vec::new();
+        for (bit, filter) in self.filters.iter().enumerate() {
+            if let Some(range) = field.asked(filter) {
+                flips.push((u32::from(*range.start()), bit));
+                flips.push((u32::from(*range.end()) + 1, bit));
+            }
+        }
+        if flips.is_empty() {
+            return None;
+        }
+        flips.sort_unstable();
+        let mut cases = Cases::default();
+        let mut bits = self.bits(|filter| field.asked(filter).is_none());
+        let none = cases.number(&bits);
+        let mut flat = vec![none; NO_SHORT as usize + 256];
+        let mut flips = flips.into_iter().peekable();
+        while let Some((value, bit)) = flips.next() {
+            bits[bit / 64] ^= 1 << (bit % 64);
+            let next = flips.peek().map_or(NO_SHORT, |(next, _)| *next);
+            if next > value && value < NO_SHORT {
+                self.fill_up(&mut bits);
+                flat[value as usize..next.min(NO_SHORT) as usize].fill(cases.number(&bits));
+            }
+        }
+        let mut known: HashMap<[u32; 256], u16> = HashMap::new();
+        let mut pages = Box::new([0; 257]);
+        let mut distinct = Vec::new();
+        for (page, values) in pages.iter_mut().zip(flat.chunks(256)) {
+            let values: [u32; 256] = values.try_into().expect("pages are whole");
+            *page = *known.entry(values).or_insert_with(|| {
+                distinct.push(values);
+                (distinct.len() - 1) as u16
+            });
+        }
+        let dimension = Dimension::Short {
+            field,
+            pages,
+            cases: distinct,
+        };
+        Some((dimension, cases.bits))
+    }
+
+    /// Marks of which all bits are asked for: prefixes of full length.
+    fn marks(&self) -> Option<(Dimension, Vec<Bits>)> {
+        let bit_of =
+            |(bit, filter): (usize, &&Match)| Some((u128::from(filter.mark?.value()) << 96, 32, bit));
+        let mut asked: Vec<_> = self.filters.iter().enumerate().filter_map(bit_of).collect();
+        if asked.is_empty() {
+            return None;
+        }
+        asked.sort_unstable();
+        let mut cases = Cases::default();
+        let open = self.bits(|filter| filter.mark.is_none());
+        let none = cases.number(&open);
+        let trie = Trie::new(&self.leaves(&asked, &open, &mut cases), none);
+        Some((Dimension::Mark(trie), cases.bits))
+    }
+
+    fn addresses(&self, field: AddressField) -> Option<(Dimension, Vec<Bits>)> {
+        if !self.filters.iter().any(|filter| field.asked(filter).is_some()) {
+            return None;
+        }
+        let mut cases = Cases::default();
+        let open = self.bits(|filter| field.asked(filter).is_none());
+        let none = cases.number(&open);
+        let mut of_family = |ethertype: u16| {
+            let mut asked: Vec<(u128, u8, usize)> = Vec::new();
+            for (bit, filter) in self.filters.iter().enumerate() {
+                let Some(prefix) = field.asked(filter) else {
+                    continue;
+                };
+                let (address, _, family) = prefix.bits();
+                if family == ethertype {
+                    let aligned = if family == IPV4 { address << 96 } else { address };
+                    asked.push((aligned, prefix.length(), bit));
+                }
+            }
+            asked.sort_unstable();
+            Trie::new(&self.leaves(&asked, &open, &mut cases), none)
+        };
+        let dimension = Dimension::Address {
+            field,
+            v4: of_family(IPV4),
+            v6: of_family(IPV6),
+            none,
+        };
+        Some((dimension, cases.bits))
+    }
+
+    /// The case of each prefix: the filters that ask for it, for a shorter one that holds it, or for none.
+    fn leaves(&self, asked: &[(u128, u8, usize)], open: &Bits, cases: &mut Cases) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        // The prefixes that hold the present one, the shortest first.
+        let mut around: Vec<(u128, u8, Bits)> = Vec::new();
+        for same in asked.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (address, length, _) = same[0];
+            let holds = |(other, length, _): &(u128, u8, Bits)| match length {
+                0 => true,
+                length => (address ^ other) >> (128 - u32::from(*length)) == 0,
+            };
+            while around.last().is_some_and(|last| !holds(last)) {
+                around.pop();
+            }
+            let mut bits = around.last().map_or(open, |(_, _, bits)| bits).clone();
+            for (_, _, bit) in same {
+                bits[bit / 64] |= 1 << (bit % 64);
+            }
+            self.fill_up(&mut bits);
+            leaves.push(Leaf {
+                address,
+                length,
+                row: cases.number(&bits),
+            });
+            around.push((address, length, bits));
+        }
+        leaves
+    }
+}
+
+/// Adds a field to a group, and returns the cases that there are then.
+fn combine(group: &mut Group, so_far: &[Bits], with: Dimension, cases: &[Bits]) -> Vec<Bits> {
+    let mut combined = Cases::default();
+    let mut table = Vec::with_capacity(so_far.len() * cases.len());
+    for bits in so_far {
+        for other in cases {
+            let both: Bits = bits.iter().zip(other).map(|(a, b)| a & b).collect();
+            table.push(combined.number(&both));
+        }
+    }
+    group.others.push(Combination {
+        with,
+        cases: cases.len(),
+        table,
+    });
+    combined.bits
+}
