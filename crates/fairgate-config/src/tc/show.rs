@@ -90,7 +90,12 @@ fn options_of(kind: &str) -> Option<&'static [(&'static str, &'static str, Form)
                 Amount::Seconds(nanos / 1_000_000_000)
             }),
         ],
-        "tbf" => &[("burst", "burst", Amount::Size)],
+        "tbf" => &[
+            ("rate", "rate", as_rate),
+            ("burst", "burst", Amount::Size),
+            ("peakrate", "peakrate", as_rate),
+            ("mtu", "mtu", Amount::Size),
+        ],
         "ets" => &[
             ("strict", "strict", Amount::Plain),
             ("priomap", "priomap", Amount::Plain),
@@ -99,6 +104,13 @@ fn options_of(kind: &str) -> Option<&'static [(&'static str, &'static str, Form)
         "drr" | "qfq" | "pfifo_fast" => &[],
         _ => return None,
     })
+}
+
+fn as_rate(bits: u64) -> Amount {
+    match Rate::from_bits_per_second(bits) {
+        Ok(rate) => Amount::Rate(rate),
+        Err(_) => Amount::Plain(bits),
+    }
 }
 
 /// The same of a class.
@@ -214,28 +226,36 @@ fn options(spec: &Spec, kind: Option<&'static Kind>) -> Vec<(&'static str, Amoun
     };
     match kind.map(Kind::name) {
         Some("prio") => options.insert(0, ("bands", Amount::Plain(spec.classes().len() as u64))),
+        // The kernel has no more flows than packets.
+        Some("sfq") => {
+            let flows = number("flows")
+                .zip(number("limit"))
+                .map(|(flows, limit)| flows.min(limit));
+            if let Some((_, Amount::Plain(shown))) = options.iter_mut().find(|(word, _)| *word == "flows") {
+                *shown = flows.unwrap_or(*shown);
+            }
+        }
         Some("ets") => {
-            let quanta: Vec<u64> = spec
-                .classes()
+            let classes = spec.classes();
+            let strict = number("strict").unwrap_or(0) as usize;
+            let quanta = classes
                 .iter()
+                .skip(strict)
                 .filter_map(|class| match class.parameters.first()?.1 {
                     Value::Number(quantum) => Some(quantum),
                     _ => None,
-                })
-                .collect();
-            let strict = number("strict").unwrap_or(0) as usize;
-            let shared = quanta
-                .get(quanta.len().min(strict)..)
-                .unwrap_or_default()
-                .to_vec();
-            options.insert(0, ("bands", Amount::Plain(spec.classes().len() as u64)));
-            options.insert(2, ("quanta", Amount::Numbers(shared)));
+                });
+            options.insert(0, ("bands", Amount::Plain(classes.len() as u64)));
+            options.insert(2, ("quanta", Amount::Numbers(quanta.collect())));
+            if !options.iter().any(|(word, _)| *word == "priomap") {
+                let last = classes.len().saturating_sub(1) as u64;
+                options.push(("priomap", Amount::Numbers(vec![last; 16])));
+            }
         }
         Some("tbf") => {
             let rate = number("rate").and_then(|bits| Rate::from_bits_per_second(bits).ok());
             let (burst, limit) = (number("burst").unwrap_or(0), number("limit"));
             if let Some(rate) = rate {
-                options.insert(0, ("rate", Amount::Rate(rate)));
                 // tc tells the time that what is within the limit and not within the bucket takes.
                 let waits = limit.map(|limit| {
                     let bits = u128::from(limit.saturating_sub(burst)) * 8_000_000_000;
