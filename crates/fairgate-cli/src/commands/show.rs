@@ -130,7 +130,7 @@ impl Listing {
 
 impl Line {
     fn of(shown: &Shown, device: &str, node: Option<&NodeStatus>) -> Line {
-        let is_class = shown.leaf.is_some();
+        let is_class = shown.id.minor() != 0;
         let handle = |major: u16| format!("{major:x}:");
         let count = |of: fn(&NodeStatus) -> u64| node.map_or(0, of);
         let options = shown

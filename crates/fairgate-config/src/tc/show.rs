@@ -21,7 +21,7 @@ pub struct Shown {
     pub id: ClassId,
     /// `None` for the root, or a class directly below its qdisc.
     pub parent: Option<ClassId>,
-    /// Of a class, the handle of what it holds.
+    /// Of a class, the handle of what it holds, if it has no classes below it.
     pub leaf: Option<u16>,
     /// Options in tc's order.
     pub options: Vec<(&'static str, Amount)>,
@@ -165,19 +165,20 @@ impl Showing {
             let id = ClassId::new(handle, class.minor);
             path.push(class.minor);
             let place = self.classes.len();
-            let leaf = self.qdisc(class.tree, Some(id), path);
-            let kind = kind.map_or(spec.discipline(), Kind::name);
-            self.classes.insert(
-                place,
-                Shown {
-                    kind,
-                    id,
-                    parent: None,
-                    leaf: Some(leaf),
-                    options: amounts(class_options_of(kind), &class.parameters),
-                    path: path.clone(),
-                },
-            );
+            let leaf = class.tree.map(|tree| self.qdisc(tree, Some(id), path));
+            let options = match kind {
+                Some(kind) => amounts(class_options_of(kind.name()), &class.parameters),
+                None => class.parameters.iter().filter_map(own_option).collect(),
+            };
+            let shown = Shown {
+                kind: kind.map_or(spec.discipline(), Kind::name),
+                id,
+                parent: None,
+                leaf,
+                options,
+                path: path.clone(),
+            };
+            self.classes.insert(place, shown);
             path.pop();
         }
         handle
@@ -279,11 +280,13 @@ fn own_options(spec: &Spec, parameters: &[(ParameterInfo, Value)]) -> Vec<(&'sta
             .iter()
             .any(|(other, _): &Setting| *other == place)
     };
-    let shown = |(_, (info, value)): (usize, &(ParameterInfo, Value))| {
-        (info.name, Amount::Text(info.unit.show(value)))
-    };
     let set = parameters.iter().enumerate().filter(|(place, _)| is_set(*place));
-    set.map(shown).collect()
+    set.filter_map(|(_, parameter)| own_option(parameter)).collect()
+}
+
+/// A parameter as it is written here, unless it is none.
+fn own_option((info, value): &(ParameterInfo, Value)) -> Option<(&'static str, Amount)> {
+    (*value != Value::None).then(|| (info.name, Amount::Text(info.unit.show(value))))
 }
 
 fn amounts(

@@ -291,7 +291,9 @@ mod tests {
             filters: vec![Filter {
                 condition: Match::default(),
                 class,
-            }],
+                ..Filter::default()
+            }]
+            .into(),
             ..Classifier::default()
         };
         assert!(tree.check(&to(2), "htb").is_ok());
