@@ -235,6 +235,11 @@ fn options(spec: &Spec, kind: Option<&'static Kind>) -> Vec<(&'static str, Amoun
             if let Some((_, Amount::Plain(shown))) = options.iter_mut().find(|(word, _)| *word == "flows") {
                 *shown = flows.unwrap_or(*shown);
             }
+            let is_head =
+                |(info, value): &(ParameterInfo, Value)| info.name == "drop" && *value == Value::Word("head");
+            if parameters.iter().any(is_head) {
+                options.push(("headdrop", Amount::Flag(true)));
+            }
         }
         Some("ets") => {
             let classes = spec.classes();
