@@ -199,32 +199,30 @@ impl Scheduler for Gfq {
     fn select<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
         let v = self.time.low();
         let mut groups = self.occupied;
-        // Relative to V: of the first flow's start and finish.
-        let (mut least_start, mut least_finish) = (i64::MAX, i64::MAX);
-        let mut soonest = 0;
+        // Relative to V: the finish of the first flow that is eligible; start and finish of the one that will be so first.
+        let mut least_finish = i64::MAX;
+        let mut soonest = (i64::MAX, i64::MAX, 0);
         while groups != 0 {
             let place = groups.trailing_zeros() as usize;
             groups &= groups - 1;
             let group = &self.groups[place];
             let start = group.start.wrapping_sub(v) as i64;
-            // What starts later comes later: it counts only if all do.
             let finish = start + group.length as i64;
             if start <= 0 && finish < least_finish {
                 least_finish = finish;
                 self.selected = place;
             }
-            if start < least_start {
-                least_start = start;
-                soonest = place;
+            // Of several that start then the first to finish: not always the finest, whose slots may be of a coarser time.
+            if (start, finish) < (soonest.0, soonest.1) {
+                soonest = (start, finish, place);
             }
         }
         if least_finish == i64::MAX {
             if self.occupied == 0 {
                 return None;
             }
-            self.time.jump(least_start as u64);
-            // Of several groups that start then, the first finishes first.
-            self.selected = soonest;
+            self.time.jump(soonest.0 as u64);
+            self.selected = soonest.2;
         }
         debug_assert!(self.is_consistent());
         let group = &self.groups[self.selected];
