@@ -14,7 +14,7 @@ use fairgate::rounds::{
     msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
-use fairgate::sharing::{hfsc::Hfsc, htb::Htb};
+use fairgate::sharing::{cbq::Cbq, hfsc::Hfsc, htb::Htb};
 use fairgate::timestamps::{
     frr::Frr, gfq::Gfq, pfq::Pfq, qfq::Qfq, qfq_plus::QfqPlus, s_kps::SKps, scfq::Scfq, wf2q_plus::Wf2qPlus,
     wfq::Wfq,
@@ -78,6 +78,7 @@ conformance_suite! {
     wfq: Recipe::leaf(configs::wfq, Flows::<Wfq>::node);
     pfq: Recipe::leaf(configs::pfq, Flows::<Pfq>::node);
     htb: Recipe::classful(1..=4, configs::htb, |config, _seed, inner| Htb::node(config, inner)).shaping();
+    cbq: Recipe::classful(1..=4, configs::cbq, |config, _seed, inner| Cbq::node(config, inner)).shaping();
     hfsc: Recipe::classful(1..=4, configs::hfsc, |config, _seed, inner| Hfsc::node(config, inner)).shaping();
 }
 

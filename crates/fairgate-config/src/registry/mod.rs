@@ -74,6 +74,7 @@ static REGISTRY: &[&dyn Entry] = &[
     &implicit::ADMISSION,
     &sharing::HTB,
     &sharing::HFSC,
+    &sharing::CBQ,
 ];
 
 /// All disciplines, families together, in the order of the documentation.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fairgate::Rate;
+use fairgate::sharing::cbq::{self, Cbq};
 use fairgate::sharing::hfsc::{self, Hfsc, ServiceCurve};
 use fairgate::sharing::htb::{self, Htb};
 
@@ -174,4 +175,85 @@ pub(super) static HFSC: Description<hfsc::Config, hfsc::Config> = Description {
     },
     config: Ok,
     build: |config, parts| Ok(Box::new(Hfsc::node(config, parts.children)?)),
+};
+
+pub(super) static CBQ: Description<cbq::Config, cbq::Config> = Description {
+    about: About {
+        name: "cbq",
+        family: Family::Sharing,
+        summary: "Class-based queueing as in ALTQ: an estimator of idle time, borrowing from above, priorities",
+        when: "To do what ALTQ did, and to compare; htb keeps rates more exactly, hfsc delays.",
+        children: Children::Tree,
+    },
+    parameters: &[
+        Parameter::required(
+            "bandwidth",
+            Unit::Rate,
+            1..=u64::MAX,
+            "The rate of the line, by which idle time is measured.",
+            |cbq, _| &mut cbq.bandwidth,
+        ),
+        Parameter::new(
+            "packet",
+            Unit::Bytes,
+            1..=1 << 20,
+            "The length of an average packet, in which bursts are counted.",
+            |cbq, _| &mut cbq.packet,
+        ),
+        Parameter::new(
+            "max_packet",
+            Unit::Bytes,
+            1..=1 << 20,
+            "The length of the longest packet.",
+            |cbq, _| &mut cbq.max_packet,
+        ),
+    ],
+    class_parameters: &[
+        parent!(cbq),
+        Parameter::required(
+            "rate",
+            Unit::Rate,
+            1..=u64::MAX,
+            "The class's part of the line; at most its parent's.",
+            |cbq, class| &mut cbq.classes[class].rate,
+        ),
+        Parameter::new(
+            "priority",
+            Unit::Count("priority"),
+            0..=7,
+            "Who goes first, 7 before 0; of a class that has none below it.",
+            |cbq, class| &mut cbq.classes[class].priority,
+        ),
+        Parameter::word(
+            "borrow",
+            Unit::Flag,
+            "Whether it may use what its parent does not; else it is suspended when it is over its rate.",
+            |cbq, class| &mut cbq.classes[class].borrow,
+        ),
+        Parameter::new(
+            "maxburst",
+            Unit::Count("packets"),
+            1..=1000,
+            "Packets that it may send in a row after an idle time; none is 16, or 4 of a slow class.",
+            |cbq, class| &mut cbq.classes[class].maxburst,
+        ),
+        Parameter::new(
+            "minburst",
+            Unit::Count("packets"),
+            1..=1000,
+            "Packets that it may send in a row after it was suspended; none is 2.",
+            |cbq, class| &mut cbq.classes[class].minburst,
+        ),
+    ],
+    placing: Placing::Classifier(|cbq| &mut cbq.classifier, |_| u16::MAX as u32),
+    start: |minors| cbq::Config {
+        classes: minors
+            .iter()
+            // Required, and so always overwritten; the bandwidth likewise.
+            .map(|&minor| cbq::ClassConfig::of_rate(minor, None, Rate::mbit(1)))
+            .collect(),
+        ..cbq::Config::of_bandwidth(Rate::mbit(1))
+    },
+    config: Ok,
+    build: |config, parts| Ok(Box::new(Cbq::node(config, parts.children)?)),
 };

@@ -1,7 +1,7 @@
 //! Random trees of classes: leaves are numbered from 1, so that packets name them, the classes above them follow. A class that
 //! is a leaf in one configuration is above others in another, or is not there at all.
 
-use fairgate::sharing::{hfsc, htb};
+use fairgate::sharing::{cbq, hfsc, htb};
 use std::time::Duration;
 
 use fairgate_conformance::proptest::collection::vec;
@@ -129,4 +129,51 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
             }
         },
     )
+}
+
+pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
+    let class = || {
+        (
+            (6u32..34).prop_flat_map(|bits| 1u64 << bits..2 << bits),
+            0u8..8,
+            any::<bool>(),
+            option::of(3u16..40),
+            option::of(1u16..4),
+        )
+    };
+    (
+        parents(leaves),
+        vec(class(), leaves + ABOVE),
+        classifier(leaves),
+        200u32..1514,
+    )
+        .prop_map(|(parents, settings, classifier, packet)| {
+            let mut classes: Vec<cbq::ClassConfig> = Vec::new();
+            for (minor, (parent, (bits, priority, borrow, maxburst, minburst))) in
+                (1..).zip(parents.into_iter().zip(settings))
+            {
+                classes.push(cbq::ClassConfig {
+                    priority,
+                    borrow,
+                    maxburst,
+                    minburst,
+                    ..cbq::ClassConfig::of_rate(minor, parent, rate(bits))
+                });
+            }
+            // A parent has a higher number. Going up, none is slower than what is below it.
+            for place in 0..classes.len() {
+                let (below, parent) = (classes[place].rate, classes[place].parent);
+                if let Some(parent) = parent {
+                    let above = &mut classes[usize::from(parent) - 1].rate;
+                    *above = below.max(*above);
+                }
+            }
+            let bandwidth = classes.iter().map(|class| class.rate).max();
+            cbq::Config {
+                classifier,
+                classes,
+                packet,
+                ..cbq::Config::of_bandwidth(bandwidth.expect("there are classes"))
+            }
+        })
 }

@@ -25,6 +25,8 @@ use fairgate::rounds::fq_nagle::FqNagle;
 use fairgate::rounds::msfc::{self, Msfc};
 use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, Scheduler, flows};
+use fairgate::sharing::cbq::{self, Cbq};
+use fairgate::sharing::hfsc::{self, Hfsc, ServiceCurve};
 use fairgate::sharing::htb::{self, Htb};
 use fairgate::timestamps::frr::Frr;
 use fairgate::timestamps::gfq::Gfq;
@@ -40,7 +42,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 22] = [
+pub(crate) const SUBJECTS: [Subject; 24] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -160,6 +162,31 @@ pub(crate) const SUBJECTS: [Subject; 22] = [
             ..htb::Config::default()
         };
         Box::new(Htb::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
+    }),
+    ("hfsc", |flows| {
+        // Leaves get half of what they send by their real-time curves.
+        let class = |minor: u16, parent, kbit| hfsc::ClassConfig {
+            rt: (u32::from(minor) <= flows).then_some(ServiceCurve::linear(kbit * 2000)),
+            ..hfsc::ClassConfig::of_rate(minor, parent, kbit_of(kbit))
+        };
+        let config = hfsc::Config {
+            classifier: by_name(),
+            classes: tree(flows)
+                .map(|(minor, parent, share)| class(minor, parent, LINE / share))
+                .collect(),
+            rate: None,
+        };
+        Box::new(Hfsc::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
+    }),
+    ("cbq", |flows| {
+        let config = cbq::Config {
+            classifier: by_name(),
+            classes: tree(flows)
+                .map(|(minor, parent, share)| cbq::ClassConfig::of_rate(minor, parent, kbit_of(LINE / share)))
+                .collect(),
+            ..cbq::Config::of_bandwidth(kbit_of(LINE))
+        };
+        Box::new(Cbq::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
     }),
 ];
 

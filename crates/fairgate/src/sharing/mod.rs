@@ -3,9 +3,12 @@
 //! What all have in common: the shape of the tree and its rules, and the leaves: which one a packet goes to, and which of
 //! them hold their packets back.
 
+mod borrowing;
+pub mod cbq;
 pub mod hfsc;
 pub mod htb;
 mod leaves;
+mod rounds;
 mod tree;
 
 use crate::discipline::Algorithm;

@@ -18,6 +18,8 @@ pub(super) struct ClassTree {
     first_child: Vec<u32>,
     /// How many classes are above each.
     depths: Vec<u8>,
+    /// How many levels are below each.
+    heights: Vec<u8>,
     /// The classes that are leaves.
     leaves: Vec<u32>,
     places: ClassMap,
@@ -72,9 +74,10 @@ impl ClassTree {
         let leaf_places = ClassMap::new(leaves.iter().map(|&place| minors[place as usize]))?;
         Ok(ClassTree {
             minors,
-            parents,
             children,
             first_child,
+            heights: heights(&parents, &depths),
+            parents,
             depths,
             leaves,
             places,
@@ -110,6 +113,17 @@ impl ClassTree {
     /// How many classes are above the one at `place`.
     pub(super) fn depth(&self, place: usize) -> u8 {
         self.depths[place]
+    }
+
+    /// How many levels are below the class at `place`.
+    pub(super) fn height(&self, place: usize) -> u8 {
+        self.heights[place]
+    }
+
+    /// Whether no class is below the one at `place`.
+    #[inline]
+    pub(super) fn is_leaf(&self, place: usize) -> bool {
+        self.first_child[place] == self.first_child[place + 1]
     }
 
     /// The places of the children of the class at `place`, in their order.
@@ -215,6 +229,20 @@ fn depths(minors: &[u16], parents: &[u32], levels: u8) -> Result<Vec<u8>, Config
     Ok(depths.into_iter().map(|depth| depth as u8).collect())
 }
 
+/// How many levels are below each.
+fn heights(parents: &[u32], depths: &[u8]) -> Vec<u8> {
+    let mut heights = vec![0; parents.len()];
+    for place in 0..parents.len() {
+        let mut above = parents[place];
+        while above != NO_PARENT {
+            let height = depths[place] - depths[above as usize];
+            heights[above as usize] = height.max(heights[above as usize]);
+            above = parents[above as usize];
+        }
+    }
+    heights
+}
+
 /// The children of all classes, and where those of each begin.
 fn children(parents: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut first_child = vec![0; parents.len() + 1];
@@ -261,6 +289,7 @@ mod tests {
         assert_eq!(tree.leaf(7), Some(2));
         assert_eq!(tree.leaf(9), None);
         assert_eq!((tree.depth(0), tree.depth(4), tree.depth(1)), (0, 1, 2));
+        assert_eq!((tree.height(0), tree.height(4), tree.height(1)), (2, 1, 0));
         assert_eq!(
             (tree.place_from(6), tree.place_from(8), tree.place_from(10)),
             (2, 4, 5)

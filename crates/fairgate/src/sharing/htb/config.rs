@@ -5,9 +5,10 @@ use crate::discipline::Algorithm;
 use crate::error::{ConfigError, check_within};
 use crate::rate::Rate;
 use crate::sharing::ClassTree;
+use crate::sharing::borrowing::{ClassParts, LEVELS, PRIORITIES};
 use crate::sharing::tree::NO_PARENT;
 
-use super::{Htb, HtbClass, LEVELS, LONGEST, Leaf, Mode, PRIORITIES, TICK};
+use super::{Buckets, Htb, LONGEST, TICK};
 
 /// Parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,31 @@ impl Config {
         tree.check(&self.classifier, Htb::NAME)?;
         Ok(tree)
     }
+
+    /// All classes, with full buckets.
+    pub(super) fn parts(&self, tree: &ClassTree) -> Vec<ClassParts<Buckets>> {
+        let class = |(place, settings): (usize, &ClassConfig)| {
+            let (depth, ceil_depth) = settings.depths();
+            ClassParts {
+                meter: Buckets {
+                    tokens: i64::from(depth) << TICK,
+                    ceil_tokens: i64::from(ceil_depth) << TICK,
+                    charged_at: 0,
+                    rate: settings.rate.meter(),
+                    ceil: settings.ceil().meter(),
+                    depth,
+                    ceil_depth,
+                },
+                level: match tree.is_leaf(place) {
+                    true => 0,
+                    false => LEVELS as u8 - 1 - tree.depth(place),
+                },
+                priority: settings.prio,
+                quantum: settings.quantum(self.r2q) as i32,
+            }
+        };
+        self.classes.iter().enumerate().map(class).collect()
+    }
 }
 
 fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), ConfigError> {
@@ -179,50 +205,4 @@ fn default_burst(rate: Rate) -> u32 {
 fn depth(rate: Rate, burst: u32) -> u64 {
     let micros = u64::from(burst) * 1_000_000 / bytes_per_second(rate);
     (micros * 1000) >> TICK
-}
-
-/// All classes, with full buckets.
-pub(super) fn classes(config: &Config, tree: &ClassTree) -> Vec<HtbClass> {
-    let class = |(place, settings): (usize, &ClassConfig)| {
-        let (depth, ceil_depth) = settings.depths();
-        let (parent, leaf) = (tree.parent(place), tree.leaf(settings.minor));
-        let sibling = match parent {
-            NO_PARENT => 0,
-            parent => tree
-                .children(parent as usize)
-                .partition_point(|&child| child < place as u32),
-        };
-        HtbClass {
-            tokens: i64::from(depth) << TICK,
-            ceil_tokens: i64::from(ceil_depth) << TICK,
-            charged_at: 0,
-            rate: settings.rate.meter(),
-            ceil: settings.ceil().meter(),
-            depth,
-            ceil_depth,
-            parent,
-            sibling: sibling as u32,
-            leaf: leaf.map_or(u32::MAX, |leaf| leaf as u32),
-            level: match leaf {
-                Some(_) => 0,
-                None => LEVELS as u8 - 1 - tree.depth(place),
-            },
-            mode: Mode::CanSend,
-            activity: 0,
-            priority: settings.prio,
-        }
-    };
-    config.classes.iter().enumerate().map(class).collect()
-}
-
-/// The leaves, with nothing sent yet.
-pub(super) fn leaves(config: &Config, tree: &ClassTree) -> Vec<Leaf> {
-    let leaf = |&place: &u32| Leaf {
-        place,
-        quantum: config.classes[place as usize].quantum(config.r2q) as i32,
-        deficits: [0; LEVELS],
-        sent: 0,
-        borrowed: 0,
-    };
-    tree.leaves().iter().map(leaf).collect()
 }

@@ -6,6 +6,8 @@ use super::*;
 use crate::classify::Classifier;
 use crate::discipline::Discipline;
 use crate::rate::Rate;
+use crate::sharing::borrowing::{PRIORITIES, SharedClass};
+use crate::sharing::tree::NO_PARENT;
 use crate::testing::{Driver, fifo, in_class};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,7 +44,7 @@ fn driver(config: Config) -> Driver<Htb> {
 
 #[test]
 fn a_class_is_one_cache_line() {
-    assert_eq!(std::mem::size_of::<HtbClass>(), 64);
+    assert_eq!(std::mem::size_of::<SharedClass<Buckets>>(), 64);
 }
 
 /// Round robins by pointers that hold on to a class, or remember where it was.
@@ -611,6 +613,31 @@ fn classes_come_and_go_while_packets_are_queued() {
         .root
         .reconfigure(&with(&[2, 4]), Time::ZERO, &mut Pool::with_capacity(1));
     assert!(gone.is_err(), "the default would be a class that is not there");
+}
+
+/// The turn that was the last class's goes on from the first one.
+#[test]
+fn the_class_whose_turn_it_is_may_go_and_others_after_it() {
+    let with = |leaves: &[u16]| {
+        let leaf = |&minor: &u16| class(minor, Some(1), 8_000, 8_000);
+        config(
+            std::iter::once(class(1, None, 80_000, 80_000))
+                .chain(leaves.iter().map(leaf))
+                .collect(),
+        )
+    };
+    let mut htb = driver(with(&[2, 3, 4]));
+    for minor in [4, 4, 4, 2, 3] {
+        let _ = htb.offer(in_class(minor, 100), Time::ZERO);
+    }
+    let _ = htb.next(Time::ZERO);
+    for leaves in [&[2, 3][..], &[2], &[2, 3, 4]] {
+        htb.reconfigure(with(leaves), Time::ZERO);
+    }
+    assert_eq!(
+        htb.drain(Time::from_secs(1)).len() as u64 + htb.root.backlog().packets,
+        4
+    );
 }
 
 /// Else whoever changes parameters often enough lifts the limit.

@@ -3,7 +3,7 @@
 use crate::bits::OrderedSet;
 use crate::sharing::ClassTree;
 
-use super::{HtbClass, LEVELS, Leaf, PRIORITIES};
+use super::borrowing::{LEVELS, PRIORITIES};
 
 /// Behind the last number of a round: the next turn begins at its least.
 const END: u32 = u32::MAX;
@@ -13,6 +13,8 @@ struct Round {
     members: OrderedSet,
     /// Whose turn it is; of a member that left, its number, so that the next one follows.
     position: u32,
+    /// Above all numbers.
+    size: u32,
 }
 
 impl Round {
@@ -20,7 +22,13 @@ impl Round {
         Round {
             members: OrderedSet::new(size),
             position: END,
+            size: size as u32,
         }
+    }
+
+    /// Goes on from `position`, or where that is above all numbers from the least.
+    fn go_on_from(&mut self, position: u32) {
+        self.position = if position < self.size { position } else { END };
     }
 
     /// Goes on to the next member, or to the end.
@@ -48,23 +56,22 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn new(classes: &[HtbClass], leaves: &[Leaf], tree: &ClassTree) -> Rounds {
-        let used = leaves.iter().fold(0u8, |used, leaf| {
-            used | 1 << classes[leaf.place as usize].priority
-        });
+    /// Of classes with these levels and leaves with these priorities.
+    pub(super) fn new(levels: &[u8], priorities: impl Iterator<Item = u8>, tree: &ClassTree) -> Rounds {
+        let used = priorities.fold(0u8, |used, priority| used | 1 << priority);
         let mut slots = [0; PRIORITIES];
         for (slot, priority) in (0..).zip(bits(used)) {
             slots[priority as usize] = slot;
         }
         let rows = (0..LEVELS as u8).flat_map(|level| {
-            let size = match classes.iter().any(|class| class.level == level) {
-                true => classes.len(),
+            let size = match levels.contains(&level) {
+                true => levels.len(),
                 false => 0,
             };
             bits(used).map(move |_| Round::new(size))
         });
-        let (mut feeds, mut first_feed) = (Vec::new(), Vec::with_capacity(classes.len()));
-        for place in 0..classes.len() {
+        let (mut feeds, mut first_feed) = (Vec::new(), Vec::with_capacity(levels.len()));
+        for place in 0..levels.len() {
             first_feed.push(feeds.len() as u32);
             let children = tree.children(place).len();
             if children > 0 {
@@ -150,13 +157,7 @@ impl Rounds {
     /// The leaf whose turn it is in a row that isn't empty. A feed that has come to its end begins anew, but first it is
     /// the turn of the next class above.
     #[inline]
-    pub(super) fn look_up(
-        &mut self,
-        level: u8,
-        priority: u32,
-        classes: &[HtbClass],
-        tree: &ClassTree,
-    ) -> u32 {
+    pub(super) fn look_up(&mut self, level: u8, priority: u32, tree: &ClassTree) -> u32 {
         let mut above = [END; LEVELS];
         let mut depth = 0;
         loop {
@@ -189,7 +190,7 @@ impl Rounds {
                 0 => round.position,
                 _ => tree.children(above[depth] as usize)[round.position as usize],
             };
-            if classes[place as usize].level == 0 {
+            if tree.is_leaf(place as usize) {
                 return place;
             }
             depth += 1;
@@ -222,7 +223,7 @@ impl Rounds {
             for priority in bits(shared) {
                 let position = before.rows[before.row_place(level, priority)].position;
                 if position != END {
-                    self.row(level, priority).position = row(position);
+                    self.row(level, priority).go_on_from(row(position));
                 }
             }
         }
@@ -230,7 +231,7 @@ impl Rounds {
             for priority in bits(shared) {
                 let position = before.feeds[before.feed_place(old, priority)].position;
                 if position != END {
-                    self.feed(new, priority).position = feed(old, position);
+                    self.feed(new, priority).go_on_from(feed(old, position));
                 }
             }
         }

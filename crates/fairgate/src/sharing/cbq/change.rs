@@ -1,0 +1,26 @@
+//! A change of parameters and classes while packets are queued.
+
+use crate::pool::{PacketQueue, Pool};
+use crate::sharing::{ClassTree, place_again};
+use crate::time::Time;
+
+use super::{Cbq, Config};
+
+impl Cbq {
+    /// Makes the tree anew and takes over what the old one knew: averages, suspensions, deficits, turns, packets.
+    pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
+        let mut homeless = PacketQueue::new();
+        let inner = self.classes.move_leaves(&tree, &mut homeless, pool);
+        let new = Cbq::new(config, tree, inner);
+        let old = std::mem::replace(self, new);
+        self.completion = old.completion;
+        self.classes
+            .take_over(&old.classes, now, |estimator, _, before, _| {
+                if let Some((before, _)) = before {
+                    estimator.average = before.average.clamp(estimator.least, estimator.most);
+                    (estimator.next, estimator.last) = (before.next, before.last);
+                }
+            });
+        place_again(self, &mut homeless, now, pool);
+    }
+}

@@ -1,0 +1,183 @@
+//! Parameters, and the estimators that follow from them.
+
+use crate::classify::Classifier;
+use crate::discipline::Algorithm;
+use crate::error::{ConfigError, check_within};
+use crate::rate::Rate;
+use crate::sharing::ClassTree;
+use crate::sharing::borrowing::{ClassParts, LEVELS, PRIORITIES};
+use crate::sharing::tree::NO_PARENT;
+
+use super::{Cbq, Estimator, GAIN};
+
+/// Parameters of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassConfig {
+    /// The class's number.
+    pub minor: u16,
+    /// The class above it, from which it may borrow.
+    pub parent: Option<u16>,
+    /// Its part of the line, in bytes on the wire.
+    pub rate: Rate,
+    /// The priority of a leaf, 0 to 7: 7 is the highest.
+    pub priority: u8,
+    /// Whether it may use what its parent doesn't. One that may not is suspended when it is over its rate.
+    pub borrow: bool,
+    /// Packets that it may send at once after an idle time; `None` is 16, or 4 if a packet takes longer than 10 ms at its
+    /// rate.
+    pub maxburst: Option<u16>,
+    /// Packets that it may send at once after it was suspended; `None` is 2.
+    pub minburst: Option<u16>,
+}
+
+impl ClassConfig {
+    /// A class of `rate` that borrows, with ALTQ's priority and bursts.
+    pub const fn of_rate(minor: u16, parent: Option<u16>, rate: Rate) -> ClassConfig {
+        ClassConfig {
+            minor,
+            parent,
+            rate,
+            priority: 1,
+            borrow: true,
+            maxburst: None,
+            minburst: None,
+        }
+    }
+}
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Places packets in leaves.
+    pub classifier: Classifier,
+    /// The classes, by rising number.
+    pub classes: Vec<ClassConfig>,
+    /// The rate of the line: how long packets take on it tells how idle a class was.
+    pub bandwidth: Rate,
+    /// The length of an average packet, bytes: what bursts are counted in.
+    pub packet: u32,
+    /// The length of the longest packet, bytes.
+    pub max_packet: u32,
+}
+
+impl Config {
+    /// Over a line of `bandwidth`, with packets of Ethernet's.
+    pub fn of_bandwidth(bandwidth: Rate) -> Config {
+        Config {
+            classifier: Classifier::default(),
+            classes: Vec::new(),
+            bandwidth,
+            packet: 1514,
+            max_packet: 1514,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
+        check_within("max_packet", self.max_packet, 1, 1 << 20)?;
+        check_within("packet", self.packet, 1, self.max_packet)?;
+        let shape = self.classes.iter().map(|class| (class.minor, class.parent));
+        let tree = ClassTree::new(shape, LEVELS as u8)?;
+        for (place, class) in self.classes.iter().enumerate() {
+            let above = match tree.parent(place) {
+                NO_PARENT => (self.bandwidth, "the bandwidth of the line"),
+                parent => (self.classes[parent as usize].rate, "the rate of its parent"),
+            };
+            class.check(above)?;
+        }
+        tree.check(&self.classifier, Cbq::NAME)?;
+        Ok(tree)
+    }
+
+    /// All classes, idle for long.
+    pub(super) fn parts(&self, tree: &ClassTree) -> Vec<ClassParts<Estimator>> {
+        let class = |(place, settings): (usize, &ClassConfig)| ClassParts {
+            meter: self.estimator(settings, tree.parent(place) != NO_PARENT),
+            level: tree.height(place),
+            priority: PRIORITIES as u8 - 1 - settings.priority,
+            quantum: self.quantum(settings),
+        };
+        self.classes.iter().enumerate().map(class).collect()
+    }
+
+    /// Its part of a round, in which the class of the lowest rate of this priority sends one packet.
+    fn quantum(&self, class: &ClassConfig) -> i32 {
+        let rate = |class: &ClassConfig| u128::from(class.rate.bits_per_second());
+        let equals = self
+            .classes
+            .iter()
+            .filter(|other| other.priority == class.priority);
+        let least = equals.map(rate).min().expect("the class itself is one");
+        let quantum = u128::from(self.max_packet) * rate(class) / least;
+        quantum.min(1 << 30) as i32
+    }
+
+    /// ALTQ's rules: how far idle time may add up, so that the average reaches 0 after `maxburst` packets in a row; how far
+    /// debt may; and how long a class is suspended, so that it may then send `minburst` packets.
+    fn estimator(&self, class: &ClassConfig, has_parent: bool) -> Estimator {
+        let nanos = |rate: Rate, bytes: u32| rate.transmission_nanos(bytes.into()) as f64;
+        let on_line = nanos(self.bandwidth, self.packet);
+        let at_rate = nanos(class.rate, self.packet);
+        let usual = if at_rate > 10_000_000.0 { 4 } else { 16 };
+        let maxburst = class.maxburst.unwrap_or(usual);
+        let minburst = class.minburst.unwrap_or(2).min(maxburst);
+        let forgets = 1.0 - 1.0 / f64::from(1 << GAIN);
+        let kept = |packets: u16| forgets.powi(packets.into());
+        let (of_most, of_least) = (kept(maxburst), kept(minburst - 1));
+        let most = (at_rate - on_line) * (1.0 - of_most) / of_most;
+        let most = most.max(on_line * (1.0 - forgets));
+        let off = at_rate * (1.0 + (1.0 - of_least) / of_least / (1.0 - forgets));
+        let scaled = |nanos: f64| (nanos * f64::from(1 << GAIN)).min(1e18) as i64;
+        Estimator {
+            average: scaled(most),
+            most: scaled(most),
+            least: -scaled(nanos(class.rate, self.max_packet)),
+            next: 0,
+            last: 0,
+            rate: class.rate.meter(),
+            suspension: match class.borrow && has_parent {
+                true => None,
+                false => Some(off.min(1e18) as i64),
+            },
+        }
+    }
+}
+
+impl ClassConfig {
+    fn check(&self, (most, whose): (Rate, &str)) -> Result<(), ConfigError> {
+        let refused = |parameter, value: String, rule: &str, remedy: &str| {
+            Err(ConfigError::of_class(self.minor, parameter, value, rule, remedy))
+        };
+        if usize::from(self.priority) >= PRIORITIES {
+            return refused(
+                "priority",
+                self.priority.to_string(),
+                "0 to 7",
+                "choose one of these",
+            );
+        }
+        if self.rate > most {
+            let rule = format!("at most {most}, {whose}");
+            return refused("rate", self.rate.to_string(), &rule, "lower it, or raise that");
+        }
+        let bursts = [("maxburst", self.maxburst), ("minburst", self.minburst)];
+        for (parameter, burst) in bursts {
+            if let Some(burst) = burst.filter(|burst| !(1..=1000).contains(burst)) {
+                return refused(
+                    parameter,
+                    burst.to_string(),
+                    "1 to 1000 packets",
+                    "choose one of these",
+                );
+            }
+        }
+        match bursts {
+            [(_, Some(most)), (_, Some(least))] if least > most => refused(
+                "minburst",
+                least.to_string(),
+                &format!("at most {most}, the longest burst"),
+                "lower it, or raise `maxburst`",
+            ),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What the estimator holds classes to, and who borrows.
+
+use super::*;
+use crate::classify::Classifier;
+use crate::rate::Rate;
+use crate::testing::{Driver, fifo, in_class};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// The line: 1 byte a microsecond.
+const LINE: u64 = 8_000;
+const BYTE: u64 = 1000;
+
+fn kbit(kbit: u64) -> Rate {
+    Rate::from_bits_per_second(kbit * 1000).unwrap()
+}
+
+fn class(minor: u16, parent: Option<u16>, rate: u64) -> ClassConfig {
+    ClassConfig::of_rate(minor, parent, kbit(rate))
+}
+
+fn config(classes: Vec<ClassConfig>) -> Config {
+    Config {
+        classifier: Classifier {
+            handle: 1,
+            ..Classifier::default()
+        },
+        classes,
+        packet: 1000,
+        max_packet: 1500,
+        ..Config::of_bandwidth(kbit(LINE))
+    }
+}
+
+fn driver(config: Config) -> Driver<Cbq> {
+    let leaves = config.check().unwrap().leaves().len();
+    Driver::new(Cbq::node(config, (0..leaves).map(|_| fifo(4000)).collect()).unwrap())
+}
+
+/// Sends over the line while these leaves are backlogged with packets of these lengths: what each sent, and when.
+fn run(cbq: &mut Driver<Cbq>, leaves: &[(u16, u32)], until: u64) -> Vec<Vec<(u64, u32)>> {
+    let mut sent = vec![Vec::new(); leaves.len()];
+    let mut source_of: Vec<usize> = Vec::new();
+    let mut waiting: Vec<usize> = (0..leaves.len()).flat_map(|leaf| [leaf; 3]).collect();
+    let mut now = 0;
+    while now < until {
+        for leaf in waiting.drain(..) {
+            source_of.push(leaf);
+            let _ = cbq.offer(in_class(leaves[leaf].0, leaves[leaf].1), Time::from_nanos(now));
+        }
+        match cbq.next(Time::from_nanos(now)) {
+            Some(cookie) => {
+                let leaf = source_of[cookie as usize];
+                sent[leaf].push((now, leaves[leaf].1));
+                waiting.push(leaf);
+                now += u64::from(leaves[leaf].1) * BYTE;
+            }
+            None => now = cbq.root.watchdog().expect("packets are queued").nanos(),
+        }
+    }
+    sent
+}
+
+fn bytes(sent: &[(u64, u32)]) -> f64 {
+    sent.iter().map(|&(_, length)| f64::from(length)).sum()
+}
+
+/// Bytes at `rate` kbit/s in `nanos`.
+fn at(rate: u64, nanos: u64) -> f64 {
+    rate as f64 * nanos as f64 / 8e6
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Every class with a backlog gets its rate, whatever its siblings do, over every interval but for its bursts; one that
+    /// may not borrow gets no more.
+    #[test]
+    fn rates_are_kept_and_not_exceeded_without_loans(
+        drawn in vec((5u64..40, any::<bool>(), 700u32..1500), 2..6),
+    ) {
+        let total: u64 = drawn.iter().map(|class| class.0).sum();
+        // A tenth is left, so that the order of packets does not matter.
+        let rate_of = |share: u64| LINE * 9 * share / total / 10;
+        let mut classes: Vec<ClassConfig> = (1..).zip(&drawn).map(|(minor, &(share, borrow, _))| ClassConfig {
+            borrow,
+            ..class(minor, Some(20), rate_of(share))
+        }).collect();
+        classes.push(class(20, None, LINE));
+        let leaves: Vec<(u16, u32)> = (1..).zip(&drawn).map(|(minor, &(.., length))| (minor, length)).collect();
+        let second = 1_000_000_000;
+        let sent = run(&mut driver(config(classes)), &leaves, 4 * second);
+        for (sent, &(share, borrow, length)) in sent.iter().zip(&drawn) {
+            let bursts = 20.0 * 1500.0;
+            for (first, &(from, _)) in sent.iter().enumerate().step_by(17) {
+                let mut so_far = 0.0;
+                for &(to, length) in &sent[first..] {
+                    let due = at(rate_of(share), to - from);
+                    prop_assert!(so_far >= 0.94 * due - bursts, "{so_far} of {due}");
+                    so_far += f64::from(length);
+                    prop_assert!(borrow || so_far <= 1.03 * due + bursts, "{so_far} of {due}");
+                }
+            }
+            let wanted = at(rate_of(share), 4 * second);
+            prop_assert!(bytes(sent) >= 0.94 * wanted - f64::from(length), "{} of {wanted}", bytes(sent));
+        }
+    }
+}
+
+#[test]
+fn what_is_left_goes_to_the_nearest_who_may_borrow() {
+    // An agency of 3/4 with two classes, one of them idle; another of 1/4.
+    let classes = vec![
+        class(1, Some(10), 2000),
+        class(2, Some(10), 4000),
+        class(3, Some(11), 2000),
+        class(10, Some(12), 6000),
+        class(11, Some(12), 2000),
+        class(12, None, LINE),
+    ];
+    let sent = run(
+        &mut driver(config(classes)),
+        &[(1, 1000), (3, 1000)],
+        4_000_000_000,
+    );
+    let (first, second) = (bytes(&sent[0]), bytes(&sent[1]));
+    assert!(
+        (first - 3e6).abs() < 1.5e5 && (second - 1e6).abs() < 1.5e5,
+        "{first} and {second}"
+    );
+}
+
+#[test]
+fn the_highest_priority_goes_first() {
+    let leaf = |minor, priority| ClassConfig {
+        priority,
+        ..class(minor, Some(9), 1000)
+    };
+    let classes = vec![leaf(1, 3), leaf(2, 7), class(9, None, LINE)];
+    let mut cbq = driver(config(classes));
+    for minor in [1, 1, 2, 2] {
+        let _ = cbq.offer(in_class(minor, 1000), Time::ZERO);
+    }
+    assert_eq!(cbq.drain(Time::ZERO), [2, 3, 0, 1]);
+    let classes = vec![leaf(1, 3), leaf(2, 7), class(9, None, LINE)];
+    let sent = run(
+        &mut driver(config(classes)),
+        &[(1, 1000), (2, 1000)],
+        2_000_000_000,
+    );
+    // Each its eighth; what is left is the second's.
+    assert!((bytes(&sent[0]) - 2.5e5).abs() < 5e4, "{}", bytes(&sent[0]));
+}
+
+#[test]
+fn rates_are_weights_among_equals() {
+    let classes = vec![
+        class(1, Some(9), 1000),
+        class(2, Some(9), 3000),
+        class(9, None, LINE),
+    ];
+    let sent = run(
+        &mut driver(config(classes)),
+        &[(1, 700), (2, 1500)],
+        4_000_000_000,
+    );
+    assert!(
+        (bytes(&sent[1]) / bytes(&sent[0]) - 3.0).abs() < 0.3,
+        "{} to {}",
+        bytes(&sent[1]),
+        bytes(&sent[0])
+    );
+}
+
+/// After a pause about `maxburst` packets pass at the speed of the line; then the class is suspended, and resumes at the time
+/// told.
+#[test]
+fn a_burst_passes_and_the_suspended_class_resumes_when_told() {
+    let alone = ClassConfig {
+        borrow: false,
+        maxburst: Some(8),
+        minburst: Some(2),
+        ..class(1, None, 800)
+    };
+    let sent = run(&mut driver(config(vec![alone])), &[(1, 1000)], 1_000_000_000);
+    let gaps: Vec<u64> = sent[0].windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    let burst = gaps.iter().take_while(|&&gap| gap <= 1000 * BYTE).count() + 1;
+    assert!((7..=10).contains(&burst), "a burst of {burst}");
+    assert!(gaps[burst - 1] > 10_000 * BYTE, "it was suspended");
+    assert!((bytes(&sent[0]) - 1e5).abs() < 1e4, "{}", bytes(&sent[0]));
+}
+
+#[test]
+fn nobody_borrows_while_another_is_within_its_rate() {
+    let cutoff = |cbq: &Driver<Cbq>| cbq.root.algorithm().cutoff;
+    let classes = vec![
+        class(1, Some(5), 80),
+        class(2, Some(6), 80),
+        class(5, Some(6), 800),
+        class(6, None, LINE),
+    ];
+    let mut cbq = driver(config(classes));
+    for _ in 0..40 {
+        let _ = cbq.offer(in_class(1, 1000), Time::ZERO);
+    }
+    for _ in 0..20 {
+        assert!(cbq.next(Time::ZERO).is_some());
+    }
+    assert!(cutoff(&cbq) > 0, "it borrows");
+    let _ = cbq.offer(in_class(2, 1000), Time::ZERO);
+    assert_eq!(cbq.next(Time::ZERO), Some(40), "who needs no loan goes first");
+    assert_eq!(cutoff(&cbq), 0);
+}
+
+#[test]
+fn a_change_brings_no_new_bursts_and_loses_nothing() {
+    let with = |rate, minors: &[u16]| {
+        let leaf = |&minor: &u16| ClassConfig {
+            borrow: false,
+            ..class(minor, Some(9), rate)
+        };
+        let mut config = config(minors.iter().map(leaf).chain([class(9, None, LINE)]).collect());
+        config.classifier.default = Some(minors[0]);
+        config
+    };
+    let mut cbq = driver(with(400, &[1, 2]));
+    let mut sent = 0;
+    for step in 0..200u64 {
+        let now = Time::from_millis(step);
+        let _ = cbq.offer(in_class(1, 1000), now);
+        sent += cbq.drain(now).len();
+        cbq.reconfigure(with(400 + step % 2 * 100, &[1, 2]), now);
+    }
+    // 10 to 12 packets by its rate, and one burst.
+    assert!(sent <= 12 + 20, "{sent}");
+    let _ = cbq.offer(in_class(2, 1000), Time::from_millis(200));
+    let before = cbq.root.backlog();
+    cbq.reconfigure(with(400, &[1, 3]), Time::from_millis(200));
+    assert_eq!(cbq.root.backlog(), before);
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_by_name() {
+    let refused = |change: &dyn Fn(&mut Config)| {
+        let mut config = config(vec![class(1, Some(9), 1000), class(9, None, LINE)]);
+        change(&mut config);
+        let error = config.check().err().expect("it is wrong");
+        (error.parameter().unwrap_or("none").to_owned(), error.to_string())
+    };
+    assert_eq!(
+        refused(&|config| config.classes[0].rate = kbit(9000)).1,
+        "`rate` of class 1 is 9Mbit, but must be at most 8Mbit, the rate of its parent; lower it, or raise that"
+    );
+    assert!(
+        refused(&|config| config.bandwidth = kbit(7000))
+            .1
+            .contains("at most 7Mbit, the bandwidth of the line")
+    );
+    assert_eq!(refused(&|config| config.classes[0].priority = 8).0, "priority");
+    assert_eq!(
+        refused(&|config| config.classes[0].maxburst = Some(0)).0,
+        "maxburst"
+    );
+    assert_eq!(
+        refused(&|config| (config.classes[0].maxburst, config.classes[0].minburst) = (Some(2), Some(3))).0,
+        "minburst"
+    );
+    assert_eq!(refused(&|config| config.packet = 1501).0, "packet");
+    assert_eq!(
+        refused(&|config| config.classifier.default = Some(9)).0,
+        "default"
+    );
+}
