@@ -245,8 +245,7 @@ impl<'a> Reader<'a> {
             }
             (None, true) => {
                 let message = format!("`{}` needs classes, and has none", self.name());
-                let help =
-                    "add to the file, for each class, a line [[queue.NAME.class]], its id and its discipline";
+                let help = "add for each class a line [[queue.NAME.class]], its id and its discipline; in a script for tc `class add`";
                 self.problems
                     .add(self.place(), message, "no class is given", help);
             }
@@ -483,7 +482,10 @@ impl Places {
             }
             Places::Classes(name, classes, _) => {
                 let known: Vec<String> = classes.iter().map(u16::to_string).collect();
-                let help = format!("name one of its classes ({}), or add this one", known.join(", "));
+                let help = match known[..] {
+                    [] => "add this class: there is none yet".to_owned(),
+                    _ => format!("name one of its classes ({}), or add this one", known.join(", ")),
+                };
                 (name, classes.contains(&number), help)
             }
             Places::UpTo(name, most) => (
