@@ -23,7 +23,7 @@
 //! Guarantees. While no flow comes or goes, two busy flows' service, each over its weight, differs by at most `6 L (1/w_i + 1/w_j)`: twice a
 //! turn, a packet, and a packet of the stratum for each (derived from this file, and tested). With flows that come for a packet
 //! or two it can differ by more with each of them: their weight leaves the stratum with their last packet, though its times were
-//! made with it, so that those that stay pay for a part of it. `fairgate bounds` finds 2.5 times that. The paper's T-WFI (its Theorem 4, as the
+//! made with it, so that those that stay pay for a part of it. A search for bad traffic came to 2.5 times that. The paper's T-WFI (its Theorem 4, as the
 //! QFQ paper reports) is a multiple of the number of strata, `L` and `1/w`, and its complexity `O(n log n)` in the number of
 //! strata. The constant is in neither of the texts that we have, so none is claimed here.
 //!

@@ -1,4 +1,4 @@
-//! The sum of the weights of the flows that count, which is what virtual time's slope is the inverse of.
+//! The sum of the weights of the flows that count, which is what virtual time's slope is the inverse of, as far as `qfq.rs` lets it.
 //!
 //! A flow that becomes busy counts at once. One that falls idle has been served ahead of virtual time and goes on counting until
 //! virtual time passes its finish: else those that stay would be promised more than there is. It is not looked for then. Its
