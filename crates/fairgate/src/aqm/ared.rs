@@ -16,13 +16,13 @@
 
 use std::time::Duration;
 
-use super::red::{self, Filter, Law, Queue, Response, Shape};
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use super::red::{self, Filter, Law, Parameters, Response, Shape};
 use crate::error::ConfigError;
-use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
-use crate::time::Time;
+
+/// The discipline. Make one with [`node`](red::Queue::node).
+pub type Ared = red::Queue<Config>;
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,10 @@ impl Config {
             )),
         }
     }
+}
+
+impl Parameters for Config {
+    const NAME: &'static str = "ared";
 
     fn law(&self) -> Result<Law, ConfigError> {
         if self.target.is_zero() {
@@ -97,79 +101,13 @@ impl Config {
     }
 }
 
-/// The discipline. Make one with [`Ared::node`].
-#[derive(Debug)]
-pub struct Ared {
-    queue: Queue,
-    config: Config,
-}
-
-impl Ared {
-    /// A queue, ready to use. Chances are drawn from `seed`.
-    ///
-    /// ```
-    /// use fairgate::aqm::ared::{Ared, Config};
-    /// use fairgate::{Discipline, Packet, Pool, Rate, Time};
-    ///
-    /// let mut pool = Pool::with_capacity(16);
-    /// let mut ared = Ared::node(Config::of_rate(Rate::mbit(20)), 42)?;
-    /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = ared.enqueue(id, Time::ZERO, &mut pool);
-    /// assert_eq!(ared.dequeue(Time::from_millis(1), &mut pool), Some(id));
-    /// # Ok::<(), fairgate::ConfigError>(())
-    /// ```
-    pub fn node(config: Config, seed: u64) -> Result<Node<Ared>, ConfigError> {
-        Ok(Node::new(Ared {
-            queue: Queue::new(config.law()?, seed),
-            config,
-        }))
-    }
-}
-
-impl Algorithm for Ared {
-    const NAME: &'static str = "ared";
-    type Config = Config;
-
-    #[inline]
-    fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        self.queue.enqueue(id, now, pool)
-    }
-
-    #[inline]
-    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        self.queue.dequeue(now, pool)
-    }
-
-    #[inline]
-    fn first(&self) -> Option<PacketId> {
-        self.queue.first()
-    }
-
-    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.queue.drain(pool, into);
-    }
-
-    fn config(&self) -> Config {
-        self.config.clone()
-    }
-
-    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        self.queue.change(config.law()?, pool);
-        self.config = config;
-        Ok(())
-    }
-
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        self.queue.visit_variables(visit);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
+    use crate::discipline::{Algorithm, Discipline, Verdict};
     use crate::packet::{DropReason, Packet};
     use crate::testing::Driver;
+    use crate::time::Time;
 
     const RATE: Rate = Rate::mbit(10);
 

@@ -22,6 +22,7 @@ mod curve;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::time::Duration;
 
 use super::periodic::Periodic;
@@ -125,8 +126,12 @@ impl Config {
         check_within("avpkt", self.avpkt, 1, u32::MAX)?;
         self.response.check()
     }
+}
 
-    pub(crate) fn law(&self) -> Result<Law, ConfigError> {
+impl Parameters for Config {
+    const NAME: &'static str = "red";
+
+    fn law(&self) -> Result<Law, ConfigError> {
         self.check()?;
         let (min, max) = self.thresholds();
         let w_log = w_log_for_burst(min, self.burst(), self.avpkt)?;
@@ -178,9 +183,9 @@ impl Response {
     }
 }
 
-/// The parameters as the packet path needs them. Those of [`Config`], or those that another discipline derives.
+/// The parameters as the packet path needs them.
 #[derive(Debug)]
-pub(crate) struct Law {
+pub struct Law {
     filter: Filter,
     curve: Curve,
     response: Response,
@@ -211,9 +216,9 @@ const HALF_SECOND: Duration = Duration::from_millis(500);
 /// More steps than it takes from any state to the one where they change nothing: 1 % to 50 % takes 60, back 37.
 const MOST_STEPS: u64 = 1024;
 
-/// The queue with its average: what red and those that derive its parameters have in common.
+/// The queue with its average: what is RED in every discipline that has one queue.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct Averaged {
     law: Law,
     packets: PacketQueue,
     average: Average,
@@ -226,9 +231,9 @@ pub(crate) struct Queue {
     slow_from: Time,
 }
 
-impl Queue {
-    pub(crate) fn new(law: Law, seed: u64) -> Queue {
-        Queue {
+impl Averaged {
+    pub(crate) fn new(law: Law, seed: u64) -> Averaged {
+        Averaged {
             adaptation: adaptation(&law),
             slow_from: Time::ZERO,
             law,
@@ -239,7 +244,6 @@ impl Queue {
         }
     }
 
-    /// Takes the place of `Algorithm::enqueue`.
     #[inline]
     pub(crate) fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         if now >= self.slow_from {
@@ -253,7 +257,6 @@ impl Queue {
         self.enqueue_on_slope(id, average, pool)
     }
 
-    /// Takes the place of `Algorithm::dequeue`.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let first = self.packets.pop_front(pool);
@@ -362,14 +365,27 @@ fn adaptation(law: &Law) -> Periodic {
     }
 }
 
-/// The discipline. Make one with [`Red::node`].
-#[derive(Debug)]
-pub struct Red {
-    queue: Queue,
-    config: Config,
+/// Parameters from which a queue with RED's average and curve follows: [`Config`] names them one by one, others derive them.
+pub trait Parameters: Clone + fmt::Debug + PartialEq + Send + 'static {
+    /// The discipline's name.
+    const NAME: &'static str;
+
+    /// What the packet path needs of them; an error if that can't work.
+    #[doc(hidden)]
+    fn law(&self) -> Result<Law, ConfigError>;
 }
 
-impl Red {
+/// Linux's `red`.
+pub type Red = Queue<Config>;
+
+/// The discipline, set up by parameters of one kind or another. Make one with [`Queue::node`].
+#[derive(Debug)]
+pub struct Queue<P> {
+    inner: Averaged,
+    parameters: P,
+}
+
+impl<P: Parameters> Queue<P> {
     /// A queue, ready to use. Chances are drawn from `seed`.
     ///
     /// ```
@@ -383,48 +399,48 @@ impl Red {
     /// assert_eq!(red.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
-    pub fn node(config: Config, seed: u64) -> Result<Node<Red>, ConfigError> {
-        Ok(Node::new(Red {
-            queue: Queue::new(config.law()?, seed),
-            config,
+    pub fn node(parameters: P, seed: u64) -> Result<Node<Queue<P>>, ConfigError> {
+        Ok(Node::new(Queue {
+            inner: Averaged::new(parameters.law()?, seed),
+            parameters,
         }))
     }
 }
 
-impl Algorithm for Red {
-    const NAME: &'static str = "red";
-    type Config = Config;
+impl<P: Parameters> Algorithm for Queue<P> {
+    const NAME: &'static str = P::NAME;
+    type Config = P;
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        self.queue.enqueue(id, now, pool)
+        self.inner.enqueue(id, now, pool)
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        self.queue.dequeue(now, pool)
+        self.inner.dequeue(now, pool)
     }
 
     #[inline]
     fn first(&self) -> Option<PacketId> {
-        self.queue.first()
+        self.inner.first()
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.queue.drain(pool, into);
+        self.inner.drain(pool, into);
     }
 
-    fn config(&self) -> Config {
-        self.config.clone()
+    fn config(&self) -> P {
+        self.parameters.clone()
     }
 
-    fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        self.queue.change(config.law()?, pool);
-        self.config = config;
+    fn reconfigure(&mut self, parameters: P, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        self.inner.change(parameters.law()?, pool);
+        self.parameters = parameters;
         Ok(())
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        self.queue.visit_variables(visit);
+        self.inner.visit_variables(visit);
     }
 }

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use super::red::{self, Queue};
+use super::red::{self, Averaged, Parameters};
 use crate::bits::{Random, random};
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -96,7 +96,7 @@ pub struct Rred {
     red_dropped_at: Option<Time>,
     t_star: u64,
     salt: u64,
-    queue: Queue,
+    queue: Averaged,
     config: Config,
 }
 
@@ -125,7 +125,7 @@ impl Rred {
             red_dropped_at: None,
             t_star: config.t_star.as_nanos() as u64,
             salt: Random::new(seed).bits(),
-            queue: Queue::new(law, seed),
+            queue: Averaged::new(law, seed),
             config,
         }))
     }

@@ -244,7 +244,7 @@ fn as_many_are_dropped_as_by_the_papers_formula() {
         ..config()
     };
     let mut driver = Driver::new(Red::node(config, 3).unwrap());
-    let scale = f64::from(1u32 << driver.root.algorithm().queue.law.filter.w_log());
+    let scale = f64::from(1u32 << driver.root.algorithm().inner.law.filter.w_log());
     let (mut offered, mut dropped) = (0, 0);
     let mut random = Random::new(9);
     let (mut count, mut expected) = (-1.0, 0);
