@@ -22,7 +22,7 @@
 
 use std::time::Duration;
 
-use crate::bits::{IndexedHeap, Link, Linked, Round};
+use crate::bits::{IndexedHeap, Link, Linked};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -30,6 +30,7 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::{Rate, RateMeter};
 use crate::rounds::codel_flows::check_flows;
+use crate::rounds::new_and_old::NewAndOld;
 use crate::time::Time;
 
 /// Priority of control traffic (Linux: `TC_PRIO_CONTROL`).
@@ -185,8 +186,7 @@ impl Flow {
 #[derive(Debug)]
 pub struct Fq {
     flows: Box<[Flow]>,
-    new_flows: Round,
-    old_flows: Round,
+    turns: NewAndOld,
     /// By the time when they may go on.
     throttled: IndexedHeap,
     /// Control traffic.
@@ -229,8 +229,7 @@ impl Fq {
         (0..config.flows).for_each(|_| throttled.add_flow());
         Fq {
             flows: vec![Flow::new(config.initial_quantum); config.flows as usize].into(),
-            new_flows: Round::new(),
-            old_flows: Round::new(),
+            turns: NewAndOld::new(),
             throttled,
             control: PacketQueue::new(),
             packets: 0,
@@ -270,7 +269,7 @@ impl Fq {
         } else if away > self.law.refill_delay {
             flow.credit = flow.credit.max(self.config.quantum as i32);
         }
-        self.new_flows.push_back(index, &mut self.flows);
+        self.turns.join(index, &mut self.flows);
     }
 
     /// When a packet may leave at the earliest: its driver's time, or when it came.
@@ -293,7 +292,7 @@ impl Fq {
             }
             let _ = self.throttled.pop();
             self.flows[first.flow as usize].is_throttled = false;
-            self.old_flows.push_back(first.flow, &mut self.flows);
+            self.turns.rejoin(first.flow, &mut self.flows);
         }
     }
 
@@ -392,33 +391,23 @@ impl Algorithm for Fq {
         }
         self.release(now);
         loop {
-            let is_new = self.new_flows.len() > 0;
-            let round = if is_new {
-                &mut self.new_flows
-            } else {
-                &mut self.old_flows
-            };
-            let index = round.front()?;
+            let index = self.turns.front()?;
             let flow = &mut self.flows[index as usize];
             if flow.credit <= 0 {
                 flow.credit += self.config.quantum as i32;
-                round.pop_front(&mut self.flows);
-                self.old_flows.push_back(index, &mut self.flows);
+                self.turns.end_turn(&mut self.flows);
                 continue;
             }
             let Some(first) = flow.queue.front() else {
                 flow.idle_since = now;
-                round.pop_front(&mut self.flows);
-                if is_new && self.old_flows.len() > 0 {
-                    self.old_flows.push_back(index, &mut self.flows);
-                }
+                self.turns.ran_empty(&mut self.flows);
                 continue;
             };
             let due = Fq::departure(first, pool).max(flow.next_at);
             if now < due {
                 flow.next_at = due;
                 flow.is_throttled = true;
-                round.pop_front(&mut self.flows);
+                let _ = self.turns.leave(&mut self.flows);
                 self.throttled.push(due.nanos(), index);
                 self.throttlings += 1;
                 continue;
@@ -443,8 +432,7 @@ impl Algorithm for Fq {
             flow.queue.append_to(into, pool);
             *flow = Flow::new(self.config.initial_quantum);
         }
-        self.new_flows = Round::new();
-        self.old_flows = Round::new();
+        self.turns = NewAndOld::new();
         self.throttled.clear();
         self.packets = 0;
     }

@@ -4,8 +4,7 @@
 //! active joins the *new* ones, which go first, with one quantum to send; then it is one of the *old* ones. So whoever
 //! sends little, a call or a lookup, passes whoever fills the queue. CoDel keeps each flow's delay down.
 //!
-//! Invariants: a flow is in one of the lists if packets are queued in it; one that runs empty while new goes through
-//! the old list once, lest it keep the others from their turn by coming back each time (RFC 8290, section 4.2).
+//! Invariant: a flow is in one of the lists (`new_and_old.rs`) if packets are queued in it.
 //!
 //! Over the limit, of packets or of memory, the flow with most bytes loses from its head half of them or a batch of
 //! packets, and its CoDel counts them. The fattest flow is found without a look at each (`codel_flows.rs`).
@@ -15,13 +14,13 @@
 //! took out no longer counts against the limits.
 
 use crate::aqm::codel::{Law, Params};
-use crate::bits::Round;
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rounds::codel_flows::{CodelFlows, Floor, Limits, check_flows};
+use crate::rounds::new_and_old::NewAndOld;
 use crate::time::Time;
 
 /// Parameters.
@@ -73,8 +72,7 @@ impl Config {
 #[derive(Debug)]
 pub struct FqCodel {
     flows: CodelFlows,
-    new_flows: Round,
-    old_flows: Round,
+    turns: NewAndOld,
     law: Law,
     salt: u64,
     new_flow_count: u64,
@@ -107,8 +105,7 @@ impl FqCodel {
         Ok(Node::new(FqCodel {
             law,
             flows: CodelFlows::new(config.flows, limits),
-            new_flows: Round::new(),
-            old_flows: Round::new(),
+            turns: NewAndOld::new(),
             salt: seed,
             new_flow_count: 0,
             config,
@@ -128,7 +125,7 @@ impl FqCodel {
         let flow = self.flows.push(index, id, pool);
         if !flow.link.is_in_round() {
             flow.deficit = self.config.quantum.into();
-            self.new_flows.push_back(index, &mut self.flows.all);
+            self.turns.join(index, &mut self.flows.all);
             self.new_flow_count += 1;
         }
     }
@@ -163,35 +160,24 @@ impl Algorithm for FqCodel {
     #[inline(always)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         loop {
-            let is_new = self.new_flows.len() > 0;
-            let round = if is_new {
-                &mut self.new_flows
-            } else {
-                &mut self.old_flows
-            };
-            let index = round.front()?;
+            let index = self.turns.front()?;
             let flow = &mut self.flows.all[index as usize];
             if flow.deficit <= 0 {
                 flow.deficit += i64::from(self.config.quantum);
-                round.pop_front(&mut self.flows.all);
-                self.old_flows.push_back(index, &mut self.flows.all);
+                self.turns.end_turn(&mut self.flows.all);
                 continue;
             }
             if let Some(id) = self.flows.dequeue(index, &self.law, Floor::Total, now, pool) {
                 self.flows.all[index as usize].deficit -= i64::from(pool[id].length);
                 return Some(id);
             }
-            round.pop_front(&mut self.flows.all);
-            if is_new && self.old_flows.len() > 0 {
-                self.old_flows.push_back(index, &mut self.flows.all);
-            }
+            self.turns.ran_empty(&mut self.flows.all);
         }
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         self.flows.drain(pool, into);
-        self.new_flows = Round::new();
-        self.old_flows = Round::new();
+        self.turns = NewAndOld::new();
     }
 
     fn config(&self) -> Config {
@@ -216,8 +202,7 @@ impl Algorithm for FqCodel {
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
         visit("new_flow_count", Value::Integer(self.new_flow_count as i64));
-        visit("new_flows_len", Value::Integer(self.new_flows.len().into()));
-        visit("old_flows_len", Value::Integer(self.old_flows.len().into()));
+        self.turns.visit_variables(visit);
         visit("memory_used", Value::Integer(self.flows.totals().memory as i64));
     }
 }

@@ -3,8 +3,7 @@
 //! Packets are spread over flows by hash, and flows take turns as in `fq_codel`: new ones first, with a quantum each, then the old
 //! ones by deficit round robin. PIE (`aqm/pie/law.rs`) drops or marks a packet when it arrives, by the delay of its own flow.
 //!
-//! Invariants: a flow is in one of the lists if packets are queued in it; one that runs empty while new goes through the old list
-//! once, lest it keep the others from their turn by coming back each time.
+//! Invariant: a flow is in one of the lists (`new_and_old.rs`) if packets are queued in it.
 //!
 //! Over a limit, of packets or of memory, the arriving packet is dropped. The probability of a flow is brought up to date when
 //! the flow is looked at: Linux visits all flows every `tupdate`.
@@ -14,13 +13,14 @@
 //! `pie`. Non-goal: dropping from the fattest flow, which PIE is to make needless.
 
 use crate::aqm::pie::{Law, Params, State, Updates};
-use crate::bits::{Link, Linked, Random, Round};
+use crate::bits::{Link, Linked, Random};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rounds::codel_flows::check_flows;
+use crate::rounds::new_and_old::NewAndOld;
 use crate::time::Time;
 
 /// Parameters.
@@ -92,8 +92,7 @@ impl Linked for Flow {
 #[derive(Debug)]
 pub struct FqPie {
     flows: Box<[Flow]>,
-    new_flows: Round,
-    old_flows: Round,
+    turns: NewAndOld,
     packets: u32,
     memory: u64,
     updates: Updates,
@@ -131,8 +130,7 @@ impl FqPie {
         let law = config.check()?;
         Ok(Node::new(FqPie {
             flows: idle_flows(config.flows, 0),
-            new_flows: Round::new(),
-            old_flows: Round::new(),
+            turns: NewAndOld::new(),
             packets: 0,
             memory: 0,
             updates: Updates::every(config.pie.tupdate),
@@ -159,7 +157,7 @@ impl FqPie {
         flow.queue.push_back(id, pool);
         if !flow.link.is_in_round() {
             flow.deficit = self.config.quantum.into();
-            self.new_flows.push_back(index, &mut self.flows);
+            self.turns.join(index, &mut self.flows);
         }
     }
 
@@ -226,28 +224,16 @@ impl Algorithm for FqPie {
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         loop {
-            let is_new = self.new_flows.len() > 0;
-            let round = if is_new {
-                &mut self.new_flows
-            } else {
-                &mut self.old_flows
-            };
-            let index = round.front()?;
+            let index = self.turns.front()?;
             let flow = &mut self.flows[index as usize];
             if flow.deficit <= 0 {
                 flow.deficit += i64::from(self.config.quantum);
-                round.pop_front(&mut self.flows);
-                self.old_flows.push_back(index, &mut self.flows);
-                continue;
+                self.turns.end_turn(&mut self.flows);
+            } else if flow.queue.is_empty() {
+                self.turns.ran_empty(&mut self.flows);
+            } else {
+                return self.take(index, now, pool);
             }
-            if flow.queue.is_empty() {
-                round.pop_front(&mut self.flows);
-                if is_new && self.old_flows.len() > 0 {
-                    self.old_flows.push_back(index, &mut self.flows);
-                }
-                continue;
-            }
-            return self.take(index, now, pool);
         }
     }
 
@@ -256,8 +242,7 @@ impl Algorithm for FqPie {
             flow.queue.append_to(into, pool);
         }
         self.flows = idle_flows(self.config.flows, self.updates.so_far());
-        self.new_flows = Round::new();
-        self.old_flows = Round::new();
+        self.turns = NewAndOld::new();
         self.packets = 0;
         self.memory = 0;
     }
@@ -295,8 +280,7 @@ impl Algorithm for FqPie {
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("new_flows_len", Value::Integer(self.new_flows.len().into()));
-        visit("old_flows_len", Value::Integer(self.old_flows.len().into()));
+        self.turns.visit_variables(visit);
         visit("memory_usage", Value::Integer(self.memory as i64));
     }
 }

@@ -10,4 +10,5 @@ pub mod fq_codel;
 pub mod fq_nagle;
 pub mod fq_pie;
 pub mod msfc;
+mod new_and_old;
 pub mod sfq;
