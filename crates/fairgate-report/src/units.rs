@@ -70,12 +70,18 @@ pub(crate) fn plain(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A power of ten on a logarithmic axis: `0.001`, `10`, `10⁻⁶`.
+/// One, two or five times a power of ten on a logarithmic axis: `0.001`, `50`, `10⁻⁶`, `2·10⁶`.
 pub(crate) fn decade(value: f64) -> String {
-    let exponent = value.log10().round() as i32;
+    let exponent = (value.log10() + 1e-9).floor() as i32;
     if (-3..=4).contains(&exponent) {
         return plain(value);
     }
+    let digit = (value / 10f64.powi(exponent)).round();
+    let times = if digit > 1.0 {
+        format!("{digit}·")
+    } else {
+        String::new()
+    };
     let raised = |digit: char| match digit {
         '-' => '⁻',
         '1' => '¹',
@@ -84,7 +90,7 @@ pub(crate) fn decade(value: f64) -> String {
         other => char::from_u32('⁰' as u32 + other as u32 - '0' as u32).unwrap_or(other),
     };
     format!(
-        "10{}",
+        "{times}10{}",
         exponent.to_string().chars().map(raised).collect::<String>()
     )
 }

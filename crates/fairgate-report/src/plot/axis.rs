@@ -65,8 +65,8 @@ impl Axis {
         }
     }
 
-    /// Logarithmic, over whole decades around `from..=to`, with labels at the decades. At least one decade, at most
-    /// eight: what is smaller than that lies at the left end.
+    /// Logarithmic, over whole decades around `from..=to`, with labels at the decades; of one or two also at their twos and fives.
+    /// At least one decade, at most eight: what is smaller than that lies at the left end.
     pub(crate) fn log(
         label: impl Into<Cow<'static, str>>,
         from: f64,
@@ -79,14 +79,16 @@ impl Axis {
             .log10()
             .floor()
             .clamp(to - 8.0, to - 1.0);
+        let labelled: &[f64] = if to - from > 2.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let ticks = (from as i32..=to as i32)
+            .flat_map(|decade| labelled.iter().map(move |digit| digit * 10f64.powi(decade)))
+            .filter(|value| value.log10() < to + 1e-9);
         Axis {
             scale: Scale::Log,
             from,
             to,
             label: label.into(),
-            ticks: (from as i32..=to as i32)
-                .map(|decade| (10f64.powi(decade), format(10f64.powi(decade))))
-                .collect(),
+            ticks: ticks.map(|value| (value, format(value))).collect(),
         }
     }
 
@@ -160,6 +162,17 @@ mod tests {
         assert_eq!(ticks, ["0.1", "1", "10", "100", "1000"]);
         assert!((axis.place(1.0) - 0.25).abs() < 1e-9);
         assert_eq!(axis.place(0.0), 0.0);
+    }
+
+    #[test]
+    fn a_log_axis_of_few_decades_has_labels_within() {
+        let labels = |to: f64| -> Vec<String> {
+            let axis = Axis::log("ns", 12.0, to, |v| format!("{v}"));
+            axis.ticks.into_iter().map(|tick| tick.1).collect()
+        };
+        assert_eq!(labels(60.0), ["10", "20", "50", "100"]);
+        assert_eq!(labels(600.0), ["10", "20", "50", "100", "200", "500", "1000"]);
+        assert_eq!(labels(6000.0), ["10", "100", "1000", "10000"]);
     }
 
     #[test]
