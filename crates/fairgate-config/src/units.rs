@@ -73,6 +73,9 @@ const DURATIONS: &[Unit] = &[
     unit(&["us", "usec", "usecs"], 1_000),
     unit(&["ms", "msec", "msecs"], 1_000_000),
     unit(&["s", "sec", "secs"], 1_000_000_000),
+    // tc has none of these; experiments last minutes, and idle times hours.
+    unit(&["min"], 60_000_000_000),
+    unit(&["h"], 3_600_000_000_000),
 ];
 
 /// What kind of quantity is read: for the units, and for what is said about a mistake.
@@ -108,7 +111,7 @@ const DURATION: Quantity = Quantity {
     name: "duration",
     base: "ns",
     units: DURATIONS,
-    usual: "ns, us, ms, s",
+    usual: "ns, us, ms, s, min, h",
     example: "5ms, 100us or 1s",
     needs_unit: true,
 };
@@ -366,6 +369,8 @@ mod tests {
         assert_eq!(parse_duration("0.3us").unwrap(), Duration::from_nanos(300));
         assert_eq!(parse_duration("2secs").unwrap(), Duration::from_secs(2));
         assert_eq!(parse_duration("0").unwrap(), Duration::ZERO);
+        assert_eq!(parse_duration("1.5min").unwrap(), Duration::from_secs(90));
+        assert_eq!(parse_duration("2h").unwrap(), Duration::from_secs(7200));
     }
 
     #[test]
