@@ -3,6 +3,7 @@
 //! Four answers to each question: the paper's estimate in two readings ([`Count`]), the Markov chain that it estimates
 //! ([`Exact`]), and the discipline `[queue.sqf]` itself under the traffic that the analysis assumes ([`Shared`]).
 
+use std::fmt;
 use std::time::Duration;
 
 use fairgate_config::Spec;
@@ -56,16 +57,21 @@ struct Setup {
     measured: Vec<Vec<f64>>,
     /// The discipline.
     discipline: Option<Spec>,
+    /// How long the video lasts, if that matters.
+    time: Option<Duration>,
     parameters: Parameters,
+}
+
+fn wrong(what: impl fmt::Display) -> ReproduceError {
+    ReproduceError::Fault {
+        id: "sqf",
+        what: format!("its parameters: {what}"),
+    }
 }
 
 impl Setup {
     fn read(run: &Run<'_>) -> Result<Setup, ReproduceError> {
         let parameters: Parameters = run.parameters()?;
-        let wrong = |what: String| ReproduceError::Fault {
-            id: "sqf",
-            what: format!("its parameters: {what}"),
-        };
         let rate = |text: &str| match parse_rate(text) {
             Ok(rate) => Ok(rate.bits_per_second() as f64),
             Err(error) => Err(wrong(error.message)),
@@ -77,21 +83,21 @@ impl Setup {
             .iter()
             .map(|&flows| Sharing::new(capacity, parameters.buffer, flows))
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(wrong)?;
         let (from, to, step) = (
             rate(&parameters.from)?,
             rate(&parameters.to)?,
             rate(&parameters.step)?,
         );
+        let time = parameters.time.as_deref().map(parse_duration).transpose();
+        let time = time.map_err(|error| wrong(error.message))?;
         let count = ((to - from) / step).round() as u32;
         let every = if run.conditions.quick { 8 } else { 1 };
         let mut measured: Vec<Vec<f64>> = (parameters.measured.iter())
             .map(|rates| rates.iter().map(|mbit| mbit * 1e6).collect())
             .collect();
         if measured.len() != lines.len() {
-            return Err(wrong(
-                "`measured` needs a list of rates for each number of flows".into(),
-            ));
+            return Err(wrong("`measured` needs a list of rates for each number of flows"));
         }
         if run.conditions.quick {
             // The highest rates lose priority soonest.
@@ -108,6 +114,7 @@ impl Setup {
                 .collect(),
             measured,
             discipline: run.document.queue("sqf").cloned(),
+            time,
             parameters,
         })
     }
@@ -115,13 +122,6 @@ impl Setup {
     /// A rate in packets a second.
     fn packets(&self, bits: f64) -> f64 {
         bits / self.packet
-    }
-
-    fn seconds(&self) -> f64 {
-        let time = self.parameters.time.as_deref().map(parse_duration);
-        time.and_then(Result::ok)
-            .unwrap_or(Duration::from_secs(600))
-            .as_secs_f64()
     }
 
     /// The line with as many TCP flows as the paper's text speaks of.
@@ -284,12 +284,15 @@ fn measure_readings(findings: &mut Findings, measure: &str, unit: &'static str, 
 /// Figure 3.
 pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let setup = Setup::read(run)?;
-    let seconds = setup.seconds();
+    let Some(time) = setup.time else {
+        return Err(wrong("there is no `time`, which the video lasts"));
+    };
+    let seconds = time.as_secs_f64();
     let mut findings = Findings::default();
     let normal = |line: &Sharing, rate: f64| line.estimate(rate, seconds, Count::Normal);
     let printed = |line: &Sharing, rate: f64| line.estimate(rate, seconds, Count::Poisson);
     let exact = |line: &Sharing, rate: f64| Exact::new(line, rate).probability(seconds);
-    let measure = "probability within 10 min";
+    let measure = &format!("probability within {} min", seconds / 60.0);
 
     if let Some(line) = setup.spoken_of() {
         let rate = setup.packets(SPOKEN_OF.1);
