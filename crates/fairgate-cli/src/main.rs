@@ -83,3 +83,60 @@ fn main() -> ExitCode {
     let format = Format::from_json_flag(cli.json);
     exit::finish(cli.command.run(format), format)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// The words of an example as a shell takes them. Two blanks outside of quotes end it, for what follows explains it, and so does a pipe.
+    fn words(example: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+        let mut letters = example.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match (letter, quote) {
+                ('\'' | '"', None) => quote = Some(letter),
+                (_, Some(open)) if letter == open => quote = None,
+                ('|' | '>', None) => return words,
+                (' ', None) => {
+                    words.push(std::mem::take(&mut word));
+                    if letters.peek() == Some(&' ') {
+                        return words;
+                    }
+                }
+                _ => word.push(letter),
+            }
+        }
+        words.push(word);
+        words
+    }
+
+    /// The examples in the help of a command and of those below it.
+    fn examples(command: &clap::Command, into: &mut Vec<String>) {
+        let help = command
+            .get_after_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let lines = help.lines().map(str::trim);
+        into.extend(
+            lines
+                .filter(|line| line.starts_with("fairgate "))
+                .map(str::to_owned),
+        );
+        command.get_subcommands().for_each(|below| examples(below, into));
+    }
+
+    /// Defaults included: they are read like what is given.
+    #[test]
+    fn every_example_in_the_help_is_taken() {
+        let mut all = Vec::new();
+        examples(&Cli::command(), &mut all);
+        assert!(all.len() > 40, "only {} examples were found", all.len());
+        for example in all {
+            if let Err(error) = Cli::try_parse_from(words(&example)) {
+                assert!(!error.use_stderr(), "{example}\n{error}");
+            }
+        }
+    }
+}

@@ -15,9 +15,9 @@ use crate::output::Format;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate bench schedulers                                  all schedulers, 1 to 32K flows, a minute or two
-  fairgate bench schedulers --algorithms drr,qfq --flows 512 two of them at one number of flows
-  fairgate bench schedulers --help                           all that can be measured")]
+  fairgate bench schedulers                                   all schedulers, 1 to 32K flows, a minute or two
+  fairgate bench schedulers --algorithms drr,qfq --flows 512  two of them at one number of flows
+  fairgate bench schedulers --help                            all that can be measured")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
