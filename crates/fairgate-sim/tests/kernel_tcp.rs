@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use fairgate_sim::validation::{Recording, Validation};
 
 /// One or two flows of each kind: where little is left to chance, so that a run or two tell.
-const CELLS: [&str; 12] = [
+const CELLS: [&str; 19] = [
     "codel-cubic-rtt20-n1-udp0",
     "codel-cubic-rtt20-n4-udp1",
     "codel-reno-rtt20-n1-udp0",
@@ -22,6 +22,13 @@ const CELLS: [&str; 12] = [
     "pfifo100-reno-rtt100-n1-udp0",
     "pfifo1000-cubic-rtt100-n1-udp0",
     "pfifo1000-cubic-rtt20-n1-udp1",
+    "red-cubic-rtt20-n4-udp1",
+    "red-cubic-rtt100-n1-udp0",
+    "red_ecn-cubic-rtt20-n4-udp0",
+    "sfq-cubic-rtt20-n1-udp1",
+    "drr-cubic-rtt20-n4-udp0",
+    "pie-cubic-rtt20-n16-udp0",
+    "pie_ecn-cubic-rtt20-n4-udp0",
 ];
 
 /// The recordings, if they are here.

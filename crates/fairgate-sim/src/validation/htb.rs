@@ -1,7 +1,8 @@
 //! The bottleneck of the recordings: one class of Linux's htb, alone at its rate, with a leaf below it.
 //!
 //! Unlike tbf, htb sends while its tokens are not below zero and pays afterwards: a packet leaves at the start of its
-//! serialisation, and after a pause a second one leaves at once.
+//! serialisation, and after a pause a second one leaves at once. And it never asks an empty leaf: red, whose average
+//! sinks from the dequeue on that finds nothing, does not get to see its queue idle.
 
 use fairgate::queues::token_bucket::TokenBucket;
 use fairgate::{
@@ -44,7 +45,7 @@ impl Algorithm for HtbClass {
 
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.now = now;
-        if self.tokens(now) < 0 {
+        if self.leaf.backlog().packets == 0 || self.tokens(now) < 0 {
             return None;
         }
         let packet = self.leaf.dequeue(now, pool)?;
@@ -84,8 +85,9 @@ impl Algorithm for HtbClass {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairgate::Packet;
+    use fairgate::aqm::red::{self, Red};
     use fairgate::queues::fifo::{Config, Fifo};
+    use fairgate::{Packet, Value};
 
     #[test]
     fn two_packets_leave_at_once_and_then_one_each_serialisation() {
@@ -108,5 +110,44 @@ mod tests {
         assert_eq!(left[..2], [0, 0]);
         assert_eq!(left[2], 2 * 1_211_200 - 1_280_000);
         assert_eq!(left[3] - left[2], 1_211_200);
+    }
+
+    /// Red's average, in its own parts.
+    fn average(class: &dyn Discipline) -> i64 {
+        let mut average = None;
+        class.visit_classes(&mut |class| {
+            class.discipline.visit_variables(&mut |name, value| {
+                if let ("qavg", Value::Integer(value)) = (name, value) {
+                    average = Some(value);
+                }
+            });
+        });
+        average.expect("red shows its average")
+    }
+
+    #[test]
+    fn an_empty_leaf_is_not_asked_so_that_reds_average_outlasts_a_pause() {
+        let mut pool = Pool::with_capacity(32);
+        let red = Box::new(Red::node(red::Config::default(), 1).unwrap());
+        let mut class = HtbClass::node(Rate::mbit(10), 1600, red);
+        for _ in 0..20 {
+            let id = pool.insert(Packet::of_length(1514)).unwrap();
+            let _ = class.enqueue(id, Time::ZERO, &mut pool);
+        }
+        let before = average(&*class);
+        let mut now = Time::ZERO;
+        while class.backlog().packets > 0 {
+            if class.dequeue(now, &mut pool).is_none() {
+                now = class.watchdog().expect("packets are held back");
+            }
+        }
+        // Paid for, empty, and asked.
+        assert!(class.dequeue(now + 10_000_000, &mut pool).is_none());
+        let later = now + 10_000_000_000;
+        let id = pool.insert(Packet::of_length(1514)).unwrap();
+        let _ = class.enqueue(id, later, &mut pool);
+        // One sample of an empty queue, not ten idle seconds: the average is what it was but for its weight's part.
+        let after = average(&*class);
+        assert!(after > before / 2, "{before} became {after}");
     }
 }

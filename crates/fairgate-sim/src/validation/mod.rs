@@ -13,7 +13,7 @@ mod htb;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fairgate::jain_index;
+use fairgate::{ClassId, jain_index};
 use fairgate_config::units::{parse_duration, parse_rate, parse_size};
 use fairgate_config::{FileError, Spec, UnitError};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,10 @@ use htb::HtbClass;
 const SCENARIO: &str = include_str!("../../../../experiments/kernel-tcp/scenario.toml");
 /// The explained differences, as text.
 const DIFFERENCES: &str = include_str!("../../../../experiments/kernel-tcp/differences.toml");
+/// The handle by which packets name their class, in a leaf that has a class for each flow.
+const HANDLE: u16 = 1;
+/// The datagrams' number among the flows, and so their class.
+const DATAGRAMS: u16 = 17;
 /// Flows start later by chance, by less than this.
 const JITTER_NANOS: u64 = 1_000_000;
 
@@ -257,6 +261,7 @@ impl Validation {
             let start = parse_duration(&shared.flow_distance)? * number + later(&name);
             scenario.flows.push(Flow {
                 start,
+                class: ClassId::new(HANDLE, number as u16),
                 ..Flow::new(name, a, b, Tcp::bulk(config.clone()))
             });
         }
@@ -265,6 +270,7 @@ impl Validation {
             let udp = Udp::constant(parse_rate(&shared.datagram_rate)?, payload);
             scenario.flows.push(Flow {
                 start: parse_duration(&shared.datagram_start)? + later("udp"),
+                class: ClassId::new(HANDLE, DATAGRAMS),
                 ..Flow::new("udp", a, b, udp)
             });
         }
