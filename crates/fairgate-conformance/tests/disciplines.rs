@@ -10,8 +10,8 @@ use fairgate::queues::{
     fifo::Fifo, leaky_bucket::LeakyBucket, pfifo_fast::PfifoFast, policer::Policer, prio::Prio, tbf::Tbf,
 };
 use fairgate::rounds::{
-    drr::Drr, drr_classes::DrrClasses, ets::Ets, fq::Fq, fq_codel::FqCodel, fq_nagle::FqNagle, fq_pie::FqPie,
-    msfc::Msfc, sfq::Sfq,
+    cake::Cake, drr::Drr, drr_classes::DrrClasses, ets::Ets, fq::Fq, fq_codel::FqCodel, fq_nagle::FqNagle,
+    fq_pie::FqPie, msfc::Msfc, sfq::Sfq,
 };
 use fairgate::scheduler::{Classes, Flows, Scheduler};
 use fairgate::sharing::{cbq::Cbq, hfsc::Hfsc, htb::Htb};
@@ -54,6 +54,7 @@ conformance_suite! {
     fq_codel: Recipe::leaf(configs::fq_codel, FqCodel::node);
     fq_pie: Recipe::leaf(configs::fq_pie, FqPie::node);
     msfc: Recipe::leaf(configs::msfc, Msfc::node);
+    cake: Recipe::leaf(configs::cake, Cake::node).shaping();
     sqf: Recipe::leaf(configs::sqf, Sqf::node);
     lqf: Recipe::leaf(configs::sqf, Lqf::node);
     hsqf: Recipe::leaf(configs::hsqf, Hsqf::node);

@@ -5,6 +5,7 @@
 //! and name it in [`REGISTRY`]; the tests below hold it to the rules.
 
 mod aqm;
+mod cake;
 mod description;
 mod implicit;
 mod queues;
@@ -51,6 +52,7 @@ static REGISTRY: &[&dyn Entry] = &[
     &rounds::FQ_CODEL,
     &rounds::FQ_PIE,
     &rounds::MSFC,
+    &cake::CAKE,
     &timestamps::SCFQ,
     &timestamps::SCFQ_CLASSES,
     &timestamps::QFQ,

@@ -14,6 +14,7 @@ use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::policer::{self, Exceed};
 use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::queues::{fifo, leaky_bucket, pfifo_fast, prio, tbf};
+use fairgate::rounds::cake::{self, Cells, Framing, Isolation, Tins};
 use fairgate::rounds::{drr, drr_classes, ets, fq, fq_codel, msfc, sfq};
 use fairgate::scheduler::{MAX_PACKET, Scheduler, classes, flows};
 use fairgate::timestamps::pfq::{self, Pfq};
@@ -179,6 +180,65 @@ pub(crate) fn fq() -> impl Strategy<Value = fq::Config> {
                 }
             },
         )
+}
+
+pub(crate) fn cake() -> impl Strategy<Value = cake::Config> {
+    let tins = prop::sample::select(vec![
+        Tins::Besteffort,
+        Tins::Precedence,
+        Tins::Diffserv3,
+        Tins::Diffserv4,
+        Tins::Diffserv8,
+    ]);
+    let isolation = prop::sample::select(vec![
+        Isolation::Flowblind,
+        Isolation::SourceHosts,
+        Isolation::DestinationHosts,
+        Isolation::Hosts,
+        Isolation::Flows,
+        Isolation::DualSource,
+        Isolation::DualDestination,
+        Isolation::Triple,
+    ]);
+    let bandwidth = option::of((10_000u64..1_000_000_000).prop_map(rate));
+    let rtt = (1_000u64..200_000_000).prop_map(Duration::from_nanos);
+    (
+        (bandwidth, framing(), 0u16..40, isolation, rtt),
+        (any::<bool>(), any::<bool>(), 0u32..4, 64u32..3000),
+        (option::of(1_000u64..100_000), tins),
+    )
+        .prop_flat_map(|choices| (classifier(choices.2.1.count().into()), Just(choices)))
+        .prop_map(
+            |(
+                classifier,
+                ((bandwidth, framing, link_header, isolation, rtt), rest, (memory_limit, tins)),
+            )| {
+                let (wash, ingress, fwmark, mtu) = rest;
+                cake::Config {
+                    bandwidth,
+                    framing,
+                    link_header,
+                    tins,
+                    classifier,
+                    fwmark,
+                    isolation,
+                    wash,
+                    ingress,
+                    rtt,
+                    memory_limit,
+                    mtu,
+                }
+            },
+        )
+}
+
+fn framing() -> impl Strategy<Value = Framing> {
+    let cells = prop::sample::select(vec![Cells::None, Cells::Atm, Cells::Ptm]);
+    (option::of(0u16..=256), 0u16..=256, cells).prop_map(|(overhead, mpu, cells)| Framing {
+        overhead,
+        mpu,
+        cells,
+    })
 }
 
 pub(crate) fn fq_codel() -> impl Strategy<Value = fq_codel::Config> {

@@ -2,6 +2,7 @@
 
 pub mod ared;
 pub mod choke;
+pub(crate) mod cobalt;
 pub mod codel;
 pub mod dualpi2;
 mod periodic;

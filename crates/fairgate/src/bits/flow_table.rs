@@ -49,10 +49,7 @@ impl FlowTable {
     /// The identity of a flow. One to one but for a single pair of hashes of all.
     #[inline]
     pub(crate) fn identity(&self, flow: FlowHash) -> Identity {
-        // Both steps can be undone, so no two hashes fall together; the second lets every bit of the first half decide.
-        let mut mixed = (flow.raw() ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^= mixed >> 32;
-        Identity(mixed.wrapping_mul(0xd6e8_feb8_6659_fd93).max(1))
+        Identity(flow.salted(self.salt).max(1))
     }
 
     /// The place that a flow has.

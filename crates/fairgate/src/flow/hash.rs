@@ -25,16 +25,18 @@ impl FlowHash {
         self.0
     }
 
-    /// One of `buckets`, under a salt: two flows that meet under one salt part under the next.
-    ///
-    /// The multiply by an odd constant after the salt spreads what the salt changed over the high bits; the high bits
-    /// are then scaled to the number of buckets without a division (Lemire 2016).
+    /// One of `buckets`, under a salt: two flows that meet under one salt part under the next. Without a division (Lemire 2016).
     #[inline]
     pub fn bucket(self, salt: u64, buckets: u32) -> u32 {
+        ((u128::from(self.salted(salt)) * u128::from(buckets)) >> 64) as u32
+    }
+
+    /// The hash under a salt, one to one: every bit of the two decides over the high ones of the result.
+    #[inline]
+    pub(crate) fn salted(self, salt: u64) -> u64 {
         let mut mixed = (self.0 ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^= mixed >> 32;
-        mixed = mixed.wrapping_mul(0xd6e8_feb8_6659_fd93);
-        ((u128::from(mixed) * u128::from(buckets)) >> 64) as u32
+        mixed.wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Fair queueing by rounds.
 
+pub mod cake;
 mod class_round;
 mod codel_flows;
 pub mod drr;

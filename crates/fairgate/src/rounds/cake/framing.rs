@@ -1,0 +1,142 @@
+//! What a packet weighs on the line behind: a modem's framing, which the host does not see.
+//!
+//! A shaper keeps the queue out of the modem only if it counts what the modem sends. ADSL chops packets into ATM cells of 53
+//! bytes with 48 of payload, the last one padded; VDSL2 sends 65 bytes for 64 (PTM). Headers come before: tc-cake(8).
+
+use crate::error::{ConfigError, check_within};
+
+/// How the line cuts up what it sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cells {
+    /// Not at all.
+    #[default]
+    None,
+    /// Into ATM cells: 53 bytes for each 48 or part of them.
+    Atm,
+    /// With PTM's 64/65 coding: a byte more for each 64 or part of them.
+    Ptm,
+}
+
+/// What the line adds to a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Framing {
+    /// Bytes added to each IP packet. `None`: the length is taken as the driver gives it, with whatever it counts.
+    pub overhead: Option<u16>,
+    /// The least that a packet weighs, before it is cut into cells, bytes.
+    pub mpu: u16,
+    /// How the line cuts up what it sends.
+    pub cells: Cells,
+}
+
+impl Framing {
+    const fn of(overhead: u16, mpu: u16, cells: Cells) -> Framing {
+        Framing {
+            overhead: Some(overhead),
+            mpu,
+            cells,
+        }
+    }
+
+    /// The length as the driver gives it.
+    pub const RAW: Framing = Framing {
+        overhead: None,
+        mpu: 0,
+        cells: Cells::None,
+    };
+    /// More than any line adds: an ATM cell and ATM framing. Where nothing is known.
+    pub const CONSERVATIVE: Framing = Framing::of(48, 0, Cells::Atm);
+    /// Ethernet, preamble and gap included.
+    pub const ETHERNET: Framing = Framing::of(38, 84, Cells::None);
+    /// Cable, by what DOCSIS counts.
+    pub const DOCSIS: Framing = Framing::of(18, 64, Cells::None);
+    /// VDSL2 with PPPoE.
+    pub const PPPOE_PTM: Framing = Framing::of(30, 0, Cells::Ptm);
+    /// VDSL2 with plain Ethernet.
+    pub const BRIDGED_PTM: Framing = Framing::of(22, 0, Cells::Ptm);
+    /// ADSL: IP over ATM, VC multiplexed.
+    pub const IPOA_VCMUX: Framing = Framing::of(8, 0, Cells::Atm);
+    /// ADSL: IP over ATM, LLC/SNAP.
+    pub const IPOA_LLCSNAP: Framing = Framing::of(16, 0, Cells::Atm);
+    /// ADSL: Ethernet over ATM, VC multiplexed.
+    pub const BRIDGED_VCMUX: Framing = Framing::of(24, 0, Cells::Atm);
+    /// ADSL: Ethernet over ATM, LLC/SNAP.
+    pub const BRIDGED_LLCSNAP: Framing = Framing::of(32, 0, Cells::Atm);
+    /// ADSL: PPP over ATM, VC multiplexed.
+    pub const PPPOA_VCMUX: Framing = Framing::of(10, 0, Cells::Atm);
+    /// ADSL: PPP over ATM, LLC.
+    pub const PPPOA_LLC: Framing = Framing::of(14, 0, Cells::Atm);
+    /// ADSL: PPP over Ethernet over ATM, VC multiplexed.
+    pub const PPPOE_VCMUX: Framing = Framing::of(32, 0, Cells::Atm);
+    /// ADSL: PPP over Ethernet over ATM, LLC/SNAP.
+    pub const PPPOE_LLCSNAP: Framing = Framing::of(40, 0, Cells::Atm);
+
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        check_within("overhead", self.overhead.unwrap_or(0).into(), 0, 256)?;
+        check_within("mpu", self.mpu.into(), 0, 256)
+    }
+
+    /// Bytes on the line for a packet of `length` bytes, `link_header` of which come before the IP header.
+    #[inline]
+    pub(super) fn on_the_line(&self, length: u32, link_header: u16) -> u64 {
+        let mut bytes = u64::from(length);
+        if let Some(overhead) = self.overhead {
+            bytes = bytes.saturating_sub(link_header.into()) + u64::from(overhead);
+        }
+        bytes = bytes.max(self.mpu.into());
+        match self.cells {
+            Cells::None => bytes,
+            // By constants: a compiler makes products of these.
+            Cells::Atm => bytes.div_ceil(48) * 53,
+            Cells::Ptm => bytes + bytes.div_ceil(64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IP packet of `bytes` bytes behind an Ethernet header.
+    fn weight(framing: Framing, bytes: u32) -> u64 {
+        framing.on_the_line(bytes + 14, 14)
+    }
+
+    #[test]
+    fn what_the_driver_counts_stays_as_it_is() {
+        assert_eq!(weight(Framing::RAW, 1500), 1514);
+        assert_eq!(weight(Framing::RAW, 0), 14);
+    }
+
+    /// tc-cake(8): "the ATM cell framing: 48 bytes of payload in 53".
+    #[test]
+    fn atm_sends_whole_cells() {
+        // 1500 + 40 = 32 cells and 4 bytes.
+        assert_eq!(weight(Framing::PPPOE_LLCSNAP, 1500), 33 * 53);
+        assert_eq!(weight(Framing::IPOA_VCMUX, 40), 53);
+        assert_eq!(weight(Framing::IPOA_VCMUX, 41), 2 * 53);
+        // An acknowledgement with time stamps, PPP over ATM: 52 + 10.
+        assert_eq!(weight(Framing::PPPOA_VCMUX, 52), 2 * 53);
+        assert_eq!(weight(Framing::CONSERVATIVE, 1500), 1548u64.div_ceil(48) * 53);
+    }
+
+    #[test]
+    fn ptm_sends_65_bytes_for_64() {
+        assert_eq!(weight(Framing::PPPOE_PTM, 1500), 1530 + 24);
+        assert_eq!(weight(Framing::BRIDGED_PTM, 42), 64 + 1);
+        assert_eq!(weight(Framing::BRIDGED_PTM, 43), 65 + 2);
+    }
+
+    #[test]
+    fn short_packets_weigh_the_least_there_is() {
+        assert_eq!(weight(Framing::ETHERNET, 1500), 1538);
+        assert_eq!(weight(Framing::ETHERNET, 20), 84);
+        assert_eq!(weight(Framing::DOCSIS, 40), 64);
+        assert_eq!(weight(Framing::DOCSIS, 1500), 1518);
+    }
+
+    #[test]
+    fn a_packet_shorter_than_its_header_is_all_overhead() {
+        assert_eq!(Framing::ETHERNET.on_the_line(6, 14), 84);
+        assert_eq!(Framing::IPOA_VCMUX.on_the_line(6, 14), 53);
+    }
+}

@@ -1,0 +1,536 @@
+//! What CAKE promises, each promise by itself.
+
+use super::*;
+use crate::discipline::Discipline;
+use crate::flow::{FlowHash, FlowKey};
+use crate::packet::{DropReason, Ecn, Packet};
+use crate::rate::Rate;
+use crate::testing::Driver;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Patient, so that COBALT keeps out of the way.
+fn patient(config: Config) -> Config {
+    Config {
+        rtt: Duration::from_secs(3000),
+        memory_limit: Some(u64::MAX),
+        ..config
+    }
+}
+
+fn cake(config: Config) -> Driver<Cake> {
+    Driver::new(Cake::node(config, 1).unwrap())
+}
+
+fn of_flow(flow: u64, length: u32) -> Packet {
+    Packet {
+        flow: FlowHash::from_raw(flow),
+        ..Packet::of_length(length)
+    }
+}
+
+fn of_dscp(dscp: u8) -> Packet {
+    Packet {
+        dscp,
+        ..of_flow(u64::from(dscp), 1000)
+    }
+}
+
+fn variable(driver: &Driver<Cake>, wanted: &str) -> i64 {
+    let mut found = None;
+    driver.root.visit_variables(&mut |name, value| match value {
+        Value::Integer(value) if name == wanted => found = Some(value),
+        _ => {}
+    });
+    found.expect("there is such a variable")
+}
+
+#[test]
+fn settings_out_of_range_are_refused_by_name() {
+    let refused = |change: fn(&mut Config)| {
+        let mut config = Config::default();
+        change(&mut config);
+        let error = Cake::node(config, 0).unwrap_err();
+        error.parameter().expect("the error names a parameter")
+    };
+    let slow = Rate::from_bits_per_second(8191).unwrap();
+    assert_eq!(
+        refused(|config| config.bandwidth = Rate::from_bits_per_second(8191).ok()),
+        "bandwidth",
+        "{slow}"
+    );
+    assert_eq!(refused(|config| config.rtt = Duration::ZERO), "rtt");
+    assert_eq!(refused(|config| config.rtt = Duration::from_secs(3601)), "rtt");
+    assert_eq!(refused(|config| config.memory_limit = Some(0)), "memory_limit");
+    assert_eq!(refused(|config| config.mtu = 63), "mtu");
+    assert_eq!(refused(|config| config.framing.overhead = Some(257)), "overhead");
+    assert_eq!(refused(|config| config.framing.mpu = 257), "mpu");
+    assert_eq!(refused(|config| config.link_header = 257), "link_header");
+}
+
+/// Four round trips of the bandwidth, at least 4 MiB, at most 10240 frames.
+#[test]
+fn memory_follows_from_the_bandwidth() {
+    let of = |bandwidth| {
+        let config = Config {
+            bandwidth,
+            ..Config::default()
+        };
+        config.memory()
+    };
+    assert_eq!(of(None), 10_240 * 1514);
+    assert_eq!(of(Some(Rate::mbit(10))), 4 << 20);
+    assert_eq!(of(Some(Rate::mbit(200))), 25_000_000 * 4 / 10);
+    assert_eq!(of(Some(Rate::mbit(1000))), 10_240 * 1514);
+}
+
+proptest! {
+    /// Each packet leaves when those before it have had their time on the line, to the nanosecond, whenever it is asked for.
+    #[test]
+    fn packets_leave_when_the_line_is_free(
+        kbit in 100u64..1_000_000,
+        overhead in prop::option::of(0u16..100),
+        cells in prop::sample::select(vec![Cells::None, Cells::Atm, Cells::Ptm]),
+        lengths in prop::collection::vec((14u32..1515, 0u64..3_000_000), 1..60),
+    ) {
+        let rate = Rate::from_bits_per_second(kbit * 1000).unwrap();
+        let framing = Framing { overhead, mpu: 64, cells };
+        let mut driver = cake(patient(Config {
+            bandwidth: Some(rate),
+            framing,
+            tins: Tins::Besteffort,
+            ..Config::default()
+        }));
+        let mut now = Time::from_secs(1);
+        for (length, _) in &lengths {
+            let _ = driver.offer(of_flow(1, *length), now);
+        }
+        let mut free = now;
+        for (length, lateness) in lengths {
+            if free > now {
+                prop_assert_eq!(driver.next(Time::from_nanos(free.nanos() - 1).max(now)), None);
+                prop_assert_eq!(driver.root.watchdog(), Some(free));
+                now = free;
+            }
+            now += lateness;
+            prop_assert!(driver.next(now).is_some());
+            free += rate.meter().nanos(framing.on_the_line(length, 14));
+        }
+    }
+
+    /// The last packet of a flow is never dropped, however late it is.
+    #[test]
+    fn the_last_packet_of_each_flow_arrives(
+        ingress in any::<bool>(),
+        flows in prop::collection::vec(0u64..6, 1..200),
+    ) {
+        let mut driver = cake(Config {
+            rtt: Duration::from_micros(100),
+            bandwidth: Some(Rate::mbit(1)),
+            ingress,
+            memory_limit: Some(u64::MAX),
+            ..Config::default()
+        });
+        let mut last = BTreeMap::new();
+        for (cookie, flow) in (0..).zip(&flows) {
+            let _ = driver.offer(of_flow(*flow, 1000), Time::ZERO);
+            last.insert(*flow, cookie);
+        }
+        let mut sent = Vec::new();
+        let mut now = Time::ZERO;
+        while driver.root.backlog().packets > 0 {
+            match driver.next(now) {
+                Some(cookie) => sent.push(cookie),
+                None => now = driver.root.watchdog().expect("it says when to ask again"),
+            }
+        }
+        for (flow, cookie) in last {
+            prop_assert!(sent.contains(&cookie), "{} of flow {}: {:?}", cookie, flow, sent);
+        }
+    }
+
+    /// With dropped packets counted, the line is never closed for longer than one and a half times what was sent.
+    #[test]
+    fn drops_that_count_do_not_stop_the_line(counts in prop::collection::vec(1usize..8, 1..40)) {
+        let rate = Rate::mbit(8);
+        let mut driver = cake(Config {
+            rtt: Duration::from_micros(10),
+            bandwidth: Some(rate),
+            tins: Tins::Besteffort,
+            ingress: true,
+            memory_limit: Some(u64::MAX),
+            ..Config::default()
+        });
+        let mut now = Time::from_secs(1);
+        let mut sent_at = VecDeque::new();
+        for count in counts {
+            for _ in 0..count {
+                let _ = driver.offer(of_flow(1, 1000), now);
+            }
+            while driver.next(now).is_some() {
+                sent_at.push_back(now);
+            }
+            now = driver.root.watchdog().unwrap().max(now);
+        }
+        let span = now.nanos_since(*sent_at.front().unwrap());
+        prop_assert!(span <= sent_at.len() as u64 * 1_500_000, "{} packets in {}", sent_at.len(), span);
+    }
+}
+
+/// Source and destination of each of these flows, all backlogged; returns the bytes that each got of about 2 MB.
+fn shares(isolation: Isolation, flows: &[(u8, u8)]) -> Vec<u64> {
+    let mut driver = cake(patient(Config {
+        isolation,
+        tins: Tins::Besteffort,
+        ..Config::default()
+    }));
+    let lengths = [1514, 600, 90];
+    let mut offered = vec![0usize; flows.len()];
+    let mut offer = |driver: &mut Driver<Cake>, flow: usize| {
+        let (source, destination) = flows[flow];
+        let length = lengths[offered[flow] % lengths.len()];
+        offered[flow] += 1;
+        let key = FlowKey::of(
+            [10, 0, 0, source].into(),
+            [10, 0, 1, destination].into(),
+            17,
+            flow as u16,
+            9,
+        );
+        let packet = Packet {
+            cookie: flow as u64,
+            flow: FlowHash::from_raw(flow as u64 + 1),
+            ..Packet::of_length(length)
+        };
+        let id = driver.pool.insert_with_headers(packet, key).unwrap();
+        let _ = driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
+    };
+    for flow in 0..flows.len() {
+        for _ in 0..30 {
+            offer(&mut driver, flow);
+        }
+    }
+    let mut bytes = vec![0; flows.len()];
+    while bytes.iter().sum::<u64>() < 2_000_000 {
+        let id = driver.root.dequeue(Time::ZERO, &mut driver.pool).unwrap();
+        let packet = driver.pool.release(id);
+        bytes[packet.cookie as usize] += u64::from(packet.length);
+        offer(&mut driver, packet.cookie as usize);
+    }
+    bytes
+}
+
+/// The part of flow 0 in percent.
+fn part(isolation: Isolation, flows: &[(u8, u8)]) -> f64 {
+    let bytes = shares(isolation, flows);
+    100.0 * bytes[0] as f64 / bytes.iter().sum::<u64>() as f64
+}
+
+#[test]
+fn hosts_share_equally_whatever_their_number_of_flows() {
+    // A source with one flow and one with nine, to ten destinations; and the other way round.
+    let by_source: Vec<(u8, u8)> = (0..10).map(|flow| (u8::from(flow > 0), flow)).collect();
+    let by_destination: Vec<(u8, u8)> = by_source
+        .iter()
+        .map(|(source, other)| (*other, *source))
+        .collect();
+    let expected = [
+        (Isolation::Flows, 10.0, 10.0),
+        (Isolation::Triple, 50.0, 50.0),
+        (Isolation::DualSource, 50.0, 10.0),
+        (Isolation::DualDestination, 10.0, 50.0),
+        (Isolation::SourceHosts, 50.0, 10.0),
+        (Isolation::DestinationHosts, 10.0, 50.0),
+        (Isolation::Hosts, 10.0, 10.0),
+    ];
+    for (isolation, of_source, of_destination) in expected {
+        let parts = (part(isolation, &by_source), part(isolation, &by_destination));
+        assert!(
+            (parts.0 - of_source).abs() < 1.0 && (parts.1 - of_destination).abs() < 1.0,
+            "{isolation:?}: {parts:?}"
+        );
+    }
+}
+
+#[test]
+fn flows_of_one_host_share_what_is_the_hosts() {
+    let flows: Vec<(u8, u8)> = (0..10).map(|flow| (u8::from(flow > 2), flow)).collect();
+    let bytes = shares(Isolation::Triple, &flows);
+    let sum = bytes.iter().sum::<u64>() as f64;
+    for (flow, bytes) in bytes.iter().enumerate() {
+        let expected = if flow > 2 { 0.5 / 7.0 } else { 0.5 / 3.0 };
+        let part = *bytes as f64 / sum;
+        assert!(
+            (part - expected).abs() < 0.005,
+            "flow {flow}: {part} of {expected}"
+        );
+    }
+}
+
+#[test]
+fn all_packets_wait_in_one_queue_without_isolation() {
+    let mut driver = cake(patient(Config {
+        isolation: Isolation::Flowblind,
+        tins: Tins::Besteffort,
+        ..Config::default()
+    }));
+    for flow in [1, 1, 1, 2, 1, 3] {
+        let _ = driver.offer(of_flow(flow, 1000), Time::ZERO);
+    }
+    assert_eq!(driver.drain(Time::ZERO), [0, 1, 2, 3, 4, 5]);
+}
+
+/// Eight flows of one set of the hash have queues of their own; the ninth shares one.
+#[test]
+fn eight_ways_resolve_collisions() {
+    let set = |flow: &u64| Key::new(FlowHash::from_raw(*flow), 1).home / ways::WAYS as u16;
+    let of_one_set: Vec<u64> = (1..).filter(|flow| set(flow) == 5).take(9).collect();
+    let mut driver = cake(patient(Config {
+        isolation: Isolation::Flows,
+        tins: Tins::Besteffort,
+        ..Config::default()
+    }));
+    for _ in 0..3 {
+        for flow in &of_one_set[..8] {
+            let _ = driver.offer(of_flow(*flow, 1000), Time::ZERO);
+        }
+    }
+    assert_eq!(variable(&driver, "way_collisions"), 0);
+    assert_eq!(variable(&driver, "way_misses"), 8);
+    // Each has a turn of one packet and a half.
+    let mut flows: Vec<u64> = (0..16).map(|_| driver.next(Time::ZERO).unwrap() % 8).collect();
+    flows.sort_unstable();
+    assert!(
+        flows
+            .chunks(2)
+            .enumerate()
+            .all(|(flow, pair)| pair == [flow as u64; 2]),
+        "{flows:?}"
+    );
+    let _ = driver.offer(of_flow(of_one_set[8], 1000), Time::ZERO);
+    assert_eq!(variable(&driver, "way_collisions"), 1);
+}
+
+/// Bytes by DSCP out of tins that are all backlogged, for two seconds at 8 Mbit/s or 2 MB.
+fn tin_shares(bandwidth: Option<Rate>, tins: Tins, dscps: &[u8]) -> BTreeMap<u8, u64> {
+    let mut driver = cake(patient(Config {
+        bandwidth,
+        tins,
+        ..Config::default()
+    }));
+    let mut dscp_of = Vec::new();
+    let mut offer = |driver: &mut Driver<Cake>, dscp, now| {
+        dscp_of.push(dscp);
+        let _ = driver.offer(of_dscp(dscp), now);
+        dscp_of.len()
+    };
+    let mut now = Time::from_secs(1);
+    let mut sent = BTreeMap::new();
+    let mut known: Vec<u8> = Vec::new();
+    for _ in 0..5 {
+        for dscp in dscps {
+            known.push(*dscp);
+            offer(&mut driver, *dscp, now);
+        }
+    }
+    let mut packets = 0;
+    while packets < 2000 {
+        match driver.next(now) {
+            Some(cookie) => {
+                let dscp = known[cookie as usize];
+                *sent.entry(dscp).or_default() += 1000;
+                packets += 1;
+                known.push(dscp);
+                offer(&mut driver, dscp, now);
+            }
+            None => now = driver.root.watchdog().unwrap(),
+        }
+    }
+    sent
+}
+
+#[test]
+fn tins_get_their_parts_of_the_bandwidth() {
+    let rate = Some(Rate::mbit(8));
+    let percent = |bandwidth, tins, dscps: &[u8]| -> Vec<f64> {
+        let sent = tin_shares(bandwidth, tins, dscps);
+        dscps.iter().map(|dscp| sent[dscp] as f64 / 20_000.0).collect()
+    };
+    let close = |parts: Vec<f64>, expected: &[f64]| {
+        let is_close = |(part, expected): (&f64, &f64)| (part - expected).abs() < 0.5;
+        assert!(
+            parts.iter().zip(expected).all(is_close),
+            "{parts:?} of {expected:?}"
+        );
+    };
+    // Best effort, bulk, voice: a sixteenth and a quarter go first, best effort has the rest.
+    close(percent(rate, Tins::Diffserv3, &[0, 8, 46]), &[68.75, 6.25, 25.0]);
+    close(percent(rate, Tins::Diffserv3, &[0, 8]), &[93.75, 6.25]);
+    close(
+        percent(rate, Tins::Diffserv4, &[0, 8, 26, 46]),
+        &[18.75, 6.25, 50.0, 25.0],
+    );
+    // Nobody wants the rest: it goes to who asks for it.
+    close(percent(rate, Tins::Diffserv3, &[46]), &[100.0]);
+    // By weight: 1024, 64 and 256.
+    close(percent(None, Tins::Diffserv3, &[0, 8, 46]), &[76.19, 4.76, 19.05]);
+}
+
+#[test]
+fn a_packet_below_its_tins_threshold_goes_first() {
+    let mut driver = cake(patient(Config {
+        bandwidth: Some(Rate::mbit(8)),
+        ..Config::default()
+    }));
+    for _ in 0..5 {
+        let _ = driver.offer(of_dscp(0), Time::ZERO);
+    }
+    assert_eq!(driver.next(Time::ZERO), Some(0));
+    let _ = driver.offer(of_dscp(46), Time::from_micros(500));
+    assert_eq!(driver.next(Time::from_millis(1)), Some(5));
+    assert_eq!(driver.next(Time::from_millis(2)), Some(1));
+}
+
+#[test]
+fn marks_go_before_classes_and_classes_before_the_dscp() {
+    let mut config = patient(Config {
+        bandwidth: Some(Rate::mbit(8)),
+        fwmark: 0xf0,
+        ..Config::default()
+    });
+    config.classifier.handle = 1;
+    let node = Cake::node(config, 1).unwrap();
+    let mut pool = Pool::with_capacity(1);
+    let mut tin = |mark, minor, dscp| {
+        let packet = Packet {
+            mark,
+            class: crate::packet::ClassId::new(1, minor),
+            dscp,
+            ..Packet::of_length(100)
+        };
+        let id = pool.insert(packet).unwrap();
+        let tin = node.algorithm().tin_of(id, &pool);
+        pool.release(id);
+        tin
+    };
+    // 0 is best effort, 1 bulk, 2 voice; users count bulk as 1.
+    assert_eq!(tin(0x11, 3, 46), 1);
+    assert_eq!(tin(0x30, 1, 0), 2);
+    assert_eq!(tin(0x40, 1, 46), 1, "there is no fourth tin");
+    assert_eq!(tin(0, 2, 46), 0);
+    assert_eq!(tin(0, 4, 46), 2);
+}
+
+#[test]
+fn who_sends_little_passes_those_who_fill_the_queue() {
+    let mut driver = cake(patient(Config::default()));
+    for flow in [1, 2, 1, 2, 1, 2, 1, 2] {
+        let _ = driver.offer(of_flow(flow, 1514), Time::ZERO);
+    }
+    for _ in 0..4 {
+        assert!(driver.next(Time::ZERO).is_some());
+    }
+    let _ = driver.offer(of_flow(3, 100), Time::ZERO);
+    assert_eq!(driver.next(Time::ZERO), Some(8));
+}
+
+#[test]
+fn the_longest_queue_of_all_tins_pays_for_an_overflow() {
+    let mut driver = cake(Config {
+        memory_limit: Some(10_000),
+        ..Config::default()
+    });
+    for _ in 0..6 {
+        let _ = driver.offer(of_dscp(8), Time::ZERO);
+    }
+    for _ in 0..4 {
+        assert_eq!(driver.offer(of_dscp(46), Time::ZERO), Verdict::Queued);
+    }
+    assert_eq!(driver.offer(of_dscp(46), Time::ZERO), Verdict::Queued);
+    assert_eq!(driver.returned, [(0, DropReason::MemoryLimit)]);
+    assert_eq!(driver.offer(of_dscp(8), Time::ZERO), Verdict::Congested);
+    assert_eq!(driver.returned, [(1, DropReason::MemoryLimit)]);
+    assert_eq!(variable(&driver, "unresponsive_flows"), 1);
+    assert_eq!(variable(&driver, "memory_used"), 10_000);
+}
+
+/// BLUE's probability wears off while the flow sends nothing, and its place becomes free.
+#[test]
+fn an_unresponsive_flow_comes_to_rest() {
+    let mut driver = cake(Config {
+        memory_limit: Some(2_500),
+        tins: Tins::Besteffort,
+        ..Config::default()
+    });
+    for _ in 0..3 {
+        let _ = driver.offer(of_flow(1, 1000), Time::from_secs(1));
+    }
+    assert_eq!(variable(&driver, "unresponsive_flows"), 1);
+    let mut now = Time::from_secs(1);
+    assert_eq!(driver.drain(now).len(), 2);
+    // 1/256 is 16 steps of 1/4096, at most one in a target of 5 ms, and one flow is looked at for each packet.
+    for _ in 0..60 {
+        now += 10_000_000;
+        let _ = driver.offer(of_flow(2, 100), now);
+        assert!(driver.next(now).is_some());
+    }
+    assert_eq!(variable(&driver, "unresponsive_flows"), 0);
+}
+
+#[test]
+fn washed_packets_leave_without_a_dscp_but_were_sorted_by_it() {
+    let mut pool = Pool::with_capacity(2);
+    let config = patient(Config {
+        bandwidth: Some(Rate::mbit(8)),
+        wash: true,
+        ..Config::default()
+    });
+    let mut node = Cake::node(config, 1).unwrap();
+    let ids = [0, 46].map(|dscp| pool.insert(of_dscp(dscp)).unwrap());
+    for id in ids {
+        let _ = node.enqueue(id, Time::ZERO, &mut pool);
+    }
+    assert_eq!(node.dequeue(Time::ZERO, &mut pool), Some(ids[1]));
+    assert!(pool[ids[1]].is_remarked() && pool[ids[1]].dscp == 0);
+    assert!(!pool[ids[0]].is_remarked());
+}
+
+/// 500 packets at once, one sent each millisecond. In a queue that has been in use, the first signal comes an interval after
+/// the delay passed the target, the following at interval/sqrt(1), interval/sqrt(2), and so on.
+#[test]
+fn a_standing_queue_is_signalled_to_at_a_growing_rate() {
+    for (ecn, marks) in [(Ecn::NotEct, false), (Ecn::Ect0, true)] {
+        let mut driver = cake(Config {
+            tins: Tins::Besteffort,
+            ..Config::default()
+        });
+        let packet = Packet {
+            ecn,
+            ..of_flow(1, 1000)
+        };
+        let mut now = Time::from_secs(1);
+        let mut signals = Vec::new();
+        let _ = driver.offer(packet, now);
+        assert!(driver.next(now).is_some());
+        for _ in 0..500 {
+            let _ = driver.offer(packet, now);
+        }
+        for _ in 0..400 {
+            let before = driver.pool.marked_total();
+            assert!(driver.next(now).is_some());
+            if driver.pool.marked_total() > before || !driver.returned.is_empty() {
+                assert_eq!(driver.returned.is_empty(), marks);
+                signals.push((now.nanos() - 1_000_000_000) / 1_000_000);
+            }
+            now += 1_000_000;
+        }
+        // The first two at once: the count's root starts as in Linux.
+        let gaps: Vec<u64> = signals.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(signals[0], 7);
+        assert!(
+            gaps[0].abs_diff(71) <= 1 && gaps[1].abs_diff(58) <= 1 && gaps[2].abs_diff(50) <= 1,
+            "{gaps:?}"
+        );
+    }
+}

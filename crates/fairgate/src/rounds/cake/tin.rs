@@ -1,0 +1,446 @@
+//! A tin: its flows, each with a queue under COBALT, and the rounds in which they take turns (DRR++).
+//!
+//! ```text
+//!   idle --packet--> sparse --deficit used up--> bulk
+//!    ^               |  ^ \                       |        in the round of the sparse flows, which go first,
+//!    |     ran empty |  |  \ used up, and empty   | ran    or of the others
+//!    |               v  |   v                     | empty
+//!    +-- at rest -- decaying   waiting --packet---+--> bulk
+//! ```
+//!
+//! A flow that ran empty is looked at, one of them for each packet that leaves, until its queue management has come to
+//! rest: it keeps its place in the hash so long, and its state decays while it sends nothing.
+//!
+//! Invariants: a flow with packets is sparse, waiting or bulk; waiting flows have none. The hosts' loads count the bulk flows.
+
+use super::Common;
+use super::chain::{Chain, Link, Linked};
+use super::hosts::{Ends, Hosts, Isolation};
+use super::shaper::Threshold;
+use super::tins::Part;
+use super::ways::{Found, Key, PLACES, Ways};
+use crate::aqm::cobalt::{Blue, Law, State};
+use crate::bits::Random;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::rate::Rate;
+use crate::time::Time;
+
+/// What a flow is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Nothing: in no round.
+    #[default]
+    Idle,
+    /// It sends less than its share, so far as is known.
+    Sparse,
+    /// It ran empty just when it had used its share: it stands in the round of the bulk flows, but counts as none.
+    Waiting,
+    /// It is always backlogged.
+    Bulk,
+    /// It ran empty, and its queue management has not come to rest.
+    Decaying,
+}
+
+/// One flow: a cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Flow {
+    queue: PacketQueue,
+    cobalt: State,
+    link: Link,
+    /// Bytes on the line that it may still send in this turn.
+    deficit: i32,
+    ends: Ends,
+    phase: Phase,
+}
+
+impl Linked for Flow {
+    #[inline]
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// One tin.
+#[derive(Debug)]
+pub(super) struct Tin {
+    flows: Box<[Flow]>,
+    /// The cold part of each flow's queue management.
+    blues: Box<[Blue]>,
+    ways: Ways,
+    hosts: Hosts,
+    new: Chain,
+    old: Chain,
+    decaying: Chain,
+    rules: Rules,
+    /// Until when it has used its part of the bandwidth; nothing without one.
+    threshold: Option<Threshold>,
+    /// Packets queued.
+    packets: u32,
+    /// Bytes on the line that it may still send before the next tin, where there is no bandwidth.
+    deficit: i64,
+    pub(super) counts: Counts,
+}
+
+/// What its parameters come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rules {
+    law: Law,
+    /// Bytes that the flow of an otherwise idle host may send in a turn.
+    quantum: u32,
+    weight: u16,
+    rate: Option<Rate>,
+}
+
+/// What statistics show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Flows that are always backlogged.
+    pub(super) bulk: u32,
+    /// Flows that BLUE drops packets of.
+    pub(super) unresponsive: u32,
+    /// Flows that found their place in the hash, or one beside it, free.
+    pub(super) way_misses: u64,
+    /// Flows that had to share the place of another.
+    pub(super) way_collisions: u64,
+}
+
+/// Which flows a turn is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    New,
+    Old,
+    Decaying,
+}
+
+impl Rules {
+    /// For a tin with this part of the line, packets of up to `mtu` bytes and round trips of `rtt`.
+    pub(super) fn new(part: Part, rtt: std::time::Duration, mtu: u32) -> Rules {
+        let rate = Rate::from_bits_per_second(part.threshold * 8).ok();
+        let frame_time = rate.map_or(0, |rate| rate.meter().nanos(mtu.into()));
+        Rules {
+            law: Law::new(rtt, frame_time),
+            // A quarter of a millisecond of the line, as far as that is between 300 and 1514 bytes: on a slow one, small packets pass.
+            quantum: match part.threshold {
+                0 => 1514,
+                threshold => (threshold >> 12).clamp(300, 1514) as u32,
+            },
+            weight: part.weight,
+            rate,
+        }
+    }
+}
+
+impl Tin {
+    pub(super) fn new(rules: Rules, isolation: Isolation, seed: u64) -> Tin {
+        Tin {
+            flows: vec![Flow::default(); PLACES].into(),
+            blues: vec![Blue::default(); PLACES].into(),
+            ways: Ways::new(),
+            hosts: Hosts::new(isolation, seed),
+            new: Chain::default(),
+            old: Chain::default(),
+            decaying: Chain::default(),
+            rules,
+            threshold: rules.rate.map(|rate| Threshold::new(rate, Time::ZERO)),
+            packets: 0,
+            deficit: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Other parameters from now on.
+    pub(super) fn change(&mut self, rules: Rules, now: Time) {
+        self.rules = rules;
+        self.threshold = rules.rate.map(|rate| match self.threshold {
+            Some(mut threshold) => {
+                threshold.set_rate(rate);
+                threshold
+            }
+            None => Threshold::new(rate, now),
+        });
+    }
+
+    /// Whether flows wait for their turn.
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        !(self.new.is_empty() && self.old.is_empty())
+    }
+
+    /// From when on it is below its part of the bandwidth.
+    #[inline]
+    pub(super) fn below_part_from(&self) -> Time {
+        self.threshold
+            .as_ref()
+            .map_or(Time::ZERO, |threshold| threshold.next())
+    }
+
+    /// Whether it is this tin's turn, without a bandwidth; where it isn't, it gets what it may send in its next one.
+    #[inline]
+    pub(super) fn takes_turn(&mut self) -> bool {
+        if self.deficit >= 0 && self.is_active() {
+            return true;
+        }
+        if self.deficit <= 0 {
+            self.deficit += i64::from(self.rules.weight);
+        }
+        false
+    }
+
+    /// Bytes queued in flow `index`.
+    pub(super) fn bytes(&self, index: usize) -> u64 {
+        self.flows[index].queue.bytes()
+    }
+
+    /// A flow that has packets.
+    pub(super) fn any_backlogged(&self) -> Option<usize> {
+        self.flows.iter().position(|flow| !flow.queue.is_empty())
+    }
+
+    /// The flow of a packet, whose hosts are known from then on.
+    #[inline]
+    pub(super) fn flow_of(&mut self, key: Key, id: PacketId, pool: &Pool) -> u16 {
+        if self.ways.is_at_home(key) && self.flows[usize::from(key.home)].phase != Phase::Idle {
+            return key.home;
+        }
+        self.search(key, id, pool)
+    }
+
+    #[inline(never)]
+    fn search(&mut self, key: Key, id: PacketId, pool: &Pool) -> u16 {
+        let flows = &self.flows;
+        let found = self
+            .ways
+            .find(key, |place| flows[usize::from(place)].phase != Phase::Idle);
+        let place = match found {
+            Found::Own(place) => return place,
+            Found::New(place) => {
+                self.counts.way_misses += 1;
+                place
+            }
+            Found::Shared(place) => {
+                self.counts.way_collisions += 1;
+                place
+            }
+        };
+        let flow = &mut self.flows[usize::from(place)];
+        if flow.phase == Phase::Bulk {
+            self.hosts.left(flow.ends);
+        }
+        flow.ends = self.hosts.find(id, pool);
+        if flow.phase == Phase::Bulk {
+            self.hosts.joined(flow.ends);
+        }
+        place
+    }
+
+    /// Puts a packet into flow `index`; returns the bytes that are queued in it.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        index: u16,
+        id: PacketId,
+        now: Time,
+        random: &mut Random,
+        pool: &mut Pool,
+    ) -> u64 {
+        if self.packets == 0
+            && let Some(threshold) = &mut self.threshold
+        {
+            threshold.refresh(now);
+        }
+        self.packets += 1;
+        let flow = &mut self.flows[usize::from(index)];
+        flow.queue.push_back(id, pool);
+        let bytes = flow.queue.bytes();
+        match flow.phase {
+            Phase::Sparse | Phase::Bulk => {}
+            Phase::Waiting => self.becomes_bulk(index),
+            Phase::Idle | Phase::Decaying => {
+                if flow.phase == Phase::Decaying {
+                    self.decaying.remove(index, &mut self.flows);
+                }
+                self.new.push_back(index, &mut self.flows);
+                let flow = &mut self.flows[usize::from(index)];
+                flow.phase = Phase::Sparse;
+                flow.deficit = self.hosts.quantum(flow.ends, self.rules.quantum, random) as i32;
+            }
+        }
+        bytes
+    }
+
+    /// The next packet; `None` if the flow whose turn it was is empty, or its drops have used up the line. `may_decay`: whether
+    /// a flow that decays is still to be looked at for this packet.
+    #[inline]
+    pub(super) fn serve(
+        &mut self,
+        may_decay: &mut bool,
+        now: Time,
+        common: &mut Common,
+        pool: &mut Pool,
+    ) -> Option<PacketId> {
+        loop {
+            let (round, index) = self.next_turn(std::mem::take(may_decay))?;
+            let flow = &mut self.flows[usize::from(index)];
+            if flow.deficit <= 0 {
+                self.end_turn(round, index, &mut common.random);
+                continue;
+            }
+            loop {
+                let Some(id) = flow.queue.pop_front(pool) else {
+                    self.ran_empty(round, index, now);
+                    return None;
+                };
+                self.packets -= 1;
+                common.took_out(id, pool);
+                let bytes = common.on_the_line(pool[id].length);
+                let bulk_flows = if common.ingress { self.counts.bulk } else { 0 };
+                let blue = &self.blues[usize::from(index)];
+                let should_drop = self.rules.law.should_drop(
+                    &mut flow.cobalt,
+                    blue,
+                    bulk_flows,
+                    id,
+                    now,
+                    &mut common.random,
+                    pool,
+                );
+                // A flow's last packet may be marked, but is not dropped: its sender might have nothing else to learn by.
+                let is_sent = !should_drop || flow.queue.is_empty();
+                if is_sent || common.ingress {
+                    flow.deficit -= bytes as i32;
+                    self.deficit -= bytes as i64;
+                    if let Some(threshold) = &mut self.threshold {
+                        threshold.count(bytes, now);
+                    }
+                }
+                if is_sent {
+                    common.sent(bytes);
+                    return Some(id);
+                }
+                pool.give_back(id, DropReason::Aqm);
+                if common.ingress {
+                    common.dropped(bytes);
+                    break;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn next_turn(&self, may_decay: bool) -> Option<(Round, u16)> {
+        if may_decay && let Some(index) = self.decaying.front() {
+            return Some((Round::Decaying, index));
+        }
+        match self.new.front() {
+            Some(index) => Some((Round::New, index)),
+            None => Some((Round::Old, self.old.front()?)),
+        }
+    }
+
+    /// The flow has sent what it may: it goes to the end of the bulk flows, with what it may send in its next turn.
+    fn end_turn(&mut self, round: Round, index: u16, random: &mut Random) {
+        let flow = &mut self.flows[usize::from(index)];
+        if flow.phase == Phase::Sparse {
+            if flow.queue.is_empty() {
+                flow.phase = Phase::Waiting;
+            } else {
+                self.becomes_bulk(index);
+            }
+        }
+        let flow = &mut self.flows[usize::from(index)];
+        flow.deficit += self.hosts.quantum(flow.ends, self.rules.quantum, random) as i32;
+        if round == Round::Old {
+            self.old.rotate(&mut self.flows);
+        } else {
+            self.leave(round);
+            self.old.push_back(index, &mut self.flows);
+        }
+    }
+
+    /// The flow whose turn it is has nothing to send.
+    fn ran_empty(&mut self, round: Round, index: u16, now: Time) {
+        let place = usize::from(index);
+        let flow = &mut self.flows[place];
+        let came_to_rest = self
+            .rules
+            .law
+            .ran_empty(&mut flow.cobalt, &mut self.blues[place], now);
+        self.counts.unresponsive -= u32::from(came_to_rest);
+        if flow.phase == Phase::Bulk {
+            self.counts.bulk -= 1;
+            self.hosts.left(flow.ends);
+        }
+        let is_at_rest = flow.cobalt.is_at_rest(now);
+        flow.phase = if is_at_rest { Phase::Idle } else { Phase::Decaying };
+        self.leave(round);
+        if !is_at_rest {
+            self.decaying.push_back(index, &mut self.flows);
+        }
+    }
+
+    /// The first flow of a round leaves it.
+    fn leave(&mut self, round: Round) {
+        let chain = match round {
+            Round::New => &mut self.new,
+            Round::Old => &mut self.old,
+            Round::Decaying => &mut self.decaying,
+        };
+        chain.pop_front(&mut self.flows);
+    }
+
+    fn becomes_bulk(&mut self, index: u16) {
+        let flow = &mut self.flows[usize::from(index)];
+        flow.phase = Phase::Bulk;
+        self.counts.bulk += 1;
+        self.hosts.joined(flow.ends);
+    }
+
+    /// The memory is full: takes the oldest packet out of flow `index`, which has some, and tells COBALT.
+    pub(super) fn overflow(&mut self, index: usize, now: Time, pool: &Pool) -> PacketId {
+        let flow = &mut self.flows[index];
+        let id = flow.queue.pop_front(pool).expect("the fattest flow has packets");
+        self.packets -= 1;
+        let is_new = self
+            .rules
+            .law
+            .overflowed(&mut flow.cobalt, &mut self.blues[index], now);
+        self.counts.unresponsive += u32::from(is_new);
+        id
+    }
+
+    /// A packet that the memory had no room for counts, where it has used the line before.
+    pub(super) fn count_dropped(&mut self, bytes: u64, now: Time) {
+        if let Some(threshold) = &mut self.threshold {
+            threshold.count(bytes, now);
+        }
+    }
+
+    /// Moves all packets to `into`, flow by flow. What is left of the tin is of no further use.
+    pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        for flow in &mut self.flows {
+            flow.queue.append_to(into, pool);
+        }
+    }
+
+    /// Nanoseconds of delay that its flows may have, and for how long.
+    pub(super) fn target_and_interval(&self) -> (u64, u64) {
+        (self.rules.law.target(), self.rules.law.interval())
+    }
+
+    /// Flows with packets that are not known to be always backlogged.
+    pub(super) fn sparse_flows(&self) -> u32 {
+        u32::from(self.new.len()) + u32::from(self.old.len()) - self.counts.bulk
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_one_cache_line() {
+        assert_eq!((size_of::<Flow>(), align_of::<Flow>()), (64, 64));
+    }
+}
