@@ -24,7 +24,7 @@ choice_field!(Isolation {
     "triple-isolate" => Isolation::Triple,
 });
 
-choice_field!(Cells { "none" => Cells::None, "atm" => Cells::Atm, "ptm" => Cells::Ptm });
+choice_field!(Cells { "uncut" => Cells::None, "atm" => Cells::Atm, "ptm" => Cells::Ptm });
 
 impl Smallest for Cells {
     const SMALLEST: Cells = Cells::None;
@@ -207,7 +207,7 @@ pub(super) static CAKE: Description<CakeSettings, Config> = Description {
         ),
         Parameter::word(
             "cells",
-            Unit::Choice(&["none", "atm", "ptm"]),
+            Unit::Choice(&["uncut", "atm", "ptm"]),
             "How the line cuts up packets, in place of what its kind says: ATM sends 53 bytes for 48, PTM 65 for 64.",
             |cake, _| &mut cake.cells,
         ),

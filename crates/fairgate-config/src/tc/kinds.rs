@@ -1,6 +1,6 @@
 //! Which discipline each kind of qdisc is here, and which parameter each of its options.
 
-use super::Device;
+use super::{Device, cake};
 
 /// Parameters whose default in tc or in the kernel is not ours.
 pub(super) type Defaults = fn(&Device) -> Vec<(&'static str, String)>;
@@ -47,6 +47,10 @@ pub(super) enum Reads {
     List,
     /// The number of a class, in hexadecimal; 0 is none.
     Minor,
+    /// A mask, perhaps in hexadecimal.
+    Mask,
+    /// Nothing that there is here, and why, or what to do instead.
+    Refused(&'static str),
     /// A service curve of `m1`, `d`, `m2`, or of `umax`, `dmax`, `rate`, as far as they are given.
     Curve,
 }
@@ -54,6 +58,8 @@ pub(super) enum Reads {
 /// The disciplines inside.
 pub(super) enum Children {
     None,
+    /// None, and what filters choose in the kernel, flows, is not what they choose here.
+    NoneNorFilters,
     /// One, in class 1; these parameters are of the fifo that is there when nothing is attached.
     Inner {
         of_default: &'static [&'static str],
@@ -431,6 +437,14 @@ const KINDS: &[Kind] = &[
         placed_by_handle: true,
         defaults: quantum_of_one_frame,
     },
+    Kind {
+        name: "cake",
+        discipline: "cake",
+        options: cake::OPTIONS,
+        children: Children::NoneNorFilters,
+        placed_by_handle: true,
+        defaults: cake::defaults,
+    },
 ];
 
 const PFIFO: Kind = Kind {
@@ -442,7 +456,7 @@ const PFIFO: Kind = Kind {
     defaults: |device| vec![("limit", device.txqueuelen.to_string())],
 };
 
-const fn option(word: &'static str, parameter: &'static str, reads: Reads) -> Opt {
+pub(super) const fn option(word: &'static str, parameter: &'static str, reads: Reads) -> Opt {
     Opt {
         word,
         parameter,
@@ -450,16 +464,16 @@ const fn option(word: &'static str, parameter: &'static str, reads: Reads) -> Op
     }
 }
 
-const fn same(word: &'static str, parameter: &'static str) -> Opt {
+pub(super) const fn same(word: &'static str, parameter: &'static str) -> Opt {
     option(word, parameter, Reads::Same)
 }
 
 /// tc reads a time without a unit as microseconds.
-const fn time(word: &'static str, parameter: &'static str) -> Opt {
+pub(super) const fn time(word: &'static str, parameter: &'static str) -> Opt {
     option(word, parameter, Reads::Time("us"))
 }
 
-const fn means(word: &'static str, parameter: &'static str, value: &'static str) -> Opt {
+pub(super) const fn means(word: &'static str, parameter: &'static str, value: &'static str) -> Opt {
     option(word, parameter, Reads::Means(value))
 }
 

@@ -15,6 +15,7 @@
 //! units than we do (times in microseconds, sfq's `perturb` in seconds) are translated by the table.
 //! What can't be carried over is an error at its place, never left out.
 
+mod cake;
 mod command;
 mod filters;
 mod kinds;

@@ -6,6 +6,7 @@
 
 use fairgate::{ClassId, Rate};
 
+use super::cake;
 use super::kinds::{self, Kind};
 use crate::registry::{ParameterInfo, Setting};
 use crate::spec::Spec;
@@ -101,12 +102,13 @@ fn options_of(kind: &str) -> Option<&'static [(&'static str, &'static str, Form)
             ("priomap", "priomap", Amount::Plain),
         ],
         "prio" => &[("priomap", "priomap", Amount::Plain)],
-        "drr" | "qfq" | "pfifo_fast" => &[],
+        // The words of cake are made one by one.
+        "drr" | "qfq" | "pfifo_fast" | "cake" => &[],
         _ => return None,
     })
 }
 
-fn as_rate(bits: u64) -> Amount {
+pub(super) fn as_rate(bits: u64) -> Amount {
     match Rate::from_bits_per_second(bits) {
         Ok(rate) => Amount::Rate(rate),
         Err(_) => Amount::Plain(bits),
@@ -226,6 +228,7 @@ fn options(spec: &Spec, kind: Option<&'static Kind>) -> Vec<(&'static str, Amoun
         })
     };
     match kind.map(Kind::name) {
+        Some("cake") => options = cake::shown(spec, &parameters),
         Some("prio") => options.insert(0, ("bands", Amount::Plain(spec.classes().len() as u64))),
         // The kernel has no more flows than packets.
         Some("sfq") => {
@@ -426,6 +429,20 @@ mod tests {
         assert_eq!(
             shown("qdisc add dev e root handle 1: ets strict 1 quanta 4500 300")[0],
             "qdisc ets 1:0 root bands 3 strict 1 quanta 4500 300 priomap 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2"
+        );
+        assert_eq!(
+            shown("qdisc add dev e root cake bandwidth 20mbit dual-srchost docsis ether-vlan wash"),
+            [
+                "qdisc cake 8001:0 root bandwidth 20Mbit diffserv3 dual-srchost nonat wash no-ack-filter no-split-gso \
+                 rtt 100ms noatm overhead 22 mpu 64"
+            ]
+        );
+        assert_eq!(
+            shown("qdisc add dev e root cake fwmark 0xff metro besteffort memlimit 1mb"),
+            [
+                "qdisc cake 8001:0 root bandwidth unlimited besteffort triple-isolate nonat nowash no-ack-filter \
+                 no-split-gso rtt 10ms raw overhead 0 memlimit 1Mb fwmark 0xff"
+            ]
         );
         assert_eq!(
             shown("qdisc add dev e root bfifo limit 9000"),

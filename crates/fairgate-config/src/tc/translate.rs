@@ -7,7 +7,7 @@ use fairgate::ClassId;
 use toml::Spanned;
 
 use super::Script;
-use super::command::hexadecimal;
+use super::command::{hexadecimal, number};
 use super::filters;
 use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
 use super::script::{Class, Qdisc};
@@ -74,6 +74,12 @@ impl<'a> Translation<'a> {
         let are_whole = self.problems.count() == before;
         match &kind.children {
             Children::None => self.only_attached_to(qdisc, |_| false),
+            Children::NoneNorFilters => {
+                self.only_attached_to(qdisc, |_| false);
+                self.no_filters(qdisc);
+                draft.settings.append(&mut settings);
+                return Some(draft);
+            }
             Children::Inner { of_default } => {
                 self.only_attached_to(qdisc, |minor| minor <= 1);
                 if let Some(inner) = self.script.attached_below(qdisc).next() {
@@ -245,6 +251,16 @@ impl<'a> Translation<'a> {
         }
     }
 
+    fn no_filters(&mut self, qdisc: &Qdisc) {
+        let kind = qdisc.kind.get_ref();
+        for filter in self.script.filters_of(qdisc) {
+            let message = format!("filters of a `{kind}` choose a flow in the kernel, and a tin here");
+            let help = "let marks choose tins (fwmark), or write the filter in a configuration file, with a tin as its class";
+            self.problems
+                .add(filter.kind.span(), message, "can't be carried over", help);
+        }
+    }
+
     /// The settings that the words of each line and, for what they leave out, tc's defaults stand for. What a later line gives
     /// takes the place of what an earlier one gave.
     fn settings(
@@ -281,6 +297,11 @@ impl<'a> Translation<'a> {
                 self.problems.add(word.span(), message, "unknown here", help);
                 break;
             };
+            if let Reads::Refused(why) = option.reads {
+                let message = format!("there is no `{name}` here");
+                self.problems.add(word.span(), message, "not here", why);
+                continue;
+            }
             let Some(value) = option.reads.value(&mut words, word) else {
                 let message = format!("`{name}` has no value, or too few");
                 let help = format!("write what `{name}` should be behind it");
@@ -332,6 +353,11 @@ impl Reads {
                 Spanned::new(percent.span(), Given::Word(number))
             }),
             Reads::Means(value) => Some(Spanned::new(option.span(), Given::Word((*value).to_owned()))),
+            Reads::Mask => words.next().map(|mask| match number(mask.get_ref()) {
+                Some(mask_of) => Spanned::new(mask.span(), Given::Integer(mask_of.into())),
+                None => word(mask),
+            }),
+            Reads::Refused(_) => None,
             Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
                 Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
                 None => word(minor),

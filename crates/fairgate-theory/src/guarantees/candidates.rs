@@ -182,6 +182,10 @@ pub static NOT_MEASURED: &[(&str, &str)] = &[
         "its classes are unfair on purpose; within one it serves flows as fq_codel does",
     ),
     (
+        "cake",
+        "hosts share before flows do, and a random part of a byte goes into quanta; without both it serves as fq_codel does",
+    ),
+    (
         "admission",
         "it lets flows in or not; what it holds inside serves them",
     ),

@@ -18,6 +18,7 @@ use fairgate::queues::fifo::{self, Fifo};
 use fairgate::queues::pfifo_fast::{self, PfifoFast};
 use fairgate::queues::prio::{self, Prio};
 use fairgate::queues::tbf::{self, Tbf};
+use fairgate::rounds::cake::{self, Cake};
 use fairgate::rounds::drr::Drr;
 use fairgate::rounds::ets::{self, Ets};
 use fairgate::rounds::fq_codel::{self, FqCodel};
@@ -42,7 +43,7 @@ pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
 /// Every discipline.
-pub(crate) const SUBJECTS: [Subject; 24] = [
+pub(crate) const SUBJECTS: [Subject; 26] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
         let config = pfifo_fast::Config { limit: PLENTY };
@@ -120,6 +121,9 @@ pub(crate) const SUBJECTS: [Subject; 24] = [
         };
         Box::new(Msfc::node(config, SEED).expect(VALID))
     }),
+    ("cake", |_| cake(None)),
+    // Faster than packets come.
+    ("cake_shaped", |_| cake(Some(Rate::mbit(100_000)))),
     ("qfq", scheduler::<Qfq>),
     ("qfq_plus", scheduler::<QfqPlus>),
     ("s_kps", scheduler::<SKps>),
@@ -236,6 +240,17 @@ fn scheduler<S: Scheduler<Share: Default, Settings: Default>>(flows: u32) -> Box
         ..flows::Config::default()
     };
     Box::new(Flows::<S>::node(config, SEED).expect(VALID))
+}
+
+/// As it comes: three tins, fairness between hosts. Its hash has 1024 places, however many flows there are.
+fn cake(bandwidth: Option<Rate>) -> Box<dyn Discipline> {
+    let config = cake::Config {
+        bandwidth,
+        memory_limit: Some(u64::MAX),
+        rtt: Duration::from_secs(20),
+        ..cake::Config::default()
+    };
+    Box::new(Cake::node(config, SEED).expect(VALID))
 }
 
 fn fifo() -> Box<dyn Discipline> {

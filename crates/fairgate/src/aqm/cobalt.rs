@@ -53,6 +53,15 @@ pub(crate) struct Blue {
     changed: Option<Time>,
 }
 
+/// A packet just taken out of its queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    pub(crate) id: PacketId,
+    pub(crate) now: Time,
+    /// Other queues that are always backlogged: a delay of two frames of each is no one's fault. 0 for not to heed them.
+    pub(crate) bulk_flows: u32,
+}
+
 /// What an overflow adds to BLUE's probability: 1/256.
 const INCREMENT: u32 = 1 << 24;
 /// What an empty queue takes from it: 1/4096.
@@ -111,30 +120,27 @@ impl Law {
         self.interval
     }
 
-    /// Whether the packet just taken out of the queue is to be dropped. One that may be marked instead is marked. With `bulk_flows`
-    /// other queues that are always backlogged, a delay of two frames of each is no one's fault; 0 for not to heed them.
+    /// Whether a packet is to be dropped. One that may be marked instead is marked.
     #[inline]
     pub(crate) fn should_drop(
         &self,
         state: &mut State,
         blue: &Blue,
-        bulk_flows: u32,
-        id: PacketId,
-        now: Time,
+        leaving: Leaving,
         random: &mut Random,
         pool: &mut Pool,
     ) -> bool {
-        let sojourn = now.nanos_since(pool[id].enqueued_at);
+        let sojourn = leaving.now.nanos_since(pool[leaving.id].enqueued_at);
         let is_over = sojourn > self.target
             && sojourn > self.frame_time * 4
-            && sojourn > self.frame_time * 2 * u64::from(bulk_flows);
+            && sojourn > self.frame_time * 2 * u64::from(leaving.bulk_flows);
         if !is_over && state.count == 0 && !state.is_blue {
             // The usual case.
             state.dropping = false;
-            state.drop_next = now + self.interval;
+            state.drop_next = leaving.now + self.interval;
             return false;
         }
-        self.control(state, blue, is_over, id, now, random, pool)
+        self.control(state, blue, is_over, leaving, random, pool)
     }
 
     #[cold]
@@ -144,8 +150,7 @@ impl Law {
         state: &mut State,
         blue: &Blue,
         is_over: bool,
-        id: PacketId,
-        now: Time,
+        Leaving { id, now, .. }: Leaving,
         random: &mut Random,
         pool: &mut Pool,
     ) -> bool {
@@ -235,7 +240,7 @@ impl Law {
 
     /// The next signal comes `interval / sqrt(count)` after the one that was due last.
     fn schedule(&self, state: &mut State) {
-        state.drop_next += (u128::from(self.interval) * u128::from(state.rec_inv_sqrt) >> 32) as u64;
+        state.drop_next += ((u128::from(self.interval) * u128::from(state.rec_inv_sqrt)) >> 32) as u64;
     }
 }
 
@@ -438,7 +443,8 @@ mod tests {
                             ..Packet::of_length(1000)
                         };
                         let id = pool.insert(packet).unwrap();
-                        let dropped = law.should_drop(&mut state, &blue, 0, id, now, &mut random, &mut pool);
+                        let leaving = Leaving { id, now, bulk_flows: 0 };
+                        let dropped = law.should_drop(&mut state, &blue, leaving, &mut random, &mut pool);
                         let marked = pool.release(id).ecn == Ecn::Ce;
                         let expected = model.packet(&law, nanos, sojourn, ecn, &mut model_random);
                         prop_assert_eq!((dropped, marked), expected);

@@ -7,7 +7,7 @@ use crate::packet::{DropReason, Ecn, Packet};
 use crate::rate::Rate;
 use crate::testing::Driver;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Patient, so that COBALT keeps out of the way.
@@ -54,12 +54,8 @@ fn settings_out_of_range_are_refused_by_name() {
         let error = Cake::node(config, 0).unwrap_err();
         error.parameter().expect("the error names a parameter")
     };
-    let slow = Rate::from_bits_per_second(8191).unwrap();
-    assert_eq!(
-        refused(|config| config.bandwidth = Rate::from_bits_per_second(8191).ok()),
-        "bandwidth",
-        "{slow}"
-    );
+    let slow = |config: &mut Config| config.bandwidth = Rate::from_bits_per_second(8191).ok();
+    assert_eq!(refused(slow), "bandwidth");
     assert_eq!(refused(|config| config.rtt = Duration::ZERO), "rtt");
     assert_eq!(refused(|config| config.rtt = Duration::from_secs(3601)), "rtt");
     assert_eq!(refused(|config| config.memory_limit = Some(0)), "memory_limit");
@@ -163,17 +159,17 @@ proptest! {
             ..Config::default()
         });
         let mut now = Time::from_secs(1);
-        let mut sent_at = VecDeque::new();
+        let mut sent_at = Vec::new();
         for count in counts {
             for _ in 0..count {
                 let _ = driver.offer(of_flow(1, 1000), now);
             }
             while driver.next(now).is_some() {
-                sent_at.push_back(now);
+                sent_at.push(now);
             }
             now = driver.root.watchdog().unwrap().max(now);
         }
-        let span = now.nanos_since(*sent_at.front().unwrap());
+        let span = now.nanos_since(sent_at[0]);
         prop_assert!(span <= sent_at.len() as u64 * 1_500_000, "{} packets in {}", sent_at.len(), span);
     }
 }
@@ -319,30 +315,25 @@ fn tin_shares(bandwidth: Option<Rate>, tins: Tins, dscps: &[u8]) -> BTreeMap<u8,
         tins,
         ..Config::default()
     }));
-    let mut dscp_of = Vec::new();
-    let mut offer = |driver: &mut Driver<Cake>, dscp, now| {
-        dscp_of.push(dscp);
-        let _ = driver.offer(of_dscp(dscp), now);
-        dscp_of.len()
-    };
     let mut now = Time::from_secs(1);
-    let mut sent = BTreeMap::new();
-    let mut known: Vec<u8> = Vec::new();
-    for _ in 0..5 {
-        for dscp in dscps {
-            known.push(*dscp);
-            offer(&mut driver, *dscp, now);
-        }
+    // By cookie.
+    let mut offered = Vec::new();
+    let offer = |driver: &mut Driver<Cake>, offered: &mut Vec<u8>, dscp, now| {
+        offered.push(dscp);
+        let _ = driver.offer(of_dscp(dscp), now);
+    };
+    for dscp in dscps.repeat(5) {
+        offer(&mut driver, &mut offered, dscp, now);
     }
+    let mut sent = BTreeMap::new();
     let mut packets = 0;
     while packets < 2000 {
         match driver.next(now) {
             Some(cookie) => {
-                let dscp = known[cookie as usize];
+                let dscp = offered[cookie as usize];
                 *sent.entry(dscp).or_default() += 1000;
                 packets += 1;
-                known.push(dscp);
-                offer(&mut driver, dscp, now);
+                offer(&mut driver, &mut offered, dscp, now);
             }
             None => now = driver.root.watchdog().unwrap(),
         }
@@ -496,8 +487,8 @@ fn washed_packets_leave_without_a_dscp_but_were_sorted_by_it() {
     assert!(!pool[ids[0]].is_remarked());
 }
 
-/// 500 packets at once, one sent each millisecond. In a queue that has been in use, the first signal comes an interval after
-/// the delay passed the target, the following at interval/sqrt(1), interval/sqrt(2), and so on.
+/// 500 packets at once, one sent each millisecond. In a queue that was never signalled to, the first signal comes with the
+/// second packet above the target; those after it come interval/sqrt(2), interval/sqrt(3) and so on after each other.
 #[test]
 fn a_standing_queue_is_signalled_to_at_a_growing_rate() {
     for (ecn, marks) in [(Ecn::NotEct, false), (Ecn::Ect0, true)] {
@@ -525,7 +516,6 @@ fn a_standing_queue_is_signalled_to_at_a_growing_rate() {
             }
             now += 1_000_000;
         }
-        // The first two at once: the count's root starts as in Linux.
         let gaps: Vec<u64> = signals.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(signals[0], 7);
         assert!(

@@ -13,13 +13,15 @@
 //!
 //! Invariants: a flow with packets is sparse, waiting or bulk; waiting flows have none. The hosts' loads count the bulk flows.
 
+use std::time::Duration;
+
 use super::Common;
 use super::chain::{Chain, Link, Linked};
 use super::hosts::{Ends, Hosts, Isolation};
 use super::shaper::Threshold;
 use super::tins::Part;
 use super::ways::{Found, Key, PLACES, Ways};
-use crate::aqm::cobalt::{Blue, Law, State};
+use crate::aqm::cobalt::{Blue, Law, Leaving, State};
 use crate::bits::Random;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -116,7 +118,7 @@ enum Round {
 
 impl Rules {
     /// For a tin with this part of the line, packets of up to `mtu` bytes and round trips of `rtt`.
-    pub(super) fn new(part: Part, rtt: std::time::Duration, mtu: u32) -> Rules {
+    pub(super) fn new(part: Part, rtt: Duration, mtu: u32) -> Rules {
         let rate = Rate::from_bits_per_second(part.threshold * 8).ok();
         let frame_time = rate.map_or(0, |rate| rate.meter().nanos(mtu.into()));
         Rules {
@@ -295,17 +297,16 @@ impl Tin {
                 self.packets -= 1;
                 common.took_out(id, pool);
                 let bytes = common.on_the_line(pool[id].length);
-                let bulk_flows = if common.ingress { self.counts.bulk } else { 0 };
-                let blue = &self.blues[usize::from(index)];
-                let should_drop = self.rules.law.should_drop(
-                    &mut flow.cobalt,
-                    blue,
-                    bulk_flows,
+                let leaving = Leaving {
                     id,
                     now,
-                    &mut common.random,
-                    pool,
-                );
+                    bulk_flows: if common.ingress { self.counts.bulk } else { 0 },
+                };
+                let blue = &self.blues[usize::from(index)];
+                let should_drop =
+                    self.rules
+                        .law
+                        .should_drop(&mut flow.cobalt, blue, leaving, &mut common.random, pool);
                 // A flow's last packet may be marked, but is not dropped: its sender might have nothing else to learn by.
                 let is_sent = !should_drop || flow.queue.is_empty();
                 if is_sent || common.ingress {
