@@ -3,11 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use fairgate_config::Document;
+use fairgate_config::{Document, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::exit::Failure;
+use crate::output::Format;
 
 #[derive(Debug, Error, Diagnostic)]
 pub(crate) enum ReadError {
@@ -22,6 +23,26 @@ pub(crate) enum ReadError {
 /// Reads a configuration file.
 pub(crate) fn document(path: &Path) -> Result<Document, Failure> {
     Ok(Document::parse(&path.display().to_string(), &text(path)?)?)
+}
+
+/// What is right in queues, and hardly meant to stay.
+pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) -> Vec<String> {
+    let of_queue = |(name, spec): (&str, &Spec)| -> Vec<String> {
+        let warnings = spec.warnings().into_iter();
+        warnings
+            .map(|warning| format!("queue {name}: {warning}"))
+            .collect()
+    };
+    queues.flat_map(of_queue).collect()
+}
+
+/// Says it to people; a document has no place beside it.
+pub(crate) fn warn<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>, format: Format) {
+    if format == Format::Text {
+        for warning in warnings(queues) {
+            eprintln!("warning: {warning}");
+        }
+    }
 }
 
 /// Reads a file of text.

@@ -30,7 +30,7 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
     match entry.about().children {
         Children::None => {}
         Children::Inner => spec.children.push(fifo()),
-        Children::Classes | Children::Bands | Children::Tree => {
+        Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => {
             for minor in 1..=3 {
                 spec.settings.classes.push(ClassSettings {
                     minor,

@@ -579,6 +579,18 @@ fn trees_of_classes() {
         "`ceil` of class 10 is 2Mbit, but must be at least 4Mbit, the rate of the class",
         "raise it",
     );
+    in_queue(
+        "discipline = \"htb\"\ndefault = 0",
+        "0",
+        "`default` is 0, but must be 1 to 65535",
+        "class",
+    );
+    in_queue(
+        "discipline = \"htb\"\nfilter = [{ class = 12, mark = 5 }]",
+        "12",
+        "`htb` has no class 12",
+        "there is none yet",
+    );
     in_classes(
         &[top, leaf],
         "default = 11",

@@ -26,6 +26,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let document = input::document(&args.file)?;
     check_sections(&document)?;
+    input::warn(document.queues(), format);
     match format {
         Format::Json => output::json("check", &Checked::of(&document))?,
         Format::Text => output::text(&tree_text(&document))?,
@@ -69,6 +70,7 @@ struct Checked<'a> {
     file: &'a str,
     queues: Map<String, Json>,
     sections: Vec<&'a str>,
+    warnings: Vec<String>,
 }
 
 impl Checked<'_> {
@@ -80,6 +82,7 @@ impl Checked<'_> {
                 .map(|(name, spec)| (name.to_owned(), tree(spec)))
                 .collect(),
             sections: document.sections().collect(),
+            warnings: input::warnings(document.queues()),
         }
     }
 }

@@ -104,7 +104,7 @@ fn detail(entry: &dyn Entry) -> String {
         Children::None => "",
         Children::Inner => "It holds one discipline, written as `inner`.\n",
         Children::Classes => "It holds a discipline in each of its classes, written as [[queue.NAME.class]].\n",
-        Children::Tree => {
+        Children::Tree | Children::TreeOrNone => {
             "It holds a tree of classes, written as [[queue.NAME.class]]: a class names the one above it as its `parent`; \
              a discipline is in each of those that have none below them.\n"
         }
@@ -113,6 +113,9 @@ fn detail(entry: &dyn Entry) -> String {
              class 1 goes first.\n"
         }
     });
+    if about.children == Children::TreeOrNone {
+        text.push_str("Without a class it passes all packets on as they come.\n");
+    }
     if entry.takes_filters() {
         text.push_str("`handle`, [[queue.NAME.filter]] and `default` place packets.\n");
     }

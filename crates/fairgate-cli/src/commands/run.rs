@@ -68,7 +68,9 @@ pub(crate) fn run_document(
     seed: Option<u64>,
     format: Format,
 ) -> Result<Outcome, Failure> {
-    let plan = Plan::read(&read()?)?;
+    let document = read()?;
+    let plan = Plan::read(&document)?;
+    input::warn(document.queues(), format);
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     bridge.serve_status(socket).map_err(failure)?;
@@ -86,7 +88,7 @@ pub(crate) fn run_document(
     loop {
         match bridge.run().map_err(failure)? {
             Wake::Stop => break,
-            Wake::Reload => reload(&mut bridge, read, name),
+            Wake::Reload => reload(&mut bridge, read, name, format),
         }
     }
     let last = bridge.status();
@@ -98,8 +100,13 @@ pub(crate) fn run_document(
 }
 
 /// Reads the file again. A mistake in it, or a change that can't be made in place, is said and changes nothing.
-fn reload(bridge: &mut Bridge, read: &dyn Fn() -> Result<Document, Failure>, name: &str) {
-    let plan = || -> Result<Plan, Failure> { Ok(Plan::read(&read()?)?) };
+fn reload(bridge: &mut Bridge, read: &dyn Fn() -> Result<Document, Failure>, name: &str, format: Format) {
+    let plan = || -> Result<Plan, Failure> {
+        let document = read()?;
+        let plan = Plan::read(&document)?;
+        input::warn(document.queues(), format);
+        Ok(plan)
+    };
     match plan().and_then(|plan| Ok(bridge.reload(plan)?)) {
         Ok(()) => eprintln!("Read {name} again: its queues are in force."),
         Err(Failure::Input(report) | Failure::Environment(report)) => {

@@ -65,6 +65,7 @@ enum TcError {
 #[derive(Serialize)]
 struct Trees {
     queues: serde_json::Map<String, serde_json::Value>,
+    warnings: Vec<String>,
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
@@ -72,15 +73,15 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     if let Some(interface) = &args.run {
         return run_live(&args, interface, &trees, format);
     }
+    input::warn(named(&trees), format);
     match (format, args.tree) {
         (Format::Json, _) => {
             let tree = |(name, spec): &(String, Spec)| (name.clone(), super::check::tree(spec));
             let queues = trees.iter().map(tree).collect();
-            output::json("tc", &Trees { queues })?;
+            let warnings = input::warnings(named(&trees));
+            output::json("tc", &Trees { queues, warnings })?;
         }
-        (Format::Text, true) => output::text(&super::check::queues_text(
-            trees.iter().map(|(name, spec)| (name.as_str(), spec)),
-        ))?,
+        (Format::Text, true) => output::text(&super::check::queues_text(named(&trees)))?,
         (Format::Text, false) => output::text(&toml(&trees))?,
     }
     Ok(Outcome::Yes)
@@ -97,6 +98,10 @@ fn trees(args: &Args) -> Result<Vec<(String, Spec)>, Failure> {
     let scripts = Script::parse_all(&name, &text, device)?;
     let tree = |script: &Script| Ok((script.device_name().to_owned(), script.spec()?));
     scripts.iter().map(tree).collect()
+}
+
+fn named(trees: &[(String, Spec)]) -> impl Iterator<Item = (&str, &Spec)> {
+    trees.iter().map(|(name, spec)| (name.as_str(), spec))
 }
 
 /// The script's name for messages, and its text.

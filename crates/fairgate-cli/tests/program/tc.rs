@@ -80,6 +80,36 @@ fn commands_come_from_arguments_and_from_standard_input() {
     assert_eq!(text(&output.stdout), "queue e\n  fifo limit=9\n");
 }
 
+/// In Linux it passes everything on until classes are added, and takes a default that is to come.
+#[test]
+fn an_htb_alone_is_read_and_said_to_shape_nothing() {
+    let script = "qdisc add dev eth0 root handle 1: htb default 12";
+    let (toml, warning) = ends(&["tc", script], 0);
+    assert!(
+        toml.contains("discipline = \"htb\"\nhandle = \"1\"\ndefault = 18\n"),
+        "{toml}"
+    );
+    let expected = "warning: queue eth0: `htb` has no classes yet: it shapes nothing, and all packets go straight through\n";
+    assert_eq!(warning, expected);
+
+    let place = tempfile::tempdir().expect("a place for files");
+    let path = place.path().join("htb.toml");
+    std::fs::write(&path, toml).expect("the place is writable");
+    let (_, warning) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
+    assert_eq!(warning, expected);
+
+    let document = json(&["tc", "--json", script], 0);
+    assert_eq!(
+        document["warnings"][0],
+        expected.trim_start_matches("warning: ").trim_end()
+    );
+
+    let beside = format!("{script}\nclass add dev eth0 parent 1: classid 1:10 htb rate 1mbit");
+    let (_, stderr) = ends(&["tc", &beside], 2);
+    assert!(stderr.contains("`htb` has no class 1:12"), "{stderr}");
+    assert!(stderr.contains("one of its classes (1:10)"), "{stderr}");
+}
+
 #[test]
 fn what_is_run_is_one_tree() {
     let two = "qdisc add dev a root pfifo\nqdisc add dev b root pfifo";

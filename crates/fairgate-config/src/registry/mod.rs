@@ -152,6 +152,8 @@ pub enum Children {
     /// Classes with any numbers, in a tree: a class names the one above it as its `parent`, and only those that no other
     /// names hold a discipline.
     Tree,
+    /// The same; without a class it passes packets on as they come.
+    TreeOrNone,
 }
 
 impl Children {
@@ -160,12 +162,16 @@ impl Children {
         match self {
             Children::None => "none",
             Children::Inner => "inner",
-            Children::Classes | Children::Bands | Children::Tree => "classes",
+            Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => "classes",
         }
     }
 
     pub(crate) const fn are_classes(self) -> bool {
-        matches!(self, Children::Classes | Children::Bands | Children::Tree)
+        matches!(self, Children::Classes | Children::Bands) || self.are_a_tree()
+    }
+
+    pub(crate) const fn are_a_tree(self) -> bool {
+        matches!(self, Children::Tree | Children::TreeOrNone)
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) static HTB: Description<htb::Config, htb::Config> = Description {
         family: Family::Sharing,
         summary: "Hierarchical token bucket: classes in a tree, each sure of a rate, borrowing from above up to a ceil",
         when: "To share an access line between users or kinds of traffic, each with a rate of its own and what is left.",
-        children: Children::Tree,
+        children: Children::TreeOrNone,
     },
     parameters: &[
         Parameter::new(

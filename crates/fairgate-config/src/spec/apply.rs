@@ -103,7 +103,7 @@ impl Spec {
                 place: place(path),
                 source,
             })?;
-        if self.entry.about().children == Children::Tree {
+        if self.entry.about().children.are_a_tree() {
             // Comes last: what was in a class that is no more can't be brought back.
             plan.of_trees.push((path.clone(), config));
             return self.plan_leaves(running, path, plan);

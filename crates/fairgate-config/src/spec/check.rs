@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         known.extend(match about.children {
             Children::None => None,
             Children::Inner => Some("inner"),
-            Children::Classes | Children::Bands | Children::Tree => Some("class"),
+            Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => Some("class"),
         });
         if self.entry.takes_filters() {
             known.extend(["handle", "filter", "default"]);
@@ -243,6 +243,7 @@ impl<'a> Reader<'a> {
                     "leave the classes out, or use a discipline that holds classes, like `prio` or `drr`";
                 self.problems.add(class.header.clone(), message, "not here", help);
             }
+            (None, true) if kind == Children::TreeOrNone => {}
             (None, true) => {
                 let message = format!("`{}` needs classes, and has none", self.name());
                 let help = "add for each class a line [[queue.NAME.class]], its id and its discipline; in a script for tc `class add`";
@@ -306,7 +307,11 @@ impl<'a> Reader<'a> {
                 continue;
             };
             if found.iter().any(|other| other.minor == minor) {
-                let message = format!("`{}` has class {minor} twice", self.name());
+                let message = format!(
+                    "`{}` has class {} twice",
+                    self.name(),
+                    self.draft.class_name(minor)
+                );
                 let help = "give every class a number of its own";
                 self.problems.add(place, message, "given before", help);
                 let _ = class_child(draft, &of_child, self.problems);
@@ -332,6 +337,7 @@ impl<'a> Reader<'a> {
             .map(Spanned::span)
             .or(draft.inner.as_ref().map(|inner| inner.header.clone()));
         if let Some(place) = held {
+            let minor = self.draft.class_name(*minor);
             let message = format!("class {minor} has classes below it, and holds no discipline");
             let help = "put it into a class that no other names as its parent";
             self.problems.add(place, message, "not here", help);
@@ -406,9 +412,9 @@ impl<'a> Reader<'a> {
                 Err(mistake) => mistake.report(self.problems),
             }
         }
-        let places = Places::of(self.entry, settings);
+        let places = Places::of(self.entry, settings, self.draft);
         if let Some((_, given)) = default {
-            match places.number("default", given) {
+            match places.default(given) {
                 Ok(class) => settings.classifier.default = Some(class),
                 Err(mistake) => mistake.report(self.problems),
             }
@@ -446,63 +452,96 @@ fn class_child(class: &Draft, keys: &[&Written], problems: &mut Problems) -> Opt
 }
 
 /// The classes or flows that filters may name.
-enum Places {
-    /// These, and not those that only hold other classes.
-    Classes(&'static str, Vec<u16>, BTreeSet<u16>),
+enum Places<'a> {
+    Classes(ClassPlaces<'a>),
     /// 1 to this.
-    UpTo(&'static str, u32),
+    UpTo(&'a Draft, &'static str, u32),
 }
 
-impl Places {
-    fn of(entry: &'static dyn Entry, settings: &Settings) -> Places {
+/// The classes that hold packets, and those that only hold other classes.
+struct ClassPlaces<'a> {
+    draft: &'a Draft,
+    name: &'static str,
+    leaves: BTreeSet<u16>,
+    inner: BTreeSet<u16>,
+    /// Packets pass also without a class.
+    may_be_none: bool,
+}
+
+impl<'a> Places<'a> {
+    fn of(entry: &'static dyn Entry, settings: &Settings, draft: &'a Draft) -> Places<'a> {
         let name = entry.about().name;
-        if entry.about().children.are_classes() {
-            let inner = inner_classes(entry, &settings.classes);
-            let minors = settings.classes.iter().map(|class| class.minor);
-            Places::Classes(
-                name,
-                minors.filter(|minor| !inner.contains(minor)).collect(),
-                inner,
-            )
-        } else {
-            Places::UpTo(name, entry.places(settings))
+        if !entry.about().children.are_classes() {
+            return Places::UpTo(draft, name, entry.places(settings));
+        }
+        let inner = inner_classes(entry, &settings.classes);
+        let minors = settings.classes.iter().map(|class| class.minor);
+        Places::Classes(ClassPlaces {
+            draft,
+            name,
+            leaves: minors.filter(|minor| !inner.contains(minor)).collect(),
+            inner,
+            may_be_none: entry.about().children == Children::TreeOrNone,
+        })
+    }
+
+    /// Where packets go that no filter places. It may be named before there is any class, where these pass without one.
+    fn default(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
+        match self {
+            Places::Classes(classes) if classes.may_be_none && classes.are_none() => {
+                class_number("default", given)
+            }
+            _ => self.number("default", given),
         }
     }
 
     fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let number = class_number(key, given)?;
-        let (name, known, help) = match self {
-            Places::Classes(name, _, inner) if inner.contains(&number) => {
-                return Err(Mistake {
-                    span: given.span(),
-                    message: format!("class {number} of `{name}` has classes below it, and holds no packets"),
-                    label: "no leaf".to_owned(),
-                    help: "name one of those below it that has none below itself".to_owned(),
-                });
-            }
-            Places::Classes(name, classes, _) => {
-                let known: Vec<String> = classes.iter().map(u16::to_string).collect();
-                let help = match known[..] {
-                    [] => "add this class: there is none yet".to_owned(),
-                    _ => format!("name one of its classes ({}), or add this one", known.join(", ")),
-                };
-                (name, classes.contains(&number), help)
-            }
-            Places::UpTo(name, most) => (
-                name,
-                u32::from(number) <= *most,
-                format!("its classes are 1 to {most}"),
-            ),
+        match self {
+            Places::Classes(classes) => classes.find(number, given),
+            Places::UpTo(_, _, most) if u32::from(number) <= *most => Ok(number),
+            Places::UpTo(draft, name, most) => Err(Mistake {
+                span: given.span(),
+                message: format!("`{name}` has no class {}", draft.class_name(number)),
+                label: "no such class".to_owned(),
+                help: format!("its classes are 1 to {most}"),
+            }),
+        }
+    }
+}
+
+impl ClassPlaces<'_> {
+    fn are_none(&self) -> bool {
+        self.leaves.is_empty() && self.inner.is_empty()
+    }
+
+    fn find(&self, number: u16, given: &Spanned<Given>) -> Result<u16, Mistake> {
+        let ClassPlaces { draft, name, .. } = self;
+        let shown = draft.class_name(number);
+        let mistake = |message, label: &str, help| Mistake {
+            span: given.span(),
+            message,
+            label: label.to_owned(),
+            help,
         };
-        if known {
+        if self.leaves.contains(&number) {
             return Ok(number);
         }
-        Err(Mistake {
-            span: given.span(),
-            message: format!("`{name}` has no class {number}"),
-            label: "no such class".to_owned(),
+        if self.inner.contains(&number) {
+            let message = format!("class {shown} of `{name}` has classes below it, and holds no packets");
+            let help = "name one of those below it that has none below itself";
+            return Err(mistake(message, "no leaf", help.to_owned()));
+        }
+        let known: Vec<String> = self.leaves.iter().map(|&minor| draft.class_name(minor)).collect();
+        let help = match known[..] {
+            [] => "add this class: there is none yet".to_owned(),
+            _ => format!("name one of its classes ({}), or add this one", known.join(", ")),
+        };
+        Err(mistake(
+            format!("`{name}` has no class {shown}"),
+            "no such class",
             help,
-        })
+        ))
     }
 }
 
@@ -567,6 +606,7 @@ fn refused(draft: &Draft, error: &ConfigError, problems: &mut Problems) {
             rule,
             remedy,
         } => {
+            let class = draft.class_name(*class);
             let message = format!("`{parameter}` of class {class} is {value}, but must be {rule}");
             problems.add(at, message, format!("must be {rule}"), remedy.clone());
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use fairgate::ClassId;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -22,6 +23,8 @@ pub(crate) struct Draft {
     pub(crate) inner: Option<Box<Draft>>,
     pub(crate) classes: Vec<Draft>,
     pub(crate) filters: Vec<FilterDraft>,
+    /// The handle of the qdisc that tc's language calls it, 0 for none, if it is described in that language.
+    pub(crate) qdisc: Option<u16>,
     /// Something had the wrong shape, was reported and left out: what is here is not the whole.
     pub(crate) is_broken: bool,
 }
@@ -80,6 +83,15 @@ impl Draft {
         }
         draft.is_broken = problems.count() > before;
         draft
+    }
+
+    /// A class in messages, as its author writes it.
+    pub(crate) fn class_name(&self, minor: u16) -> String {
+        match self.qdisc {
+            None => minor.to_string(),
+            Some(0) => format!(":{minor:x}"),
+            Some(handle) => ClassId::new(handle, minor).to_string(),
+        }
     }
 
     /// The setting `name`.

@@ -716,6 +716,19 @@ mod tests {
             mistake(&format!("{drr}class add dev e parent 1: classid 1:2 htb")),
             at(2, 39, "`htb` is no class of a `drr`")
         );
+        let htb = "qdisc add dev e root handle 1: htb default 12\nclass add dev e parent 1: classid 1:";
+        assert_eq!(
+            mistake(&format!("{htb}11 htb rate 1mbit")),
+            at(1, 44, "`htb` has no class 1:12")
+        );
+        assert_eq!(
+            mistake(&format!("{htb}12 htb rate 2mbit ceil 1mbit")),
+            at(
+                2,
+                60,
+                "`ceil` of class 1:12 is 1Mbit, but must be at least 2Mbit, the rate of the class"
+            )
+        );
         let ets = "qdisc add dev e root handle 1: ets";
         assert_eq!(
             mistake(ets),

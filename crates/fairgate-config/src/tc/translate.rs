@@ -64,6 +64,7 @@ impl<'a> Translation<'a> {
         };
         let place = qdisc.kind.span();
         let mut draft = named(kind, &place);
+        draft.qdisc = Some(qdisc.handle.unwrap_or(0));
         if let Some(handle) = qdisc.handle.filter(|_| kind.placed_by_handle) {
             draft
                 .settings

@@ -1,6 +1,7 @@
 //! Random trees of classes: leaves are numbered from 1, so that packets name them, the classes above them follow. A class that
 //! is a leaf in one configuration is above others in another, or is not there at all.
 
+use fairgate::classify::Classifier;
 use fairgate::sharing::{cbq, hfsc, htb};
 use std::time::Duration;
 
@@ -89,6 +90,19 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
                 direct_qlen,
             }
         })
+}
+
+/// A default may be named before there is a class.
+pub(crate) fn htb_without_classes() -> impl Strategy<Value = htb::Config> {
+    (0u16..2, option::of(1u16..5), 0u32..20).prop_map(|(handle, default, direct_qlen)| htb::Config {
+        classifier: Classifier {
+            handle,
+            default,
+            ..Classifier::default()
+        },
+        direct_qlen,
+        ..htb::Config::default()
+    })
 }
 
 pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {

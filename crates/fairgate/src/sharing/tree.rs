@@ -42,14 +42,6 @@ impl ClassTree {
                 "give the classes in the order of their numbers",
             ));
         }
-        if minors.is_empty() {
-            return Err(ConfigError::out_of_range(
-                "classes",
-                0,
-                "at least 1",
-                "add a class",
-            ));
-        }
         let mut parents = Vec::with_capacity(minors.len());
         for (&minor, parent) in minors.iter().zip(named) {
             parents.push(match parent {
@@ -83,6 +75,19 @@ impl ClassTree {
             places,
             leaf_places,
         })
+    }
+
+    /// Checks that there is a class: most disciplines have nowhere else to queue a packet.
+    pub(super) fn check_any(&self) -> Result<(), ConfigError> {
+        match self.minors.is_empty() {
+            false => Ok(()),
+            true => Err(ConfigError::out_of_range(
+                "classes",
+                0,
+                "at least 1",
+                "add a class",
+            )),
+        }
     }
 
     /// How many classes there are.
@@ -306,10 +311,8 @@ mod tests {
         let chain = [(1, None), (2, Some(1)), (3, Some(2)), (4, Some(3)), (5, Some(4))];
         assert!(tree(&chain[..4]).is_ok());
         assert_eq!(fault(&chain), (5, "parent"));
-        assert_eq!(
-            tree(&[]).err().and_then(|error| error.parameter()),
-            Some("classes")
-        );
+        let none = tree(&[]).unwrap().check_any();
+        assert_eq!(none.err().and_then(|error| error.parameter()), Some("classes"));
     }
 
     #[test]

@@ -205,7 +205,7 @@ fn what_cant_be_carried_over_is_said_at_its_place() {
     );
     assert_eq!(
         filter("handle 1 fw flowid 1:7"),
-        at(1, "1:7", "`drr` has no class 7")
+        at(1, "1:7", "`drr` has no class 1:7")
     );
     assert_eq!(
         filter("handle 1 fw flowid 2:1"),

@@ -77,6 +77,7 @@ impl Config {
         check_within("packet", self.packet, 1, self.max_packet)?;
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS as u8)?;
+        tree.check_any()?;
         for (place, class) in self.classes.iter().enumerate() {
             let above = match tree.parent(place) {
                 NO_PARENT => (self.bandwidth, "the bandwidth of the line"),

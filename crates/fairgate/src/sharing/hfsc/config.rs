@@ -61,6 +61,7 @@ impl Config {
     pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS)?;
+        tree.check_any()?;
         for (place, class) in self.classes.iter().enumerate() {
             class.check(tree.children(place).is_empty())?;
         }

@@ -102,7 +102,10 @@ impl Config {
             let above = (parent != NO_PARENT).then(|| &self.classes[parent as usize]);
             check_class(class, above)?;
         }
-        tree.check(&self.classifier, Htb::NAME)?;
+        // As in Linux a default may be named before there is any class: until then all packets go straight through.
+        if !(self.classes.is_empty() && self.classifier.filters.is_empty()) {
+            tree.check(&self.classifier, Htb::NAME)?;
+        }
         Ok(tree)
     }
 

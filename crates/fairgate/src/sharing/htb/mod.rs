@@ -9,8 +9,8 @@
 //! down to a leaf: so who needs no loan goes first, then who borrows from nearest. How classes hang together, and what turns
 //! they take, is told in `sharing/borrowing.rs`.
 //!
-//! A packet that nothing places goes to the *direct queue*, which is served first and not shaped. In a change of parameters
-//! tokens are carried over, in bytes. What was queued in a class that is no more is placed again.
+//! A packet that nothing places goes to the *direct queue*, which is served first and not shaped: without classes all do.
+//! In a change of parameters tokens are carried over, in bytes. What was queued in a class that is no more is placed again.
 //!
 //! Deviations from Linux: no filters at inner classes, so that a packet that names one goes by the filters of the whole; a
 //! parent's rate is not below a child's; the watchdog is not woken every few seconds where no event is due; a leaf that holds

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::*;
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Filter};
 use crate::discipline::Discipline;
 use crate::rate::Rate;
 use crate::sharing::borrowing::{PRIORITIES, SharedClass};
@@ -550,6 +550,37 @@ fn what_no_class_is_for_goes_first_and_unshaped() {
     assert_eq!(htb.drain(Time::ZERO), [3, 4, 0, 1, 2]);
     let _ = htb.offer(in_class(2, 1500), Time::ZERO);
     assert_eq!(htb.next(Time::ZERO), None, "two bursts and a packet are gone");
+}
+
+/// As `tc qdisc add dev eth0 root handle 1: htb default 12` leaves it, until classes are added.
+#[test]
+fn without_classes_all_goes_straight_through() {
+    let mut none = config(Vec::new());
+    none.classifier.default = Some(12);
+    let mut htb = driver(none.clone());
+    for minor in [12, 0] {
+        let _ = htb.offer(in_class(minor, 1500), Time::ZERO);
+    }
+    assert_eq!(htb.next(Time::ZERO), Some(0));
+
+    let mut some = config(vec![class(12, None, 8, 8)]);
+    some.classifier.default = Some(12);
+    htb.reconfigure(some.clone(), Time::ZERO);
+    let _ = htb.offer(in_class(12, 1500), Time::ZERO);
+    htb.reconfigure(none.clone(), Time::ZERO);
+    assert_eq!(htb.drain(Time::ZERO), [1, 2], "also what was in a class");
+
+    let nowhere = Filter {
+        class: 12,
+        ..Filter::default()
+    };
+    none.classifier.filters = vec![nowhere].into();
+    assert!(none.check().is_err(), "a filter that leads nowhere");
+    some.classifier.default = Some(13);
+    assert!(
+        some.check().is_err(),
+        "beside classes a default must be one of them"
+    );
 }
 
 #[test]
