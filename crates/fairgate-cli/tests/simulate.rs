@@ -10,8 +10,12 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_fairgate");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/dumbbell.toml");
 
 fn simulate(arguments: &[&str]) -> Output {
+    simulate_file(EXAMPLE, arguments)
+}
+
+fn simulate_file(file: &str, arguments: &[&str]) -> Output {
     Command::new(PROGRAM)
-        .args(["simulate", EXAMPLE])
+        .args(["simulate", file])
         .args(arguments)
         .output()
         .expect("the program starts")
@@ -51,6 +55,28 @@ fn the_seed_decides() {
     assert_eq!(value["schema"], "fairgate.simulate/1");
     assert_eq!(value["seed"], 1);
     assert_eq!(value["duration_ns"], 6_000_000_000u64);
+}
+
+/// Each subscriber gets what his class may have, whatever number of downloads he has; and what waits for a call is not his
+/// neighbours' packets.
+#[test]
+fn subscribers_get_a_class_each() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/isp.toml");
+    let results: Value = serde_json::from_str(&stdout(&simulate_file(file, &["--duration", "6s", "--json"])))
+        .expect("one JSON document");
+    let flows = results["flows"].as_array().expect("a list of flows");
+    for subscriber in ["anna", "ben", "carla"] {
+        let own = flows.iter().filter(|flow| flow["destination"] == subscriber);
+        let bits: f64 = own.filter_map(|flow| flow["goodput_bps"].as_f64()).sum();
+        // Of 50 Mb/s on the line 54 or 66 of each 1514 bytes are headers.
+        assert!((46.0e6..48.5e6).contains(&bits), "{subscriber} got {bits} bit/s");
+    }
+    let call = flows
+        .iter()
+        .find(|flow| flow["group"] == "call")
+        .expect("there is a call");
+    assert_eq!(call["lost"], 0);
+    assert!(call["delay"]["mean_ns"].as_f64() < Some(10e6), "{call}");
 }
 
 #[test]

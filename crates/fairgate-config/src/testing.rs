@@ -34,6 +34,7 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
             for minor in 1..=3 {
                 spec.settings.classes.push(ClassSettings {
                     minor,
+                    template: None,
                     settings: entry
                         .class_parameters()
                         .into_iter()

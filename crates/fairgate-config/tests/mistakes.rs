@@ -656,3 +656,163 @@ fn trees_of_classes() {
         "at most 8 levels",
     );
 }
+
+/// A template beside other classes: what was given and what must be found.
+#[track_caller]
+fn in_template(template: &str, place: &str, message: &str, remedy: &str) {
+    let line = "id = 1, rate = \"1gbit\"";
+    let others = "id = 9, parent = 1, rate = \"1mbit\", discipline = \"fifo\"";
+    let template = format!("id = 100, rate = \"1mbit\", discipline = \"fifo\", {template}");
+    in_classes(&[line, others, &template], "", place, message, remedy);
+}
+
+#[test]
+fn classes_for_hosts() {
+    let right = "parent = 1, each = \"destination\", count = 50, overflow = 9";
+    let with = |from: &str, to: &str| right.replace(from, to);
+    in_template(
+        &with(", count = 50", ""),
+        "100",
+        "class 100 is given to hosts, but has no `count`",
+        "count = 1000",
+    );
+    in_template(
+        &with("50", "0"),
+        "0",
+        "`count` is 0, but must be 1 to 65535",
+        "plain number",
+    );
+    in_template(
+        &with("50", "65500"),
+        "65500",
+        "`count` is 65500, but class numbers end at 65535",
+        "lower it",
+    );
+    in_template(
+        &with(", overflow = 9", ""),
+        "[[queue.wan.class]]",
+        "class 100 is given to hosts, but has no `overflow`",
+        "overflow = 9",
+    );
+    in_template(
+        &with("overflow = 9", "overflow = 8"),
+        "8",
+        "`htb` has no class 8",
+        "(9, 100)",
+    );
+    in_template(
+        &with("overflow = 9", "overflow = 1"),
+        "1",
+        "class 1 of `htb` has classes below it, and holds no packets",
+        "name one of those below it",
+    );
+    in_template(
+        &with("overflow = 9", "overflow = 100"),
+        "100",
+        "class 100 of `htb` is given to hosts",
+        "without `each`",
+    );
+    in_template(
+        &with("each = \"destination\", ", ""),
+        "count",
+        "`count` is for a class that is given to hosts",
+        "each = \"destination\"",
+    );
+    in_template(
+        &with("\"destination\"", "\"destinatoin\""),
+        "\"destinatoin\"",
+        "`destinatoin` is no field that tells hosts apart",
+        "did you mean `destination`?",
+    );
+    in_template(
+        &with("\"destination\"", "\"mark/0\""),
+        "\"mark/0\"",
+        "`mark/0` is no field that tells hosts apart",
+        "mark",
+    );
+    in_template(
+        &with("\"destination\"", "\"mark/0x0\""),
+        "\"mark/0x0\"",
+        "`mark/0x0` has no mask of 32 bits",
+        "mark/0xff",
+    );
+    in_template(
+        &with("\"destination\"", "[]"),
+        "[]",
+        "no field is named",
+        "each = ",
+    );
+    in_template(
+        &with("\"destination\"", "[\"vlan\",\"vlan\"]"),
+        "\"vlan\"",
+        "`vlan` is named twice",
+        "each = ",
+    );
+    in_template(
+        &format!("{right}, ipv4 = 33"),
+        "33",
+        "`ipv4` is 33, but must be 0 to 32",
+        "leading bits",
+    );
+    in_template(
+        &format!("{right}, ipv6 = 129"),
+        "129",
+        "`ipv6` is 129, but must be 0 to 128",
+        "leading bits",
+    );
+    in_template(
+        &format!("{}, ipv6 = 64", with("destination", "vlan")),
+        "64",
+        "no address tells these hosts apart",
+        "leave it out",
+    );
+    in_template(
+        &with("parent = 1", "parent = 120"),
+        "120",
+        "class 120 is given to hosts, and has no classes below it",
+        "without `each`",
+    );
+}
+
+#[test]
+fn classes_for_hosts_beside_others() {
+    let line = "id = 1, rate = \"1gbit\"";
+    let leaf = |id: u16, parent: u16| {
+        format!("id = {id}, parent = {parent}, rate = \"1mbit\", discipline = \"fifo\"")
+    };
+    let template = format!("{}, each = \"source\", count = 50, overflow = 9", leaf(100, 1));
+    in_classes(
+        &[line, &leaf(9, 1), &template, &leaf(149, 1)],
+        "",
+        "50",
+        "the classes of template 100 are 100 to 149, and 149 is another class",
+        "at most 49",
+    );
+    in_classes(
+        &[line, &leaf(9, 1), &template, &leaf(200, 100)],
+        "",
+        "100",
+        "class 100 is given to hosts, and has no classes below it",
+        "without `each`",
+    );
+    in_classes(
+        &[line, &leaf(9, 1), &template],
+        "default = 149",
+        "149",
+        "class 149 of `htb` is one of those that are given to hosts",
+        "name the first of them, 100",
+    );
+    in_classes(
+        &[line, &leaf(9, 1), &template],
+        "filter = [{ class = 101, mark = 5 }]",
+        "101",
+        "class 101 of `htb` is one of those that are given to hosts",
+        "name the first of them, 100",
+    );
+    in_queue(
+        "discipline = \"prio\"\nclass = [{ id = 1, each = \"vlan\", count = 3, overflow = 2, discipline = \"fifo\" }]",
+        "each",
+        "`prio` gives no classes to hosts",
+        "like `htb`",
+    );
+}

@@ -34,6 +34,7 @@ fn textbook(slope: Slope) -> Box<dyn Discipline> {
             ..Classifier::default()
         },
         classes: CLASSES.iter().enumerate().map(class).collect(),
+        templates: Default::default(),
         settings: Settings { slope },
     };
     let fifos = CLASSES.map(|_| -> Box<dyn Discipline> {

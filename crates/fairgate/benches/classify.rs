@@ -4,6 +4,9 @@
 //! ranges, protocols, DSCPs, marks, VLANs. Exact ones fix all of the five-tuple. Of 4096 packets half are made to match a
 //! filter chosen at random, half are random. `walk` is the list tried one by one.
 //!
+//! And what it costs to find the class of a packet's host: a packet through a round over classes, one for each of so many hosts. Of
+//! those that are found, every host sends in turn; of new ones each takes the class of another. `none` has one class for all.
+//!
 //! The program counts itself: it runs again under valgrind with few and with many packets, and divides the difference.
 
 use std::hint::black_box;
@@ -11,11 +14,13 @@ use std::net::IpAddr;
 use std::process::Command;
 use std::time::Instant;
 
-use fairgate::Packet;
-use fairgate::classify::{Filter, Filters, Masked, Match, Prefix};
+use fairgate::classify::{Classifier, Filter, Filters, HostBy, Masked, Match, Prefix, Template, Templates};
 use fairgate::flow::FlowKey;
+use fairgate::queues::fifo::{self, Fifo};
+use fairgate::rounds::drr_classes::{self, DrrClasses};
+use fairgate::{Discipline, Node, Packet, Pool, Time};
 
-/// What is measured: name, number of filters.
+/// What is measured: name, number of filters or of hosts.
 const SUBJECTS: [(&str, usize); 7] = [
     ("none", 0),
     ("wildcard", 1),
@@ -24,6 +29,15 @@ const SUBJECTS: [(&str, usize); 7] = [
     ("wildcard", 1_000),
     ("wildcard", 10_000),
     ("exact", 1_000_000),
+];
+
+const HOSTS: [(&str, usize); 6] = [
+    ("no hosts", 1),
+    ("hosts", 10),
+    ("hosts", 1_000),
+    ("hosts", 10_000),
+    ("new hosts", 10),
+    ("new hosts", 10_000),
 ];
 
 const PACKETS: usize = 4096;
@@ -37,9 +51,16 @@ fn main() {
         && run == "--run"
     {
         let number = |text: &str| text.parse().expect("the counting process passes numbers");
-        let subject = Subject::new(name, number(count));
-        for _ in 0..number(rounds) {
-            subject.round();
+        let (count, rounds) = (number(count), number(rounds));
+        match HOSTS.contains(&(name.as_str(), count)) {
+            true => {
+                let mut subject = Round::new(name, count);
+                (0..rounds).for_each(|_| subject.round());
+            }
+            false => {
+                let subject = Subject::new(name, count);
+                (0..rounds).for_each(|_| subject.round());
+            }
         }
         return;
     }
@@ -71,11 +92,24 @@ fn main() {
             subject.matching() * 100 / PACKETS,
         );
     }
+    println!(
+        "\n{:10}{:>9}{:>10}{:>14}",
+        "a class of", "number", "ns", "instructions"
+    );
+    for (name, count) in HOSTS {
+        let mut subject = Round::new(name, count);
+        let instructions = match has_valgrind {
+            true => format!("{:.0}", instructions(name, count)),
+            false => "-".to_owned(),
+        };
+        let ns = least(SAMPLES, || (0..ROUNDS).for_each(|_| subject.round())) / ROUNDS as f64;
+        println!("{name:10}{count:>9}{ns:>10.1}{instructions:>14}");
+    }
 }
 
 /// Nanoseconds a packet in the quickest of so many samples of a round.
-fn least(samples: usize, round: impl Fn()) -> f64 {
-    let sample = || {
+fn least(samples: usize, mut round: impl FnMut()) -> f64 {
+    let mut sample = || {
         let began = Instant::now();
         round();
         began.elapsed().as_secs_f64() * 1e9 / PACKETS as f64
@@ -148,6 +182,82 @@ impl Subject {
         let is_matching =
             |(packet, headers): &&(Packet, FlowKey)| self.filters.find(packet, Some(headers)).is_some();
         self.packets.iter().filter(is_matching).count()
+    }
+}
+
+/// A round over classes that are given to hosts.
+struct Round {
+    root: Node<DrrClasses>,
+    pool: Pool,
+    /// Hosts that send in turn.
+    hosts: u32,
+    next: u32,
+}
+
+impl Round {
+    /// Of so many hosts; of `new hosts` there are twice as many as classes.
+    fn new(name: &str, hosts: usize) -> Round {
+        let overflow = hosts as u16 + 1;
+        let template = Template {
+            class: 1,
+            count: hosts as u16,
+            by: HostBy::destination(),
+            overflow,
+        };
+        let list = if name == "no hosts" {
+            Vec::new()
+        } else {
+            vec![template]
+        };
+        let config = drr_classes::Config {
+            classifier: Classifier {
+                default: Some(1),
+                ..Classifier::default()
+            },
+            classes: (1..=overflow)
+                .map(|minor| drr_classes::ClassConfig { minor, quantum: 1514 })
+                .collect(),
+            templates: Templates { list, seed: 1 },
+        };
+        let fifo = || Fifo::node(fifo::Config::default()).expect("the default is right");
+        let inner = (1..=overflow).map(|_| -> Box<dyn Discipline> { Box::new(fifo()) });
+        let mut round = Round {
+            root: DrrClasses::node(config, inner.collect()).expect("the configuration is right"),
+            pool: Pool::with_capacity(8),
+            hosts: if name == "new hosts" {
+                2 * hosts as u32
+            } else {
+                hosts as u32
+            },
+            next: 0,
+        };
+        // All hosts have come, so that what is measured does not change.
+        (0..round.hosts).for_each(|_| round.send());
+        round
+    }
+
+    fn round(&mut self) {
+        (0..PACKETS).for_each(|_| self.send());
+    }
+
+    fn send(&mut self) {
+        self.next = if self.next + 1 < self.hosts {
+            self.next + 1
+        } else {
+            0
+        };
+        let host = IpAddr::V4((0x6440_0000 + self.next).into());
+        let key = FlowKey::of([192, 0, 2, 1].into(), host, 6, 443, 5000);
+        let id = self
+            .pool
+            .insert_with_headers(Packet::of_length(1000), key)
+            .expect("a slot");
+        let _ = self.root.enqueue(id, Time::ZERO, &mut self.pool);
+        let sent = self
+            .root
+            .dequeue(Time::ZERO, &mut self.pool)
+            .expect("it was queued");
+        black_box(self.pool.release(sent));
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::any::Any;
 
+use crate::classify::Holder;
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{Changes, PacketId, PacketQueue, Pool};
@@ -32,6 +33,19 @@ pub struct Class<'a> {
     pub minor: u16,
     /// The discipline that holds its packets.
     pub discipline: &'a dyn Discipline,
+    /// Whose packets these are.
+    pub holder: Holder<'a>,
+}
+
+impl<'a> Class<'a> {
+    /// A class for whatever packets are sent there.
+    pub fn new(minor: u16, discipline: &'a dyn Discipline) -> Class<'a> {
+        Class {
+            minor,
+            discipline,
+            holder: Holder::Anyone,
+        }
+    }
 }
 
 /// A number that a discipline shows of its inner state.

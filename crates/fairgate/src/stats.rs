@@ -55,6 +55,24 @@ impl Statistics {
         }
     }
 
+    /// What was counted since the same books said `before`.
+    pub fn since(&self, before: &Statistics) -> Statistics {
+        let less = |now: Count, then: Count| Count {
+            packets: now.packets - then.packets,
+            bytes: now.bytes - then.bytes,
+        };
+        let by_reason = |reason: usize| self.dropped_by_reason[reason] - before.dropped_by_reason[reason];
+        Statistics {
+            enqueued: less(self.enqueued, before.enqueued),
+            dequeued: less(self.dequeued, before.dequeued),
+            dropped: less(self.dropped, before.dropped),
+            flushed: less(self.flushed, before.flushed),
+            dropped_by_reason: std::array::from_fn(by_reason),
+            marked: self.marked - before.marked,
+            overlimits: self.overlimits - before.overlimits,
+        }
+    }
+
     /// Packets dropped for `reason`.
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped_by_reason[reason as usize]

@@ -89,7 +89,7 @@ impl Checked<'_> {
 
 /// A tree with all its parameters.
 pub(crate) fn tree(spec: &Spec) -> Json {
-    let class = |class: &ClassSpec<'_>| json!({ "id": class.minor, "parameters": values(&class.parameters), "tree": class.tree.map(tree) });
+    let class = |class: &ClassSpec<'_>| json!({ "id": class.minor, "count": class.count(), "parameters": values(&class.parameters), "tree": class.tree.map(tree) });
     json!({
         "discipline": spec.discipline(),
         "parameters": values(&spec.parameters()),

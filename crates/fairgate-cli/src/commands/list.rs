@@ -116,6 +116,11 @@ fn detail(entry: &dyn Entry) -> String {
     if about.children == Children::TreeOrNone {
         text.push_str("Without a class it passes all packets on as they come.\n");
     }
+    if entry.takes_templates() {
+        text.push_str(
+            "A class with `each`, `count` and `overflow` stands for many: one for each host, from the class's number on.\n",
+        );
+    }
     if entry.takes_filters() {
         text.push_str("`handle`, [[queue.NAME.filter]] and `default` place packets.\n");
     }

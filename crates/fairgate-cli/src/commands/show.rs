@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use fairgate_config::Document;
+use fairgate::ClassId;
 use fairgate_config::tc::{Amount, Shown, show};
+use fairgate_config::{Document, Spec};
 use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE};
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
@@ -52,6 +53,9 @@ struct Line {
     parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     leaf: Option<String>,
+    /// Of a class that a host has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
     options: Map<String, Json>,
     bytes: u64,
     packets: u64,
@@ -94,9 +98,9 @@ impl Listing {
             return Ok(());
         };
         let (qdiscs, classes) = show(spec);
-        let of = |shown: &Shown| Line::of(shown, &direction.to, node(&direction.tree, &shown.path));
-        self.qdiscs.extend(qdiscs.iter().map(of));
-        self.classes.extend(classes.iter().map(of));
+        let lines = |shown: &Shown| Line::all_of(shown, &direction.to, spec, &direction.tree);
+        self.qdiscs.extend(qdiscs.iter().flat_map(lines));
+        self.classes.extend(classes.iter().flat_map(lines));
         Ok(())
     }
 
@@ -118,9 +122,16 @@ impl Listing {
                 .leaf
                 .as_ref()
                 .map_or(String::new(), |leaf| format!("leaf {leaf} "));
+            let host = class
+                .host
+                .as_ref()
+                .map_or(String::new(), |host| format!(" host {host}"));
             let head = format!(
-                "class {} {} dev {} root {leaf}{}",
-                class.kind, class.handle, class.dev, class.shown
+                "class {} {} dev {} root {leaf}{}{host}",
+                class.kind,
+                class.handle,
+                class.dev,
+                class.shown.trim_end()
             );
             class.add_to(&mut text, &head);
         }
@@ -129,6 +140,31 @@ impl Listing {
 }
 
 impl Line {
+    /// One line; of a class for hosts and of what is in it, one for each host. A qdisc of which there are many has no handle.
+    fn all_of(shown: &Shown, device: &str, spec: &Spec, tree: &NodeStatus) -> Vec<Line> {
+        let Some((depth, hosts)) = hosts(spec, tree, &shown.path) else {
+            return vec![Line::of(shown, device, node(tree, &shown.path))];
+        };
+        let below = &shown.path[depth..];
+        let is_class = shown.id.minor() != 0;
+        let of_host = |(minor, class): (u16, &NodeStatus)| {
+            let mut line = Line::of(shown, device, node(class, below));
+            line.leaf = None;
+            line.host.clone_from(&class.host);
+            let own = |id: ClassId| ClassId::new(id.major(), minor).to_string();
+            match (is_class, below.is_empty()) {
+                (true, true) => line.handle = own(shown.id),
+                (false, true) => line.parent = shown.parent.map(own),
+                (_, false) => {}
+            }
+            if !is_class {
+                line.handle = "0:".to_owned();
+            }
+            line
+        };
+        hosts.into_iter().map(of_host).collect()
+    }
+
     fn of(shown: &Shown, device: &str, node: Option<&NodeStatus>) -> Line {
         let is_class = shown.id.minor() != 0;
         let handle = |major: u16| format!("{major:x}:");
@@ -151,6 +187,7 @@ impl Line {
             root: shown.parent.is_none().then_some(true),
             parent: shown.parent.map(|parent| parent.to_string()),
             leaf: shown.leaf.map(handle),
+            host: None,
             options: shown
                 .options
                 .iter()
@@ -187,6 +224,26 @@ fn node<'s>(tree: &'s NodeStatus, path: &[u16]) -> Option<&'s NodeStatus> {
     path.iter().try_fold(tree, |node, minor| {
         node.classes.iter().find(|class| class.class == Some(*minor))
     })
+}
+
+/// If a path leads through a class for hosts: how long it is up to there, and the classes that hosts have.
+fn hosts<'s>(spec: &Spec, tree: &'s NodeStatus, path: &[u16]) -> Option<(usize, Vec<(u16, &'s NodeStatus)>)> {
+    let (mut spec, mut tree) = (spec, tree);
+    for (depth, minor) in (1..).zip(path) {
+        let classes = spec.classes();
+        let class = classes.into_iter().find(|class| class.minor == *minor)?;
+        if let Some(template) = class.template {
+            let numbered = tree
+                .classes
+                .iter()
+                .filter_map(|class| Some((class.class?, class)));
+            let own = numbered.filter(|(minor, _)| template.classes().contains(minor));
+            return Some((depth, own.collect()));
+        }
+        spec = class.tree?;
+        tree = node(tree, &[*minor])?;
+    }
+    None
 }
 
 /// As tc -j gives it: times in microseconds, rates in bytes per second.

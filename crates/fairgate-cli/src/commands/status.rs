@@ -160,7 +160,13 @@ fn direction_text(direction: &DirectionStatus) -> String {
 }
 
 fn add_rows(table: &mut comfy_table::Table, node: &NodeStatus, depth: usize) {
-    let class = node.class.map_or(String::new(), |class| format!("{class:x}: "));
+    let host = node
+        .host
+        .as_ref()
+        .map_or(String::new(), |host| format!("{host} "));
+    let class = node
+        .class
+        .map_or(String::new(), |class| format!("{class:x}: {host}"));
     let drops: Vec<String> = node
         .drops
         .iter()

@@ -5,7 +5,8 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 
-use fairgate::{Packet, Pool, Time};
+use fairgate::{FlowKey, Packet, Pool, Time};
+use fairgate_config::Spec;
 use fairgate_config::tc::{Device, Script};
 use fairgate_live::status::{CountStatus, DirectionStatus, Losses, NodeStatus, QUEUE, Sojourn, Status};
 
@@ -17,14 +18,19 @@ const COMMANDS: &str = "qdisc add dev eth1 root handle 1: drr
     qdisc add dev eth1 parent 1:a codel limit 2
     filter add dev eth1 parent 1: matchall flowid 1:a";
 
-/// A run with one direction, five packets of 1000 bytes offered and one sent.
-fn status() -> Status {
+fn of_commands() -> Spec {
     let script = Script::parse("test.tc", COMMANDS, Device::default()).expect("the lines fit together");
-    let spec = script.spec().expect("all can be carried over");
+    script.spec().expect("all can be carried over")
+}
+
+/// A run with one direction, five packets of 1000 bytes offered to two hosts in turn and one sent.
+fn status(spec: &Spec) -> Status {
     let mut tree = spec.build(1).expect("the description is right");
     let mut pool = Pool::with_capacity(8);
-    for _ in 0..5 {
-        let id = pool.insert(Packet::of_length(1000)).expect("there is room");
+    for host in [1, 2, 1, 2, 1] {
+        let key = FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, host].into(), 17, 1, 2);
+        let packet = Packet::of_length(1000);
+        let id = pool.insert_with_headers(packet, key).expect("there is room");
         let _ = tree.enqueue(id, Time::ZERO, &mut pool);
     }
     let _ = tree.dequeue(Time::ZERO, &mut pool);
@@ -65,9 +71,9 @@ fn status() -> Status {
 }
 
 /// Answers so many times.
-fn serve(socket: &Path, times: usize) -> thread::JoinHandle<()> {
+fn serve(socket: &Path, spec: &Spec, times: usize) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(socket).expect("a socket of our own");
-    let answer = serde_json::to_vec(&status()).expect("a status is JSON");
+    let answer = serde_json::to_vec(&status(spec)).expect("a status is JSON");
     thread::spawn(move || {
         for stream in listener.incoming().take(times) {
             stream
@@ -82,7 +88,7 @@ fn a_run_is_shown_in_tcs_words() {
     let place = tempfile::tempdir().expect("a place for a socket");
     let path = place.path().join("sock");
     let socket = path.to_str().expect("an ordinary path");
-    let server = serve(&path, 3);
+    let server = serve(&path, &of_commands(), 3);
     let (text, _) = ends(&["show", "--socket", socket], 0);
     let expected = "\
 qdisc drr 1: dev eth1 root refcnt 2
@@ -116,4 +122,34 @@ class drr 1:a dev eth1 root leaf 8002: quantum 1514b
     server.join().expect("all asked");
     let (_, stderr) = ends(&["show", "--socket", "missing"], 3);
     assert!(stderr.contains("no status from missing"), "{stderr}");
+}
+
+#[test]
+fn classes_are_shown_with_the_hosts_that_have_them() {
+    let place = tempfile::tempdir().expect("a place for a socket");
+    let path = place.path().join("sock");
+    let socket = path.to_str().expect("an ordinary path");
+    let line = "drr handle=1 default=16 { 9 / fifo; 16 each=destination count=500 overflow=9 quantum=300 / codel limit=2 }";
+    let spec = Spec::inline(line).expect("the line is right");
+    let server = serve(&path, &spec, 2);
+    let (text, _) = ends(&["show", "--socket", socket], 0);
+    for host in ["1:10", "1:11"] {
+        assert!(
+            text.contains(&format!("qdisc codel 0: dev eth1 parent {host} ")),
+            "{text}"
+        );
+    }
+    let classes: Vec<&str> = text.lines().filter(|line| line.starts_with("class")).collect();
+    assert_eq!(
+        classes[1..],
+        [
+            "class drr 1:10 dev eth1 root quantum 300b host 192.0.2.1",
+            "class drr 1:11 dev eth1 root quantum 300b host 192.0.2.2",
+        ],
+        "those that nobody has are left out"
+    );
+    let document = json(&["show", "--json", "--socket", socket], 0);
+    assert_eq!(document["classes"][2]["host"], "192.0.2.2");
+    assert_eq!(document["classes"][2]["qlen"], 2);
+    server.join().expect("all asked");
 }

@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::ops::RangeInclusive;
 
-use fairgate::classify::Classifier;
+use fairgate::classify::{Classifier, Templates};
 use fairgate::{ConfigError, Discipline};
 
-use super::{About, Entry, ParameterInfo, Parts, Settings};
+use super::{About, ClassSettings, Entry, ParameterInfo, Parts, Settings};
 use crate::value::{Field, Unit};
 
 /// A discipline whose users' settings are an `S` and whose own parameters are a `C`. The two are the same type unless
@@ -95,16 +95,20 @@ pub(super) enum Placing<S> {
     Nothing,
     /// By this classifier, in as many places.
     Classifier(fn(&mut S) -> &mut Classifier, fn(&S) -> u32),
+    /// By this classifier, in classes of any number, of which some may be given to hosts.
+    Classes(fn(&mut S) -> &mut Classifier, fn(&mut S) -> &mut Templates),
 }
 
 impl<S: 'static, C: 'static> Description<S, C> {
-    fn settle(&self, settings: &Settings) -> S {
-        let minors: Vec<u16> = settings.classes.iter().map(|class| class.minor).collect();
+    /// `seed` is that of all random choices.
+    fn settle(&self, settings: &Settings, seed: u64) -> S {
+        let minors: Vec<u16> = settings.classes.iter().flat_map(ClassSettings::minors).collect();
         let mut settled = (self.start)(&minors);
         for (place, value) in &settings.own {
             (self.parameters[*place].field)(&mut settled, 0).write(value);
         }
-        for (class, of_class) in settings.classes.iter().enumerate() {
+        let alike = |class| std::iter::repeat_n(class, ClassSettings::minors(class).len());
+        for (class, of_class) in settings.classes.iter().flat_map(alike).enumerate() {
             for (place, value) in &of_class.settings {
                 (self.class_parameters[*place].field)(&mut settled, class).write(value);
             }
@@ -113,6 +117,14 @@ impl<S: 'static, C: 'static> Description<S, C> {
             Placing::Nothing => {}
             Placing::Classifier(classifier, _) => {
                 classifier(&mut settled).clone_from(&settings.classifier);
+            }
+            Placing::Classes(classifier, templates) => {
+                classifier(&mut settled).clone_from(&settings.classifier);
+                let list = settings.classes.iter().filter_map(|class| class.template.clone());
+                *templates(&mut settled) = Templates {
+                    list: list.collect(),
+                    seed,
+                };
             }
         }
         settled
@@ -141,21 +153,26 @@ impl<S: 'static, C: 'static> Entry for Description<S, C> {
     }
 
     fn takes_filters(&self) -> bool {
-        matches!(self.placing, Placing::Classifier(..))
+        !matches!(self.placing, Placing::Nothing)
+    }
+
+    fn takes_templates(&self) -> bool {
+        matches!(self.placing, Placing::Classes(..))
     }
 
     fn places(&self, settings: &Settings) -> u32 {
         match self.placing {
-            Placing::Classifier(_, places) => places(&self.settle(settings)),
+            Placing::Classifier(_, places) => places(&self.settle(settings, 0)),
+            Placing::Classes(..) => u16::MAX.into(),
             Placing::Nothing => 0,
         }
     }
 
     fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError> {
-        Ok(Box::new((self.config)(self.settle(settings))?))
+        Ok(Box::new((self.config)(self.settle(settings, 0))?))
     }
 
     fn build(&self, settings: &Settings, parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {
-        (self.build)((self.config)(self.settle(settings))?, parts)
+        (self.build)((self.config)(self.settle(settings, parts.seed))?, parts)
     }
 }

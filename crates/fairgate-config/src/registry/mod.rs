@@ -258,6 +258,9 @@ pub trait Entry: Sync {
     /// Whether `handle`, `filter` and `default` place packets in its classes or flows.
     fn takes_filters(&self) -> bool;
 
+    /// Whether its classes may be given to hosts.
+    fn takes_templates(&self) -> bool;
+
     /// The classes or flows that filters may name are 1 to this. Of no meaning where they are classes of any number.
     fn places(&self, settings: &Settings) -> u32;
 

@@ -152,7 +152,7 @@ pub(super) static DRR_CLASSES: Description<drr_classes::Config, drr_classes::Con
         "Bytes that the class may send in a round: its share is its part of the sum.",
         |drr, class| &mut drr.classes[class].quantum,
     )],
-    placing: Placing::Classifier(|drr| &mut drr.classifier, |_| u16::MAX as u32),
+    placing: Placing::Classes(|drr| &mut drr.classifier, |drr| &mut drr.templates),
     start: |minors| drr_classes::Config {
         classes: minors
             .iter()

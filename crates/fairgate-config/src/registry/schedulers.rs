@@ -86,6 +86,7 @@ where
                 share: S::Share::default(),
             })
             .collect(),
+        templates: Default::default(),
         settings: S::Settings::default(),
     }
 }
@@ -198,9 +199,9 @@ macro_rules! classful {
             },
             parameters: &[$($parameter,)*],
             class_parameters: &[$($of_class,)*],
-            placing: crate::registry::Placing::Classifier(
+            placing: crate::registry::Placing::Classes(
                 |classes| &mut classes.classifier,
-                |_| u16::MAX as u32,
+                |classes| &mut classes.templates,
             ),
             start: crate::registry::schedulers::classes_start::<$scheduler>,
             config: Ok,

@@ -1,6 +1,8 @@
 //! What a user set of a discipline: checked values, by the place of their parameter in the registry.
 
-use fairgate::classify::Classifier;
+use std::ops::RangeInclusive;
+
+use fairgate::classify::{Classifier, Template};
 
 use crate::value::Value;
 
@@ -23,6 +25,18 @@ pub struct Settings {
 pub struct ClassSettings {
     /// Its number.
     pub minor: u16,
+    /// Of classes that are given to hosts, all of them; this one's number is the first.
+    pub template: Option<Template>,
     /// Its parameters, in their order.
     pub settings: Vec<Setting>,
+}
+
+impl ClassSettings {
+    /// The numbers of the classes with these settings: one, or a template's.
+    pub fn minors(&self) -> RangeInclusive<u16> {
+        match &self.template {
+            Some(template) => template.classes(),
+            None => self.minor..=self.minor,
+        }
+    }
 }

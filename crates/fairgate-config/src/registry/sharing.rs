@@ -92,7 +92,7 @@ pub(super) static HTB: Description<htb::Config, htb::Config> = Description {
             |htb, class| &mut htb.classes[class].quantum,
         ),
     ],
-    placing: Placing::Classifier(|htb| &mut htb.classifier, |_| u16::MAX as u32),
+    placing: Placing::Classes(|htb| &mut htb.classifier, |htb| &mut htb.templates),
     start: |minors| htb::Config {
         classes: minors
             .iter()
@@ -164,7 +164,7 @@ pub(super) static HFSC: Description<hfsc::Config, hfsc::Config> = Description {
             |hfsc, class| &mut hfsc.classes[class].ul,
         ),
     ],
-    placing: Placing::Classifier(|hfsc| &mut hfsc.classifier, |_| u16::MAX as u32),
+    placing: Placing::Classes(|hfsc| &mut hfsc.classifier, |hfsc| &mut hfsc.templates),
     start: |minors| hfsc::Config {
         classes: minors
             .iter()
@@ -245,7 +245,7 @@ pub(super) static CBQ: Description<cbq::Config, cbq::Config> = Description {
             |cbq, class| &mut cbq.classes[class].minburst,
         ),
     ],
-    placing: Placing::Classifier(|cbq| &mut cbq.classifier, |_| u16::MAX as u32),
+    placing: Placing::Classes(|cbq| &mut cbq.classifier, |cbq| &mut cbq.templates),
     start: |minors| cbq::Config {
         classes: minors
             .iter()

@@ -112,7 +112,7 @@ impl Spec {
         if self.holds_its_own() {
             return Ok(());
         }
-        let wanted = self.child_minors();
+        let wanted: Vec<u16> = self.trees().map(|(minor, _)| minor).collect();
         let mut minors = Vec::new();
         running.visit_classes(&mut |class| minors.push(class.minor));
         if minors != wanted {
@@ -123,7 +123,7 @@ impl Spec {
             });
         }
         let mut result = Ok(());
-        let mut children = self.children.iter();
+        let mut children = self.trees().map(|(_, tree)| tree);
         running.visit_classes(&mut |class| {
             let child = children.next().expect("the numbers were compared");
             if result.is_ok() {
@@ -142,7 +142,7 @@ impl Spec {
         path: &mut Vec<u16>,
         plan: &mut Plan,
     ) -> Result<(), ApplyError> {
-        let mut missing: BTreeMap<u16, &Spec> = self.child_minors().into_iter().zip(&self.children).collect();
+        let mut missing: BTreeMap<u16, &Spec> = self.trees().collect();
         running.visit_classes(&mut |class| {
             let Some(&child) = missing.get(&class.minor) else {
                 return;

@@ -4,21 +4,25 @@
 //! to be accepted by the disciplines themselves.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
+use fairgate::classify::Template;
+use fairgate::queues::fifo::{self, Fifo};
 use fairgate::{ConfigError, Discipline};
 use toml::Spanned;
 
 use super::draft::{Draft, Entry as Written, SEE_LIST};
 use super::filters;
 use super::given::{self, Given, Mistake};
-use super::{Spec, inner_classes};
+use super::{Spec, inner_classes, parent_of, templates};
 use crate::error::Problems;
-use crate::registry::{self, Children, ClassSettings, Entry, ParameterInfo, Parts, Setting, Settings};
+use crate::registry::{
+    self, Children, ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings,
+};
 use crate::suggest;
 
 /// Keys of a discipline's table that no parameter may be called.
-pub(crate) const RESERVED_KEYS: [&str; 7] = [
+pub(crate) const RESERVED_KEYS: [&str; 12] = [
     "discipline",
     "inner",
     "class",
@@ -26,6 +30,11 @@ pub(crate) const RESERVED_KEYS: [&str; 7] = [
     "handle",
     "default",
     "id",
+    templates::KEYS[0],
+    templates::KEYS[1],
+    templates::KEYS[2],
+    templates::KEYS[3],
+    templates::KEYS[4],
 ];
 
 /// A checked description, and what was built from it.
@@ -113,6 +122,8 @@ struct ReadClass<'a> {
     minor: u16,
     /// The place of its number.
     place: Range<usize>,
+    /// Of classes that are given to hosts.
+    template: Option<Template>,
     own: Vec<Setting>,
     draft: &'a Draft,
     /// What isn't its own, but of the discipline in it.
@@ -221,10 +232,12 @@ impl<'a> Reader<'a> {
     /// The disciplines inside, described and built. Enters the classes' own settings.
     fn children(&mut self, settings: &mut Settings) -> (Vec<Spec>, Vec<Box<dyn Discipline>>) {
         let kind = self.entry.about().children;
-        let mut checked = Vec::new();
+        let (mut specs, mut built) = (Vec::new(), Vec::new());
         match (&self.draft.inner, kind) {
             (None, _) => {}
-            (Some(inner), Children::Inner) => checked.extend(child(inner, self.problems)),
+            (Some(inner), Children::Inner) => {
+                (specs, built) = child(inner, self.problems).into_iter().unzip();
+            }
             (Some(inner), _) => {
                 let message = format!("`{}` holds no inner discipline", self.name());
                 let help = if kind.are_classes() {
@@ -236,7 +249,7 @@ impl<'a> Reader<'a> {
             }
         }
         match (self.draft.classes.first(), kind.are_classes()) {
-            (Some(_), true) => checked.extend(self.classes(settings)),
+            (Some(_), true) => (specs, built) = self.classes(settings),
             (Some(class), false) => {
                 let message = format!("`{}` holds no classes", self.name());
                 let help =
@@ -252,32 +265,89 @@ impl<'a> Reader<'a> {
             }
             (None, false) => {}
         }
-        checked.into_iter().unzip()
+        (specs, built)
     }
 
-    /// The classes by rising number.
-    fn classes(&mut self, settings: &mut Settings) -> Vec<Checked> {
+    /// The classes by rising number: what each holds, and disciplines for all.
+    fn classes(&mut self, settings: &mut Settings) -> (Vec<Spec>, Vec<Box<dyn Discipline>>) {
         let mut found = self.read_classes();
         found.sort_by_key(|class| class.minor);
         if self.entry.about().children == Children::Bands {
             self.bands_have_no_gap(&found);
         }
+        self.numbers_are_apart(&found);
+        self.parents_are_no_templates(&found);
         for class in &mut found {
             settings.classes.push(ClassSettings {
                 minor: class.minor,
+                template: class.template.clone(),
                 settings: std::mem::take(&mut class.own),
             });
         }
         let inner = inner_classes(self.entry, &settings.classes);
-        let mut checked = Vec::new();
+        let (mut specs, mut built) = (Vec::new(), Vec::new());
         for class in found {
-            if inner.contains(&class.minor) {
+            if class.template.is_none() && inner.contains(&class.minor) {
                 self.holds_nothing(&class);
-            } else {
-                checked.extend(class_child(class.draft, &class.of_child, self.problems));
+                continue;
+            }
+            let Some((spec, discipline)) = class_child(class.draft, &class.of_child, self.problems) else {
+                continue;
+            };
+            specs.push(spec);
+            built.push(discipline);
+            // The first shows that all can be built. The others are not built only to be thrown away.
+            let others = class.template.map_or(0, |template| template.count - 1);
+            built.extend((0..others).map(|_| -> Box<dyn Discipline> {
+                Box::new(Fifo::node(fifo::Config::default()).expect("the default is right"))
+            }));
+        }
+        (specs, built)
+    }
+
+    /// The classes of a template take the numbers that follow its own.
+    fn numbers_are_apart(&mut self, found: &[ReadClass<'_>]) {
+        for pair in found.windows(2) {
+            let Some(template) = &pair[0].template else {
+                continue;
+            };
+            let (own, last) = (template.class, *template.classes().end());
+            if last >= pair[1].minor {
+                let place = pair[0]
+                    .draft
+                    .setting("count")
+                    .map_or(pair[0].place.clone(), |(_, given)| given.span());
+                let message = format!(
+                    "the classes of template {own} are {own} to {last}, and {} is another class",
+                    pair[1].minor
+                );
+                let help = format!(
+                    "lower `count` to at most {}, or give one of the two another number",
+                    pair[1].minor - own
+                );
+                self.problems.add(place, message, "too many", help);
             }
         }
-        checked
+    }
+
+    fn parents_are_no_templates(&mut self, found: &[ReadClass<'_>]) {
+        let templates: Vec<&Template> = found.iter().filter_map(|class| class.template.as_ref()).collect();
+        let parameters = self.entry.class_parameters();
+        let parent = parameters.iter().position(|info| info.name == PARENT);
+        for class in found {
+            let of_template = |minor: &u16| {
+                templates
+                    .iter()
+                    .any(|template| template.classes().contains(minor))
+            };
+            if let Some(minor) = parent_of(parent, &class.own).filter(of_template) {
+                let setting = class.draft.setting(PARENT);
+                let place = setting.map_or(class.place.clone(), |(_, given)| given.span());
+                let message = format!("class {minor} is given to hosts, and has no classes below it");
+                let help = "name a class without `each`, or leave `parent` out";
+                self.problems.add(place, message, "a template", help);
+            }
+        }
     }
 
     /// The classes with their own settings, each number once.
@@ -285,11 +355,13 @@ impl<'a> Reader<'a> {
         let parameters = self.entry.class_parameters();
         let mut found: Vec<ReadClass<'_>> = Vec::new();
         for draft in &self.draft.classes {
+            let is_of_template = |written: &&Written| templates::KEYS.contains(&written.0.get_ref().as_str());
             let is_of_class = |written: &&Written| {
                 let name = written.0.get_ref();
                 name == "id" || parameters.iter().any(|info| info.name == name)
             };
-            let (of_class, of_child): (Vec<_>, Vec<_>) = draft.settings.iter().partition(is_of_class);
+            let (of_template, settings): (Vec<_>, Vec<_>) = draft.settings.iter().partition(is_of_template);
+            let (of_class, of_child): (Vec<_>, Vec<_>) = settings.into_iter().partition(is_of_class);
             let mut own = Vec::new();
             for (key, given) in &of_class {
                 if let Some(place) = parameters.iter().position(|info| info.name == key.get_ref()) {
@@ -302,6 +374,7 @@ impl<'a> Reader<'a> {
                 .as_ref()
                 .map_or(draft.header.clone(), |(_, place)| place.clone());
             self.nothing_is_missing("the class", place, &parameters, &of_class);
+            let template = self.template(&of_template, numbered.as_ref());
             let Some((minor, place)) = numbered else {
                 let _ = class_child(draft, &of_child, self.problems);
                 continue;
@@ -320,12 +393,26 @@ impl<'a> Reader<'a> {
             found.push(ReadClass {
                 minor,
                 place,
+                template,
                 own,
                 draft,
                 of_child,
             });
         }
         found
+    }
+
+    /// The classes that the class of this number stands for, if `keys` say that they are given to hosts.
+    fn template(&mut self, keys: &[&Written], number: Option<&(u16, Range<usize>)>) -> Option<Template> {
+        let (key, _) = keys.first()?;
+        if !self.entry.takes_templates() {
+            let message = format!("`{}` gives no classes to hosts", self.name());
+            let help = "use a discipline with classes of any number, like `htb`, `hfsc` or `drr`";
+            self.problems.add(key.span(), message, "not here", help);
+            return None;
+        }
+        let (minor, place) = number?;
+        templates::read(*minor, place.clone(), keys, self.problems)
     }
 
     /// A class that others name as their parent holds no discipline.
@@ -419,6 +506,19 @@ impl<'a> Reader<'a> {
                 Err(mistake) => mistake.report(self.problems),
             }
         }
+        if let Places::Classes(places) = &places {
+            let default = settings.classifier.default;
+            for template in settings
+                .classes
+                .iter_mut()
+                .filter_map(|class| class.template.as_mut())
+            {
+                match places.overflow(template, default) {
+                    Ok(class) => template.overflow = class,
+                    Err(mistake) => mistake.report(self.problems),
+                }
+            }
+        }
         let problems = &mut *self.problems;
         let read = |filter| filters::read(filter, |given| places.number("class", given), problems);
         settings.classifier.filters = self.draft.filters.iter().filter_map(read).collect();
@@ -464,6 +564,8 @@ struct ClassPlaces<'a> {
     name: &'static str,
     leaves: BTreeSet<u16>,
     inner: BTreeSet<u16>,
+    /// Those that are given to hosts. The first of each is a leaf as well.
+    templates: Vec<RangeInclusive<u16>>,
     /// Packets pass also without a class.
     may_be_none: bool,
 }
@@ -476,11 +578,13 @@ impl<'a> Places<'a> {
         }
         let inner = inner_classes(entry, &settings.classes);
         let minors = settings.classes.iter().map(|class| class.minor);
+        let templates = settings.classes.iter().filter(|class| class.template.is_some());
         Places::Classes(ClassPlaces {
             draft,
             name,
             leaves: minors.filter(|minor| !inner.contains(minor)).collect(),
             inner,
+            templates: templates.map(ClassSettings::minors).collect(),
             may_be_none: entry.about().children == Children::TreeOrNone,
         })
     }
@@ -515,6 +619,43 @@ impl ClassPlaces<'_> {
         self.leaves.is_empty() && self.inner.is_empty()
     }
 
+    fn template_of(&self, number: u16) -> Option<&RangeInclusive<u16>> {
+        self.templates.iter().find(|template| template.contains(&number))
+    }
+
+    /// Where packets go of hosts that get no class of this template: as it says, else where all go that nothing places.
+    fn overflow(&self, template: &Template, default: Option<u16>) -> Result<u16, Mistake> {
+        let class = self
+            .draft
+            .classes
+            .iter()
+            .find(|class| id_of(class) == Some(template.class));
+        let class = class.expect("a template was read from its draft");
+        let Some((_, given)) = class.setting("overflow") else {
+            return default
+                .filter(|class| self.template_of(*class).is_none())
+                .ok_or_else(|| Mistake {
+                    span: class.header.clone(),
+                    message: format!(
+                        "class {} is given to hosts, but has no `overflow`",
+                        template.class
+                    ),
+                    label: "where do hosts go for whom there is no class?".to_owned(),
+                    help: "name another class, like overflow = 9; or let `default` name one".to_owned(),
+                });
+        };
+        let found = self.find(template.overflow, given)?;
+        match self.template_of(found) {
+            None => Ok(found),
+            Some(_) => Err(Mistake {
+                span: given.span(),
+                message: format!("class {found} of `{}` is given to hosts", self.name),
+                label: "a template".to_owned(),
+                help: "name a class without `each`: any host may come to it".to_owned(),
+            }),
+        }
+    }
+
     fn find(&self, number: u16, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let ClassPlaces { draft, name, .. } = self;
         let shown = draft.class_name(number);
@@ -531,6 +672,14 @@ impl ClassPlaces<'_> {
             let message = format!("class {shown} of `{name}` has classes below it, and holds no packets");
             let help = "name one of those below it that has none below itself";
             return Err(mistake(message, "no leaf", help.to_owned()));
+        }
+        if let Some(template) = self.template_of(number) {
+            let message = format!("class {shown} of `{name}` is one of those that are given to hosts");
+            let help = format!(
+                "name the first of them, {}: the host decides which it is",
+                template.start()
+            );
+            return Err(mistake(message, "not by itself", help));
         }
         let known: Vec<String> = self.leaves.iter().map(|&minor| draft.class_name(minor)).collect();
         let help = match known[..] {

@@ -8,12 +8,13 @@ mod given;
 mod inline;
 mod names;
 mod print;
+mod templates;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use fairgate::classify::Classifier;
+use fairgate::classify::{Classifier, Template};
 use fairgate::{ConfigError, Discipline};
 use miette::NamedSource;
 use thiserror::Error;
@@ -48,10 +49,19 @@ pub struct Spec {
 pub struct ClassSpec<'a> {
     /// Its number; an inner discipline is class 1.
     pub minor: u16,
+    /// Of classes that are given to hosts, all of them; this one's number is the first.
+    pub template: Option<&'a Template>,
     /// Its parameters and their values.
     pub parameters: Vec<(ParameterInfo, Value)>,
     /// What is in it; `None` of a class that has classes below it.
     pub tree: Option<&'a Spec>,
+}
+
+impl ClassSpec<'_> {
+    /// How many classes there are with these parameters.
+    pub fn count(&self) -> u16 {
+        self.template.map_or(1, |template| template.count)
+    }
 }
 
 /// A description that was checked and still can't be built.
@@ -92,9 +102,7 @@ impl Spec {
     /// Only if a discipline refuses what it accepted when the description was checked.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, BuildError> {
         let children = self
-            .child_minors()
-            .into_iter()
-            .zip(&self.children)
+            .trees()
             .map(|(minor, child)| child.build(derive(seed, minor)))
             .collect::<Result<_, BuildError>>()?;
         self.entry
@@ -120,18 +128,19 @@ impl Spec {
         if !self.entry.about().children.are_classes() {
             let inner = |tree| ClassSpec {
                 minor: INNER,
+                template: None,
                 parameters: Vec::new(),
                 tree: Some(tree),
             };
             return self.children.iter().map(inner).collect();
         }
-        let of_class = |class: &ClassSettings, tree| ClassSpec {
-            minor: class.minor,
-            parameters: values(self.entry.class_parameters(), &class.settings),
-            tree,
-        };
         self.classes_and_trees()
-            .map(|(class, tree)| of_class(class, tree))
+            .map(|(class, tree)| ClassSpec {
+                minor: class.minor,
+                template: class.template.as_ref(),
+                parameters: values(self.entry.class_parameters(), &class.settings),
+                tree,
+            })
             .collect()
     }
 
@@ -168,14 +177,14 @@ impl Spec {
         &self.settings.classifier
     }
 
-    /// The numbers of the classes that the children are in.
-    fn child_minors(&self) -> Vec<u16> {
-        if self.entry.about().children.are_classes() {
-            let with_tree = |(class, tree): (&ClassSettings, Option<&Spec>)| tree.map(|_| class.minor);
-            self.classes_and_trees().filter_map(with_tree).collect()
-        } else {
-            self.children.iter().map(|_| INNER).collect()
+    /// What each class holds, those of a template one by one; or the inner discipline.
+    fn trees(&self) -> Box<dyn Iterator<Item = (u16, &Spec)> + '_> {
+        if !self.entry.about().children.are_classes() {
+            return Box::new(self.children.iter().map(|tree| (INNER, tree)));
         }
+        let alike = |class: &ClassSettings, tree| class.minors().map(move |minor| (minor, tree));
+        let of_class = move |(class, tree): (_, Option<_>)| tree.map(|tree| alike(class, tree));
+        Box::new(self.classes_and_trees().filter_map(of_class).flatten())
     }
 }
 

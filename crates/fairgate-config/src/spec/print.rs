@@ -3,8 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::check::RESERVED_KEYS;
-use super::filters;
 use super::{Spec, parent_of};
+use super::{filters, templates};
 use crate::registry::{ClassSettings, PARENT, ParameterInfo, Setting};
 use crate::value::{Unit, Value};
 
@@ -45,6 +45,9 @@ impl Spec {
         let class_parameters = self.entry.class_parameters();
         for (class, child) in self.classes_and_trees() {
             let _ = writeln!(text, "\n[[{path}.class]]\nid = {}", class.minor);
+            for line in class.template.iter().flat_map(templates::lines) {
+                let _ = writeln!(text, "{line}");
+            }
             print_settings(&class_parameters, &class.settings, text);
             let Some(child) = child else { continue };
             let path = format!("{path}.class");
@@ -162,6 +165,13 @@ fn show_classes(
             if is_last { "└─ " } else { "├─ " },
             class.settings.minor
         )?;
+        for line in class.settings.template.iter().flat_map(templates::lines) {
+            write!(
+                f,
+                " {}",
+                line.replace(" = ", "=").replace(['"', ' ', '[', ']'], "")
+            )?;
+        }
         // What the picture shows need not be said.
         let is_shown = |(place, _): &&Setting| parameters[*place].name != PARENT;
         let shown: Vec<Setting> = class.settings.settings.iter().filter(is_shown).cloned().collect();

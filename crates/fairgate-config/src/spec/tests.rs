@@ -1,7 +1,7 @@
 //! A description is printed and read the same; a changed one is applied to a running tree.
 
-use fairgate::classify::{Classifier, Filter, Masked, Match, Prefix};
-use fairgate::{Discipline, Packet, Pool, Time};
+use fairgate::classify::{Classifier, Filter, Holder, Masked, Match, Prefix};
+use fairgate::{Discipline, FlowKey, Packet, Pool, Time};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
@@ -170,8 +170,11 @@ fn tree() -> impl Strategy<Value = Spec> {
                     .iter()
                     .map(|minor| {
                         let minor = *minor;
-                        settings(entry.class_parameters())
-                            .prop_map(move |settings| ClassSettings { minor, settings })
+                        settings(entry.class_parameters()).prop_map(move |settings| ClassSettings {
+                            minor,
+                            template: None,
+                            settings,
+                        })
                     })
                     .collect();
                 (
@@ -477,4 +480,93 @@ fn a_curve_is_read_in_all_its_forms() {
     }
     let document = Document::parse("printed", &spec.to_toml("wan")).unwrap();
     assert_eq!(document.queue("wan"), Some(&spec));
+}
+
+const HOSTS: &str = "htb handle=1 default=100 { 1 rate=1gbit { 9 rate=1mbit / fifo; \
+                     100 each=destination ipv6=56 count=4 overflow=9 rate=2mbit ceil=50mbit / fq_codel flows=16 } }";
+
+#[test]
+fn classes_for_hosts_are_read_from_a_line_and_shown_as_one() {
+    let spec = Spec::inline(HOSTS).unwrap();
+    let picture = "htb handle=1: default=100
+└─ 1 rate=1gbit
+   ├─ 9 rate=1mbit: fifo
+   └─ 100 each=destination ipv6=56 count=4 overflow=9 rate=2mbit ceil=50mbit: fq_codel flows=16";
+    assert_eq!(spec.to_string(), picture);
+    assert_eq!(parse(&spec.to_toml("wan")), spec);
+    let template = spec.classes()[2].template.cloned().unwrap();
+    assert_eq!((template.classes(), template.overflow), (100..=103, 9));
+    let mut minors = Vec::new();
+    spec.build(1)
+        .unwrap()
+        .visit_classes(&mut |class| minors.push(class.minor));
+    assert_eq!(minors, [9, 100, 101, 102, 103]);
+}
+
+/// What may stand behind `each`, in a file and on a line.
+#[test]
+fn whatever_tells_hosts_apart_is_printed_as_it_is_read() {
+    let cases = [
+        "each=source",
+        "each=source,destination ipv4=24 ipv6=64",
+        "each=source ipv4=0",
+        "each=destination ipv4=0.0.0.255 ipv6=::ffff",
+        "each=source_port,destination_port,protocol,vlan,mark",
+        "each=mark/0xff00",
+    ];
+    for case in cases {
+        let line = format!("drr {{ 1 / fifo; 10 {case} count=3 overflow=1 / fifo }}");
+        let spec = Spec::inline(&line).unwrap_or_else(|error| panic!("{case}: {error:?}"));
+        assert!(spec.to_string().contains(case), "{case}: {spec}");
+        assert_eq!(parse(&spec.to_toml("wan")), spec, "{case}");
+    }
+    let short = Spec::inline("drr default=1 { 1 / fifo; 10 each=vlan count=3 / fifo }").unwrap();
+    assert_eq!(short.classes()[1].template.unwrap().overflow, 1, "the default");
+}
+
+/// A subscriber's class stays its own while the rate of all is changed, a class is added, and there are fewer classes.
+#[test]
+fn classes_for_hosts_are_changed_while_packets_are_queued() {
+    let mut pool = Pool::with_capacity(64);
+    let mut root = Spec::inline(HOSTS).unwrap().build(1).unwrap();
+    let send = |root: &mut Box<dyn Discipline>, pool: &mut Pool, host: u8| {
+        let key = FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, host].into(), 17, 1, 2);
+        let id = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
+        let _ = root.enqueue(id, Time::ZERO, pool);
+    };
+    for host in [1, 2, 3, 1] {
+        send(&mut root, &mut pool, host);
+    }
+    let changed = HOSTS
+        .replace("rate=2mbit ceil=50mbit", "rate=3mbit ceil=60mbit")
+        .replace("9 rate=1mbit", "8 rate=5mbit / fifo; 9 rate=1mbit")
+        .replace("count=4", "count=2");
+    let changed = Spec::inline(&changed).unwrap();
+    changed.apply_to(root.as_mut(), Time::ZERO, &mut pool).unwrap();
+    assert_eq!(
+        configs(root.as_ref()),
+        configs(changed.build(1).unwrap().as_ref())
+    );
+    send(&mut root, &mut pool, 2);
+    assert!(pool.take_returned().is_none(), "nothing is lost");
+    let mut held = Vec::new();
+    root.visit_classes(&mut |class| {
+        let host = match class.holder {
+            Holder::Host(tenant) => tenant.to_string(),
+            Holder::Free => "free".to_owned(),
+            Holder::Anyone => "all".to_owned(),
+        };
+        held.push((class.minor, host, class.discipline.backlog().packets));
+    });
+    let expected = [
+        (8, "all", 0),
+        (9, "all", 1),
+        (100, "192.0.2.1", 2),
+        (101, "192.0.2.2", 2),
+    ];
+    let held: Vec<_> = held
+        .iter()
+        .map(|(minor, host, count)| (*minor, host.as_str(), *count))
+        .collect();
+    assert_eq!(held, expected, "the third host has lost its class to the change");
 }

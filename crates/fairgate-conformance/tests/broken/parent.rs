@@ -88,10 +88,7 @@ impl Discipline for Forgetful {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        visit(Class {
-            minor: 1,
-            discipline: self.child.as_ref(),
-        });
+        visit(Class::new(1, self.child.as_ref()));
     }
 
     fn change_class(

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate::aqm::codel;
-use fairgate::classify::{Classifier, Filter, Masked, Match, Prefix};
+use fairgate::classify::{
+    AddressMask, Classifier, Filter, HostBy, Masked, Match, Prefix, Template, Templates,
+};
 use fairgate::queues::fifo::DropFrom;
 use fairgate::queues::policer::{self, Exceed};
 use fairgate::queues::token_bucket::{Peak, Profile};
@@ -97,12 +99,15 @@ pub(crate) fn quantum() -> impl Strategy<Value = drr::Quantum> + Clone {
 }
 
 pub(crate) fn drr_classes(classes: usize) -> impl Strategy<Value = drr_classes::Config> {
-    (vec(64u32..3000, classes), classifier(classes)).prop_map(|(quanta, classifier)| drr_classes::Config {
-        classifier,
-        classes: (1..)
-            .zip(quanta)
-            .map(|(minor, quantum)| drr_classes::ClassConfig { minor, quantum })
-            .collect(),
+    (vec(64u32..3000, classes), placing(classes)).prop_map(|(quanta, (classifier, templates))| {
+        drr_classes::Config {
+            classifier,
+            classes: (1..)
+                .zip(quanta)
+                .map(|(minor, quantum)| drr_classes::ClassConfig { minor, quantum })
+                .collect(),
+            templates,
+        }
     })
 }
 
@@ -346,12 +351,13 @@ pub(crate) fn classes<S: Scheduler<Settings: Default>>(
     classes: usize,
     share: impl Strategy<Value = S::Share>,
 ) -> impl Strategy<Value = classes::ConfigOf<S>> {
-    (vec(share, classes), classifier(classes)).prop_map(|(shares, classifier)| classes::Config {
+    (vec(share, classes), placing(classes)).prop_map(|(shares, (classifier, templates))| classes::Config {
         classifier,
         classes: (1..)
             .zip(shares)
             .map(|(minor, share)| classes::ClassConfig { minor, share })
             .collect(),
+        templates,
         settings: S::Settings::default(),
     })
 }
@@ -402,6 +408,50 @@ fn classifier(classes: usize) -> impl Strategy<Value = Classifier> {
         handle,
         filters: filters.into(),
         default,
+    })
+}
+
+/// The same, and some of the classes given to hosts, if there is another one for overflow: whoever is sent to one of them is
+/// sent to the first.
+fn placing(classes: usize) -> impl Strategy<Value = (Classifier, Templates)> {
+    let all = classes as u16;
+    let template =
+        (1..=all, 1..=all, 1..=all, any::<[bool; 7]>()).prop_map(move |(class, count, overflow, by)| {
+            let count = count.min(all + 1 - class);
+            let mask = AddressMask::of_prefixes(30, 128).expect("30 bits");
+            let template = Template {
+                class,
+                count,
+                by: HostBy {
+                    source: by[0].then_some(mask),
+                    destination: by[1].then_some(AddressMask::ALL),
+                    source_port: by[2],
+                    destination_port: by[3],
+                    protocol: by[4],
+                    vlan: by[5],
+                    mark: if by[6] { 1 } else { 0 },
+                },
+                overflow,
+            };
+            let is_right = template.by != HostBy::default() && !template.classes().contains(&overflow);
+            is_right.then_some(template)
+        });
+    (classifier(classes), option::of(template), any::<u64>()).prop_map(|(classifier, template, seed)| {
+        let list: Vec<Template> = template.flatten().into_iter().collect();
+        let first = |class: u16| match list.iter().find(|template| template.classes().contains(&class)) {
+            Some(template) => template.class,
+            None => class,
+        };
+        let filters = classifier.filters.iter().map(|filter| Filter {
+            class: first(filter.class),
+            ..filter.clone()
+        });
+        let classifier = Classifier {
+            filters: filters.collect(),
+            default: classifier.default.map(first),
+            ..classifier
+        };
+        (classifier, Templates { list, seed })
     })
 }
 

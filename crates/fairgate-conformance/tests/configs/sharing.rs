@@ -9,7 +9,7 @@ use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
-use super::{classifier, rate};
+use super::{placing, rate};
 
 /// Most classes above the leaves.
 const ABOVE: usize = 4;
@@ -54,11 +54,11 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
     (
         parents(leaves),
         vec(class(), leaves + ABOVE),
-        classifier(leaves),
+        placing(leaves),
         1u32..20,
         0u32..20,
     )
-        .prop_map(|(parents, settings, classifier, r2q, direct_qlen)| {
+        .prop_map(|(parents, settings, (classifier, templates), r2q, direct_qlen)| {
             let mut classes: Vec<htb::ClassConfig> = Vec::new();
             for (minor, (parent, (bits, ceil, burst, cburst, prio, quantum))) in
                 (1..).zip(parents.into_iter().zip(settings))
@@ -86,6 +86,7 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
             htb::Config {
                 classifier,
                 classes,
+                templates,
                 r2q,
                 direct_qlen,
             }
@@ -121,8 +122,8 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
             option::weighted(0.3, curve()),
         )
     };
-    (parents(leaves), vec(class(), leaves + ABOVE), classifier(leaves)).prop_map(
-        move |(parents, curves, classifier)| {
+    (parents(leaves), vec(class(), leaves + ABOVE), placing(leaves)).prop_map(
+        move |(parents, curves, (classifier, templates))| {
             let is_inner = |minor: u16| parents.contains(&Some(minor));
             let promises = curves[..leaves].iter().any(|(rt, ..)| rt.is_some());
             let mut classes = Vec::new();
@@ -139,6 +140,7 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
             hfsc::Config {
                 classifier,
                 classes,
+                templates,
                 rate: None,
             }
         },
@@ -158,10 +160,10 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
     (
         parents(leaves),
         vec(class(), leaves + ABOVE),
-        classifier(leaves),
+        placing(leaves),
         200u32..1514,
     )
-        .prop_map(|(parents, settings, classifier, packet)| {
+        .prop_map(|(parents, settings, (classifier, templates), packet)| {
             let mut classes: Vec<cbq::ClassConfig> = Vec::new();
             for (minor, (parent, (bits, priority, borrow, maxburst, minburst))) in
                 (1..).zip(parents.into_iter().zip(settings))
@@ -186,6 +188,7 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
             cbq::Config {
                 classifier,
                 classes,
+                templates,
                 packet,
                 ..cbq::Config::of_bandwidth(bandwidth.expect("there are classes"))
             }

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use fairgate::{Count, Discipline, DropReason, Value};
+use fairgate::classify::Holder;
+use fairgate::{Class, Count, Discipline, DropReason, Statistics, Value};
 use fairgate_config::Spec;
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +99,10 @@ pub struct NodeStatus {
     pub discipline: String,
     /// The class of its parent that it serves, none for the root.
     pub class: Option<u16>,
+    /// The host that has this class, of those that are given to hosts. The numbers of packets are since it has; those of
+    /// disciplines further below are since the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Handed in.
     pub enqueued: CountStatus,
     /// Handed out.
@@ -116,7 +121,7 @@ pub struct NodeStatus {
     pub overlimits: u64,
     /// Inner state, under the field's usual names.
     pub variables: BTreeMap<String, ValueStatus>,
-    /// The disciplines of its classes.
+    /// The disciplines of its classes, without those that no host has yet.
     pub classes: Vec<NodeStatus>,
 }
 
@@ -180,14 +185,31 @@ impl DirectionStatus {
 impl NodeStatus {
     /// A discipline's books and state, with those of its classes.
     pub fn of(discipline: &dyn Discipline, class: Option<u16>) -> NodeStatus {
-        let statistics = discipline.statistics();
+        NodeStatus::with_books(discipline, class, &discipline.statistics())
+    }
+
+    /// Of a class of another discipline; `None` if no host has it yet.
+    fn of_class(class: &Class<'_>) -> Option<NodeStatus> {
+        match class.holder {
+            Holder::Anyone => Some(NodeStatus::of(class.discipline, Some(class.minor))),
+            Holder::Free => None,
+            Holder::Host(tenant) => {
+                let own = tenant.statistics(&class.discipline.statistics());
+                Some(NodeStatus {
+                    host: Some(tenant.to_string()),
+                    ..NodeStatus::with_books(class.discipline, Some(class.minor), &own)
+                })
+            }
+        }
+    }
+
+    fn with_books(discipline: &dyn Discipline, class: Option<u16>, statistics: &Statistics) -> NodeStatus {
         let mut variables = BTreeMap::new();
         discipline.visit_variables(&mut |name, value| {
             variables.insert(name.to_string(), value.into());
         });
         let mut classes = Vec::new();
-        discipline
-            .visit_classes(&mut |class| classes.push(NodeStatus::of(class.discipline, Some(class.minor))));
+        discipline.visit_classes(&mut |class| classes.extend(NodeStatus::of_class(&class)));
         let drops = DropReason::ALL
             .iter()
             .filter(|reason| statistics.dropped_for(**reason) > 0)
@@ -196,6 +218,7 @@ impl NodeStatus {
         NodeStatus {
             discipline: discipline.name().to_string(),
             class,
+            host: None,
             enqueued: statistics.enqueued.into(),
             dequeued: statistics.dequeued.into(),
             dropped: statistics.dropped.into(),

@@ -71,10 +71,7 @@ impl Algorithm for HtbClass {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        visit(Class {
-            minor: 1,
-            discipline: &*self.leaf,
-        });
+        visit(Class::new(1, &*self.leaf));
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {

@@ -94,6 +94,7 @@ pub static CANDIDATES: &[Candidate] = &[
         let config = drr_classes::Config {
             classifier: named(),
             classes,
+            ..drr_classes::Config::default()
         };
         boxed(DrrClasses::node(config, demand.fifos()?)?)
     }),

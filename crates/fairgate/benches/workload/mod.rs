@@ -178,7 +178,7 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
             classes: tree(flows)
                 .map(|(minor, parent, share)| class(minor, parent, LINE / share))
                 .collect(),
-            rate: None,
+            ..hfsc::Config::default()
         };
         Box::new(Hfsc::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
     }),

@@ -21,6 +21,12 @@ pub(crate) struct Identity(u64);
 impl Identity {
     /// Of no flow.
     pub(crate) const NONE: Identity = Identity(0);
+
+    /// Bits that the place in the table does not follow from.
+    #[inline]
+    pub(crate) fn low_bits(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 /// The table.
@@ -72,13 +78,26 @@ impl FlowTable {
     #[inline]
     pub(crate) fn insert(&mut self, flow: Identity) -> Option<u32> {
         let place = self.free.pop()?;
+        self.put(flow, place);
+        Some(place)
+    }
+
+    /// Gives a flow that has no place the free place `place`. Quick if it is the one that was given back last, or the lowest of
+    /// those that never were.
+    pub(crate) fn insert_at(&mut self, flow: Identity, place: u32) {
+        let at = self.free.iter().rposition(|free| *free == place);
+        self.free.remove(at.expect("the place is free"));
+        self.put(flow, place);
+    }
+
+    #[inline]
+    fn put(&mut self, flow: Identity, place: u32) {
         let mut index = self.home(flow);
         while self.slots[index] != EMPTY {
             debug_assert_ne!(self.slots[index][0], flow.0, "a flow has one place");
             index = self.after(index);
         }
         self.slots[index] = [flow.0, place.into()];
-        Some(place)
     }
 
     /// Takes its place from a flow. Nothing happens if it has none, or if it is none.
@@ -157,18 +176,24 @@ mod tests {
         #[test]
         fn a_table_behaves_like_a_map(
             places in 1u32..9,
-            operations in prop::collection::vec((any::<bool>(), 0u64..12), 0..300),
+            operations in prop::collection::vec((0u32..3, 0u64..12), 0..300),
         ) {
             let mut table = FlowTable::new(places, 1);
             let mut model: HashMap<u64, u32> = HashMap::new();
             let spread = 1 << (table.shift - 1);
-            for (is_insert, number) in operations {
+            for (operation, number) in operations {
                 // Homes from the last slot on, and round to the first ones.
                 let flow = Identity(number.wrapping_mul(spread).wrapping_sub(2 * spread).wrapping_add(number) | 1);
                 prop_assert_eq!(table.find(flow), model.get(&flow.0).copied());
-                if !is_insert {
+                if operation == 0 {
                     table.remove(flow);
                     model.remove(&flow.0);
+                } else if operation == 1 {
+                    let free = (0..places).find(|place| model.values().all(|other| other != place));
+                    if let (Some(place), None) = (free, table.find(flow)) {
+                        table.insert_at(flow, place);
+                        model.insert(flow.0, place);
+                    }
                 } else if table.find(flow).is_none() {
                     let place = table.insert(flow);
                     prop_assert_eq!(place.is_some(), model.len() < places as usize);

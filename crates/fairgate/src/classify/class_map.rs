@@ -40,6 +40,11 @@ impl ClassMap {
         (place != NONE).then_some(usize::from(place))
     }
 
+    /// The place of a class that is known to be there.
+    pub(crate) fn checked_place(&self, minor: u16) -> usize {
+        self.place(minor).expect("the class was checked to be there")
+    }
+
     /// Checks that the filters and the default of `classifier` name classes that are there.
     pub fn check(&self, classifier: &Classifier, discipline: &'static str) -> Result<(), ConfigError> {
         let named = classifier.filters.iter().map(|filter| filter.class);

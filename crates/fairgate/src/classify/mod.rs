@@ -4,9 +4,12 @@ mod class_map;
 mod classifier;
 mod filter;
 mod filters;
+mod hosts;
 mod index;
 
 pub use class_map::ClassMap;
 pub use classifier::Classifier;
 pub use filter::{Filter, Masked, Match, Prefix};
 pub use filters::Filters;
+pub(crate) use hosts::Hosts;
+pub use hosts::{AddressMask, Holder, Host, HostBy, Template, Templates, Tenant};

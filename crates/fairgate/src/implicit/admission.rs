@@ -226,10 +226,7 @@ impl Algorithm for Admission {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        visit(Class {
-            minor: INNER,
-            discipline: self.inner.as_ref(),
-        });
+        visit(Class::new(INNER, self.inner.as_ref()));
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {

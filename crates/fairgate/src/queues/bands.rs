@@ -66,7 +66,7 @@ pub(crate) fn place(minor: u16, bands: usize) -> Option<usize> {
 /// Shows bands as the classes 1, 2, 3 ...
 pub(crate) fn visit<'a>(bands: impl Iterator<Item = &'a dyn Discipline>, visit: &mut dyn FnMut(Class<'_>)) {
     for (minor, discipline) in (1..).zip(bands) {
-        visit(Class { minor, discipline });
+        visit(Class::new(minor, discipline));
     }
 }
 

@@ -13,7 +13,7 @@
 //! Deviations from Linux: a quantum is at least 64 bytes, for the number of rounds a packet may take is its length over
 //! the quantum; a class that withholds is legal; a class emptied from outside keeps its place until its turn comes.
 
-use crate::classify::{ClassMap, Classifier};
+use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -38,6 +38,8 @@ pub struct Config {
     pub classifier: Classifier,
     /// The classes, by rising number.
     pub classes: Vec<ClassConfig>,
+    /// Which of them are given to hosts.
+    pub templates: Templates,
 }
 
 impl Config {
@@ -56,6 +58,8 @@ impl Config {
             check_quantum(class.quantum)?;
         }
         map.check(&self.classifier, DrrClasses::NAME)?;
+        self.templates
+            .check(&self.classifier, |minor| map.place(minor).is_some())?;
         Ok(map)
     }
 }
@@ -63,6 +67,7 @@ impl Config {
 /// The discipline. Make one with [`DrrClasses::node`].
 pub struct DrrClasses {
     round: ClassRound,
+    hosts: Hosts,
     map: ClassMap,
     config: Config,
 }
@@ -82,6 +87,7 @@ impl DrrClasses {
         let quanta = config.classes.iter().map(|class| class.quantum);
         Ok(Node::new(DrrClasses {
             round: ClassRound::new(inner.into_iter().zip(quanta)),
+            hosts: Hosts::new(&config.templates, |minor| map.checked_place(minor)),
             map,
             config,
         }))
@@ -99,6 +105,10 @@ impl Algorithm for DrrClasses {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
+        let classes = &self.round.classes;
+        let place = self
+            .hosts
+            .place(place, id, pool, &|place| classes[place].inner.as_ref());
         self.round.enqueue(place, id, now, pool)
     }
 
@@ -134,15 +144,19 @@ impl Algorithm for DrrClasses {
         for (class, settings) in self.round.classes.iter_mut().zip(&config.classes) {
             class.quantum = settings.quantum;
         }
+        self.hosts = self
+            .hosts
+            .changed(&config.templates, |minor| self.map.checked_place(minor));
         self.config = config;
         Ok(())
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        for (settings, class) in self.config.classes.iter().zip(&self.round.classes) {
+        let classes = self.config.classes.iter().zip(&self.round.classes);
+        for (place, (settings, class)) in classes.enumerate() {
             visit(Class {
-                minor: settings.minor,
-                discipline: class.inner.as_ref(),
+                holder: self.hosts.holder(place),
+                ..Class::new(settings.minor, class.inner.as_ref())
             });
         }
     }
@@ -153,9 +167,9 @@ impl Algorithm for DrrClasses {
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let place = self.map.place(minor);
-        self.round
-            .activate(place.expect("only a class that is there is replaced"));
+        let place = self.map.checked_place(minor);
+        self.hosts.replaced(place);
+        self.round.activate(place);
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
@@ -186,6 +200,7 @@ mod tests {
                 .zip(quanta)
                 .map(|(minor, &quantum)| ClassConfig { minor, quantum })
                 .collect(),
+            ..Config::default()
         }
     }
 

@@ -12,7 +12,7 @@
 //! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
 
 use crate::bits::IndexedHeap;
-use crate::classify::{ClassMap, Classifier};
+use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -36,6 +36,8 @@ pub struct Config<T, U> {
     pub classifier: Classifier,
     /// The classes, by rising number.
     pub classes: Vec<ClassConfig<T>>,
+    /// Which of them are given to hosts.
+    pub templates: Templates,
     /// Parameters of the scheduler as a whole.
     pub settings: U,
 }
@@ -53,6 +55,8 @@ impl<T, U> Config<T, U> {
             ));
         }
         map.check(&self.classifier, discipline)?;
+        self.templates
+            .check(&self.classifier, |minor| map.place(minor).is_some())?;
         Ok(map)
     }
 
@@ -109,6 +113,7 @@ pub struct Classes<S: Scheduler> {
     is_unsure: bool,
     /// Those that wake up now. Empty between calls, with room for all.
     due: Vec<u32>,
+    hosts: Hosts,
     map: ClassMap,
     config: ConfigOf<S>,
 }
@@ -143,6 +148,7 @@ impl<S: Scheduler> Classes<S> {
             parked: IndexedHeap::new(),
             is_unsure: true,
             due: Vec::with_capacity(config.classes.len()),
+            hosts: Hosts::new(&config.templates, |minor| map.checked_place(minor)),
             map,
             config,
         };
@@ -270,6 +276,10 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             pool.give_back(id, DropReason::LargerThanMaximum);
             return Verdict::Dropped;
         }
+        let classes = &self.classes;
+        let place = self
+            .hosts
+            .place(place, id, pool, &|place| classes[place].inner.as_ref());
         let class = &mut self.classes[place];
         let verdict = class.inner.enqueue(id, now, pool);
         if !matches!(class.standing, Standing::Active { .. }) {
@@ -361,15 +371,18 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         for (class, settings) in self.classes.iter_mut().zip(&config.classes) {
             self.scheduler.change_share(&mut class.state, &settings.share);
         }
+        self.hosts = self
+            .hosts
+            .changed(&config.templates, |minor| self.map.checked_place(minor));
         self.config = config;
         Ok(())
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        for (minor, class) in self.config.minors().zip(&self.classes) {
+        for (place, (minor, class)) in self.config.minors().zip(&self.classes).enumerate() {
             visit(Class {
-                minor,
-                discipline: class.inner.as_ref(),
+                holder: self.hosts.holder(place),
+                ..Class::new(minor, class.inner.as_ref())
             });
         }
     }
@@ -382,10 +395,8 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     }
 
     fn class_replaced(&mut self, minor: u16, now: Time, pool: &mut Pool) {
-        let place = self
-            .map
-            .place(minor)
-            .expect("only a class that is there is replaced");
+        let place = self.map.checked_place(minor);
+        self.hosts.replaced(place);
         if !matches!(self.classes[place].standing, Standing::Active { .. }) {
             self.look_at(place, now, pool);
         }

@@ -156,6 +156,7 @@ fn classful(weights: &[u32]) -> classes::Config<Weight, ()> {
                 share: Weight(weight),
             })
             .collect(),
+        templates: Default::default(),
         settings: (),
     }
 }

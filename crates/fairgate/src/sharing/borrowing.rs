@@ -20,6 +20,7 @@
 //! there is an active leaf below it, according to its mode; a class that may not send has an event.
 
 use crate::bits::EventQueue;
+use crate::classify::Templates;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::sharing::rounds::{Rounds, bits};
 use crate::sharing::tree::NO_PARENT;
@@ -401,10 +402,11 @@ impl<M: Meter> Borrowing<M> {
     pub(super) fn move_leaves(
         &mut self,
         tree: &ClassTree,
+        templates: &Templates,
         homeless: &mut PacketQueue,
         pool: &mut Pool,
     ) -> Leaves {
-        self.inner.moved(&self.tree, tree, homeless, pool)
+        self.inner.moved(&self.tree, tree, templates, homeless, pool)
     }
 
     /// Takes over what another tree knew, by the numbers of the classes: what `carry` makes of its meters, deficits, turns.

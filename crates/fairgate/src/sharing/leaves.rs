@@ -1,12 +1,13 @@
-//! The disciplines in the leaves of a tree of classes, and which of them hold their packets back.
+//! The disciplines in the leaves of a tree of classes, which of them are given to hosts, and which hold their packets back.
 //!
 //! A leaf that was asked and sent nothing though it holds packets (a shaper inside) is *parked* until its watchdog time,
 //! in a heap by that time: its tree takes it for idle and asks it no more. A packet that comes to it wakes it up, for it
 //! may be one that can be sent at once.
 
 use crate::bits::IndexedHeap;
+use crate::classify::{Hosts, Templates};
 use crate::discipline::{Class, Discipline};
-use crate::pool::{PacketQueue, Pool};
+use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
 use crate::sharing::ClassTree;
 use crate::time::Time;
@@ -23,10 +24,15 @@ pub(super) struct Leaves {
     is_unsure: bool,
     /// Empty between calls, with room for all.
     woken: Vec<u32>,
+    hosts: Hosts,
 }
 
 impl Leaves {
-    pub(super) fn new(inner: Vec<Box<dyn Discipline>>) -> Leaves {
+    pub(super) fn new(inner: Vec<Box<dyn Discipline>>, tree: &ClassTree, templates: &Templates) -> Leaves {
+        Leaves::of_hosts(inner, Hosts::new(templates, |minor| tree.checked_leaf(minor)))
+    }
+
+    fn of_hosts(inner: Vec<Box<dyn Discipline>>, hosts: Hosts) -> Leaves {
         let mut parked = IndexedHeap::new();
         inner.iter().for_each(|_| parked.add_flow());
         Leaves {
@@ -35,6 +41,7 @@ impl Leaves {
             inner,
             parked,
             is_unsure: false,
+            hosts,
         }
     }
 
@@ -44,6 +51,7 @@ impl Leaves {
         &mut self,
         old: &ClassTree,
         new: &ClassTree,
+        templates: &Templates,
         homeless: &mut PacketQueue,
         pool: &mut Pool,
     ) -> Leaves {
@@ -58,7 +66,20 @@ impl Leaves {
             discipline
                 .unwrap_or_else(|| Box::new(Fifo::node(fifo::Config::default()).expect("defaults are right")))
         };
-        Leaves::new(inner.into_iter().map(or_fifo).collect())
+        let hosts = self.hosts.changed(templates, |minor| new.checked_leaf(minor));
+        Leaves::of_hosts(inner.into_iter().map(or_fifo).collect(), hosts)
+    }
+
+    /// The leaf that a packet goes to which was sent to `leaf`: another one if that is given to hosts.
+    #[inline]
+    pub(super) fn of_host(&mut self, leaf: usize, id: PacketId, pool: &Pool) -> usize {
+        let inner = &self.inner;
+        self.hosts.place(leaf, id, pool, &|leaf| inner[leaf].as_ref())
+    }
+
+    /// The discipline of a leaf is another one.
+    pub(super) fn replaced(&mut self, leaf: usize) {
+        self.hosts.replaced(leaf);
     }
 
     #[inline]
@@ -149,10 +170,10 @@ impl Leaves {
     }
 
     pub(super) fn visit(&self, tree: &ClassTree, visit: &mut dyn FnMut(Class<'_>)) {
-        for (discipline, &place) in self.inner.iter().zip(tree.leaves()) {
+        for (leaf, (discipline, &place)) in self.inner.iter().zip(tree.leaves()).enumerate() {
             visit(Class {
-                minor: tree.minor(place as usize),
-                discipline: discipline.as_ref(),
+                holder: self.hosts.holder(leaf),
+                ..Class::new(tree.minor(place as usize), discipline.as_ref())
             });
         }
     }

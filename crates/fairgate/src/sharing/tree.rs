@@ -1,6 +1,6 @@
 //! The shape of a tree of classes.
 
-use crate::classify::{ClassMap, Classifier};
+use crate::classify::{ClassMap, Classifier, Templates};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, Pool};
 
@@ -148,6 +148,11 @@ impl ClassTree {
         self.leaf_places.place(minor)
     }
 
+    /// The same of a leaf that is known to be there.
+    pub(super) fn checked_leaf(&self, minor: u16) -> usize {
+        self.leaf(minor).expect("the class was checked to be a leaf")
+    }
+
     /// The leaf for a packet: the one that it names, else by filter or default. A packet that names an inner class, or a
     /// class that there is not, names none.
     #[inline]
@@ -158,8 +163,13 @@ impl ClassTree {
             .or_else(|| classifier.unnamed(id, pool).and_then(|minor| self.leaf(minor)))
     }
 
-    /// Checks that the filters and the default of `classifier` name leaves.
-    pub(super) fn check(&self, classifier: &Classifier, discipline: &'static str) -> Result<(), ConfigError> {
+    /// Checks that the filters and the default of `classifier` name leaves, and that the templates are made of leaves.
+    pub(super) fn check(
+        &self,
+        classifier: &Classifier,
+        templates: &Templates,
+        discipline: &'static str,
+    ) -> Result<(), ConfigError> {
         self.places.check(classifier, discipline)?;
         let of_filters = classifier.filters.iter().map(|filter| ("class", filter.class));
         let of_default = classifier.default.map(|class| ("default", class));
@@ -167,7 +177,7 @@ impl ClassTree {
             .chain(of_default)
             .find(|(_, minor)| self.leaf(*minor).is_none())
         {
-            None => Ok(()),
+            None => templates.check(classifier, |minor| self.leaf(minor).is_some()),
             Some((parameter, minor)) => Err(ConfigError::out_of_range(
                 parameter,
                 minor,
@@ -328,10 +338,11 @@ mod tests {
             .into(),
             ..Classifier::default()
         };
-        assert!(tree.check(&to(2), "htb").is_ok());
-        let inner = tree.check(&to(1), "htb").unwrap_err();
+        let check = |classifier| tree.check(&classifier, &Templates::default(), "htb");
+        assert!(check(to(2)).is_ok());
+        let inner = check(to(1)).unwrap_err();
         assert_eq!(inner.parameter(), Some("class"));
-        let missing = tree.check(&to(3), "htb").unwrap_err();
+        let missing = check(to(3)).unwrap_err();
         assert_eq!(
             missing.to_string(),
             "`htb` has no class 3; name one of its classes or add it"

@@ -442,6 +442,7 @@ mod tests {
                     share: share(weight),
                 })
                 .collect(),
+            templates: Default::default(),
             settings: (),
         };
         let inner = vec![fifo(1000), fifo(1000)];

@@ -10,7 +10,9 @@ impl Cbq {
     /// Makes the tree anew and takes over what the old one knew: averages, suspensions, deficits, turns, packets.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
         let mut homeless = PacketQueue::new();
-        let inner = self.classes.move_leaves(&tree, &mut homeless, pool);
+        let inner = self
+            .classes
+            .move_leaves(&tree, &config.templates, &mut homeless, pool);
         let new = Cbq::new(config, tree, inner);
         let old = std::mem::replace(self, new);
         self.completion = old.completion;

@@ -1,6 +1,6 @@
 //! Parameters, and the estimators that follow from them.
 
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::{ConfigError, check_within};
 use crate::rate::Rate;
@@ -52,6 +52,8 @@ pub struct Config {
     pub classifier: Classifier,
     /// The classes, by rising number.
     pub classes: Vec<ClassConfig>,
+    /// Which of them are given to hosts.
+    pub templates: Templates,
     /// The rate of the line: how long packets take on it tells how idle a class was.
     pub bandwidth: Rate,
     /// The length of an average packet, bytes: what bursts are counted in.
@@ -66,6 +68,7 @@ impl Config {
         Config {
             classifier: Classifier::default(),
             classes: Vec::new(),
+            templates: Templates::default(),
             bandwidth,
             packet: 1514,
             max_packet: 1514,
@@ -85,7 +88,7 @@ impl Config {
             };
             class.check(above)?;
         }
-        tree.check(&self.classifier, Cbq::NAME)?;
+        tree.check(&self.classifier, &self.templates, Cbq::NAME)?;
         Ok(tree)
     }
 

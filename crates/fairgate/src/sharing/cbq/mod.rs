@@ -119,7 +119,8 @@ impl Cbq {
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<Cbq>, ConfigError> {
         let tree = config.check()?;
         tree.check_inner(inner.len())?;
-        let mut cbq = Cbq::new(config, tree, Leaves::new(inner));
+        let leaves = Leaves::new(inner, &tree, &config.templates);
+        let mut cbq = Cbq::new(config, tree, leaves);
         // An inner discipline may come with packets in it.
         cbq.classes.activate_all();
         Ok(Node::new(cbq))
@@ -183,6 +184,7 @@ impl Algorithm for Cbq {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
+        let leaf = self.classes.inner_mut().of_host(leaf, id, pool);
         let verdict = self.classes.inner_mut().get_mut(leaf).enqueue(id, now, pool);
         self.classes.activate(leaf);
         verdict
@@ -245,9 +247,9 @@ impl Algorithm for Cbq {
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let leaf = self.classes.tree.leaf(minor);
-        self.classes
-            .activate(leaf.expect("only a class that is there is replaced"));
+        let leaf = self.classes.tree.checked_leaf(minor);
+        self.classes.inner_mut().replaced(leaf);
+        self.classes.activate(leaf);
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {

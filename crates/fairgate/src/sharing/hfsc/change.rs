@@ -11,7 +11,9 @@ impl Hfsc {
     /// curves that did not change, packets. A curve that did change begins where the class is now.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
         let mut homeless = PacketQueue::new();
-        let inner = self.inner.moved(&self.tree, &tree, &mut homeless, pool);
+        let inner = self
+            .inner
+            .moved(&self.tree, &tree, &config.templates, &mut homeless, pool);
         let new = Hfsc::new(config, tree, inner);
         let old = std::mem::replace(self, new);
         self.now = old.now.max(now.nanos() >> TICK);

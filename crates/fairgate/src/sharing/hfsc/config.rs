@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
 use crate::rate::Rate;
@@ -53,6 +53,8 @@ pub struct Config {
     pub classifier: Classifier,
     /// The classes, by rising number.
     pub classes: Vec<ClassConfig>,
+    /// Which of them are given to hosts.
+    pub templates: Templates,
     /// The rate of the line, if it is known: only to check that it suffices for all real-time curves together.
     pub rate: Option<Rate>,
 }
@@ -66,7 +68,7 @@ impl Config {
             class.check(tree.children(place).is_empty())?;
         }
         self.check_limits(&tree)?;
-        tree.check(&self.classifier, Hfsc::NAME)?;
+        tree.check(&self.classifier, &self.templates, Hfsc::NAME)?;
         Ok(tree)
     }
 

@@ -124,7 +124,8 @@ impl Hfsc {
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<Hfsc>, ConfigError> {
         let tree = config.check()?;
         tree.check_inner(inner.len())?;
-        let mut hfsc = Hfsc::new(config, tree, Leaves::new(inner));
+        let leaves = Leaves::new(inner, &tree, &config.templates);
+        let mut hfsc = Hfsc::new(config, tree, leaves);
         for leaf in 0..hfsc.leaves.len() {
             // An inner discipline may come with packets in it: it is looked at by the first dequeue.
             if !hfsc.inner.is_empty(leaf) {
@@ -457,6 +458,7 @@ impl Algorithm for Hfsc {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
+        let leaf = self.inner.of_host(leaf, id, pool);
         let verdict = self.inner.get_mut(leaf).enqueue(id, now, pool);
         self.activate(leaf, now, pool);
         verdict
@@ -519,8 +521,9 @@ impl Algorithm for Hfsc {
     }
 
     fn class_replaced(&mut self, minor: u16, now: Time, pool: &mut Pool) {
-        let leaf = self.tree.leaf(minor);
-        self.activate(leaf.expect("only a class that is there is replaced"), now, pool);
+        let leaf = self.tree.checked_leaf(minor);
+        self.inner.replaced(leaf);
+        self.activate(leaf, now, pool);
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {

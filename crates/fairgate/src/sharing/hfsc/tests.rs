@@ -28,7 +28,7 @@ fn config(classes: Vec<ClassConfig>) -> Config {
             ..Classifier::default()
         },
         classes,
-        rate: None,
+        ..Config::default()
     }
 }
 

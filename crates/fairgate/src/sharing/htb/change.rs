@@ -12,7 +12,9 @@ impl Htb {
     /// Makes the tree anew and takes over what the old one knew: buckets, deficits, turns, packets.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
         let mut homeless = PacketQueue::new();
-        let inner = self.classes.move_leaves(&tree, &mut homeless, pool);
+        let inner = self
+            .classes
+            .move_leaves(&tree, &config.templates, &mut homeless, pool);
         let new = Htb::new(config, tree, inner);
         let mut old = std::mem::replace(self, new);
         self.directly_sent = old.directly_sent;

@@ -1,6 +1,6 @@
 //! Parameters, and the classes that follow from them.
 
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::{ConfigError, check_within};
 use crate::rate::Rate;
@@ -74,6 +74,8 @@ pub struct Config {
     pub classifier: Classifier,
     /// The classes, by rising number.
     pub classes: Vec<ClassConfig>,
+    /// Which of them are given to hosts.
+    pub templates: Templates,
     /// What a class's rate is divided by for its quantum.
     pub r2q: u32,
     /// Most packets in the direct queue, of those that nothing places.
@@ -86,6 +88,7 @@ impl Default for Config {
         Config {
             classifier: Classifier::default(),
             classes: Vec::new(),
+            templates: Templates::default(),
             r2q: 10,
             direct_qlen: 1000,
         }
@@ -103,8 +106,9 @@ impl Config {
             check_class(class, above)?;
         }
         // As in Linux a default may be named before there is any class: until then all packets go straight through.
-        if !(self.classes.is_empty() && self.classifier.filters.is_empty()) {
-            tree.check(&self.classifier, Htb::NAME)?;
+        let names_none = self.classifier.filters.is_empty() && self.templates.list.is_empty();
+        if !(self.classes.is_empty() && names_none) {
+            tree.check(&self.classifier, &self.templates, Htb::NAME)?;
         }
         Ok(tree)
     }

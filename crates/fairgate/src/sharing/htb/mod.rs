@@ -108,7 +108,8 @@ impl Htb {
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<Htb>, ConfigError> {
         let tree = config.check()?;
         tree.check_inner(inner.len())?;
-        let mut htb = Htb::new(config, tree, Leaves::new(inner));
+        let leaves = Leaves::new(inner, &tree, &config.templates);
+        let mut htb = Htb::new(config, tree, leaves);
         // An inner discipline may come with packets in it.
         htb.classes.activate_all();
         Ok(Node::new(htb))
@@ -149,6 +150,7 @@ impl Algorithm for Htb {
         let Some(leaf) = leaf else {
             return self.enqueue_directly(id, pool);
         };
+        let leaf = self.classes.inner_mut().of_host(leaf, id, pool);
         let verdict = self.classes.inner_mut().get_mut(leaf).enqueue(id, now, pool);
         self.classes.activate(leaf);
         verdict
@@ -221,9 +223,9 @@ impl Algorithm for Htb {
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let leaf = self.classes.tree.leaf(minor);
-        self.classes
-            .activate(leaf.expect("only a class that is there is replaced"));
+        let leaf = self.classes.tree.checked_leaf(minor);
+        self.classes.inner_mut().replaced(leaf);
+        self.classes.activate(leaf);
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {

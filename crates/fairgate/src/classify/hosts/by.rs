@@ -1,0 +1,223 @@
+//! What tells hosts apart, and the host that a packet is of.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use siphasher::sip::SipHasher13;
+
+use crate::error::ConfigError;
+use crate::flow::ethertype::{IPV4, IPV6};
+use crate::flow::{FlowHash, FlowKey};
+use crate::packet::Packet;
+
+/// The bits in front of an IPv4 address in a [`FlowKey`]: the same in all of them.
+const ABOVE_IPV4: u128 = u128::MAX << 32;
+
+/// Which bits of an address count, in each family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressMask {
+    ipv4: u32,
+    ipv6: u128,
+}
+
+impl AddressMask {
+    /// Whole addresses.
+    pub const ALL: AddressMask = AddressMask::of_bits(u32::MAX, u128::MAX);
+
+    /// These bits, whether they make a prefix or not.
+    pub const fn of_bits(ipv4: u32, ipv6: u128) -> AddressMask {
+        AddressMask { ipv4, ipv6 }
+    }
+
+    /// The first `ipv4` and `ipv6` bits.
+    pub fn of_prefixes(ipv4: u8, ipv6: u8) -> Result<AddressMask, ConfigError> {
+        let leading = |parameter, length: u8, longest: u8| match length <= longest {
+            true => Ok(u128::MAX.checked_shl((128 - length).into()).unwrap_or(0)),
+            false => Err(ConfigError::out_of_range(
+                parameter,
+                length,
+                format!("0 to {longest}"),
+                "count the leading bits of an address that tell hosts apart",
+            )),
+        };
+        Ok(AddressMask {
+            ipv4: (leading("ipv4", ipv4, 32)? >> 96) as u32,
+            ipv6: leading("ipv6", ipv6, 128)?,
+        })
+    }
+
+    /// Bits of an IPv4 address.
+    pub const fn ipv4(self) -> u32 {
+        self.ipv4
+    }
+
+    /// Bits of an IPv6 address.
+    pub const fn ipv6(self) -> u128 {
+        self.ipv6
+    }
+
+    /// What counts of an address as a [`FlowKey`] has it; `None` if the packet is of neither family.
+    #[inline]
+    fn apply(self, address: &[u8; 16], ethertype: u16) -> Option<u128> {
+        let mask = match ethertype {
+            IPV4 => u128::from(self.ipv4) | ABOVE_IPV4,
+            IPV6 => self.ipv6,
+            _ => return None,
+        };
+        Some(u128::from_be_bytes(*address) & mask)
+    }
+
+    /// An address of which these bits count, as people write it: `192.0.2.0/24`.
+    fn show(self, address: u128, ethertype: u16, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, mask, longest): (IpAddr, u128, u32) = match ethertype {
+            IPV4 => (
+                Ipv4Addr::from_bits(address as u32).into(),
+                u128::from(self.ipv4) << 96,
+                32,
+            ),
+            _ => (Ipv6Addr::from_bits(address).into(), self.ipv6, 128),
+        };
+        write!(f, "{address}")?;
+        match mask.leading_ones() {
+            length if length == longest => Ok(()),
+            length if length == mask.count_ones() => write!(f, "/{length}"),
+            _ if longest == 32 => write!(f, "/{}", Ipv4Addr::from_bits(self.ipv4)),
+            _ => write!(f, "/{}", Ipv6Addr::from_bits(self.ipv6)),
+        }
+    }
+}
+
+/// What tells hosts apart: packets in which all that is named here is equal are of one host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostBy {
+    /// These bits of the source address.
+    pub source: Option<AddressMask>,
+    /// These bits of the destination address.
+    pub destination: Option<AddressMask>,
+    /// The source port.
+    pub source_port: bool,
+    /// The destination port.
+    pub destination_port: bool,
+    /// The IP protocol.
+    pub protocol: bool,
+    /// The VLAN identifier.
+    pub vlan: bool,
+    /// These bits of the driver's mark.
+    pub mark: u32,
+}
+
+/// A host, by what counts of its packets; all else is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Host {
+    source: u128,
+    destination: u128,
+    source_port: u16,
+    destination_port: u16,
+    vlan: u16,
+    /// Of the addresses, if they count.
+    ethertype: u16,
+    mark: u32,
+    protocol: u8,
+}
+
+impl HostBy {
+    /// By whole source addresses.
+    pub fn source() -> HostBy {
+        HostBy {
+            source: Some(AddressMask::ALL),
+            ..HostBy::default()
+        }
+    }
+
+    /// By whole destination addresses.
+    pub fn destination() -> HostBy {
+        HostBy {
+            destination: Some(AddressMask::ALL),
+            ..HostBy::default()
+        }
+    }
+
+    fn needs_headers(&self) -> bool {
+        let numbers = self.source_port || self.destination_port || self.protocol || self.vlan;
+        numbers || self.source.is_some() || self.destination.is_some()
+    }
+
+    /// The host that a packet is of; `None` if it lacks what counts: header fields, or addresses.
+    #[inline]
+    pub fn host(&self, packet: &Packet, headers: Option<&FlowKey>) -> Option<Host> {
+        let mut host = Host {
+            mark: packet.mark & self.mark,
+            ..Host::default()
+        };
+        if !self.needs_headers() {
+            return Some(host);
+        }
+        let key = headers?;
+        if let Some(mask) = self.source {
+            host.source = mask.apply(&key.source, key.ethertype)?;
+            host.ethertype = key.ethertype;
+        }
+        if let Some(mask) = self.destination {
+            host.destination = mask.apply(&key.destination, key.ethertype)?;
+            host.ethertype = key.ethertype;
+        }
+        let where_counted = |counts: bool, number: u16| if counts { number } else { 0 };
+        host.source_port = where_counted(self.source_port, key.source_port);
+        host.destination_port = where_counted(self.destination_port, key.destination_port);
+        host.vlan = where_counted(self.vlan, key.vlan);
+        host.protocol = where_counted(self.protocol, key.protocol.into()) as u8;
+        Some(host)
+    }
+
+    /// The host's hash under the key in `hasher`. Fields that never differ are left out.
+    #[inline]
+    pub(super) fn hash(&self, host: &Host, hasher: &SipHasher13) -> FlowHash {
+        let mut bytes = [0; 48];
+        let mut end = 0;
+        let mut add = |address: u128| {
+            bytes[end..end + 16].copy_from_slice(&address.to_ne_bytes());
+            end += 16;
+        };
+        if self.source.is_some() {
+            add(host.source);
+        }
+        if self.destination.is_some() {
+            add(host.destination);
+        }
+        let ports = u64::from(host.source_port) << 48 | u64::from(host.destination_port) << 32;
+        let is_ipv6 = u64::from(host.ethertype == IPV6);
+        let rest = ports | u64::from(host.vlan) << 16 | u64::from(host.protocol) << 8 | is_ipv6;
+        add(u128::from(rest) << 64 | u128::from(host.mark));
+        FlowHash::from_raw(hasher.hash(&bytes[..end]))
+    }
+
+    /// A host for people: `192.0.2.7`, `192.0.2.7 > 198.51.100.1`, `vlan 7`.
+    pub(super) fn show(&self, host: &Host, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut gap = "";
+        if let Some(mask) = self.source {
+            mask.show(host.source, host.ethertype, f)?;
+            gap = " ";
+        }
+        if let Some(mask) = self.destination {
+            if self.source.is_some() {
+                f.write_str(" > ")?;
+            }
+            mask.show(host.destination, host.ethertype, f)?;
+            gap = " ";
+        }
+        let numbers = [
+            (self.protocol, "protocol", u16::from(host.protocol)),
+            (self.source_port, "source port", host.source_port),
+            (self.destination_port, "destination port", host.destination_port),
+            (self.vlan, "vlan", host.vlan),
+        ];
+        for (_, name, number) in numbers.into_iter().filter(|(counts, ..)| *counts) {
+            write!(f, "{gap}{name} {number}")?;
+            gap = " ";
+        }
+        match self.mark {
+            0 => Ok(()),
+            _ => write!(f, "{gap}mark {:#x}", host.mark),
+        }
+    }
+}

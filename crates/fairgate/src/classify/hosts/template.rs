@@ -1,0 +1,139 @@
+//! Templates: so many classes alike, each for the packets of one host.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::classify::{Classifier, HostBy};
+use crate::error::ConfigError;
+
+/// Classes of a discipline that are given to hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// The first of them. A filter, the default, or a packet that names it leads to the class of the packet's host.
+    pub class: u16,
+    /// How many there are, with the numbers that follow.
+    pub count: u16,
+    /// What tells hosts apart.
+    pub by: HostBy,
+    /// Where the packets of a host go that gets none: any other class that holds packets.
+    pub overflow: u16,
+}
+
+/// The templates of a discipline.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Templates {
+    /// By rising number.
+    pub list: Vec<Template>,
+    /// The key of the hash that hosts are found by: unknown to those who could aim collisions. A change of parameters
+    /// does not change it.
+    pub seed: u64,
+}
+
+/// Without the key: it is a secret.
+impl fmt::Debug for Templates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.list.fmt(f)
+    }
+}
+
+impl Template {
+    /// The numbers of its classes.
+    pub fn classes(&self) -> RangeInclusive<u16> {
+        self.class..=self.class.saturating_add(self.count.saturating_sub(1))
+    }
+}
+
+impl Templates {
+    /// Checks that all are made of classes that hold packets (`is_leaf`), and that `classifier` names no class of theirs but
+    /// the first.
+    pub(crate) fn check(
+        &self,
+        classifier: &Classifier,
+        is_leaf: impl Fn(u16) -> bool,
+    ) -> Result<(), ConfigError> {
+        for (place, template) in self.list.iter().enumerate() {
+            self.check_one(template, self.list[..place].last(), &is_leaf)?;
+        }
+        let of_filters = classifier.filters.iter().map(|filter| ("class", filter.class));
+        let of_default = classifier.default.map(|class| ("default", class));
+        for (parameter, minor) in of_filters.chain(of_default) {
+            if let Some(template) = self.of_class(minor)
+                && template.class != minor
+            {
+                let rule = format!("{}, the template that the class is made from", template.class);
+                return Err(ConfigError::out_of_range(
+                    parameter,
+                    minor,
+                    rule,
+                    "name the template: hosts choose among its classes",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_one(
+        &self,
+        template: &Template,
+        before: Option<&Template>,
+        is_leaf: &impl Fn(u16) -> bool,
+    ) -> Result<(), ConfigError> {
+        let refused = |parameter, value: String, rule: &str, remedy: &str| {
+            Err(ConfigError::of_class(
+                template.class,
+                parameter,
+                value,
+                rule,
+                remedy,
+            ))
+        };
+        let Template {
+            class,
+            count,
+            by,
+            overflow,
+        } = *template;
+        if class == 0 || count == 0 || count - 1 > u16::MAX - class {
+            let most = u32::from(u16::MAX) - u32::from(class) + 1;
+            let rule = format!("1 to {most}: each has a class number of its own, at most 65535");
+            return refused(
+                "count",
+                count.to_string(),
+                &rule,
+                "lower it, or the template's own number",
+            );
+        }
+        if by == HostBy::default() {
+            return refused(
+                "each",
+                "nothing".to_owned(),
+                "something that tells hosts apart",
+                "name a field, like the destination",
+            );
+        }
+        if before.is_some_and(|before| *before.classes().end() >= class) || !template.classes().all(is_leaf) {
+            return refused(
+                "count",
+                count.to_string(),
+                "so low that all of these classes are there, hold packets, and are of no other template",
+                "lower it, or give the other classes other numbers",
+            );
+        }
+        if !is_leaf(overflow) || self.of_class(overflow).is_some() {
+            return refused(
+                "overflow",
+                overflow.to_string(),
+                "a class that holds packets and is made from no template",
+                "name a class for the hosts that get none of their own",
+            );
+        }
+        Ok(())
+    }
+
+    /// The template that class `minor` is made from.
+    fn of_class(&self, minor: u16) -> Option<&Template> {
+        self.list
+            .iter()
+            .find(|template| template.classes().contains(&minor))
+    }
+}
