@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use fairgate_sim::validation::{Recording, Validation};
 
 /// One or two flows of each kind: where little is left to chance, so that a run or two tell.
-const CELLS: [&str; 19] = [
+const CELLS: [&str; 22] = [
     "codel-cubic-rtt20-n1-udp0",
     "codel-cubic-rtt20-n4-udp1",
     "codel-reno-rtt20-n1-udp0",
@@ -29,6 +29,9 @@ const CELLS: [&str; 19] = [
     "drr-cubic-rtt20-n4-udp0",
     "pie-cubic-rtt20-n16-udp0",
     "pie_ecn-cubic-rtt20-n4-udp0",
+    "cake-cubic-rtt20-n1-udp0",
+    "cake-cubic-rtt20-n4-udp1",
+    "cake_ecn-cubic-rtt20-n4-udp0",
 ];
 
 /// The recordings, if they are here.
