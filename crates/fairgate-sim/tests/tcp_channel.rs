@@ -152,15 +152,27 @@ impl Channel {
 }
 
 fn config(cubic: bool, ecn: bool) -> Config {
+    let control = match cubic {
+        true => CongestionControl::Cubic,
+        false => CongestionControl::Reno,
+    };
+    controlled(control, ecn)
+}
+
+fn controlled(control: CongestionControl, ecn: bool) -> Config {
     Config {
-        congestion_control: if cubic {
-            CongestionControl::Cubic
-        } else {
-            CongestionControl::Reno
-        },
+        congestion_control: control,
         ecn,
         ..Config::default()
     }
+}
+
+fn control() -> impl Strategy<Value = CongestionControl> {
+    prop::sample::select(vec![
+        CongestionControl::Reno,
+        CongestionControl::Cubic,
+        CongestionControl::Dctcp,
+    ])
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -179,13 +191,13 @@ proptest! {
     #[test]
     fn everything_arrives_once_and_in_order(
         bytes in 0u64..400_000,
-        cubic in any::<bool>(),
+        control in control(),
         ecn in any::<bool>(),
         fates in prop::collection::vec(fate(), 0..400),
     ) {
-        let outcome = Channel::new(&config(cubic, ecn), bytes, fates.clone()).run();
+        let outcome = Channel::new(&controlled(control, ecn), bytes, fates.clone()).run();
         prop_assert_eq!(outcome.delivered, bytes);
-        let again = Channel::new(&config(cubic, ecn), bytes, fates).run();
+        let again = Channel::new(&controlled(control, ecn), bytes, fates).run();
         prop_assert_eq!(outcome, again, "the same channel, another run");
     }
 
@@ -194,11 +206,11 @@ proptest! {
     fn marks_reduce_the_window_once_each_round_trip(
         start in 20usize..200,
         marks in 1usize..200,
-        cubic in any::<bool>(),
+        control in control(),
     ) {
         let mut fates = vec![Fate::Pass; start];
         fates.extend(vec![Fate::Mark; marks]);
-        let outcome = Channel::new(&config(cubic, true), 600_000, fates).run();
+        let outcome = Channel::new(&controlled(control, true), 600_000, fates).run();
         prop_assert_eq!(outcome.delivered, 600_000);
         prop_assert_eq!(outcome.counters.retransmissions, 0, "a mark is no loss");
         let reductions: Vec<(Time, u64)> = outcome

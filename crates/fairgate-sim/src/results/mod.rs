@@ -87,7 +87,7 @@ pub struct FlowResults {
 /// What TCP alone has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionResults {
-    /// `reno` or `cubic`.
+    /// `reno`, `cubic` or `dctcp`.
     pub congestion_control: String,
     /// When the handshake was complete; `None` if it never was.
     pub established_ns: Option<u64>,

@@ -102,7 +102,7 @@ fn source(scenario: &Scenario, flow: &Flow, name: &str, start: Time) -> Source {
         Traffic::Udp(udp) => Source::Datagrams(Datagrams::new(udp, stream)),
         Traffic::Tcp(tcp) => {
             let config = tcp::Config {
-                ecn: tcp.config.ecn || flow.ecn,
+                ecn: tcp.config.ecn || flow.ecn || tcp.config.congestion_control.is_scalable(),
                 ..tcp.config.clone()
             };
             let program = Program::new(&tcp.application, stream);

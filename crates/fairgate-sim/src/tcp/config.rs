@@ -1,5 +1,6 @@
 //! Parameters of a connection, with Linux's defaults and names.
 
+use fairgate::Ecn;
 use serde::Deserialize;
 
 /// How the congestion window moves.
@@ -11,6 +12,8 @@ pub enum CongestionControl {
     /// CUBIC, RFC 9438, with HyStart. Linux's default.
     #[default]
     Cubic,
+    /// DCTCP, RFC 8257, as a scalable sender of L4S. Always asks for ECN.
+    Dctcp,
 }
 
 impl CongestionControl {
@@ -19,6 +22,21 @@ impl CongestionControl {
         match self {
             CongestionControl::Reno => "reno",
             CongestionControl::Cubic => "cubic",
+            CongestionControl::Dctcp => "dctcp",
+        }
+    }
+
+    /// Whether it goes by the share of marked segments: then the receiver echoes each mark (RFC 8257, section 3.2), not
+    /// the first until it is answered.
+    pub const fn is_scalable(self) -> bool {
+        matches!(self, CongestionControl::Dctcp)
+    }
+
+    /// What segments say that can be marked.
+    pub(super) const fn codepoint(self) -> Ecn {
+        match self.is_scalable() {
+            true => Ecn::Ect1,
+            false => Ecn::Ect0,
         }
     }
 }

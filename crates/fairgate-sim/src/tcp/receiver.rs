@@ -62,8 +62,10 @@ pub struct Receiver {
     /// The duplicate to be reported.
     duplicate: Option<Range>,
     acks: AckPolicy,
-    /// A CE mark came and CWR hasn't yet: each acknowledgement says ECE.
+    /// Each acknowledgement says ECE: a CE mark came and CWR hasn't yet; of an exact echo, the last segment was marked.
     echo_congestion: bool,
+    /// Whether every mark is echoed, not the first until it is answered.
+    echoes_exactly: bool,
     /// When the SYN-ACK was sent first, µs, and when it is sent again.
     syn_ack: Option<SynAck>,
     /// What `poll_transmit` is to send.
@@ -156,6 +158,7 @@ impl Receiver {
                 duplicates_of: 0,
             },
             echo_congestion: false,
+            echoes_exactly: config.congestion_control.is_scalable(),
             syn_ack: None,
             pending: None,
             acks_sent: 0,
@@ -338,7 +341,7 @@ impl Receiver {
                 end: self.next,
             });
         }
-        if segment.flags.contains(Flags::CWR) {
+        if segment.flags.contains(Flags::CWR) && !self.echoes_exactly {
             self.echo_congestion = false;
             // The sender's window may be one segment: don't make it wait.
             self.acks.now = true;
@@ -372,6 +375,14 @@ impl Receiver {
     }
 
     fn check_congestion(&mut self, segment: &Segment) {
+        if self.ecn && self.echoes_exactly {
+            // A change is told at once. RFC 8257 has what came before acknowledged by itself, with the old echo: at most one
+            // segment, and as often one that was marked as one that was not.
+            let is_marked = segment.ecn == Ecn::Ce;
+            self.acks.now |= is_marked != self.echo_congestion;
+            self.echo_congestion = is_marked;
+            return;
+        }
         if self.ecn && segment.ecn == Ecn::Ce && !self.echo_congestion {
             self.echo_congestion = true;
             self.acks.be_quick(QUICK_ACKS_ECN, self.window.current(self.next));

@@ -1,10 +1,12 @@
-//! How the congestion window moves: what NewReno and CUBIC have in common, and the choice between them.
+//! How the congestion window moves: what NewReno, CUBIC and DCTCP have in common, and the choice between them.
 
 mod cubic;
 mod cubic_root;
+mod dctcp;
 mod hystart;
 
 use cubic::Cubic;
+use dctcp::Dctcp;
 
 use super::clock::{Clock, Moment};
 use super::config::{Config, CongestionControl};
@@ -78,6 +80,15 @@ pub(super) enum Control {
     Reno,
     /// CUBIC.
     Cubic(Cubic),
+    /// DCTCP.
+    Dctcp(Dctcp),
+}
+
+/// Why the window comes down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    Mark,
+    Loss,
 }
 
 impl Control {
@@ -85,6 +96,7 @@ impl Control {
         match config.congestion_control {
             CongestionControl::Reno => Control::Reno,
             CongestionControl::Cubic => Control::Cubic(Cubic::new(config, clock, now, next)),
+            CongestionControl::Dctcp => Control::Dctcp(Dctcp::new(next)),
         }
     }
 
@@ -92,6 +104,13 @@ impl Control {
     pub(super) fn on_sample(&mut self, sample: Sample, now: Moment, window: &mut Window) {
         if let Control::Cubic(cubic) = self {
             cubic.on_sample(sample, now, window);
+        }
+    }
+
+    /// Sees how many segments an acknowledgement says were delivered, and whether it echoes a mark.
+    pub(super) fn on_delivered(&mut self, delivered: u32, marked: bool, una: u64, next: u64) {
+        if let Control::Dctcp(dctcp) = self {
+            dctcp.on_delivered(delivered, marked, una, next);
         }
     }
 
@@ -105,17 +124,18 @@ impl Control {
             }
         }
         let per_increase = match self {
-            Control::Reno => window.size,
+            Control::Reno | Control::Dctcp(_) => window.size,
             Control::Cubic(cubic) => cubic.per_increase(left, now, window.size),
         };
         window.increase_additively(per_increase, left);
     }
 
     /// The threshold after a loss or mark.
-    pub(super) fn reduced_threshold(&mut self, window: u32) -> u32 {
+    pub(super) fn reduced_threshold(&mut self, window: u32, signal: Signal) -> u32 {
         match self {
-            Control::Reno => (window / 2).max(2),
             Control::Cubic(cubic) => cubic.reduced_threshold(window),
+            Control::Dctcp(dctcp) if signal == Signal::Mark => dctcp.reduced_threshold(window),
+            Control::Reno | Control::Dctcp(_) => (window / 2).max(2),
         }
     }
 
@@ -157,7 +177,7 @@ mod tests {
             reno.increase(1, Moment::default(), &mut window);
         }
         assert_eq!(window.size, 11);
-        assert_eq!(reno.reduced_threshold(11), 5);
-        assert_eq!(reno.reduced_threshold(3), 2);
+        assert_eq!(reno.reduced_threshold(11, Signal::Loss), 5);
+        assert_eq!(reno.reduced_threshold(3, Signal::Mark), 2);
     }
 }

@@ -64,6 +64,9 @@ impl Sender {
             return;
         }
         self.read_acknowledgement(segment, highest_before, &mut ack, &mut evidence);
+        let delivered = (self.board.delivered() - delivered_before) as u32;
+        self.control
+            .on_delivered(delivered, ack.marked, self.una, self.next);
         let mut set_timer = self.measure_rtt(&ack, &evidence);
         if evidence.delivered_before > 0 {
             self.rack.adapt(self.board.delivered(), evidence.delivered_before);

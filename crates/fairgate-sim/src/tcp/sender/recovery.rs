@@ -14,7 +14,7 @@
 use super::ack::{Ack, Judgement};
 use super::transmit::Resend;
 use super::{REORDERING, Sender};
-use crate::tcp::congestion::INFINITE;
+use crate::tcp::congestion::{INFINITE, Signal};
 use crate::tcp::prr::Reduction;
 use crate::tcp::segment::Range;
 
@@ -178,7 +178,7 @@ impl Sender {
             if !marked {
                 self.undo.prior_threshold = Some(self.current_threshold());
             }
-            self.begin_reduction();
+            self.begin_reduction(Signal::Loss);
         }
         self.phase = Phase::Recovery;
     }
@@ -189,12 +189,12 @@ impl Sender {
         self.undo.resent = (resent > 0).then_some(resent);
     }
 
-    fn begin_reduction(&mut self) {
+    fn begin_reduction(&mut self, signal: Signal) {
         self.high = self.next;
         self.probe_sent = None;
         self.window.credit = 0;
         self.reduction = Reduction::begin(self.window.size);
-        self.window.threshold = self.control.reduced_threshold(self.window.size);
+        self.window.threshold = self.control.reduced_threshold(self.window.size, signal);
         self.announce_reduction = self.ecn;
     }
 
@@ -219,7 +219,7 @@ impl Sender {
 
     /// A probe has repaired a loss: the window comes down all the same.
     pub(super) fn reduce_once(&mut self) {
-        self.begin_reduction();
+        self.begin_reduction(Signal::Loss);
         self.phase = Phase::Reduced;
         self.end_reduction();
         self.keep_open();
@@ -231,7 +231,7 @@ impl Sender {
         if self.phase < Phase::Reduced {
             self.counters.ecn_reductions += 1;
             self.undo.marker = None;
-            self.begin_reduction();
+            self.begin_reduction(Signal::Mark);
             self.phase = Phase::Reduced;
         }
     }
@@ -273,7 +273,7 @@ impl Sender {
         {
             self.undo.prior_threshold = Some(self.current_threshold());
             self.reduction.prior_window = self.window.size;
-            self.window.threshold = self.control.reduced_threshold(self.window.size);
+            self.window.threshold = self.control.reduced_threshold(self.window.size, Signal::Loss);
             self.begin_undo();
         }
         self.window.size = self.board.in_flight() + 1;

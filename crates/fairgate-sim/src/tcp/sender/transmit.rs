@@ -230,7 +230,7 @@ impl Sender {
         let mut flags = Flags::ACK;
         let mut ecn = Ecn::NotEct;
         if self.ecn {
-            ecn = Ecn::Ect0;
+            ecn = self.config.congestion_control.codepoint();
             if std::mem::take(&mut self.announce_reduction) {
                 flags |= Flags::CWR;
             }
