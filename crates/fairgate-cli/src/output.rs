@@ -77,9 +77,9 @@ pub(crate) fn json(name: &str, content: &impl Serialize) -> Result<(), Failure> 
 
 /// A table in the program's one style: columns aligned, no frames. Lines are wrapped on a terminal only, so that
 /// `grep` sees whole rows.
-pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
+pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
+    table.load_style(presets::NOTHING).set_header(header.into_iter());
     if io::stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }

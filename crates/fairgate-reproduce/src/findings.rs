@@ -3,9 +3,11 @@
 use fairgate_report::chart::{Chart, Point};
 use fairgate_report::dots::Dots;
 use fairgate_report::scaling::Scaling;
-use fairgate_report::sheet::Block;
+use fairgate_report::sheet::{Block, Cell, Table};
 use fairgate_theory::estimate::Estimate;
 use serde::Serialize;
+
+use crate::reproduction::digits;
 
 /// What came out.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +18,21 @@ pub struct Findings {
     pub verdicts: Vec<Verdict>,
     /// The figure, or several.
     pub figures: Vec<Figure>,
+    /// Measurements side by side, where there are more than a list can show.
+    pub grids: Vec<Grid>,
     /// What to know before believing it.
     pub remarks: Vec<String>,
+}
+
+/// Means in rows and columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grid {
+    /// What it shows.
+    pub title: String,
+    /// Names of the columns, with units.
+    pub head: Vec<String>,
+    /// A name and its values, one for each column; `None` where nothing was measured.
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
 }
 
 /// A drawing of what came out.
@@ -102,6 +117,26 @@ impl Figure {
                         let name = format!("{}, {series}", row.name);
                         value.map(|value| (name, point(value, (number + 1) as f64)))
                     })
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Grid {
+    /// A value for people; a dash if there is none.
+    pub fn text(value: Option<f64>) -> String {
+        value.map_or("–".into(), digits)
+    }
+
+    pub(crate) fn table(&self) -> Table {
+        let first = ["".to_owned()];
+        Table {
+            head: first.iter().chain(&self.head).cloned().collect(),
+            rows: (self.rows.iter())
+                .map(|(name, values)| {
+                    let values = values.iter().map(|&value| Cell::Number(Grid::text(value)));
+                    std::iter::once(Cell::Words(name.clone())).chain(values).collect()
                 })
                 .collect(),
         }

@@ -27,7 +27,7 @@ pub use description::{Claim, Description, Open};
 pub use error::ReproduceError;
 pub use experiment::{Conditions, Count, Experiment, Run};
 pub use experiments::EXPERIMENTS;
-pub use findings::{Figure, Findings, Measurement, Verdict};
+pub use findings::{Figure, Findings, Grid, Measurement, Verdict};
 pub use published::Published;
 pub use reproduction::{JudgedClaim, Reproduction, Row};
 

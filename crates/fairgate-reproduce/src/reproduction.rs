@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::ReproduceError;
 use crate::description::{Description, Open};
-use crate::findings::{Figure, Findings};
+use crate::findings::{Figure, Findings, Grid};
 use crate::published::Published;
 
 /// The result of an experiment.
@@ -41,6 +41,9 @@ pub struct Reproduction {
     /// The figure, or several. In JSON they are left out: their points stand in `curves.csv`.
     #[serde(skip)]
     pub figures: Vec<Figure>,
+    /// Means side by side, for people to read instead of the rows. In JSON the rows say it all.
+    #[serde(skip)]
+    pub grids: Vec<Grid>,
 }
 
 /// A claim, and whether it holds.
@@ -102,6 +105,7 @@ impl Reproduction {
             remarks: findings.remarks,
             open: description.open,
             figures: findings.figures,
+            grids: findings.grids,
         })
     }
 
@@ -179,8 +183,14 @@ impl Reproduction {
         }
         blocks.push(Block::Heading("Figures".into()));
         blocks.extend(self.figures.iter().map(Figure::block));
-        blocks.push(Block::Heading("Measured beside published".into()));
-        blocks.push(Block::Table(self.figure_table()));
+        if self.grids.is_empty() {
+            blocks.push(Block::Heading("Measured beside published".into()));
+            blocks.push(Block::Table(self.figure_table()));
+        }
+        for grid in &self.grids {
+            blocks.push(Block::Heading(grid.title.clone()));
+            blocks.push(Block::Table(grid.table()));
+        }
         if !self.open.is_empty() {
             blocks.push(Block::Heading("What the paper leaves open".into()));
             blocks.push(Block::Table(self.open_table()));

@@ -191,3 +191,37 @@ fn bounds_are_held_and_stand_beside_what_was_measured() {
         .find(|row| row.case == "fifo, random" && row.measure == "B-WFI");
     assert!(fifo.is_some_and(|row| row.unit == "packets" && row.published.is_none()));
 }
+
+#[test]
+fn every_discipline_goes_through_every_scenario_of_rfc7928() {
+    let result = quick("rfc7928");
+    assert_eq!(result.grids.len(), 26);
+    for grid in &result.grids {
+        for (discipline, values) in &grid.rows {
+            assert_eq!(values.len(), grid.head.len(), "{}: {discipline}", grid.title);
+            for (name, value) in grid.head.iter().zip(values) {
+                let value = value.unwrap_or_else(|| panic!("{}: {discipline} has no {name}", grid.title));
+                assert!(value >= 0.0, "{}: {discipline}: {name} is {value}", grid.title);
+            }
+        }
+    }
+    let friendly = |figure: &str, discipline: &str| mean(&result, &format!("friendly: {figure}"), discipline);
+    // One flow and tail drop: the line is full, but for headers; the queue too, at times: 83 packets of 1514 bytes take 100.5 ms.
+    assert!((friendly("goodput", "fifo") - 10.0 * 1448.0 / 1514.0).abs() < 0.01);
+    assert!((20.0..100.5).contains(&friendly("delay", "fifo")));
+    // Handshakes find no queue.
+    assert!((friendly("bulk: start-up", "pie") - 100.0).abs() < 0.1);
+    // What arrives at the line above its rate is lost, whoever chooses what.
+    for discipline in ["fifo", "red", "codel", "pie", "fq_codel"] {
+        let loss = mean(&result, "unresponsive: loss", discipline);
+        assert!((17.0..21.0).contains(&loss), "{discipline}: {loss} %");
+    }
+    for id in ["target", "isolation", "coupling", "precedence"] {
+        assert!(claim(&result, id).holds, "{id}: {}", claim(&result, id).found);
+    }
+}
+
+#[test]
+fn runs_side_by_side_come_out_the_same_again() {
+    assert_eq!(quick("rfc7928").rows_csv(), quick("rfc7928").rows_csv());
+}

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use comfy_table::CellAlignment;
-use fairgate_reproduce::{Conditions, EXPERIMENTS, Experiment, ReproduceError, Reproduction};
+use fairgate_reproduce::{Conditions, EXPERIMENTS, Experiment, Grid, ReproduceError, Reproduction};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -241,6 +241,27 @@ fn text(result: &Reproduction, folder: &Path) -> String {
         "{}: {} ({}, {})\n\n",
         result.id, result.title, result.paper, result.place
     );
+    if result.grids.is_empty() {
+        text.push_str(&rows(result));
+    }
+    for grid in &result.grids {
+        text.push_str(&grid_text(grid));
+    }
+    text.push('\n');
+    for claim in &result.claims {
+        let verdict = if claim.holds { "holds" } else { "FAILS" };
+        let lines = output::wrap(&format!("{}. {}", claim.text, claim.found), WIDTH - 7);
+        text.push_str(&format!("{verdict}  {}\n", lines.replace('\n', "\n       ")));
+    }
+    for remark in &result.remarks {
+        text.push_str(&format!("\n{}\n", output::wrap(remark, WIDTH)));
+    }
+    text.push_str(&format!("\nWritten to {}\n\n", folder.display()));
+    text
+}
+
+/// Measured beside published.
+fn rows(result: &Reproduction) -> String {
     let mut table = output::table(["MEASURE", "CASE", "MEASURED", "95 %", "PUBLISHED", "UNIT"]);
     for row in &result.rows {
         table.add_row([
@@ -255,16 +276,19 @@ fn text(result: &Reproduction, folder: &Path) -> String {
     for column in table.column_iter_mut().skip(2).take(3) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    text.push_str(&output::table_text(&table));
-    text.push('\n');
-    for claim in &result.claims {
-        let verdict = if claim.holds { "holds" } else { "FAILS" };
-        let lines = output::wrap(&format!("{}. {}", claim.text, claim.found), WIDTH - 7);
-        text.push_str(&format!("{verdict}  {}\n", lines.replace('\n', "\n       ")));
+    output::table_text(&table)
+}
+
+/// Means side by side; their intervals are in the files.
+fn grid_text(grid: &Grid) -> String {
+    let head = grid.head.iter().map(String::as_str);
+    let mut table = output::table(std::iter::once("").chain(head));
+    for (name, values) in &grid.rows {
+        let values = values.iter().map(|&value| Grid::text(value));
+        table.add_row(std::iter::once(name.clone()).chain(values));
     }
-    for remark in &result.remarks {
-        text.push_str(&format!("\n{}\n", output::wrap(remark, WIDTH)));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
-    text.push_str(&format!("\nWritten to {}\n\n", folder.display()));
-    text
+    format!("{}\n{}\n", grid.title, output::table_text(&table))
 }

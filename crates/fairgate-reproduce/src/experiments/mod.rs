@@ -27,6 +27,7 @@ macro_rules! experiment {
 mod qfq_bounds;
 mod qfq_speed;
 mod qfq_table2;
+mod rfc7928;
 mod sqf;
 
 /// All experiments, in the order of their papers.
@@ -37,4 +38,5 @@ pub const EXPERIMENTS: &[Experiment] = &[
     experiment!("qfq-bounds", "qfq", qfq_bounds::run),
     experiment!("sqf-fig3", "sqf", sqf::probability),
     experiment!("sqf-fig4", "sqf", sqf::mean_time),
+    experiment!("rfc7928", "rfc7928", rfc7928::run),
 ];

@@ -1,0 +1,340 @@
+//! The bed that every discipline is tested in: networks and traffic from the files, the scenarios made of them, and their runs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate_config::units::{parse_duration, parse_rate};
+use fairgate_config::{BuildError, Document, Spec, UnitError, Value};
+use fairgate_sim::{Flow, Queue, Scenario, Simulation};
+use fairgate_theory::measured::Dice;
+use serde::Deserialize;
+
+use super::line::{Line, Phases};
+use super::outcome::Outcome;
+use crate::{Conditions, ReproduceError, Run};
+
+/// A full packet on the line, bytes.
+const PACKET: u64 = 1514;
+/// The link that is the bottleneck begins here.
+const BOTTLENECK: &str = "l";
+/// Where the path begins whose length is varied.
+const VARIED: &str = "a2";
+/// Delay of the rest of that path, there and back.
+const REST: Duration = Duration::from_millis(2);
+/// What a short run simulates, and measures from.
+const QUICK: Duration = Duration::from_secs(12);
+const QUICK_FROM: Duration = Duration::from_secs(4);
+
+/// The networks and their traffic.
+const FILES: [(&str, &str); 11] = [
+    (
+        "long",
+        include_str!("../../../../../experiments/rfc7928/long.toml"),
+    ),
+    (
+        "windows",
+        include_str!("../../../../../experiments/rfc7928/windows.toml"),
+    ),
+    (
+        "unresponsive",
+        include_str!("../../../../../experiments/rfc7928/unresponsive.toml"),
+    ),
+    ("rtt", include_str!("../../../../../experiments/rfc7928/rtt.toml")),
+    (
+        "bursts",
+        include_str!("../../../../../experiments/rfc7928/bursts.toml"),
+    ),
+    (
+        "levels",
+        include_str!("../../../../../experiments/rfc7928/levels.toml"),
+    ),
+    (
+        "capacity",
+        include_str!("../../../../../experiments/rfc7928/capacity.toml"),
+    ),
+    ("mix", include_str!("../../../../../experiments/rfc7928/mix.toml")),
+    (
+        "attack",
+        include_str!("../../../../../experiments/rfc7928/attack.toml"),
+    ),
+    (
+        "coupling",
+        include_str!("../../../../../experiments/rfc7928/coupling.toml"),
+    ),
+    (
+        "precedence",
+        include_str!("../../../../../experiments/rfc7928/precedence.toml"),
+    ),
+];
+
+/// The experiment's parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    start_within: String,
+    together: Vec<String>,
+    /// Names, and lines with places for what the bottleneck has.
+    disciplines: Vec<[String; 2]>,
+    everywhere: Vec<String>,
+    scenario: Vec<Variation>,
+}
+
+/// A scenario: a file, and what is different in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Variation {
+    pub(super) id: String,
+    pub(super) title: String,
+    file: String,
+    #[serde(default)]
+    leave_out: Vec<String>,
+    #[serde(default)]
+    counts: BTreeMap<String, u32>,
+    #[serde(default)]
+    ecn: bool,
+    second_rtt: Option<String>,
+    phases: Option<Vec<[String; 2]>>,
+    disciplines: Option<Vec<String>>,
+    /// What is shown of it besides goodput, delay and loss.
+    #[serde(default)]
+    pub(super) show: Vec<String>,
+}
+
+/// All that came out: by scenario, by discipline, by seed.
+pub(super) struct Runs<'a>(pub(super) Vec<(&'a Prepared, Vec<Vec<Outcome>>)>);
+
+/// The bed.
+pub(super) struct Bed {
+    pub(super) scenarios: Vec<Prepared>,
+}
+
+/// A scenario that only lacks the discipline and the seed.
+pub(super) struct Prepared {
+    pub(super) variation: Variation,
+    scenario: Scenario,
+    /// The link.
+    bottleneck: usize,
+    phases: Phases,
+    /// By flow: its name in the file.
+    groups: Vec<String>,
+    /// In their order: name and tree.
+    pub(super) disciplines: Vec<(String, Spec)>,
+    start_within: Duration,
+    together: Vec<String>,
+}
+
+fn fault(what: impl Into<String>) -> ReproduceError {
+    ReproduceError::Fault {
+        id: "rfc7928",
+        what: what.into(),
+    }
+}
+
+/// Reads a quantity with a unit.
+fn quantity<T>(read: fn(&str) -> Result<T, UnitError>, text: &str) -> Result<T, ReproduceError> {
+    read(text).map_err(|error| fault(error.message))
+}
+
+impl Bed {
+    pub(super) fn read(run: &Run<'_>) -> Result<Bed, ReproduceError> {
+        let Parameters {
+            start_within,
+            together,
+            disciplines,
+            everywhere,
+            scenario,
+        } = run.parameters()?;
+        let start_within = quantity(parse_duration, &start_within)?;
+        let prepare = |variation: Variation| {
+            let (_, text) = FILES
+                .iter()
+                .find(|(name, _)| *name == variation.file)
+                .ok_or_else(|| fault(format!("there is no file `{}`", variation.file)))?;
+            let document = Document::parse(&format!("{}.toml", variation.file), text)?;
+            let mut scenario = Scenario::read(&document)?;
+            let bottleneck = scenario
+                .links
+                .iter()
+                .position(|link| scenario.node_name(link.a) == BOTTLENECK && link.rate_a.is_some())
+                .ok_or_else(|| fault(format!("`{}` has no bottleneck", variation.file)))?;
+            let rate = scenario.links[bottleneck].rate_a.expect("it was looked for");
+            let phases = phases(&variation, rate)?;
+            let limit = limit(&document, &variation)?;
+            let names = variation.disciplines.as_ref().unwrap_or(&everywhere);
+            let line = |name: &String| {
+                let (_, line) = disciplines
+                    .iter()
+                    .map(|[name, line]| (name, line))
+                    .find(|(other, _)| *other == name)
+                    .ok_or_else(|| fault(format!("there is no discipline `{name}`")))?;
+                let line = line
+                    .replace("{packets}", &limit.to_string())
+                    .replace("{bytes}", &(limit * PACKET).to_string())
+                    .replace("{rate}", &phases.fastest().bits_per_second().to_string());
+                Ok((name.clone(), Spec::inline(&line)?))
+            };
+            let disciplines = names.iter().map(line).collect::<Result<_, ReproduceError>>()?;
+            let groups = vary(&mut scenario, &variation)?;
+            if run.conditions.quick {
+                scenario.duration = QUICK;
+                scenario.measure = QUICK_FROM..QUICK;
+            }
+            Ok(Prepared {
+                scenario,
+                bottleneck,
+                phases,
+                groups,
+                disciplines,
+                start_within,
+                together: together.clone(),
+                variation,
+            })
+        };
+        Ok(Bed {
+            scenarios: scenario
+                .into_iter()
+                .map(prepare)
+                .collect::<Result<_, ReproduceError>>()?,
+        })
+    }
+
+    /// Runs every scenario with every discipline and seed, as many at a time as there are processors.
+    pub(super) fn run(&self, run: &Run<'_>) -> Result<Runs<'_>, ReproduceError> {
+        let Conditions { seeds, progress, .. } = run.conditions;
+        let mut jobs = Vec::new();
+        for prepared in &self.scenarios {
+            for (_, spec) in &prepared.disciplines {
+                jobs.extend(seeds.iter().map(|&seed| (prepared, spec, seed)));
+            }
+        }
+        let next = AtomicUsize::new(0);
+        let mut outcomes: Vec<Outcome> = vec![Outcome::default(); jobs.len()];
+        std::thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                let (sender, jobs, next) = (sender.clone(), &jobs, &next);
+                scope.spawn(move || {
+                    loop {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(&(prepared, spec, seed)) = jobs.get(place) else {
+                            return;
+                        };
+                        // Nobody listens any more after an error.
+                        if sender.send((place, prepared.run(spec, seed))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            for (done, (place, outcome)) in receiver.iter().enumerate() {
+                progress(done as f64 / jobs.len() as f64, &jobs[place].0.variation.id);
+                outcomes[place] = outcome?;
+            }
+            Ok::<(), ReproduceError>(())
+        })?;
+        let mut outcomes = outcomes.into_iter();
+        let mut under = |prepared: &Prepared| {
+            let of_one = |_| outcomes.by_ref().take(seeds.len()).collect();
+            prepared.disciplines.iter().map(of_one).collect()
+        };
+        Ok(Runs(
+            self.scenarios
+                .iter()
+                .map(|prepared| (prepared, under(prepared)))
+                .collect(),
+        ))
+    }
+}
+
+impl Prepared {
+    /// One run.
+    fn run(&self, spec: &Spec, seed: u64) -> Result<Outcome, ReproduceError> {
+        let mut scenario = self.scenario.clone();
+        scenario.seed = seed;
+        for (flow, group) in scenario.flows.iter_mut().zip(&self.groups) {
+            if !self.together.contains(group) {
+                flow.start += self.start_within.mul_f64(Dice::new(seed, &flow.name).unit());
+            }
+        }
+        let (spec, phases) = (spec.clone(), self.phases.clone());
+        let queue =
+            Queue::new(move |seed| Ok::<_, BuildError>(Line::node(phases.clone(), spec.build(seed)?)));
+        let link = &mut scenario.links[self.bottleneck];
+        (link.rate_a, link.rate_b) = (None, None);
+        (link.queue_a, link.queue_b) = (queue.clone(), queue);
+        let simulation = Simulation::new(&scenario).map_err(fairgate_sim::Error::from)?;
+        Ok(Outcome::of(
+            &simulation.run()?,
+            &scenario,
+            self.bottleneck,
+            &self.groups,
+        ))
+    }
+}
+
+/// What is different from the file.
+fn vary(scenario: &mut Scenario, variation: &Variation) -> Result<Vec<String>, ReproduceError> {
+    let named = variation.leave_out.iter().chain(variation.counts.keys());
+    for name in named {
+        if !scenario.flows.iter().any(|flow| flow.name == *name) {
+            return Err(fault(format!("`{}` has no flow `{name}`", variation.file)));
+        }
+    }
+    if let Some(rtt) = &variation.second_rtt {
+        let path = scenario.find_node(VARIED);
+        let rest = quantity(parse_duration, rtt)?.checked_sub(REST);
+        let link = scenario.links.iter_mut().find(|link| Some(link.a) == path);
+        match (link, rest) {
+            (Some(link), Some(rest)) => link.delay = rest / 2,
+            _ => return Err(fault(format!("no path of `{}` takes {rtt}", variation.file))),
+        }
+    }
+    // Each flow by itself, so that each has a start of its own.
+    let mut groups = Vec::new();
+    let mut flows = Vec::new();
+    for flow in &scenario.flows {
+        if variation.leave_out.contains(&flow.name) {
+            continue;
+        }
+        let count = variation.counts.get(&flow.name).copied().unwrap_or(flow.count);
+        for number in 1..=count {
+            groups.push(flow.name.clone());
+            flows.push(Flow {
+                name: format!("{}-{number}", flow.name),
+                count: 1,
+                ecn: flow.ecn || variation.ecn,
+                ..flow.clone()
+            });
+        }
+    }
+    scenario.flows = flows;
+    scenario.interval = Duration::from_secs(1);
+    Ok(groups)
+}
+
+/// The line's rates: those of the variation, else the file's.
+fn phases(variation: &Variation, rate: Rate) -> Result<Phases, ReproduceError> {
+    let Some(phases) = &variation.phases else {
+        return Ok(Phases::constant(rate));
+    };
+    let read = phases
+        .iter()
+        .map(|[rate, duration]| Ok((quantity(parse_rate, rate)?, quantity(parse_duration, duration)?)));
+    Phases::new(read.collect::<Result<_, ReproduceError>>()?)
+        .ok_or_else(|| fault(format!("`{}`: its phases take no time", variation.id)))
+}
+
+/// What the file's fifo holds, packets: all disciplines get as much.
+fn limit(document: &Document, variation: &Variation) -> Result<u64, ReproduceError> {
+    let spec = document.queue("bottleneck");
+    let parameters = spec.map(Spec::parameters).unwrap_or_default();
+    let limit = parameters.into_iter().find(|(info, _)| info.name == "limit");
+    match limit {
+        Some((_, Value::Number(packets))) => Ok(packets),
+        _ => Err(fault(format!("`{}` has no limit of packets", variation.file))),
+    }
+}
