@@ -219,10 +219,10 @@ fn what_a_discipline_does_not_hold() {
         "`prio` or `drr`",
     );
     in_queue(
-        "discipline = \"codel\"\nhandle = \"1\"",
-        "handle",
-        "`codel` places no packets by `handle`",
-        "leave it out",
+        "discipline = \"codel\"\nhandle = 10",
+        "10",
+        "10 is not a handle",
+        "handle = \"10\"",
     );
     in_queue(
         "discipline = \"fifo\"\ndefault = 1",

@@ -1,23 +1,29 @@
-//! A tree that was read from tc's commands is shown as Linux's tc showed it: kinds, parents and options of the dumps that lie
-//! beside the traces.
+//! A tree that was read from tc's commands is shown as Linux's tc showed it: kinds, parents and options of the dumps, and
+//! lines of classes, that lie beside the traces.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use fairgate::ClassId;
-use fairgate_config::tc::{Amount, Device, Script, Shown, show};
+use fairgate_config::tc::{Amount, Detail, Device, Script, Shown, show};
 use fairgate_replay::find;
 use serde_json::Value;
 
-/// What the kernel says of a device or a link layer and not of the discipline.
-const NOT_OURS: [&str; 3] = ["mpu", "linklayer", "multiqueue"];
+/// What the kernel says of a device or a link layer, what it counts, and how it keeps red's averages.
+const NOT_OURS: [&str; 8] = [
+    "mpu",
+    "linklayer",
+    "multiqueue",
+    "ver",
+    "direct_packets_stat",
+    "ewma",
+    "probability",
+    "Scell_log",
+];
 
 /// Whether our value is the dumped one. The kernel keeps times in units of its own and shows them up to 1 us less.
 fn is_equal(amount: &Amount, dumped: &Value) -> bool {
     match amount {
-        Amount::Packets(number) | Amount::Bytes(number) | Amount::Plain(number) | Amount::Seconds(number) => {
-            dumped.as_u64() == Some(*number)
-        }
+        Amount::Count(number, _) => dumped.as_u64() == Some(*number),
         Amount::Size(number) => dumped
             .as_u64()
             .or(dumped.as_str().and_then(size))
@@ -32,6 +38,8 @@ fn is_equal(amount: &Amount, dumped: &Value) -> bool {
             dumped.eq(numbers.iter().copied())
         }
         Amount::Text(text) => dumped.as_str() == Some(text),
+        // Not in these dumps.
+        Amount::Decimal(_) | Amount::Curve(_) | Amount::Bare(_) => false,
     }
 }
 
@@ -57,21 +65,52 @@ fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
     }
     let options = dumped["options"].as_object()?;
     // What is within a shaper has taken the place of its limit.
-    let has_inner = shown.kind == "tbf" && !shown.options.iter().any(|(word, _)| *word == "lat");
+    let has_inner = shown.kind == "tbf" && !shown.options.iter().any(|detail| detail.word == "lat");
     let is_ours = |name: &str| !(NOT_OURS.contains(&name) || has_inner && name == "lat");
     let of_dump = options.iter().filter(|(name, _)| is_ours(name));
     for (name, value) in of_dump {
-        match shown.options.iter().find(|(word, _)| word == name) {
-            Some((_, amount)) if is_equal(amount, value) => {}
+        match shown.options.iter().find(|detail| detail.key == name) {
+            Some(detail) if is_equal(&detail.amount, value) => {}
             found => return Some(format!("{} {name} {value} is shown as {found:?}", shown.kind)),
         }
     }
-    // tc leaves out what is off, and, in JSON, peak rates.
-    let is_extra = |(word, amount): &&(&str, Amount)| {
-        amount.text().is_some() && !options.contains_key(*word) && *word != "peakrate"
+    // tc leaves out what is off.
+    let is_extra = |detail: &&Detail| {
+        detail.text().is_some() && !options.contains_key(detail.key) && !detail.key.is_empty()
     };
     let extra = shown.options.iter().find(is_extra)?;
     Some(format!("{} shows {extra:?}, the kernel does not", shown.kind))
+}
+
+/// A class as tc prints it with details, without those of the link layer.
+fn class_line(class: &Shown) -> String {
+    let parent = class.parent.map(|parent| parent.to_string());
+    let mut words = vec![format!("class {} {}", class.kind, class.id)];
+    words.push(parent.map_or("root".to_owned(), |parent| {
+        format!(
+            "parent {}",
+            parent
+                .strip_suffix(":0")
+                .map_or(parent.clone(), |major| format!("{major}:"))
+        )
+    }));
+    words.extend(class.leaf.map(|leaf| format!("leaf {leaf:x}:")));
+    words.extend(class.options.iter().filter_map(Detail::text));
+    words.join(" ")
+}
+
+fn without_cells(line: &str) -> String {
+    let line = line.replace(" linklayer ethernet", "").replace(" mpu 0b", "");
+    let word = |word: &str| word.split('/').next().unwrap_or_default().to_owned();
+    line.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn without_leaf(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let Some(leaf) = words.iter().position(|word| *word == "leaf") else {
+        return line.to_owned();
+    };
+    [&words[..leaf], &words[leaf + 2..]].concat().join(" ")
 }
 
 fn compare(setup: &Path) -> Option<Vec<String>> {
@@ -88,21 +127,25 @@ fn compare(setup: &Path) -> Option<Vec<String>> {
         .filter_map(Value::as_str)
         .collect();
     let script = Script::parse("setup", &commands.join("\n"), device).ok()?;
-    let (qdiscs, _) = show(&script.spec().ok()?);
+    let (qdiscs, classes) = show(&script.spec().ok()?);
     let mut differences = Vec::new();
     for dumped in setup["checkpoints"][0]["tc_qdisc"].as_array()? {
-        // A description has handles only where packets can name classes by them: not those of a shaper.
         let parent = dumped["parent"].as_str();
-        let shapes = |parent: &ClassId| parent.major() >= 0x8000 && parent.minor() == 1;
-        let is_same = |shown: &&Shown| match (shown.parent, parent) {
-            (Some(own), Some(parent)) => {
-                own.to_string() == parent || shapes(&own) && dumped["kind"] == shown.kind
-            }
-            (own, parent) => own.is_none() == parent.is_none(),
-        };
+        let is_same = |shown: &&Shown| shown.parent.map(|parent| parent.to_string()).as_deref() == parent;
         match qdiscs.iter().find(is_same) {
             Some(shown) => differences.extend(difference(shown, dumped)),
             None => differences.push(format!("nothing is shown at {parent:?}")),
+        }
+    }
+    let lines = setup["checkpoints"][0]["tc_class"].as_array()?;
+    let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).map(str::trim).collect();
+    for class in &classes {
+        let line = class_line(class);
+        // Without a qdisc of its own a class has a fifo that tc does not name.
+        let is_same =
+            |dumped: &&str| without_cells(dumped) == line || without_leaf(&line) == without_cells(dumped);
+        if !lines.iter().any(|dumped| is_same(&dumped)) {
+            differences.push(format!("no such class is dumped: {line}"));
         }
     }
     Some(differences)
@@ -123,7 +166,6 @@ fn trees_are_shown_as_tc_showed_them() {
         );
         return;
     }
-    // Kinds whose options tc and we name alike; red has other parameters than the kernel keeps.
     let kinds = [
         "pfifo",
         "bfifo",
@@ -137,6 +179,9 @@ fn trees_are_shown_as_tc_showed_them() {
         "codel",
         "fq_codel",
         "tbf",
+        "red",
+        "htb",
+        "hfsc",
     ];
     let (mut compared, mut wrong) = (0, Vec::new());
     for trace in find(&folder).expect("the folder has traces") {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use fairgate::ClassId;
-use fairgate_config::tc::{Amount, Shown, show};
+use fairgate_config::tc::{Amount, Detail, Shown, show};
 use fairgate_config::{Document, Spec};
 use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE};
 use serde::Serialize;
@@ -23,7 +23,8 @@ Examples:
   fairgate show --json              the same with the classes, in an envelope
   fairgate show --socket /run/fairgate/home.sock
 
-A qdisc without a handle of its own has one from 8001: on. A discipline that tc does not know has its own name.")]
+A qdisc without a handle of its own has one from 8001: on. A discipline that tc does not know has its own name. Of what tc
+shows with -d alone, that of the discipline is there: priorities, quanta, levels.")]
 pub(crate) struct Args {
     /// The socket of the run; may be left out if there is only one
     #[arg(long, value_name = "PATH")]
@@ -107,10 +108,7 @@ impl Listing {
     fn text(&self) -> String {
         let mut text = String::new();
         for qdisc in &self.qdiscs {
-            let place = qdisc
-                .parent
-                .as_ref()
-                .map_or("root refcnt 2".to_owned(), |parent| format!("parent {parent}"));
+            let place = qdisc.place("root refcnt 2");
             let head = format!(
                 "qdisc {} {} dev {} {place} {}",
                 qdisc.kind, qdisc.handle, qdisc.dev, qdisc.shown
@@ -127,10 +125,11 @@ impl Listing {
                 .as_ref()
                 .map_or(String::new(), |host| format!(" host {host}"));
             let head = format!(
-                "class {} {} dev {} root {leaf}{}{host}",
+                "class {} {} dev {} {} {leaf}{}{host}",
                 class.kind,
                 class.handle,
                 class.dev,
+                class.place("root"),
                 class.shown.trim_end()
             );
             class.add_to(&mut text, &head);
@@ -166,32 +165,25 @@ impl Line {
     }
 
     fn of(shown: &Shown, device: &str, node: Option<&NodeStatus>) -> Line {
-        let is_class = shown.id.minor() != 0;
         let handle = |major: u16| format!("{major:x}:");
+        // tc leaves a minor number of 0 out.
+        let id = |id: ClassId| match id.minor() {
+            0 => handle(id.major()),
+            _ => id.to_string(),
+        };
         let count = |of: fn(&NodeStatus) -> u64| node.map_or(0, of);
-        let options = shown
-            .options
-            .iter()
-            .filter_map(|(word, amount)| Some((*word, amount.text()?)));
-        let words: Vec<String> = options
-            .map(|(word, text)| format!("{word} {text}").trim_end().to_owned())
-            .collect();
+        let words: Vec<String> = shown.options.iter().filter_map(Detail::text).collect();
+        let in_json = shown.options.iter().filter(|detail| !detail.key.is_empty());
         Line {
             kind: shown.kind,
-            handle: if is_class {
-                shown.id.to_string()
-            } else {
-                handle(shown.id.major())
-            },
+            handle: id(shown.id),
             dev: device.to_owned(),
             root: shown.parent.is_none().then_some(true),
-            parent: shown.parent.map(|parent| parent.to_string()),
+            parent: shown.parent.map(id),
             leaf: shown.leaf.map(handle),
             host: None,
-            options: shown
-                .options
-                .iter()
-                .map(|(word, amount)| ((*word).to_owned(), as_json(amount)))
+            options: in_json
+                .map(|detail| (detail.key.to_owned(), as_json(&detail.amount)))
                 .collect(),
             bytes: count(|node| node.dequeued.bytes),
             packets: count(|node| node.dequeued.packets),
@@ -204,6 +196,11 @@ impl Line {
         }
     }
 
+    fn place(&self, root: &str) -> String {
+        let parent = self.parent.as_ref();
+        parent.map_or(root.to_owned(), |parent| format!("parent {parent}"))
+    }
+
     fn add_to(&self, text: &mut String, head: &str) {
         let _ = writeln!(text, "{}", head.trim_end());
         let _ = writeln!(
@@ -213,8 +210,10 @@ impl Line {
         );
         let _ = writeln!(
             text,
-            " backlog {}b {}p requeues {}",
-            self.backlog, self.qlen, self.requeues
+            " backlog {} {}p requeues {}",
+            Amount::Size(self.backlog).text().unwrap_or_default(),
+            self.qlen,
+            self.requeues
         );
     }
 }
@@ -249,14 +248,14 @@ fn hosts<'s>(spec: &Spec, tree: &'s NodeStatus, path: &[u16]) -> Option<(usize, 
 /// As tc -j gives it: times in microseconds, rates in bytes per second.
 fn as_json(amount: &Amount) -> Json {
     match amount {
-        Amount::Packets(number)
-        | Amount::Bytes(number)
-        | Amount::Size(number)
-        | Amount::Plain(number)
-        | Amount::Seconds(number) => json!(number),
+        Amount::Count(number, _) | Amount::Size(number) => json!(number),
         Amount::Time(nanos) => json!(nanos / 1000),
         Amount::Rate(rate) => json!(rate.bits_per_second() / 8),
+        // With the digits of the text.
+        Amount::Decimal(number) => json!((number * 1e6).round() / 1e6),
+        Amount::Curve(_) => json!(amount.text()),
         Amount::Flag(flag) => json!(flag),
+        Amount::Bare(word) => json!(word),
         Amount::Numbers(numbers) => json!(numbers),
         Amount::Text(text) => json!(text),
     }

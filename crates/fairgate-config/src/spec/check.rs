@@ -213,8 +213,9 @@ impl<'a> Reader<'a> {
             Children::Inner => Some("inner"),
             Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => Some("class"),
         });
+        known.push("handle");
         if self.entry.takes_filters() {
-            known.extend(["handle", "filter", "default"]);
+            known.extend(["filter", "default"]);
         }
         let with = if about.children.are_classes() {
             " with classes"
@@ -484,20 +485,20 @@ impl<'a> Reader<'a> {
     fn classifier(&mut self, settings: &mut Settings, keys: &[&Written]) {
         let given = |name: &str| keys.iter().find(|(key, _)| key.get_ref() == name);
         let (handle, default) = (given("handle"), given("default"));
-        if !self.entry.takes_filters() {
-            for (key, _) in handle.into_iter().chain(default) {
-                self.not_placed(key.span(), key.get_ref());
-            }
-            if let Some(filter) = self.draft.filters.first() {
-                self.not_placed(filter.header.clone(), "filter");
-            }
-            return;
-        }
         if let Some((_, given)) = handle {
             match filters::handle(given) {
                 Ok(handle) => settings.classifier.handle = handle,
                 Err(mistake) => mistake.report(self.problems),
             }
+        }
+        if !self.entry.takes_filters() {
+            if let Some((key, _)) = default {
+                self.not_placed(key.span(), "default");
+            }
+            if let Some(filter) = self.draft.filters.first() {
+                self.not_placed(filter.header.clone(), "filter");
+            }
+            return;
         }
         let places = Places::of(self.entry, settings, self.draft);
         if let Some((_, given)) = default {

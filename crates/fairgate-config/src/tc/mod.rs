@@ -7,7 +7,8 @@
 //!   script      the lines one after the other: what there is on each device when all are done
 //!   translate   each qdisc's options -> the parameters of our discipline, by the table in `kinds`
 //!   filters     u32, fw, flower, basic and matchall -> conditions as a configuration file has them
-//!   show        the other way: a description in the words of `tc qdisc show`
+//!   show        the other way: a description in the words of `tc qdisc show`, with the kinds' looks
+//!   amount      values as tc prints them
 //!   sharing     the bands of ets, of which tc lets the user leave out a part
 //! ```
 //!
@@ -15,7 +16,7 @@
 //! units than we do (times in microseconds, sfq's `perturb` in seconds) are translated by the table.
 //! What can't be carried over is an error at its place, never left out.
 
-mod cake;
+mod amount;
 mod command;
 mod filters;
 mod kinds;
@@ -26,4 +27,4 @@ mod translate;
 mod words;
 
 pub use script::{Device, Script};
-pub use show::{Amount, Shown, show};
+pub use show::{Amount, Detail, Shown, show};

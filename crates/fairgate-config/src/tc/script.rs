@@ -776,7 +776,7 @@ mod tests {
         assert!(text.contains("2 quantum=1514b: fifo limit=5"), "{text}");
         assert_eq!(
             after("qdisc replace dev e root handle 2: pfifo limit 3"),
-            "fifo limit=3"
+            "fifo handle=2: limit=3"
         );
         assert_eq!(
             after("qdisc del dev e root 2>/dev/null || true\nqdisc add dev e root pfifo limit 2"),

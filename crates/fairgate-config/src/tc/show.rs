@@ -6,11 +6,10 @@
 
 use fairgate::{ClassId, Rate};
 
-use super::cake;
-use super::kinds::{self, Kind};
-use crate::registry::{ParameterInfo, Setting};
-use crate::spec::Spec;
-use crate::units::format_rate;
+pub use super::amount::Amount;
+use super::kinds::{self, Children, Kind, Show};
+use crate::registry::{PARENT, ParameterInfo, Setting};
+use crate::spec::{ClassSpec, Spec};
 use crate::value::Value;
 
 /// A qdisc, or a class.
@@ -20,111 +19,164 @@ pub struct Shown {
     pub kind: &'static str,
     /// The handle of a qdisc, with minor number 0, or the class.
     pub id: ClassId,
-    /// `None` for the root, or a class directly below its qdisc.
+    /// `None` for the root, and for classes that the kernel calls its children.
     pub parent: Option<ClassId>,
     /// Of a class, the handle of what it holds, if it has no classes below it.
     pub leaf: Option<u16>,
     /// Options in tc's order.
-    pub options: Vec<(&'static str, Amount)>,
+    pub options: Vec<Detail>,
     /// The numbers of the classes on the way from the root.
     pub path: Vec<u16>,
 }
 
-/// The value of an option.
+/// An option as it is shown.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Amount {
-    /// Packets: `1000p`.
-    Packets(u64),
-    /// Bytes: `1514b`.
-    Bytes(u64),
-    /// Bytes in the largest unit that fits: `32Mb`.
-    Size(u64),
-    /// A number by itself.
-    Plain(u64),
-    /// Nanoseconds; in JSON microseconds.
-    Time(u64),
-    /// Seconds: `10sec`.
-    Seconds(u64),
-    /// In JSON bytes per second.
-    Rate(Rate),
-    /// The option is there, without a value, or not.
-    Flag(bool),
-    /// Numbers with spaces between.
-    Numbers(Vec<u64>),
-    /// As it is.
-    Text(String),
+pub struct Detail {
+    /// In text.
+    pub word: &'static str,
+    /// In JSON; empty for what is only in text.
+    pub key: &'static str,
+    /// Its value.
+    pub amount: Amount,
 }
 
-/// How an option shows a parameter.
-type Form = fn(u64) -> Amount;
+impl Detail {
+    pub(super) fn new(word: &'static str, amount: Amount) -> Detail {
+        Detail::keyed(word, word, amount)
+    }
 
-/// The options that tc shows of a kind, in its order: its word, our parameter, and the form of numbers.
-fn options_of(kind: &str) -> Option<&'static [(&'static str, &'static str, Form)]> {
-    Some(match kind {
-        "pfifo" | "pfifo_head_drop" => &[("limit", "limit", Amount::Packets)],
-        "bfifo" => &[("limit", "limit_bytes", Amount::Bytes)],
-        "codel" => &[
-            ("limit", "limit", Amount::Packets),
-            ("target", "target", Amount::Time),
-            ("ce_threshold", "ce_threshold", Amount::Time),
-            ("interval", "interval", Amount::Time),
-            ("ecn", "ecn", Amount::Plain),
-        ],
-        "fq_codel" => &[
-            ("limit", "limit", Amount::Packets),
-            ("flows", "flows", Amount::Plain),
-            ("quantum", "quantum", Amount::Plain),
-            ("target", "target", Amount::Time),
-            ("ce_threshold", "ce_threshold", Amount::Time),
-            ("interval", "interval", Amount::Time),
-            ("memory_limit", "memory_limit", Amount::Size),
-            ("ecn", "ecn", Amount::Plain),
-            ("drop_batch", "drop_batch", Amount::Plain),
-        ],
-        "sfq" => &[
-            ("limit", "limit", Amount::Packets),
-            ("quantum", "quantum", Amount::Bytes),
-            ("depth", "depth", Amount::Plain),
-            ("flows", "flows", Amount::Plain),
-            ("divisor", "divisor", Amount::Plain),
-            ("perturb", "perturb", |nanos| {
-                Amount::Seconds(nanos / 1_000_000_000)
-            }),
-        ],
-        "tbf" => &[
-            ("rate", "rate", as_rate),
-            ("burst", "burst", Amount::Size),
-            ("peakrate", "peakrate", as_rate),
-            ("mtu", "mtu", Amount::Size),
-        ],
-        "ets" => &[
-            ("strict", "strict", Amount::Plain),
-            ("priomap", "priomap", Amount::Plain),
-        ],
-        "prio" => &[("priomap", "priomap", Amount::Plain)],
-        // The words of cake are made one by one.
-        "drr" | "qfq" | "pfifo_fast" | "cake" => &[],
-        _ => return None,
-    })
-}
+    pub(super) fn keyed(word: &'static str, key: &'static str, amount: Amount) -> Detail {
+        Detail { word, key, amount }
+    }
 
-pub(super) fn as_rate(bits: u64) -> Amount {
-    match Rate::from_bits_per_second(bits) {
-        Ok(rate) => Amount::Rate(rate),
-        Err(_) => Amount::Plain(bits),
+    /// A word that says all.
+    pub(super) fn bare(word: &'static str, key: &'static str, json: Option<&'static str>) -> Detail {
+        Detail::keyed(word, key, Amount::Bare(json))
+    }
+
+    /// As tc prints it; `None` for a flag that is not set.
+    pub fn text(&self) -> Option<String> {
+        let amount = self.amount.text()?;
+        Some(format!("{} {amount}", self.word).trim().to_owned())
     }
 }
 
-/// The same of a class.
-fn class_options_of(kind: &str) -> &'static [(&'static str, &'static str, Form)] {
-    match kind {
-        "drr" => &[("quantum", "quantum", Amount::Bytes)],
-        "qfq" => &[
-            ("weight", "weight", Amount::Plain),
-            ("maxpkt", "max_packet", Amount::Plain),
-        ],
-        _ => &[],
+pub(super) fn packets(number: u64) -> Amount {
+    Amount::Count(number, "p")
+}
+
+pub(super) fn bytes(number: u64) -> Amount {
+    Amount::Count(number, "b")
+}
+
+pub(super) fn plain(number: u64) -> Amount {
+    Amount::Count(number, "")
+}
+
+pub(super) fn size(bytes: u64) -> Amount {
+    Amount::Size(bytes)
+}
+
+pub(super) fn rate(bits: u64) -> Amount {
+    Rate::from_bits_per_second(bits).map_or_else(|_| plain(bits), Amount::Rate)
+}
+
+/// A discipline that is shown.
+pub(super) struct Seen<'s> {
+    spec: &'s Spec,
+    parameters: Vec<(ParameterInfo, Value)>,
+}
+
+impl<'s> Seen<'s> {
+    fn new(spec: &'s Spec) -> Seen<'s> {
+        let parameters = spec.parameters();
+        Seen { spec, parameters }
     }
+
+    /// The parameter `name`, if it is a number.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        match value(&self.parameters, name)? {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The parameter `name`, if it is a word.
+    pub(super) fn word(&self, name: &str) -> Option<&'static str> {
+        match value(&self.parameters, name)? {
+            Value::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether the parameter `name` is this word.
+    pub(super) fn is_word(&self, name: &str, word: &str) -> bool {
+        self.word(name) == Some(word)
+    }
+
+    fn is_none(&self, name: &str) -> bool {
+        value(&self.parameters, name) == Some(&Value::None)
+    }
+
+    pub(super) fn classes(&self) -> Vec<ClassSpec<'s>> {
+        self.spec.classes()
+    }
+
+    pub(super) fn number_of_classes(&self, word: &'static str) -> Detail {
+        Detail::new(word, plain(self.classes().len() as u64))
+    }
+
+    pub(super) fn default_class(&self) -> Option<u16> {
+        self.spec.classifier().default
+    }
+
+    /// The discipline's own parameters, with the rules for those that are left out.
+    pub(super) fn config<C: 'static>(&self) -> C {
+        let config = self.spec.entry.config(&self.spec.settings);
+        let config = config.expect("the description was checked");
+        *config.downcast().expect("a kind knows its discipline")
+    }
+
+    /// tc's kind: the fifos differ by their parameters.
+    fn kind(&self) -> Option<&'static Kind> {
+        let kind = match self.spec.discipline() {
+            "fifo" => {
+                let (is_by_packets, is_by_bytes) = (!self.is_none("limit"), !self.is_none("limit_bytes"));
+                match (is_by_packets, is_by_bytes, self.is_word("drop", "tail")) {
+                    (true, false, true) => kinds::find("pfifo"),
+                    (false, true, true) => kinds::find("bfifo"),
+                    (true, false, false) => kinds::find("pfifo_head_drop"),
+                    _ => None,
+                }
+            }
+            name => kinds::of_discipline(name),
+        };
+        let has_classes = !self.classes().is_empty();
+        kind.filter(|kind| has_classes || !matches!(kind.children, Children::Classes { .. }))
+    }
+
+    fn options(&self, kind: Option<&Kind>) -> Vec<Detail> {
+        let Some(kind) = kind else {
+            return own_details(self.spec, &self.parameters);
+        };
+        let mut details = details(kind.look.options, &self.parameters);
+        (kind.look.complete)(self, &mut details);
+        details
+    }
+
+    fn class_options(&self, kind: Option<&Kind>, class: &ClassSpec<'_>) -> Vec<Detail> {
+        let Some(kind) = kind else {
+            return class.parameters.iter().filter_map(own_detail).collect();
+        };
+        let mut details = details(kind.look.class_options, &class.parameters);
+        (kind.look.complete_class)(self, class, &mut details);
+        details
+    }
+}
+
+fn value<'p>(parameters: &'p [(ParameterInfo, Value)], name: &str) -> Option<&'p Value> {
+    let parameter = parameters.iter().find(|(info, _)| info.name == name);
+    parameter.map(|(_, value)| value)
 }
 
 /// The qdiscs of a tree, the root first, and their classes.
@@ -154,30 +206,34 @@ impl Showing {
             }
             given => given,
         };
-        let kind = kind_of(spec);
+        let seen = Seen::new(spec);
+        let kind = seen.kind();
+        let name = kind.map_or(spec.discipline(), Kind::name);
         self.qdiscs.push(Shown {
-            kind: kind.map_or(spec.discipline(), Kind::name),
+            kind: name,
             id: ClassId::new(handle, 0),
             parent,
             leaf: None,
-            options: options(spec, kind),
+            options: seen.options(kind),
             path: path.clone(),
         });
+        let own = ClassId::new(handle, 0);
+        let top = (!kind.is_some_and(|kind| kind.look.has_classes_at_root)).then_some(own);
         for class in spec.classes() {
             let id = ClassId::new(handle, class.minor);
             path.push(class.minor);
             let place = self.classes.len();
             let leaf = class.tree.map(|tree| self.qdisc(tree, Some(id), path));
-            let options = match kind {
-                Some(kind) => amounts(class_options_of(kind.name()), &class.parameters),
-                None => class.parameters.iter().filter_map(own_option).collect(),
+            let above = match value(&class.parameters, PARENT) {
+                Some(Value::Number(minor)) => Some(ClassId::new(handle, *minor as u16)),
+                _ => top,
             };
             let shown = Shown {
-                kind: kind.map_or(spec.discipline(), Kind::name),
+                kind: name,
                 id,
-                parent: None,
+                parent: above,
                 leaf,
-                options,
+                options: seen.class_options(kind, &class),
                 path: path.clone(),
             };
             self.classes.insert(place, shown);
@@ -187,101 +243,8 @@ impl Showing {
     }
 }
 
-/// tc's kind of a discipline: the fifos differ by their parameters.
-fn kind_of(spec: &Spec) -> Option<&'static Kind> {
-    let parameters = spec.parameters();
-    let value = |name: &str| {
-        parameters
-            .iter()
-            .find(|(info, _)| info.name == name)
-            .map(|(_, value)| value)
-    };
-    let has_classes = !spec.classes().is_empty();
-    match spec.discipline() {
-        "fifo" => {
-            let is_by_bytes = value("limit_bytes") != Some(&Value::None);
-            let is_by_packets = value("limit") != Some(&Value::None);
-            match (is_by_packets, is_by_bytes, value("drop")) {
-                (true, false, Some(Value::Word("tail"))) => kinds::find("pfifo"),
-                (false, true, Some(Value::Word("tail"))) => kinds::find("bfifo"),
-                (true, false, _) => kinds::find("pfifo_head_drop"),
-                _ => None,
-            }
-        }
-        // Over classes only.
-        "drr" | "qfq_plus" if !has_classes => None,
-        name => kinds::of_discipline(name).filter(|kind| options_of(kind.name()).is_some()),
-    }
-}
-
-fn options(spec: &Spec, kind: Option<&'static Kind>) -> Vec<(&'static str, Amount)> {
-    let parameters = spec.parameters();
-    let Some(known) = kind.and_then(|kind| options_of(kind.name())) else {
-        return own_options(spec, &parameters);
-    };
-    let mut options = amounts(known, &parameters);
-    let number = |name: &str| {
-        let value = parameters.iter().find(|(info, _)| info.name == name);
-        value.and_then(|(_, value)| match value {
-            Value::Number(number) => Some(*number),
-            _ => None,
-        })
-    };
-    match kind.map(Kind::name) {
-        Some("cake") => options = cake::shown(spec, &parameters),
-        Some("prio") => options.insert(0, ("bands", Amount::Plain(spec.classes().len() as u64))),
-        // The kernel has no more flows than packets.
-        Some("sfq") => {
-            let flows = number("flows")
-                .zip(number("limit"))
-                .map(|(flows, limit)| flows.min(limit));
-            if let Some((_, Amount::Plain(shown))) = options.iter_mut().find(|(word, _)| *word == "flows") {
-                *shown = flows.unwrap_or(*shown);
-            }
-            let is_head =
-                |(info, value): &(ParameterInfo, Value)| info.name == "drop" && *value == Value::Word("head");
-            if parameters.iter().any(is_head) {
-                options.push(("headdrop", Amount::Flag(true)));
-            }
-        }
-        Some("ets") => {
-            let classes = spec.classes();
-            let strict = number("strict").unwrap_or(0) as usize;
-            let quanta = classes
-                .iter()
-                .skip(strict)
-                .filter_map(|class| match class.parameters.first()?.1 {
-                    Value::Number(quantum) => Some(quantum),
-                    _ => None,
-                });
-            options.insert(0, ("bands", Amount::Plain(classes.len() as u64)));
-            options.insert(2, ("quanta", Amount::Numbers(quanta.collect())));
-            if !options.iter().any(|(word, _)| *word == "priomap") {
-                let last = classes.len().saturating_sub(1) as u64;
-                options.push(("priomap", Amount::Numbers(vec![last; 16])));
-            }
-        }
-        Some("tbf") => {
-            let rate = number("rate").and_then(|bits| Rate::from_bits_per_second(bits).ok());
-            let (burst, limit) = (number("burst").unwrap_or(0), number("limit"));
-            if let Some(rate) = rate {
-                // tc tells the time that what is within the limit and not within the bucket takes.
-                let waits = limit.map(|limit| {
-                    let bits = u128::from(limit.saturating_sub(burst)) * 8_000_000_000;
-                    (bits / u128::from(rate.bits_per_second())) as u64
-                });
-                if let Some(latency) = number("latency").or(waits) {
-                    options.push(("lat", Amount::Time(latency)));
-                }
-            }
-        }
-        _ => {}
-    }
-    options
-}
-
 /// What tc has no words for: what is not at its default, as it is written here.
-fn own_options(spec: &Spec, parameters: &[(ParameterInfo, Value)]) -> Vec<(&'static str, Amount)> {
+fn own_details(spec: &Spec, parameters: &[(ParameterInfo, Value)]) -> Vec<Detail> {
     let is_set = |place: usize| {
         spec.settings
             .own
@@ -289,93 +252,27 @@ fn own_options(spec: &Spec, parameters: &[(ParameterInfo, Value)]) -> Vec<(&'sta
             .any(|(other, _): &Setting| *other == place)
     };
     let set = parameters.iter().enumerate().filter(|(place, _)| is_set(*place));
-    set.filter_map(|(_, parameter)| own_option(parameter)).collect()
+    set.filter_map(|(_, parameter)| own_detail(parameter)).collect()
 }
 
 /// A parameter as it is written here, unless it is none.
-fn own_option((info, value): &(ParameterInfo, Value)) -> Option<(&'static str, Amount)> {
-    (*value != Value::None).then(|| (info.name, Amount::Text(info.unit.show(value))))
+fn own_detail((info, value): &(ParameterInfo, Value)) -> Option<Detail> {
+    let is_shown = *value != Value::None && info.name != PARENT;
+    is_shown.then(|| Detail::new(info.name, Amount::Text(info.unit.show(value))))
 }
 
-fn amounts(
-    known: &[(&'static str, &'static str, Form)],
-    parameters: &[(ParameterInfo, Value)],
-) -> Vec<(&'static str, Amount)> {
-    let amount = |(word, name, form): &(&'static str, &'static str, Form)| {
-        let (_, value) = parameters.iter().find(|(info, _)| info.name == *name)?;
-        let amount = match value {
-            Value::Number(number) => form(*number),
+fn details(known: &[Show], parameters: &[(ParameterInfo, Value)]) -> Vec<Detail> {
+    let detail = |show: &Show| {
+        let amount = match value(parameters, show.parameter)? {
+            Value::Number(number) => (show.form)(*number),
             Value::Flag(flag) => Amount::Flag(*flag),
             Value::Word(word) => Amount::Text((*word).to_owned()),
             Value::List(numbers) => Amount::Numbers(numbers.clone()),
             Value::None => return None,
         };
-        Some((*word, amount))
+        Some(Detail::keyed(show.word, show.key, amount))
     };
-    known.iter().filter_map(amount).collect()
-}
-
-impl Amount {
-    /// As tc prints it behind the option; `None` for a flag that is not set.
-    pub fn text(&self) -> Option<String> {
-        Some(match self {
-            Amount::Packets(packets) => format!("{packets}p"),
-            Amount::Bytes(bytes) => format!("{bytes}b"),
-            Amount::Size(bytes) => size(*bytes),
-            Amount::Plain(number) => number.to_string(),
-            Amount::Time(nanos) => time(*nanos),
-            Amount::Seconds(seconds) => format!("{seconds}sec"),
-            Amount::Rate(rate) => rate_text(*rate),
-            Amount::Flag(true) => String::new(),
-            Amount::Flag(false) => return None,
-            Amount::Numbers(numbers) => {
-                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-                numbers.join(" ")
-            }
-            Amount::Text(text) => text.clone(),
-        })
-    }
-}
-
-/// `32Mb`, `5Kb`, `3000b`: only where nothing is lost.
-fn size(bytes: u64) -> String {
-    match bytes {
-        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}Mb", bytes >> 20),
-        _ if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}Kb", bytes >> 10),
-        _ => format!("{bytes}b"),
-    }
-}
-
-/// `5ms`, `1.2s`, `100us`: three digits, as in tc.
-fn time(nanos: u64) -> String {
-    let micros = nanos as f64 / 1e3;
-    let three = |value: f64| {
-        let decimals = 2 - value.abs().log10().floor().clamp(0.0, 2.0) as usize;
-        let text = format!("{value:.decimals$}");
-        match text.contains('.') {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            false => text,
-        }
-    };
-    match micros {
-        _ if micros >= 1e6 => format!("{}s", three(micros / 1e6)),
-        _ if micros >= 1e3 => format!("{}ms", three(micros / 1e3)),
-        _ => format!("{micros:.0}us"),
-    }
-}
-
-/// `20Mbit`: tc's capitals.
-fn rate_text(rate: Rate) -> String {
-    let text = format_rate(rate);
-    let unit = text.find(|character: char| character.is_ascii_alphabetic());
-    let (number, unit) = text.split_at(unit.unwrap_or(text.len()));
-    let mut characters = unit.chars();
-    match characters.next() {
-        Some(first) if unit != "bit" => {
-            format!("{number}{}{}", first.to_ascii_uppercase(), characters.as_str())
-        }
-        _ => text,
-    }
+    known.iter().filter_map(detail).collect()
 }
 
 #[cfg(test)]
@@ -387,14 +284,10 @@ mod tests {
         let script = Script::parse("test.tc", script, Device::default()).unwrap();
         let (qdiscs, classes) = show(&script.spec().unwrap());
         let line = |what: &str, shown: &Shown| {
-            let options = shown.options.iter().filter_map(|(word, amount)| {
-                let text = amount.text()?;
-                Some(format!("{word} {text}").trim_end().to_owned())
-            });
             let place = shown
                 .parent
                 .map_or("root".to_owned(), |parent| format!("parent {parent}"));
-            let options: Vec<String> = options.collect();
+            let options: Vec<String> = shown.options.iter().filter_map(Detail::text).collect();
             format!("{what} {} {} {place} {}", shown.kind, shown.id, options.join(" "))
                 .trim_end()
                 .to_owned()
@@ -427,6 +320,12 @@ mod tests {
             ["qdisc tbf 8001:0 root rate 2Mbit burst 3000b lat 3.99s"]
         );
         assert_eq!(
+            shown(
+                "qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 9000 peakrate 2mbit mtu 1540"
+            ),
+            ["qdisc tbf 1:0 root rate 1Mbit burst 5Kb peakrate 2Mbit minburst 1540b lat 31ms"]
+        );
+        assert_eq!(
             shown("qdisc add dev e root handle 1: ets strict 1 quanta 4500 300")[0],
             "qdisc ets 1:0 root bands 3 strict 1 quanta 4500 300 priomap 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2"
         );
@@ -455,23 +354,87 @@ mod tests {
     }
 
     #[test]
-    fn what_tc_does_not_know_is_shown_in_our_words() {
-        let (qdiscs, _) = show(&Spec::inline("sqf limit=50").unwrap());
-        assert_eq!(qdiscs[0].kind, "sqf");
-        assert_eq!(qdiscs[0].options, [("limit", Amount::Text("50".to_owned()))]);
+    fn trees_of_classes_are_shown_with_what_follows_for_them() {
+        let htb = "qdisc add dev e root handle 1: htb default 11\n\
+            class add dev e parent 1: classid 1:1 htb rate 10mbit\n\
+            class add dev e parent 1:1 classid 1:10 htb rate 6mbit ceil 10mbit prio 2 burst 15k\n\
+            class add dev e parent 1:1 classid 1:11 htb rate 64kbit quantum 3000\n\
+            qdisc add dev e parent 1:10 handle 10: red limit 400kb min 30kb max 90kb avpkt 1000 burst 55 \
+            bandwidth 10mbit ecn adaptive\n\
+            qdisc add dev e parent 1:11 handle 11: pfifo";
+        assert_eq!(
+            shown(htb),
+            [
+                "qdisc htb 1:0 root r2q 10 default 0x11 direct_qlen 1000",
+                "qdisc red 10:0 parent 1:10 limit 400Kb min 30Kb max 90Kb ecn adaptive",
+                "qdisc pfifo 11:0 parent 1:11 limit 1000p",
+                "class htb 1:1 root rate 10Mbit ceil 10Mbit burst 1600b cburst 1600b level 7",
+                "class htb 1:10 parent 1:1 prio 2 quantum 75000 rate 6Mbit ceil 10Mbit burst 15Kb cburst 1600b level 0",
+                "class htb 1:11 parent 1:1 prio 0 quantum 3000 rate 64Kbit ceil 64Kbit burst 1600b cburst 1600b level 0",
+            ]
+        );
+        let hfsc = "qdisc add dev e root handle 1: hfsc default 11\n\
+            class add dev e parent 1: classid 1:1 hfsc ls m2 10mbit ul m2 10mbit\n\
+            class add dev e parent 1:1 classid 1:10 hfsc sc m1 4mbit d 10ms m2 1mbit\n\
+            class add dev e parent 1:1 classid 1:11 hfsc rt m2 500kbit ls m2 2500kbit";
+        let all = shown(hfsc);
+        assert_eq!(all[0], "qdisc hfsc 1:0 root default 0x11");
+        assert_eq!(
+            all[3..],
+            [
+                "class hfsc 1:1 parent 1:0 ls m1 0bit d 0us m2 10Mbit ul m1 0bit d 0us m2 10Mbit",
+                "class hfsc 1:10 parent 1:1 sc m1 4Mbit d 10ms m2 1Mbit",
+                "class hfsc 1:11 parent 1:1 rt m1 0bit d 0us m2 500Kbit ls m1 0bit d 0us m2 2500Kbit",
+            ]
+        );
     }
 
     #[test]
-    fn times_have_three_digits() {
+    fn every_kind_has_its_words() {
         let cases = [
-            (5_000_000, "5ms"),
-            (99_999_000, "100ms"),
-            (1_234_000_000, "1.23s"),
-            (100_000, "100us"),
-            (0, "0us"),
+            ("pfifo_fast", "bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1"),
+            (
+                "pie ecn",
+                "limit 1000p target 15ms tupdate 15ms alpha 2 beta 20 ecn",
+            ),
+            (
+                "fq_pie bytemode ecn_prob 29",
+                "limit 10240p flows 1024 target 15ms tupdate 15ms alpha 2 beta 20 quantum 1514b memory_limit 32Mb \
+                 ecn_prob 29 bytemode",
+            ),
+            (
+                "choke limit 400 bandwidth 10mbit ecn",
+                "limit 400p min 33p max 100p ecn",
+            ),
+            (
+                "fq maxrate 5mbit horizon_cap",
+                "limit 10000p flow_limit 100p buckets 1024 quantum 3028b initial_quantum 15140b maxrate 5Mbit \
+                 low_rate_threshold 550Kbit refill_delay 40ms horizon 10s horizon_cap",
+            ),
+            (
+                "dualpi2",
+                "limit 10000p target 15ms tupdate 16ms alpha 0.160156 beta 3.199219 step_thresh 1ms min_qlen_step 0p \
+                 coupling_factor 2 drop_on_overload drop_dequeue classic_protection 10% l4s_ect no_split_gso",
+            ),
+            (
+                "sfq headdrop perturb 10",
+                "limit 127p quantum 1514b depth 127 flows 127 divisor 1024 perturb 10sec headdrop",
+            ),
         ];
-        for (nanos, text) in cases {
-            assert_eq!(time(nanos), text);
+        for (options, text) in cases {
+            let kind = options.split(' ').next().unwrap();
+            assert_eq!(
+                shown(&format!("qdisc add dev e root handle a: {options}")),
+                [format!("qdisc {kind} a:0 root {text}")]
+            );
         }
+    }
+
+    #[test]
+    fn what_tc_does_not_know_is_shown_in_our_words() {
+        let (qdiscs, _) = show(&Spec::inline("sqf limit=50").unwrap());
+        assert_eq!(qdiscs[0].kind, "sqf");
+        let limit = Detail::new("limit", Amount::Text("50".to_owned()));
+        assert_eq!(qdiscs[0].options, [limit]);
     }
 }

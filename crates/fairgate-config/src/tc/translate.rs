@@ -65,7 +65,7 @@ impl<'a> Translation<'a> {
         let place = qdisc.kind.span();
         let mut draft = named(kind, &place);
         draft.qdisc = Some(qdisc.handle.unwrap_or(0));
-        if let Some(handle) = qdisc.handle.filter(|_| kind.placed_by_handle) {
+        if let Some(handle) = qdisc.handle {
             draft
                 .settings
                 .push(setting(&place, "handle", Given::Word(format!("{handle:x}"))));

@@ -47,21 +47,26 @@ impl ClassConfig {
         }
     }
 
-    pub(super) fn ceil(&self) -> Rate {
+    /// The ceiling, given or the rate.
+    pub fn ceil(&self) -> Rate {
         self.ceil.unwrap_or(self.rate)
+    }
+
+    /// `burst` and `cburst`, given or derived.
+    pub fn bursts(&self) -> (u32, u32) {
+        let of = |rate: Rate, burst: Option<u32>| burst.unwrap_or_else(|| default_burst(rate));
+        (of(self.rate, self.burst), of(self.ceil(), self.cburst))
     }
 
     /// Most tokens for the rate and for the ceil, in ticks.
     pub(super) fn depths(&self) -> (u32, u32) {
-        let of = |rate: Rate, burst: Option<u32>| depth(rate, burst.unwrap_or_else(|| default_burst(rate)));
+        let (burst, cburst) = self.bursts();
         let fits = |ticks: u64| u32::try_from(ticks).expect("checked to be at most a minute");
-        (
-            fits(of(self.rate, self.burst)),
-            fits(of(self.ceil(), self.cburst)),
-        )
+        (fits(depth(self.rate, burst)), fits(depth(self.ceil(), cburst)))
     }
 
-    fn quantum(&self, r2q: u32) -> u32 {
+    /// `quantum`, given or derived.
+    pub fn quantum(&self, r2q: u32) -> u32 {
         let by_rate = bytes_per_second(self.rate) / u64::from(r2q);
         self.quantum.unwrap_or(by_rate.clamp(1000, 200_000) as u32)
     }

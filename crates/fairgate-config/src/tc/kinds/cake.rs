@@ -1,17 +1,22 @@
 //! cake in tc's words: its options, most of them words that stand for themselves, and what is shown of it.
 
-use std::any::Any;
-
 use fairgate::rounds::cake::{Cells, Config};
 
-use super::Device;
-use super::kinds::{Opt, Reads, frame, means, option, same, time};
-use super::show::{Amount, as_rate};
-use crate::registry::ParameterInfo;
-use crate::spec::Spec;
-use crate::value::Value;
+use super::{
+    Amount, Children, Detail, Device, Kind, Look, Opt, PLAIN, Reads, Seen, frame, means, option, same, time,
+};
+use crate::tc::show::{plain, rate, size};
 
-pub(super) const OPTIONS: &[Opt] = &[
+pub(super) const CAKE: Kind = Kind {
+    name: "cake",
+    discipline: "cake",
+    options: OPTIONS,
+    children: Children::NoneNorFilters,
+    defaults,
+    look: Look { complete, ..PLAIN },
+};
+
+const OPTIONS: &[Opt] = &[
     same("bandwidth", "bandwidth"),
     means("unlimited", "bandwidth", "none"),
     means("besteffort", "tins", "besteffort"),
@@ -100,7 +105,7 @@ const fn is_not(word: &'static str, why: &'static str) -> Opt {
     option(word, "", Reads::Refused(why))
 }
 
-pub(super) fn defaults(device: &Device) -> Vec<(&'static str, String)> {
+fn defaults(device: &Device) -> Vec<(&'static str, String)> {
     vec![
         ("mtu", frame(device).to_string()),
         ("link_header", device.hard_header_len.to_string()),
@@ -108,58 +113,48 @@ pub(super) fn defaults(device: &Device) -> Vec<(&'static str, String)> {
 }
 
 /// The words that stand for themselves, and the numbers that the kind of line comes to.
-pub(super) fn shown(spec: &Spec, parameters: &[(ParameterInfo, Value)]) -> Vec<(&'static str, Amount)> {
-    let word = |name: &str| {
-        let value = parameters.iter().find(|(info, _)| info.name == name);
-        match value {
-            Some((_, Value::Word(word))) => Some((*word, Amount::Flag(true))),
-            _ => None,
-        }
-    };
-    let built = spec.entry.config(&spec.settings).ok();
-    let config = built.as_deref().and_then(<dyn Any>::downcast_ref::<Config>);
-    let Some(config) = config else {
-        return Vec::new();
-    };
-    let bandwidth = match config.bandwidth {
-        Some(rate) => as_rate(rate.bits_per_second()),
-        None => Amount::Text("unlimited".to_owned()),
-    };
-    let mut options = vec![("bandwidth", bandwidth)];
-    options.extend(word("tins"));
-    options.extend(word("isolation"));
-    let flag = |is_set: bool, word, otherwise| (if is_set { word } else { otherwise }, Amount::Flag(true));
-    options.push(("nonat", Amount::Flag(true)));
-    options.push(flag(config.wash, "wash", "nowash"));
-    if config.ingress {
-        options.push(("ingress", Amount::Flag(true)));
-    }
-    options.push(("no-ack-filter", Amount::Flag(true)));
-    options.push(("no-split-gso", Amount::Flag(true)));
-    options.push(("rtt", Amount::Time(config.rtt.as_nanos() as u64)));
+fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
+    let config = seen.config::<Config>();
+    let bandwidth = config
+        .bandwidth
+        .map(|bandwidth| rate(bandwidth.bits_per_second()));
+    let unlimited = || Amount::Text("unlimited".to_owned());
+    details.push(Detail::new("bandwidth", bandwidth.unwrap_or_else(unlimited)));
+    let set = |word: &'static str| Detail::new(word, Amount::Flag(true));
+    details.extend(
+        ["tins", "isolation"]
+            .into_iter()
+            .filter_map(|name| seen.word(name))
+            .map(set),
+    );
+    details.push(set("nonat"));
+    details.push(set(if config.wash { "wash" } else { "nowash" }));
+    details.extend(config.ingress.then(|| set("ingress")));
+    details.push(set("no-ack-filter"));
+    details.push(set("no-split-gso"));
+    details.push(Detail::new("rtt", Amount::Time(config.rtt.as_nanos() as u64)));
     let framing = config.framing;
-    if framing.overhead.is_none() {
-        options.push(("raw", Amount::Flag(true)));
-    }
+    details.extend(framing.overhead.is_none().then(|| set("raw")));
     let cells = match framing.cells {
         Cells::None => "noatm",
         Cells::Atm => "atm",
         Cells::Ptm => "ptm",
     };
-    if framing.overhead.is_some() || framing.cells != Cells::None {
-        options.push((cells, Amount::Flag(true)));
-    }
-    options.push(("overhead", Amount::Plain(framing.overhead.unwrap_or(0).into())));
-    if framing.mpu > 0 {
-        options.push(("mpu", Amount::Plain(framing.mpu.into())));
-    }
-    if let Some(limit) = config.memory_limit {
-        options.push(("memlimit", Amount::Size(limit)));
-    }
-    if config.fwmark > 0 {
-        options.push(("fwmark", Amount::Text(format!("{:#x}", config.fwmark))));
-    }
-    options
+    let has_cells = framing.overhead.is_some() || framing.cells != Cells::None;
+    details.extend(has_cells.then(|| set(cells)));
+    details.push(Detail::new(
+        "overhead",
+        plain(framing.overhead.unwrap_or(0).into()),
+    ));
+    let mpu = u64::from(framing.mpu);
+    details.extend((mpu > 0).then(|| Detail::new("mpu", plain(mpu))));
+    details.extend(
+        config
+            .memory_limit
+            .map(|limit| Detail::new("memlimit", size(limit))),
+    );
+    let mark = || Detail::new("fwmark", Amount::Text(format!("{:#x}", config.fwmark)));
+    details.extend((config.fwmark > 0).then(mark));
 }
 
 #[cfg(test)]

@@ -1,0 +1,151 @@
+//! Values as tc prints them.
+
+use fairgate::Rate;
+use fairgate::sharing::hfsc::ServiceCurve;
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Amount {
+    /// A number and what it counts: `1000p`, `1514b`, `10sec`.
+    Count(u64, &'static str),
+    /// Bytes in the largest unit that fits: `32Mb`.
+    Size(u64),
+    /// Nanoseconds; in JSON microseconds.
+    Time(u64),
+    /// In JSON bytes per second.
+    Rate(Rate),
+    /// With six decimals.
+    Decimal(f64),
+    /// A service curve.
+    Curve(ServiceCurve),
+    /// The option is there, without a value, or not.
+    Flag(bool),
+    /// The option says all in text; this in JSON, or null.
+    Bare(Option<&'static str>),
+    /// Numbers with spaces between.
+    Numbers(Vec<u64>),
+    /// As it is.
+    Text(String),
+}
+
+impl Amount {
+    /// As tc prints it behind the option; `None` for a flag that is not set.
+    pub fn text(&self) -> Option<String> {
+        Some(match self {
+            Amount::Count(number, of) => format!("{number}{of}"),
+            Amount::Size(bytes) => size(*bytes),
+            Amount::Time(nanos) => time(*nanos),
+            Amount::Rate(bits) => rate(bits.bits_per_second()),
+            Amount::Decimal(number) => format!("{number:.6}"),
+            Amount::Curve(curve) => format!(
+                "m1 {} d {} m2 {}",
+                rate(curve.m1),
+                time(curve.d.as_nanos() as u64),
+                rate(curve.m2)
+            ),
+            Amount::Flag(true) | Amount::Bare(_) => String::new(),
+            Amount::Flag(false) => return None,
+            Amount::Numbers(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                numbers.join(" ")
+            }
+            Amount::Text(text) => text.clone(),
+        })
+    }
+}
+
+/// `32Mb`, `5Kb`, `3000b`. As in tc what is hardly off a round number is shown as that.
+fn size(bytes: u64) -> String {
+    let near = |unit: u64, off: u64| {
+        let round = (bytes + unit / 2) / unit;
+        (bytes >= unit && (round * unit).abs_diff(bytes) < off).then_some(round)
+    };
+    match (near(1 << 20, 1024), near(1 << 10, 16)) {
+        (Some(megabytes), _) => format!("{megabytes}Mb"),
+        (_, Some(kilobytes)) => format!("{kilobytes}Kb"),
+        _ => format!("{bytes}b"),
+    }
+}
+
+/// `5ms`, `1.2s`, `100us`: three digits, as in tc.
+fn time(nanos: u64) -> String {
+    let micros = nanos as f64 / 1e3;
+    let three = |value: f64| {
+        let decimals = 2 - value.abs().log10().floor().clamp(0.0, 2.0) as usize;
+        let text = format!("{value:.decimals$}");
+        match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        }
+    };
+    match micros {
+        _ if micros >= 1e6 => format!("{}s", three(micros / 1e6)),
+        _ if micros >= 1e3 => format!("{}ms", three(micros / 1e3)),
+        _ => format!("{micros:.0}us"),
+    }
+}
+
+/// `20Mbit`, `2500Kbit`: in the largest unit in which it is a whole number, or has more than three digits.
+fn rate(bits: u64) -> String {
+    let mut number = bits;
+    let mut units = ["", "K", "M", "G"].into_iter();
+    for unit in units.by_ref() {
+        if number < 1000 || !number.is_multiple_of(1000) && number < 1_000_000 {
+            return format!("{number}{unit}bit");
+        }
+        number /= 1000;
+    }
+    format!("{number}Tbit")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits() {
+        let cases = [
+            (5_000_000, "5ms"),
+            (99_999_000, "100ms"),
+            (1_234_000_000, "1.23s"),
+            (100_000, "100us"),
+            (0, "0us"),
+        ];
+        for (nanos, text) in cases {
+            assert_eq!(time(nanos), text);
+        }
+    }
+
+    #[test]
+    fn rates_have_the_units_of_tc() {
+        let cases = [
+            (0, "0bit"),
+            (999, "999bit"),
+            (1500, "1500bit"),
+            (500_000, "500Kbit"),
+            (2_500_000, "2500Kbit"),
+            (20_000_000, "20Mbit"),
+            (1_234_567_000, "1234Mbit"),
+            (40_000_000_000_000, "40Tbit"),
+        ];
+        for (bits, text) in cases {
+            assert_eq!(rate(bits), text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_rounded_as_in_tc() {
+        let cases = [
+            (1514, "1514b"),
+            (1600, "1600b"),
+            (5120, "5Kb"),
+            (5110, "5Kb"),
+            (32 << 20, "32Mb"),
+            ((4 << 20) + 1000, "4Mb"),
+            (1_000_000, "1000000b"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+        }
+    }
+}

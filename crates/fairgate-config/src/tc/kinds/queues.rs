@@ -1,0 +1,111 @@
+//! Queues without flows.
+
+use super::{
+    Amount, Children, Detail, Kind, Look, PLAIN, Reads, Seen, frame, look, none, option, same, show, show_as,
+    show_keyed, time,
+};
+use crate::tc::show::{packets, plain, rate, size};
+
+pub(super) const PFIFO: Kind = Kind {
+    name: "pfifo",
+    discipline: "fifo",
+    options: &[same("limit", "limit")],
+    children: Children::None,
+    defaults: |device| vec![("limit", device.txqueuelen.to_string())],
+    look: look(&[show("limit", packets)]),
+};
+
+pub(super) const BFIFO: Kind = Kind {
+    name: "bfifo",
+    options: &[same("limit", "limit_bytes")],
+    defaults: |device| {
+        let bytes = u64::from(device.txqueuelen) * u64::from(frame(device));
+        vec![("limit", "none".to_owned()), ("limit_bytes", bytes.to_string())]
+    },
+    look: look(&[show_as("limit", "limit_bytes", size)]),
+    ..PFIFO
+};
+
+pub(super) const PFIFO_HEAD_DROP: Kind = Kind {
+    name: "pfifo_head_drop",
+    defaults: |device| {
+        let limit = device.txqueuelen.to_string();
+        vec![("limit", limit), ("drop", "head".to_owned())]
+    },
+    ..PFIFO
+};
+
+pub(super) const PFIFO_FAST: Kind = Kind {
+    name: "pfifo_fast",
+    discipline: "pfifo_fast",
+    options: &[],
+    look: Look {
+        complete: |_, details| {
+            details.push(Detail::new("bands", plain(3)));
+            let priomap = fairgate::queues::prio::Config::default().priomap;
+            details.push(Detail::new(
+                "priomap",
+                Amount::Numbers(priomap.map(u64::from).to_vec()),
+            ));
+        },
+        ..PLAIN
+    },
+    ..PFIFO
+};
+
+pub(super) const PRIO: Kind = Kind {
+    name: "prio",
+    discipline: "prio",
+    options: &[
+        same("bands", "bands"),
+        option("priomap", "priomap", Reads::Numbers(16)),
+    ],
+    children: Children::Bands { option: "bands" },
+    defaults: |_| vec![("bands", "3".to_owned())],
+    look: Look {
+        options: &[show("priomap", plain)],
+        complete: |seen, details| details.insert(0, seen.number_of_classes("bands")),
+        ..PLAIN
+    },
+};
+
+pub(super) const TBF: Kind = Kind {
+    name: "tbf",
+    discipline: "tbf",
+    options: &[
+        same("rate", "rate"),
+        same("burst", "burst"),
+        same("buffer", "burst"),
+        same("maxburst", "burst"),
+        same("limit", "limit"),
+        time("latency", "latency"),
+        same("peakrate", "peakrate"),
+        same("mtu", "mtu"),
+        same("minburst", "mtu"),
+    ],
+    children: Children::Inner {
+        of_default: &["limit", "latency"],
+    },
+    defaults: none,
+    look: Look {
+        options: &[
+            show("rate", rate),
+            show("burst", size),
+            // tc's JSON leaves it out.
+            show_keyed("peakrate", "", "peakrate", rate),
+            show_as("minburst", "mtu", size),
+        ],
+        complete: |seen, details| {
+            let waits = seen.number("latency").or_else(|| wait(seen));
+            details.extend(waits.map(|nanos| Detail::new("lat", Amount::Time(nanos))));
+        },
+        ..PLAIN
+    },
+};
+
+/// The time that what is within the limit and not within the bucket takes, as tc tells it.
+fn wait(seen: &Seen<'_>) -> Option<u64> {
+    let beyond = seen.number("limit")?.saturating_sub(seen.number("burst")?);
+    let bits = u128::from(beyond) * 8_000_000_000;
+    Some((bits / u128::from(seen.number("rate")?.max(1))) as u64)
+}

@@ -1,0 +1,124 @@
+//! Link sharing.
+
+use fairgate::sharing::hfsc::{self, ServiceCurve};
+use fairgate::sharing::htb;
+
+use super::{Amount, Children, ClassSpec, Detail, Kind, Look, PLAIN, Reads, Seen, none, option, same, show};
+use crate::tc::show::{plain, size};
+
+pub(super) const HTB: Kind = Kind {
+    name: "htb",
+    discipline: "htb",
+    options: &[
+        option("default", "default", Reads::Minor),
+        same("r2q", "r2q"),
+        same("direct_qlen", "direct_qlen"),
+    ],
+    children: Children::Tree {
+        options: &[
+            same("rate", "rate"),
+            same("ceil", "ceil"),
+            same("burst", "burst"),
+            same("buffer", "burst"),
+            same("maxburst", "burst"),
+            same("cburst", "cburst"),
+            same("cbuffer", "cburst"),
+            same("cmaxburst", "cburst"),
+            same("prio", "prio"),
+            same("quantum", "quantum"),
+        ],
+        // tc's on a machine with fine timers, at rates below 8 Gbit/s.
+        defaults: |_| vec![("burst", "1600".to_owned()), ("cburst", "1600".to_owned())],
+    },
+    defaults: |device| vec![("direct_qlen", device.txqueuelen.max(2).to_string())],
+    look: Look {
+        options: &[show("r2q", plain), show("direct_qlen", plain)],
+        complete: |seen, details| {
+            let default = seen
+                .default_class()
+                .map_or("0".to_owned(), |minor| format!("{minor:#x}"));
+            details.insert(1, Detail::new("default", Amount::Text(default)));
+        },
+        complete_class: complete_class_of_htb,
+        has_classes_at_root: true,
+        ..PLAIN
+    },
+};
+
+pub(super) const HFSC: Kind = Kind {
+    name: "hfsc",
+    discipline: "hfsc",
+    options: &[option("default", "default", Reads::Minor)],
+    children: Children::Tree {
+        options: &[
+            option("sc", "rt ls", Reads::Curve),
+            option("rt", "rt", Reads::Curve),
+            option("ls", "ls", Reads::Curve),
+            option("ul", "ul", Reads::Curve),
+        ],
+        defaults: |_| vec![("ls", "none".to_owned())],
+    },
+    defaults: none,
+    look: Look {
+        complete: |seen, details| {
+            let default = seen
+                .default_class()
+                .map(|minor| Amount::Text(format!("{minor:#x}")));
+            details.extend(default.map(|default| Detail::new("default", default)));
+        },
+        complete_class: complete_class_of_hfsc,
+        ..PLAIN
+    },
+};
+
+/// A class with all that follows where nothing was given. tc shows priority and quantum of classes that have none below them.
+fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
+    let config = seen.config::<htb::Config>();
+    let Some(settings) = config.classes.iter().find(|other| other.minor == class.minor) else {
+        return;
+    };
+    let is_leaf = class.tree.is_some();
+    if is_leaf {
+        details.push(Detail::new("prio", plain(settings.prio.into())));
+        details.push(Detail::new("quantum", plain(settings.quantum(config.r2q).into())));
+    }
+    let (burst, cburst) = settings.bursts();
+    details.push(Detail::new("rate", Amount::Rate(settings.rate)));
+    details.push(Detail::new("ceil", Amount::Rate(settings.ceil())));
+    details.push(Detail::new("burst", size(burst.into())));
+    details.push(Detail::new("cburst", size(cburst.into())));
+    let level = match is_leaf {
+        true => 0,
+        false => HIGHEST_LEVEL.saturating_sub(depth(&config, settings)),
+    };
+    details.push(Detail::new("level", plain(level)));
+}
+
+/// Of a class directly below an htb, if it has classes below it.
+const HIGHEST_LEVEL: u64 = 7;
+
+/// How many classes are above this one.
+fn depth(config: &htb::Config, class: &htb::ClassConfig) -> u64 {
+    let above = |class: &&htb::ClassConfig| {
+        config
+            .classes
+            .iter()
+            .find(|other| Some(other.minor) == class.parent)
+    };
+    std::iter::successors(Some(class), above).count() as u64 - 1
+}
+
+/// Curves; tc shows one for both if the real-time curve is that of link sharing.
+fn complete_class_of_hfsc(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
+    let config = seen.config::<hfsc::Config>();
+    let Some(settings) = config.classes.iter().find(|other| other.minor == class.minor) else {
+        return;
+    };
+    let curves = match settings.rt.is_some() && settings.rt == settings.ls {
+        true => [("sc", settings.rt), ("ul", settings.ul), ("", None)],
+        false => [("rt", settings.rt), ("ls", settings.ls), ("ul", settings.ul)],
+    };
+    let shown =
+        |(word, curve): (&'static str, Option<ServiceCurve>)| Some(Detail::new(word, Amount::Curve(curve?)));
+    details.extend(curves.into_iter().filter_map(shown));
+}
