@@ -16,8 +16,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, bounds, check, compare, list, replay, reproduce, run, show, simulate, status, tc, testbed, theory,
-    validate,
+    bench, bounds, check, compare, dummynet, list, replay, reproduce, run, show, simulate, status, tc,
+    testbed, theory, validate,
 };
 use crate::exit::{Failure, Outcome};
 use crate::output::Format;
@@ -47,6 +47,7 @@ enum Command {
     Status(status::Args),
     Show(show::Args),
     Tc(tc::Args),
+    Dummynet(dummynet::Args),
     Testbed(testbed::Args),
     Theory(theory::Args),
     Validate(validate::Args),
@@ -67,6 +68,7 @@ impl Command {
             Command::Show(args) => show::run(args, format),
             Command::Status(args) => status::run(args, format),
             Command::Tc(args) => tc::run(args, format),
+            Command::Dummynet(args) => dummynet::run(args, format),
             Command::Testbed(args) => testbed::run(args, format),
             Command::Theory(args) => theory::run(args, format),
             Command::Validate(args) => validate::run(args, format),

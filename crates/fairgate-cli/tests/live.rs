@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::can_build_networks;
-use fairgate_live::status::{Status, fetch};
+use fairgate_live::status::{Status, default_socket, fetch};
 use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -24,6 +24,7 @@ const PLAIN: &str = "[run]\nleft = \"left\"\nright = \"right\"\n";
 struct Run {
     child: Option<Child>,
     folder: TempDir,
+    socket: PathBuf,
 }
 
 impl Run {
@@ -40,15 +41,45 @@ impl Run {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let socket = folder.path().join("sock");
         Run {
             child: Some(child),
             folder,
+            socket,
         }
     }
 
     /// Starts it and waits until it forwards.
     fn start(router: &Namespace, configuration: &str) -> Run {
-        let mut run = Run::spawn(router, configuration);
+        Run::spawn(router, configuration).wait()
+    }
+
+    /// Starts `fairgate LANGUAGE` with a script, from the left interface to the right one, and waits until it forwards.
+    fn of_script(router: &Namespace, language: &str, script: &str) -> Run {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("script");
+        fs::write(&file, script).unwrap();
+        let child = router
+            .command(env!("CARGO_BIN_EXE_fairgate"))
+            .args(["--json", language])
+            .arg(file)
+            .args(["--run", "left"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let socket = default_socket("right");
+        let child = Some(child);
+        Run {
+            child,
+            folder,
+            socket,
+        }
+        .wait()
+    }
+
+    fn wait(self) -> Run {
+        let mut run = self;
         while fetch(&run.socket()).is_err() {
             if run.child.as_mut().unwrap().try_wait().unwrap().is_some() {
                 panic!("the run ended: {}", String::from_utf8_lossy(&run.output().stderr));
@@ -59,7 +90,7 @@ impl Run {
     }
 
     fn socket(&self) -> PathBuf {
-        self.folder.path().join("sock")
+        self.socket.clone()
     }
 
     fn status(&self) -> Status {
@@ -195,6 +226,37 @@ fn tcp_passes_with_all_offloads_on() {
         .iter()
         .filter(|(reason, _)| *reason != "no_frame" && *reason != "ring_full");
     assert!(of_ours.clone().all(|(_, count)| count == 0), "{lost:?}");
+}
+
+/// The pipe of an office for real TCP: all goes by the queue that the last rule leads to, at the pipe's rate.
+#[test]
+fn a_script_of_dummynet_schedules_tcp() {
+    if !can_build_networks("a_script_of_dummynet_schedules_tcp") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let script = include_str!("../../../examples/office.ipfw").replace("em1", "right");
+    let run = Run::of_script(&network.router, "dummynet", &script);
+    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    let status = run.status();
+    let [out, back] = &status.directions[..] else {
+        panic!("two directions")
+    };
+    assert_eq!((out.to.as_str(), out.tree.discipline.as_str()), ("right", "tbf"));
+    assert!(back.tree.classes.is_empty(), "what comes back is not scheduled");
+    let scheduler = &out.tree.classes[0];
+    assert_eq!(scheduler.discipline, "wf2q_plus");
+    let sent: Vec<u64> = scheduler
+        .classes
+        .iter()
+        .map(|class| class.dequeued.bytes)
+        .collect();
+    assert!(sent[0] == 0 && sent[1] > 4_000_000 && sent[2] == 0, "{sent:?}");
+    assert!(
+        out.tree.overlimits > 0,
+        "4 MB at once wait for a pipe of 20 Mbit/s"
+    );
+    run.stop();
 }
 
 #[test]

@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod document;
+pub mod dummynet;
 mod error;
 mod registry;
+mod script;
 mod spec;
 mod suggest;
 pub mod tc;

@@ -13,12 +13,14 @@
 
 mod capture;
 mod configuration;
+mod dummynet;
 mod headers;
 mod script;
 mod trace;
 
 pub use capture::capture;
 pub use configuration::configuration;
+pub use dummynet::dummynet;
 pub use headers::headers;
 pub use script::script;
 pub use trace::trace;

@@ -1,7 +1,7 @@
 //! Scripts of tc, as [`fairgate_config::tc`] reads them.
 
-use fairgate_config::Document;
 use fairgate_config::tc::{Device, Script};
+use fairgate_config::{Document, Spec};
 
 use crate::configuration::{check_error, check_spec};
 
@@ -23,10 +23,15 @@ pub fn script(bytes: &[u8]) {
                 continue;
             }
         };
-        check_spec(&spec);
-        let printed = spec.to_toml(script.device_name());
-        let document =
-            Document::parse("printed", &printed).unwrap_or_else(|error| panic!("{error:?} in\n{printed}"));
-        assert_eq!(document.queue(script.device_name()), Some(&spec), "{printed}");
+        check_printed(script.device_name(), &spec);
     }
+}
+
+/// What is printed of a tree reads as the same tree.
+pub(crate) fn check_printed(name: &str, spec: &Spec) {
+    check_spec(spec);
+    let printed = spec.to_toml(name);
+    let document =
+        Document::parse("printed", &printed).unwrap_or_else(|error| panic!("{error:?} in\n{printed}"));
+    assert_eq!(document.queue(name), Some(spec), "{printed}");
 }

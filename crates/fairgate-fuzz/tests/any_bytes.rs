@@ -94,6 +94,11 @@ fn sound_seeds_are_sound() {
             scripts.and_then(|scripts| scripts.iter().map(Script::spec).collect::<Result<Vec<_>, _>>());
         assert!(specs.is_ok(), "{specs:?}");
     }
+    for seed in seeds("dummynet").into_iter().map(text) {
+        let script = fairgate_config::dummynet::Script::parse("seed.ipfw", &seed, Device::default());
+        let trees = script.and_then(|script| script.trees());
+        assert!(trees.is_ok(), "{trees:?}");
+    }
     for file in seeds("capture") {
         let source = std::io::Cursor::new(file);
         let mut capture = fairgate_capture::Capture::from_reader(Box::new(source)).expect("a capture");
@@ -121,6 +126,11 @@ proptest! {
     #[test]
     fn script(bytes in inputs("script")) {
         fairgate_fuzz::script(&bytes);
+    }
+
+    #[test]
+    fn dummynet(bytes in inputs("dummynet")) {
+        fairgate_fuzz::dummynet(&bytes);
     }
 
     #[test]

@@ -4,10 +4,12 @@ pub(crate) mod bench;
 pub(crate) mod bounds;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod dummynet;
 pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod script;
 pub(crate) mod show;
 pub(crate) mod simulate;
 pub(crate) mod status;
@@ -24,6 +26,7 @@ Examples:
   fairgate list fq_codel            the parameters of one, with units, defaults and ranges
   fairgate check home.toml          is this configuration right?
   fairgate tc home.tc               tc commands as a configuration file, or live
+  fairgate dummynet home.ipfw       dummynet's commands likewise
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
   fairgate validate kernel-tcp      does simulated TCP do what Linux's did?
   fairgate bounds                   do schedulers keep their published guarantees?

@@ -254,7 +254,7 @@ fn as_json(amount: &Amount) -> Json {
         // With the digits of the text.
         Amount::Decimal(number) => json!((number * 1e6).round() / 1e6),
         Amount::Curve(_) => json!(amount.text()),
-        Amount::Flag(flag) => json!(flag),
+        Amount::Flag(flag) | Amount::Switch(flag) => json!(flag),
         Amount::Bare(word) => json!(word),
         Amount::Numbers(numbers) => json!(numbers),
         Amount::Text(text) => json!(text),

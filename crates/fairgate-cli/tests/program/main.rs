@@ -1,6 +1,7 @@
 //! The program as its users meet it: what commands print, errors, exit codes, pipes. Here `list` and `check`, in files
 //! of their own the others.
 
+mod dummynet;
 mod replay;
 mod reproduce;
 mod show;

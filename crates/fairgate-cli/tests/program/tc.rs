@@ -32,7 +32,7 @@ fn a_script_becomes_a_configuration_file() {
     std::fs::write(&path, toml).expect("the place is writable");
     let (checked, _) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
     assert!(checked.starts_with(&tree), "{tree}\n{checked}");
-    assert!(tree.contains("tbf rate=20mbit"), "{tree}");
+    assert!(tree.contains("tbf handle=1: rate=20mbit"), "{tree}");
     assert!(
         tree.contains("source=192.0.2.5/32, source_port=10000-20000, protocol=udp goes to 1"),
         "{tree}"

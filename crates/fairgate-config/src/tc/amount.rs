@@ -22,6 +22,8 @@ pub enum Amount {
     Flag(bool),
     /// The option says all in text; this in JSON, or null.
     Bare(Option<&'static str>),
+    /// The same, and in JSON whether it is on.
+    Switch(bool),
     /// Numbers with spaces between.
     Numbers(Vec<u64>),
     /// As it is.
@@ -43,7 +45,7 @@ impl Amount {
                 time(curve.d.as_nanos() as u64),
                 rate(curve.m2)
             ),
-            Amount::Flag(true) | Amount::Bare(_) => String::new(),
+            Amount::Flag(true) | Amount::Bare(_) | Amount::Switch(_) => String::new(),
             Amount::Flag(false) => return None,
             Amount::Numbers(numbers) => {
                 let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();

@@ -3,8 +3,8 @@
 use fairgate::ClassId;
 use toml::Spanned;
 
-use super::words::Word;
 use crate::error::Problems;
+use crate::script::{Line, Word, number, unexpected};
 
 /// A line.
 pub(super) struct Command {
@@ -57,19 +57,14 @@ pub(super) struct FilterHead {
 impl Command {
     /// Reads the words of a line, of which there is one, that ends at `end`; `None` after a problem.
     pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Option<Command> {
-        Words {
-            words: words.into_iter(),
-            end,
-        }
-        .read(problems)
+        let line = Line::new(words, end, FORM);
+        Words { line }.read(problems)
     }
 }
 
-/// The words of a line that are still to be read.
+/// A line that is still to be read.
 struct Words {
-    words: std::vec::IntoIter<Word>,
-    /// Where the line ends: the place of what is missing.
-    end: usize,
+    line: Line,
 }
 
 const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJOR:] KIND [options], \
@@ -78,17 +73,7 @@ const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJO
 
 impl Words {
     fn next(&mut self, expected: &str, problems: &mut Problems) -> Option<Word> {
-        let word = self.words.next();
-        if word.is_none() {
-            let message = format!("the line ends where {expected} is expected");
-            problems.add(
-                self.end..self.end,
-                message,
-                format!("{expected} is missing"),
-                FORM,
-            );
-        }
-        word
+        self.line.next(expected, problems)
     }
 
     fn read(mut self, problems: &mut Problems) -> Option<Command> {
@@ -100,7 +85,11 @@ impl Words {
                 "replace" => Verb::Replace,
                 "change" => Verb::Change,
                 "del" | "delete" => Verb::Delete,
-                _ => return unexpected(&word, "`add`, `change`, `replace` or `del`", problems),
+                _ => {
+                    return words
+                        .line
+                        .unexpected(&word, "`add`, `change`, `replace` or `del`", problems);
+                }
             };
             Some(Spanned::new(word.span(), verb))
         };
@@ -117,7 +106,9 @@ impl Words {
                 let verb = verb(&mut self, problems)?;
                 self.filter(verb, problems)
             }
-            _ => unexpected(&object, "`qdisc`, `class` or `filter`", problems),
+            _ => self
+                .line
+                .unexpected(&object, "`qdisc`, `class` or `filter`", problems),
         }
     }
 
@@ -135,12 +126,14 @@ impl Words {
                 _ => break Some(word),
             }
         };
-        let at = kind.as_ref().map_or(self.end..self.end, Spanned::span);
+        let at = kind.as_ref().map_or(self.line.end(), Spanned::span);
         let Some(device) = device else {
-            return misplaced(at, "`dev` and a device are expected before the kind", problems);
+            return self
+                .line
+                .misplaced(at, "`dev` and a device are expected before the kind", problems);
         };
         if root.is_some() == parent.is_some() {
-            return misplaced(
+            return self.line.misplaced(
                 at,
                 "either `root` or `parent` is expected before the kind",
                 problems,
@@ -163,15 +156,21 @@ impl Words {
                 _ => break Some(word),
             }
         };
-        let at = kind.as_ref().map_or(self.end..self.end, Spanned::span);
+        let at = kind.as_ref().map_or(self.line.end(), Spanned::span);
         let Some(device) = device else {
-            return misplaced(at, "`dev` and a device are expected before the kind", problems);
+            return self
+                .line
+                .misplaced(at, "`dev` and a device are expected before the kind", problems);
         };
         let Some(class) = class else {
-            return misplaced(at, "`classid` and a class are expected before the kind", problems);
+            return self
+                .line
+                .misplaced(at, "`classid` and a class are expected before the kind", problems);
         };
         if *verb.get_ref() == Verb::Add && parent.is_none() {
-            return misplaced(at, "`parent` and a class are expected before the kind", problems);
+            return self
+                .line
+                .misplaced(at, "`parent` and a class are expected before the kind", problems);
         }
         Some(self.command(verb, device, Object::Class { parent, class }, kind))
     }
@@ -196,8 +195,10 @@ impl Words {
             }
         };
         let Some(device) = device else {
-            let at = kind.as_ref().map_or(self.end..self.end, Spanned::span);
-            return misplaced(at, "`dev` and a device are expected before the kind", problems);
+            let at = kind.as_ref().map_or(self.line.end(), Spanned::span);
+            return self
+                .line
+                .misplaced(at, "`dev` and a device are expected before the kind", problems);
         };
         Some(self.command(verb, device, Object::Filter(head), kind))
     }
@@ -209,7 +210,7 @@ impl Words {
         expected: &str,
         problems: &mut Problems,
     ) -> Option<Option<Word>> {
-        match self.words.as_slice().first() {
+        match self.line.peek() {
             None if *verb.get_ref() == Verb::Delete => Some(None),
             // What a shell does with the output; scripts end lines so that delete what may not be there.
             Some(word) if *verb.get_ref() == Verb::Delete && is_of_shell(word) => Some(None),
@@ -223,7 +224,7 @@ impl Words {
             device,
             object,
             kind,
-            options: self.words.collect(),
+            options: self.line.rest(),
         }
     }
 
@@ -239,7 +240,9 @@ impl Words {
         let major = word.get_ref().strip_suffix(':').and_then(hexadecimal);
         match major.filter(|&major| major != 0) {
             Some(major) => Some(major),
-            None => unexpected(&word, "a handle like 1:, in hexadecimal and above 0,", problems),
+            None => self
+                .line
+                .unexpected(&word, "a handle like 1:, in hexadecimal and above 0,", problems),
         }
     }
 
@@ -247,7 +250,7 @@ impl Words {
         let word = self.next("a number from 1 to 65535", problems)?;
         match number(word.get_ref()).and_then(|number| u16::try_from(number).ok()) {
             Some(number) if number > 0 => Some(Spanned::new(word.span(), number)),
-            _ => unexpected(&word, "a number from 1 to 65535", problems),
+            _ => self.line.unexpected(&word, "a number from 1 to 65535", problems),
         }
     }
 }
@@ -261,20 +264,7 @@ pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<C
     };
     match read() {
         Some(class) => Some(Spanned::new(word.span(), class)),
-        None => unexpected(word, "a class like 1:10, in hexadecimal,", problems),
-    }
-}
-
-/// A number as C writes it: decimal, `0x` hexadecimal, `0` octal.
-pub(super) fn number(word: &str) -> Option<u32> {
-    let (digits, radix) = match word.strip_prefix("0x").or(word.strip_prefix("0X")) {
-        Some(digits) => (digits, 16),
-        None if word.len() > 1 && word.starts_with('0') => (&word[1..], 8),
-        None => (word, 10),
-    };
-    match digits.bytes().all(|digit| digit.is_ascii_alphanumeric()) {
-        true => u32::from_str_radix(digits, radix).ok(),
-        false => None,
+        None => unexpected(word, "a class like 1:10, in hexadecimal,", FORM, problems),
     }
 }
 
@@ -292,15 +282,4 @@ fn is_of_shell(word: &Word) -> bool {
     ["2>", ">", "&>", "||", ";"]
         .iter()
         .any(|start| word.starts_with(start))
-}
-
-fn misplaced<T>(at: std::ops::Range<usize>, message: &str, problems: &mut Problems) -> Option<T> {
-    problems.add(at, message, "something is missing", FORM);
-    None
-}
-
-pub(super) fn unexpected<T>(word: &Word, expected: &str, problems: &mut Problems) -> Option<T> {
-    let message = format!("`{}` stands where {expected} is expected", word.get_ref());
-    problems.add(word.span(), message, "unexpected", FORM);
-    None
 }

@@ -2,13 +2,13 @@
 //! the same description as a configuration file.
 //!
 //! ```text
-//!   words       lines joined, comments left out -> words with their places
 //!   command     a line's words -> "attach this qdisc there", "add this class", options left as words
 //!   script      the lines one after the other: what there is on each device when all are done
 //!   translate   each qdisc's options -> the parameters of our discipline, by the table in `kinds`
 //!   filters     u32, fw, flower, basic and matchall -> conditions as a configuration file has them
 //!   show        the other way: a description in the words of `tc qdisc show`, with the kinds' looks
 //!   amount      values as tc prints them
+//!   round_trips what tc makes of those that dualpi2 is told
 //!   sharing     the bands of ets, of which tc lets the user leave out a part
 //! ```
 //!
@@ -20,11 +20,11 @@ mod amount;
 mod command;
 mod filters;
 mod kinds;
+mod round_trips;
 mod script;
 mod sharing;
 mod show;
 mod translate;
-mod words;
 
 pub use script::{Device, Script};
 pub use show::{Amount, Detail, Shown, show};

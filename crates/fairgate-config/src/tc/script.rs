@@ -7,9 +7,9 @@ use miette::NamedSource;
 use toml::Spanned;
 
 use super::command::{Command, FilterHead, Object, Verb};
-use super::words::{self, Word};
 use super::{kinds, translate};
 use crate::error::{FileError, Problems};
+use crate::script::{Word, lines};
 use crate::spec::{Spec, check};
 
 /// What tc and the kernel take defaults from.
@@ -126,7 +126,7 @@ impl Script {
         problems: &mut Problems,
     ) -> Vec<Script> {
         let mut scripts: Vec<Script> = Vec::new();
-        for (words, end) in words::lines(text) {
+        for (words, end) in lines(text, &["tc"]) {
             let Some(command) = Command::read(words, end, problems) else {
                 continue;
             };
@@ -548,6 +548,40 @@ mod tests {
         ] {
             assert!(text.contains(setting), "{setting} in {text}");
         }
+        assert!(
+            tree("qdisc add dev e root dualpi2 step_thresh 3p split_gso")
+                .ends_with("step_packets=3 mtu=1514b")
+        );
+        assert!(tree("qdisc add dev e root dualpi2 step_thresh 300").contains("step_thresh=300us"));
+        let by_round_trips = |options: &str| tree(&format!("qdisc add dev e root dualpi2 {options}"));
+        // As tc says that it configures them.
+        for (options, parameters) in [
+            (
+                "max_rtt 100ms",
+                "target=16666us tupdate=16666us alpha=42 beta=768",
+            ),
+            ("typical_rtt 15000", "target=15ms tupdate=15ms alpha=47 beta=853"),
+            (
+                "max_rtt 100ms typical_rtt 50ms",
+                "target=50ms tupdate=33333us alpha=85 beta=768",
+            ),
+        ] {
+            assert!(
+                by_round_trips(options).contains(parameters),
+                "{}",
+                by_round_trips(options)
+            );
+        }
+        let refused = |options: &str| mistake(&format!("qdisc add dev e root dualpi2 {options}")).2;
+        assert_eq!(
+            refused("max_rtt 1ms typical_rtt 2ms"),
+            "the typical round trip is longer than the longest"
+        );
+        assert_eq!(
+            refused("max_rtt 1ms alpha 1"),
+            "`alpha` beside round trips: tc would ignore it"
+        );
+        assert!(refused("max_rtt 60s").contains("would be 0") && refused("max_rtt 0ms").contains("is none"));
         let (_, _, message) = mistake("qdisc add dev e root dualpi2 alpha much");
         assert!(message.contains("`alpha`"), "{message}");
         assert!(tree("qdisc add dev e root choke limit 400 bandwidth 10mbit").contains("choke limit=400"));

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::Device;
 use super::kinds::frame;
-use super::translate::setting;
+use crate::script::setting;
 use crate::spec::{Given, Written};
 
 /// The bands of an `ets`.
@@ -79,7 +79,7 @@ fn complete_priomap(settings: &mut [Written], last: usize) {
     }
 }
 
-fn take(settings: &mut Vec<Written>, name: &str) -> Option<Written> {
+pub(super) fn take(settings: &mut Vec<Written>, name: &str) -> Option<Written> {
     let at = settings.iter().position(|(key, _)| key.get_ref() == name)?;
     Some(settings.remove(at))
 }

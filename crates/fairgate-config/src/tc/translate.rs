@@ -7,14 +7,15 @@ use fairgate::ClassId;
 use toml::Spanned;
 
 use super::Script;
-use super::command::{hexadecimal, number};
+use super::command::hexadecimal;
 use super::filters;
 use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
+use super::round_trips;
 use super::script::{Class, Qdisc};
 use super::sharing::Sharing;
-use super::words::Word;
 use crate::error::Problems;
 use crate::registry::PARENT;
+use crate::script::{Word, no_value, number, setting};
 use crate::spec::{Draft, Given, Written};
 use crate::suggest;
 
@@ -73,6 +74,11 @@ impl<'a> Translation<'a> {
         let before = self.problems.count();
         let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &place);
         let are_whole = self.problems.count() == before;
+        if let Err(wrong) = round_trips::settle(&mut settings) {
+            let help = "give max_rtt and perhaps typical_rtt, or target, tupdate, alpha and beta";
+            self.problems
+                .add(wrong.place, wrong.message, "these don't fit", help);
+        }
         match &kind.children {
             Children::None => self.only_attached_to(qdisc, |_| false),
             Children::NoneNorFilters => {
@@ -115,7 +121,7 @@ impl<'a> Translation<'a> {
                     let mut translated = self.class(qdisc, class.id.get_ref().minor(), class.id.span());
                     translated.settings.extend(self.settings(
                         &class.options,
-                        options,
+                        &[*options],
                         *defaults,
                         &class.kind.span(),
                     ));
@@ -213,7 +219,7 @@ impl<'a> Translation<'a> {
             let parent = Given::Integer(class.parent.minor().into());
             draft.settings.push(setting(&place, PARENT, parent));
         }
-        let settings = self.settings(&class.options, options, defaults, &class.kind.span());
+        let settings = self.settings(&class.options, &[options], defaults, &class.kind.span());
         draft.settings.extend(settings);
         draft
     }
@@ -267,7 +273,7 @@ impl<'a> Translation<'a> {
     fn settings(
         &mut self,
         lines: &'a [Vec<Word>],
-        options: &[Opt],
+        options: &[&[Opt]],
         defaults: Defaults,
         place: &Range<usize>,
     ) -> Vec<Written> {
@@ -286,14 +292,21 @@ impl<'a> Translation<'a> {
         settings
     }
 
-    fn line(&mut self, words: &'a [Word], options: &[Opt]) -> Vec<Written> {
+    fn line(&mut self, words: &'a [Word], options: &[&[Opt]]) -> Vec<Written> {
         let mut settings = Vec::new();
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let name = word.get_ref();
-            let Some(option) = options.iter().find(|option| option.word == name) else {
+            let mut of_name = options
+                .iter()
+                .copied()
+                .flatten()
+                .filter(|option| option.word == name);
+            let Some(option) = of_name.next() else {
                 let message = format!("the option `{name}` can't be carried over");
-                let known = options.iter().map(|option| option.word);
+                let is_known = |option: &&Opt| !matches!(option.reads, Reads::Refused(_));
+                let known = options.iter().copied().flatten().filter(is_known);
+                let known = known.map(|option| option.word);
                 let help = suggest::remedy(name, "understood are", known);
                 self.problems.add(word.span(), message, "unknown here", help);
                 break;
@@ -304,21 +317,31 @@ impl<'a> Translation<'a> {
                 continue;
             }
             let Some(value) = option.reads.value(&mut words, word) else {
-                let message = format!("`{name}` has no value, or too few");
-                let help = format!("write what `{name}` should be behind it");
-                self.problems
-                    .add(word.span(), message, "a value is missing", help);
+                no_value(word, self.problems);
                 break;
             };
             // 0 is no class.
             if matches!(option.reads, Reads::Minor) && *value.get_ref() == Given::Integer(0) {
                 continue;
             }
-            for parameter in option.parameter.split_whitespace() {
+            for parameter in option.parameters(&value) {
                 settings.push((Spanned::new(word.span(), parameter.to_owned()), value.clone()));
             }
         }
         settings
+    }
+}
+
+impl Opt {
+    /// Those that this value is for.
+    fn parameters(&self, value: &Spanned<Given>) -> impl Iterator<Item = &'static str> {
+        let only = match self.reads {
+            Reads::TimeOrPackets => Some(usize::from(matches!(value.get_ref(), Given::Integer(_)))),
+            _ => None,
+        };
+        let parameters = self.parameter.split_whitespace().enumerate();
+        let meant = parameters.filter(move |(place, _)| only.is_none_or(|only| *place == only));
+        meant.map(|(_, parameter)| parameter)
     }
 }
 
@@ -328,13 +351,10 @@ impl Reads {
         let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
         match self {
             Reads::Same => words.next().map(word),
-            Reads::Time(unit) => words.next().map(|time| {
-                let is_plain = time
-                    .get_ref()
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit() || byte == b'.');
-                let unit = if is_plain { unit } else { "" };
-                Spanned::new(time.span(), Given::Word(format!("{}{unit}", time.get_ref())))
+            Reads::Time(unit) => words.next().map(|word| time(word, unit)),
+            Reads::TimeOrPackets => words.next().map(|word| match packets(word.get_ref()) {
+                Some(number) => Spanned::new(word.span(), Given::Integer(number.into())),
+                None => time(word, "us"),
             }),
             Reads::Percent => words.next().map(|percent| {
                 // What is no number of two digits, or 100, is for the parameter to refuse.
@@ -376,6 +396,24 @@ impl Reads {
                 list(words.by_ref().take(count).map(word).collect())
             }
         }
+    }
+}
+
+/// A time; a plain number is in this unit.
+fn time(word: &Word, unit: &str) -> Spanned<Given> {
+    let text = word.get_ref();
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let unit = if is_plain { unit } else { "" };
+    Spanned::new(word.span(), Given::Word(format!("{text}{unit}")))
+}
+
+/// A number of packets: `3p`, `3packets`.
+fn packets(text: &str) -> Option<u32> {
+    let end = text.find(|digit: char| !digit.is_ascii_digit())?;
+    let (number, unit) = text.split_at(end);
+    match unit {
+        "p" | "pkt" | "pkts" | "packet" | "packets" => number.parse().ok(),
+        _ => None,
     }
 }
 
@@ -434,11 +472,4 @@ fn named(kind: &Kind, place: &Range<usize>) -> Draft {
         discipline: Some(Spanned::new(place.clone(), kind.discipline.to_owned())),
         ..Draft::default()
     }
-}
-
-pub(super) fn setting(place: &Range<usize>, name: &str, value: Given) -> Written {
-    (
-        Spanned::new(place.clone(), name.to_owned()),
-        Spanned::new(place.clone(), value),
-    )
 }

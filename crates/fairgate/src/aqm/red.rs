@@ -117,6 +117,12 @@ impl Config {
         self.burst.unwrap_or_else(|| derived() as u32)
     }
 
+    /// The weight of the average is 1 / 2^this: by tc's rule, from `min`, `burst` and `avpkt`.
+    pub fn w_log(&self) -> Result<u32, ConfigError> {
+        let (min, _) = self.thresholds();
+        w_log_for_burst(min, self.burst(), self.avpkt)
+    }
+
     /// Checks what no law is made of.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         check_within("limit", self.limit, 1, u32::MAX)?;
@@ -134,8 +140,7 @@ impl Parameters for Config {
     fn law(&self) -> Result<Law, ConfigError> {
         self.check()?;
         let (min, max) = self.thresholds();
-        let w_log = w_log_for_burst(min, self.burst(), self.avpkt)?;
-        let filter = Filter::of_linux(w_log, self.avpkt, self.bandwidth)?;
+        let filter = Filter::of_linux(self.w_log()?, self.avpkt, self.bandwidth)?;
         let shape = Shape {
             min,
             max,

@@ -1,9 +1,8 @@
 //! `flower`: fields by name.
 
 use super::{Family, Reader};
+use crate::script::{Word, number};
 use crate::spec::Given;
-use crate::tc::command::number;
-use crate::tc::words::Word;
 
 const KNOWN: [&str; 9] = [
     "ip_proto",

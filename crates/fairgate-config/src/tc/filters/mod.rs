@@ -14,11 +14,10 @@ use std::ops::Range;
 use fairgate::ClassId;
 use toml::Spanned;
 
-use super::command::{class_id, number};
+use super::command::class_id;
 use super::script::{Filter, Qdisc, Script};
-use super::translate::setting;
-use super::words::Word;
 use crate::error::Problems;
+use crate::script::{self, Word, no_value, number, setting};
 use crate::spec::{Draft, FilterDraft, Given, Written};
 use crate::suggest;
 
@@ -196,10 +195,7 @@ impl<'f> Reader<'f, '_> {
     fn value(&mut self, option: &Word) -> Option<&'f Word> {
         let word = self.words.next();
         if word.is_none() {
-            let message = format!("`{}` has no value, or too few", option.get_ref());
-            let help = format!("write what `{}` should be behind it", option.get_ref());
-            self.problems
-                .add(option.span(), message, "a value is missing", help);
+            no_value(option, self.problems);
         }
         word
     }
@@ -299,20 +295,7 @@ impl<'f> Reader<'f, '_> {
     /// An address as tc writes it: bits behind the prefix do not count.
     fn prefix(&mut self, key: &str, word: &Word) {
         let text = word.get_ref();
-        let (address, length) = match text.split_once('/') {
-            Some((address, length)) => (address, length.parse::<u8>().ok()),
-            None => (text.as_str(), Some(128)),
-        };
-        let prefix = address
-            .parse::<std::net::IpAddr>()
-            .ok()
-            .zip(length)
-            .and_then(|(address, length)| {
-                let longest = if address.is_ipv4() { 32 } else { 128 };
-                let length = if text.contains('/') { length } else { longest };
-                fairgate::classify::Prefix::new(address, length).ok()
-            });
-        match prefix {
+        match script::prefix(text) {
             Some(prefix) if prefix.length() == 0 => {}
             Some(prefix) => self.add(key, word.span(), Given::Text(prefix.to_string())),
             None if matches!(text.as_str(), "any" | "all" | "default") => {}

@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use super::{Family, Reader};
+use crate::script::{Word, number};
 use crate::spec::Given;
-use crate::tc::command::number;
-use crate::tc::words::Word;
 
 /// Bytes from the IP header on that can be asked for: IPv6 and the ports behind it.
 const REACH: usize = 44;

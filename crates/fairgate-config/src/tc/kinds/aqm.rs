@@ -1,10 +1,11 @@
 //! Active queue management over one queue.
 
 use fairgate::aqm::dualpi2::{self, Step};
+use fairgate::aqm::{choke, red};
 
 use super::{
-    Amount, Children, Detail, Kind, Look, PLAIN, Reads, Seen, look, means, mtu_of_one_frame, none, option,
-    same, show, show_keyed, time,
+    Amount, Children, Detail, Kind, Look, Opt, PLAIN, Reads, Seen, look, means, mtu_of_one_frame, none,
+    option, same, show, show_keyed, time,
 };
 use crate::tc::show::{packets, plain, size};
 
@@ -12,18 +13,13 @@ pub(super) const RED: Kind = Kind {
     name: "red",
     discipline: "red",
     options: &[
-        same("limit", "limit"),
-        same("min", "min"),
-        same("max", "max"),
-        same("avpkt", "avpkt"),
-        same("burst", "burst"),
-        same("probability", "probability"),
-        same("bandwidth", "bandwidth"),
-        means("ecn", "ecn", "true"),
-        means("harddrop", "harddrop", "true"),
-        means("nodrop", "nodrop", "true"),
-        means("adaptive", "adaptive", "true"),
-        means("adaptative", "adaptive", "true"),
+        RED_PARAMETERS,
+        &[
+            means("harddrop", "harddrop", "true"),
+            means("nodrop", "nodrop", "true"),
+            means("adaptive", "adaptive", "true"),
+            means("adaptative", "adaptive", "true"),
+        ],
     ],
     children: Children::None,
     defaults: none,
@@ -36,12 +32,7 @@ pub(super) const RED: Kind = Kind {
             show("nodrop", plain),
         ],
         complete: |seen, details| {
-            let (min, max) = seen.config::<fairgate::aqm::red::Config>().thresholds();
-            let thresholds = [("min", min), ("max", max)];
-            details.splice(
-                1..1,
-                thresholds.map(|(word, bytes)| Detail::new(word, size(bytes.into()))),
-            );
+            show_thresholds(seen.config::<red::Config>().thresholds(), size, details);
         },
         ..PLAIN
     },
@@ -50,14 +41,7 @@ pub(super) const RED: Kind = Kind {
 pub(super) const CODEL: Kind = Kind {
     name: "codel",
     discipline: "codel",
-    options: &[
-        same("limit", "limit"),
-        time("target", "target"),
-        time("interval", "interval"),
-        time("ce_threshold", "ce_threshold"),
-        means("ecn", "ecn", "true"),
-        means("noecn", "ecn", "false"),
-    ],
+    options: &[&[same("limit", "limit")], CODEL_PARAMETERS],
     children: Children::None,
     defaults: none,
     look: look(&[
@@ -72,19 +56,7 @@ pub(super) const CODEL: Kind = Kind {
 pub(super) const PIE: Kind = Kind {
     name: "pie",
     discipline: "pie",
-    options: &[
-        same("limit", "limit"),
-        time("target", "target"),
-        time("tupdate", "tupdate"),
-        same("alpha", "alpha"),
-        same("beta", "beta"),
-        means("ecn", "ecn", "true"),
-        means("noecn", "ecn", "false"),
-        means("bytemode", "bytemode", "true"),
-        means("nobytemode", "bytemode", "false"),
-        means("dq_rate_estimator", "dq_rate_estimator", "true"),
-        means("no_dq_rate_estimator", "dq_rate_estimator", "false"),
-    ],
+    options: &[&[same("limit", "limit")], PIE_PARAMETERS],
     children: Children::None,
     defaults: mtu_of_one_frame,
     look: look(&[
@@ -102,28 +74,13 @@ pub(super) const PIE: Kind = Kind {
 pub(super) const CHOKE: Kind = Kind {
     name: "choke",
     discipline: "choke",
-    options: &[
-        same("limit", "limit"),
-        same("min", "min"),
-        same("max", "max"),
-        same("avpkt", "avpkt"),
-        same("burst", "burst"),
-        same("probability", "probability"),
-        same("bandwidth", "bandwidth"),
-        means("ecn", "ecn", "true"),
-        means("noecn", "ecn", "false"),
-    ],
+    options: &[RED_PARAMETERS, &[means("noecn", "ecn", "false")]],
     children: Children::None,
     defaults: none,
     look: Look {
         options: &[show("limit", packets), show("ecn", plain)],
         complete: |seen, details| {
-            let (min, max) = seen.config::<fairgate::aqm::choke::Config>().thresholds();
-            let thresholds = [("min", min), ("max", max)];
-            details.splice(
-                1..1,
-                thresholds.map(|(word, number)| Detail::new(word, packets(number.into()))),
-            );
+            show_thresholds(seen.config::<choke::Config>().thresholds(), packets, details);
         },
         ..PLAIN
     },
@@ -132,14 +89,14 @@ pub(super) const CHOKE: Kind = Kind {
 pub(super) const DUALPI2: Kind = Kind {
     name: "dualpi2",
     discipline: "dualpi2",
-    options: &[
+    options: &[&[
         same("limit", "limit"),
         same("memlimit", "memory_limit"),
         time("target", "target"),
         time("tupdate", "tupdate"),
         option("alpha", "alpha", Reads::In256ths),
         option("beta", "beta", Reads::In256ths),
-        time("step_thresh", "step_thresh"),
+        option("step_thresh", "step_thresh step_packets", Reads::TimeOrPackets),
         same("min_qlen_step", "min_qlen_step"),
         same("coupling_factor", "coupling_factor"),
         option("classic_protection", "classic_protection", Reads::MaybePercent),
@@ -149,7 +106,13 @@ pub(super) const DUALPI2: Kind = Kind {
         means("drop_dequeue", "drop_early", "false"),
         means("l4s_ect", "any_ect", "false"),
         means("any_ect", "any_ect", "true"),
-    ],
+        // Super-packets come to no queue: with or without the two nothing is different.
+        means("split_gso", "", ""),
+        means("no_split_gso", "", ""),
+        // No parameters of ours: `round_trips` turns them into some.
+        time("max_rtt", "max_rtt"),
+        time("typical_rtt", "typical_rtt"),
+    ]],
     children: Children::None,
     defaults: mtu_of_one_frame,
     look: Look {
@@ -171,6 +134,50 @@ pub(super) const DUALPI2: Kind = Kind {
         ..PLAIN
     },
 };
+
+/// What RED is told, also in choke.
+const RED_PARAMETERS: &[Opt] = &[
+    same("limit", "limit"),
+    same("min", "min"),
+    same("max", "max"),
+    same("avpkt", "avpkt"),
+    same("burst", "burst"),
+    same("probability", "probability"),
+    same("bandwidth", "bandwidth"),
+    means("ecn", "ecn", "true"),
+];
+
+/// What CoDel is told, also in fq_codel.
+pub(super) const CODEL_PARAMETERS: &[Opt] = &[
+    time("target", "target"),
+    time("interval", "interval"),
+    time("ce_threshold", "ce_threshold"),
+    means("ecn", "ecn", "true"),
+    means("noecn", "ecn", "false"),
+];
+
+/// What PIE is told, also in fq_pie.
+pub(super) const PIE_PARAMETERS: &[Opt] = &[
+    time("target", "target"),
+    time("tupdate", "tupdate"),
+    same("alpha", "alpha"),
+    same("beta", "beta"),
+    means("ecn", "ecn", "true"),
+    means("noecn", "ecn", "false"),
+    means("bytemode", "bytemode", "true"),
+    means("nobytemode", "bytemode", "false"),
+    means("dq_rate_estimator", "dq_rate_estimator", "true"),
+    means("no_dq_rate_estimator", "dq_rate_estimator", "false"),
+];
+
+/// Thresholds behind the limit, given or derived.
+fn show_thresholds((min, max): (u32, u32), form: fn(u64) -> Amount, details: &mut Vec<Detail>) {
+    let thresholds = [("min", min), ("max", max)];
+    details.splice(
+        1..1,
+        thresholds.map(|(word, number)| Detail::new(word, form(number.into()))),
+    );
+}
 
 /// Choices, of which tc shows the one that is made.
 fn complete_dualpi2(seen: &Seen<'_>, details: &mut Vec<Detail>) {
@@ -201,7 +208,6 @@ fn complete_dualpi2(seen: &Seen<'_>, details: &mut Vec<Detail>) {
         true => Detail::bare("any_ect", "ecn-mask", Some("any-ect")),
         false => Detail::bare("l4s_ect", "ecn-mask", Some("l4s-ect")),
     });
-    // Frames are queued as they came: none is split.
     details.push(Detail::bare("no_split_gso", "", None));
 }
 

@@ -10,7 +10,7 @@ use crate::tc::show::{plain, rate, size};
 pub(super) const CAKE: Kind = Kind {
     name: "cake",
     discipline: "cake",
-    options: OPTIONS,
+    options: &[OPTIONS],
     children: Children::NoneNorFilters,
     defaults,
     look: Look { complete, ..PLAIN },
@@ -121,17 +121,20 @@ fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     let unlimited = || Amount::Text("unlimited".to_owned());
     details.push(Detail::new("bandwidth", bandwidth.unwrap_or_else(unlimited)));
     let set = |word: &'static str| Detail::new(word, Amount::Flag(true));
+    let choice = |parameter: &str, key| Some((seen.word(parameter)?, key));
+    let choices = [choice("tins", "diffserv"), choice("isolation", "flowmode")];
     details.extend(
-        ["tins", "isolation"]
+        choices
             .into_iter()
-            .filter_map(|name| seen.word(name))
-            .map(set),
+            .flatten()
+            .map(|(word, key)| Detail::bare(word, key, Some(word))),
     );
-    details.push(set("nonat"));
-    details.push(set(if config.wash { "wash" } else { "nowash" }));
-    details.extend(config.ingress.then(|| set("ingress")));
-    details.push(set("no-ack-filter"));
-    details.push(set("no-split-gso"));
+    details.push(Detail::keyed("nonat", "nat", Amount::Switch(false)));
+    let wash = if config.wash { "wash" } else { "nowash" };
+    details.push(Detail::keyed(wash, "wash", Amount::Switch(config.wash)));
+    details.push(Detail::new("ingress", Amount::Flag(config.ingress)));
+    details.push(Detail::bare("no-ack-filter", "ack-filter", Some("disabled")));
+    details.push(Detail::keyed("no-split-gso", "split_gso", Amount::Switch(false)));
     details.push(Detail::new("rtt", Amount::Time(config.rtt.as_nanos() as u64)));
     let framing = config.framing;
     details.extend(framing.overhead.is_none().then(|| set("raw")));
@@ -141,7 +144,7 @@ fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
         Cells::Ptm => "ptm",
     };
     let has_cells = framing.overhead.is_some() || framing.cells != Cells::None;
-    details.extend(has_cells.then(|| set(cells)));
+    details.extend(has_cells.then(|| Detail::bare(cells, "atm", Some(cells))));
     details.push(Detail::new(
         "overhead",
         plain(framing.overhead.unwrap_or(0).into()),

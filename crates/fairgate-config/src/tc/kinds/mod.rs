@@ -19,7 +19,8 @@ pub(super) struct Kind {
     name: &'static str,
     /// Ours.
     pub(super) discipline: &'static str,
-    pub(super) options: &'static [Opt],
+    /// Tables, of which several kinds may have one.
+    pub(super) options: &'static [&'static [Opt]],
     /// What its classes hold and how they come to be.
     pub(super) children: Children,
     pub(super) defaults: Defaults,
@@ -41,6 +42,8 @@ pub(super) enum Reads {
     Same,
     /// A time; a plain number is in this unit.
     Time(&'static str),
+    /// A time as tc reads one, for the first parameter, or a number of packets, `3p`, for the second.
+    TimeOrPackets,
     /// A plain number of hundredths; ours is a probability.
     Percent,
     /// A decimal number; ours counts 256ths.

@@ -9,7 +9,7 @@ use crate::tc::show::{packets, plain, rate, size};
 pub(super) const PFIFO: Kind = Kind {
     name: "pfifo",
     discipline: "fifo",
-    options: &[same("limit", "limit")],
+    options: &[&[same("limit", "limit")]],
     children: Children::None,
     defaults: |device| vec![("limit", device.txqueuelen.to_string())],
     look: look(&[show("limit", packets)]),
@@ -17,7 +17,7 @@ pub(super) const PFIFO: Kind = Kind {
 
 pub(super) const BFIFO: Kind = Kind {
     name: "bfifo",
-    options: &[same("limit", "limit_bytes")],
+    options: &[&[same("limit", "limit_bytes")]],
     defaults: |device| {
         let bytes = u64::from(device.txqueuelen) * u64::from(frame(device));
         vec![("limit", "none".to_owned()), ("limit_bytes", bytes.to_string())]
@@ -56,10 +56,10 @@ pub(super) const PFIFO_FAST: Kind = Kind {
 pub(super) const PRIO: Kind = Kind {
     name: "prio",
     discipline: "prio",
-    options: &[
+    options: &[&[
         same("bands", "bands"),
         option("priomap", "priomap", Reads::Numbers(16)),
-    ],
+    ]],
     children: Children::Bands { option: "bands" },
     defaults: |_| vec![("bands", "3".to_owned())],
     look: Look {
@@ -72,7 +72,7 @@ pub(super) const PRIO: Kind = Kind {
 pub(super) const TBF: Kind = Kind {
     name: "tbf",
     discipline: "tbf",
-    options: &[
+    options: &[&[
         same("rate", "rate"),
         same("burst", "burst"),
         same("buffer", "burst"),
@@ -82,7 +82,7 @@ pub(super) const TBF: Kind = Kind {
         same("peakrate", "peakrate"),
         same("mtu", "mtu"),
         same("minburst", "mtu"),
-    ],
+    ]],
     children: Children::Inner {
         of_default: &["limit", "latency"],
     },

@@ -1,7 +1,8 @@
 //! Fair queueing.
 
+use super::aqm::{CODEL_PARAMETERS, PIE_PARAMETERS};
 use super::{
-    Amount, Children, ClassSpec, Detail, Kind, Look, PLAIN, Reads, Seen, frame, look, means,
+    Amount, Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Seen, frame, look, means,
     mtu_of_one_frame, none, option, quantum_of_one_frame, same, show, show_as, time,
 };
 use crate::tc::show::{bytes, packets, plain, rate, size};
@@ -42,12 +43,12 @@ pub(super) const QFQ: Kind = Kind {
 pub(super) const ETS: Kind = Kind {
     name: "ets",
     discipline: "ets",
-    options: &[
+    options: &[&[
         same("bands", "bands"),
         same("strict", "strict"),
         option("quanta", "quanta", Reads::List),
         option("priomap", "priomap", Reads::List),
-    ],
+    ]],
     children: Children::SharingBands,
     defaults: none,
     look: Look {
@@ -69,7 +70,7 @@ pub(super) const ETS: Kind = Kind {
 pub(super) const SFQ: Kind = Kind {
     name: "sfq",
     discipline: "sfq",
-    options: &[
+    options: &[&[
         same("limit", "limit"),
         same("depth", "depth"),
         same("flows", "flows"),
@@ -77,7 +78,7 @@ pub(super) const SFQ: Kind = Kind {
         same("quantum", "quantum"),
         means("headdrop", "drop", "head"),
         option("perturb", "perturb", Reads::Time("s")),
-    ],
+    ]],
     children: Children::None,
     defaults: |device| {
         let mut defaults = quantum_of_one_frame(device);
@@ -101,7 +102,7 @@ pub(super) const SFQ: Kind = Kind {
 pub(super) const FQ: Kind = Kind {
     name: "fq",
     discipline: "fq",
-    options: &[
+    options: &[&[
         same("limit", "limit"),
         same("flow_limit", "flow_limit"),
         same("buckets", "flows"),
@@ -114,7 +115,7 @@ pub(super) const FQ: Kind = Kind {
         means("horizon_drop", "beyond_horizon", "drop"),
         means("horizon_cap", "beyond_horizon", "hold"),
         time("ce_threshold", "ce_threshold"),
-    ],
+    ]],
     children: Children::None,
     defaults: |device| {
         let frame = u64::from(frame(device));
@@ -148,18 +149,7 @@ pub(super) const FQ: Kind = Kind {
 pub(super) const FQ_CODEL: Kind = Kind {
     name: "fq_codel",
     discipline: "fq_codel",
-    options: &[
-        same("limit", "limit"),
-        same("flows", "flows"),
-        same("quantum", "quantum"),
-        time("target", "target"),
-        time("interval", "interval"),
-        time("ce_threshold", "ce_threshold"),
-        same("memory_limit", "memory_limit"),
-        same("drop_batch", "drop_batch"),
-        means("ecn", "ecn", "true"),
-        means("noecn", "ecn", "false"),
-    ],
+    options: &[OF_FLOWS, CODEL_PARAMETERS, &[same("drop_batch", "drop_batch")]],
     children: Children::None,
     defaults: quantum_of_one_frame,
     look: look(&[
@@ -179,21 +169,9 @@ pub(super) const FQ_PIE: Kind = Kind {
     name: "fq_pie",
     discipline: "fq_pie",
     options: &[
-        same("limit", "limit"),
-        same("flows", "flows"),
-        time("target", "target"),
-        time("tupdate", "tupdate"),
-        same("alpha", "alpha"),
-        same("beta", "beta"),
-        same("quantum", "quantum"),
-        same("memory_limit", "memory_limit"),
-        option("ecn_prob", "ecn_prob", Reads::Percent),
-        means("ecn", "ecn", "true"),
-        means("noecn", "ecn", "false"),
-        means("bytemode", "bytemode", "true"),
-        means("nobytemode", "bytemode", "false"),
-        means("dq_rate_estimator", "dq_rate_estimator", "true"),
-        means("no_dq_rate_estimator", "dq_rate_estimator", "false"),
+        OF_FLOWS,
+        PIE_PARAMETERS,
+        &[option("ecn_prob", "ecn_prob", Reads::Percent)],
     ],
     children: Children::None,
     defaults: |device| {
@@ -219,6 +197,14 @@ pub(super) const FQ_PIE: Kind = Kind {
         ..PLAIN
     },
 };
+
+/// What AQMs over hashed flows are told.
+const OF_FLOWS: &[Opt] = &[
+    same("limit", "limit"),
+    same("flows", "flows"),
+    same("quantum", "quantum"),
+    same("memory_limit", "memory_limit"),
+];
 
 /// tc has a quantum for each band that is not strict, and always a priomap.
 fn complete_ets(seen: &Seen<'_>, details: &mut Vec<Detail>) {

@@ -9,11 +9,11 @@ use crate::tc::show::{plain, size};
 pub(super) const HTB: Kind = Kind {
     name: "htb",
     discipline: "htb",
-    options: &[
+    options: &[&[
         option("default", "default", Reads::Minor),
         same("r2q", "r2q"),
         same("direct_qlen", "direct_qlen"),
-    ],
+    ]],
     children: Children::Tree {
         options: &[
             same("rate", "rate"),
@@ -48,7 +48,7 @@ pub(super) const HTB: Kind = Kind {
 pub(super) const HFSC: Kind = Kind {
     name: "hfsc",
     discipline: "hfsc",
-    options: &[option("default", "default", Reads::Minor)],
+    options: &[&[option("default", "default", Reads::Minor)]],
     children: Children::Tree {
         options: &[
             option("sc", "rt ls", Reads::Curve),

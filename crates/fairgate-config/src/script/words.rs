@@ -5,21 +5,24 @@ use std::ops::Range;
 use toml::Spanned;
 
 /// A word and its place in the script.
-pub(super) type Word = Spanned<String>;
+pub(crate) type Word = Spanned<String>;
 
 /// The lines of a script as words: without comments, with lines that end in `\` joined, without what only a shell needs (`sudo`,
-/// the path of tc). Each with its end, the place of what is missing.
-pub(super) fn lines(text: &str) -> Vec<(Vec<Word>, usize)> {
+/// the path of one of the programs). Each with its end, the place of what is missing.
+pub(crate) fn lines(text: &str, programs: &[&str]) -> Vec<(Vec<Word>, usize)> {
     let mut lines = Vec::new();
     let mut rest = Cursor { text, at: 0 };
     while rest.at < text.len() {
         let (words, end) = rest.line();
         let mut words: Vec<Word> = words;
-        let is_tc = |word: &Word| word.get_ref() == "tc" || word.get_ref().ends_with("/tc");
-        if words.len() > 1 && words[0].get_ref() == "sudo" && is_tc(&words[1]) {
+        let is_program = |word: &Word| {
+            let word = word.get_ref();
+            programs.contains(&word.rsplit('/').next().unwrap_or(word))
+        };
+        if words.len() > 1 && words[0].get_ref() == "sudo" && is_program(&words[1]) {
             words.remove(0);
         }
-        if words.first().is_some_and(is_tc) {
+        if words.first().is_some_and(is_program) {
             words.remove(0);
         }
         if !words.is_empty() {
@@ -89,12 +92,12 @@ mod tests {
     #[test]
     fn lines_are_joined_and_stripped() {
         let text = "#!/bin/sh\n/sbin/tc a \\\n  'b c' d#e # f \\\n\nsudo tc g\\\nh\r\n  tc\ni";
-        let words: Vec<Vec<String>> = lines(text)
+        let words: Vec<Vec<String>> = lines(text, &["tc"])
             .into_iter()
             .map(|(words, _)| words.into_iter().map(Spanned::into_inner).collect())
             .collect();
         assert_eq!(words, [vec!["a", "b c", "d#e"], vec!["g", "h"], vec!["i"]]);
-        for (words, end) in lines(text) {
+        for (words, end) in lines(text, &["tc"]) {
             assert_eq!(words.last().unwrap().span().end, end);
         }
     }

@@ -1,0 +1,52 @@
+//! `fairgate dummynet`: what dummynet's commands describe, as a configuration file, checked or run.
+
+use fairgate_config::dummynet::{self, Direction, Script};
+use fairgate_config::tc::Device;
+
+use crate::commands::script::{self, Language, ScriptArgs, Tree};
+use crate::exit::{Failure, Outcome};
+use crate::output::Format;
+
+const LANGUAGE: Language = Language {
+    name: "dummynet",
+    starts: &["ipfw", "dnctl", "pipe", "queue", "sched", "add"],
+};
+
+/// Read dummynet's commands (ipfw, dnctl): print them as a configuration file, check them, run them
+#[derive(clap::Args)]
+#[command(visible_aliases = ["ipfw", "dnctl"], after_help = "\
+Examples:
+  fairgate dummynet 'pipe 1 config bw 10Mbit/s codel'   a pipe as TOML, for all packets
+  fairgate dummynet office.ipfw > office.toml      a script; lines may begin with `ipfw` or `dnctl` or not
+  fairgate dummynet office.ipfw --tree             the trees as people read them
+  fairgate dummynet office.ipfw --run em1          live: between em1 and the interface that the rules name
+  fairgate dummynet out.ipfw --device em0 --run em1     the same where rules name none
+
+Read are pipe, queue and sched with config, delete and flush; rules with pipe, queue and allow, by protocol, addresses, ports,
+dscp, iptos, in, out, via. What can't be carried over (delay, plr, mask ...) is an error at its place.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    script: ScriptArgs,
+
+    /// The interface that rules are for which name none
+    #[arg(long, value_name = "INTERFACE")]
+    device: Option<String>,
+}
+
+pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let device = Device {
+        mtu: args.script.mtu,
+        ..Device::default()
+    };
+    let read = |name: &str, text: &str| {
+        let trees = Script::parse(name, text, device)?.trees()?;
+        let tree = |tree: dummynet::Tree| Tree {
+            name: tree.name(),
+            device: tree.interface.or_else(|| args.device.clone()),
+            is_incoming: tree.direction == Direction::In,
+            spec: tree.spec,
+        };
+        Ok(trees.into_iter().map(tree).collect())
+    };
+    script::run(&args.script, &LANGUAGE, read, format)
+}

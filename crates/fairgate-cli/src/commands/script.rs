@@ -1,0 +1,183 @@
+//! What commands that read scripts share: where the script is, how its trees are shown, what is run.
+
+use std::fmt::Write;
+use std::io::Read;
+use std::path::PathBuf;
+
+use fairgate_config::tc::Device;
+use fairgate_config::{Document, Spec};
+use fairgate_live::status::default_socket;
+use miette::Diagnostic;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::commands::{check, run};
+use crate::exit::{Failure, Outcome};
+use crate::input;
+use crate::output::{self, Format};
+
+/// What all such commands are told.
+#[derive(clap::Args)]
+pub(crate) struct ScriptArgs {
+    /// Commands, the file that they are in, or - for standard input
+    #[arg(required = true, value_name = "COMMANDS|FILE|-")]
+    commands: Vec<String>,
+
+    /// Print the trees instead of TOML
+    #[arg(long)]
+    tree: bool,
+
+    /// Join this interface and the script's device, whose tree schedules what leaves by it, until Ctrl-C
+    #[arg(long, value_name = "INTERFACE", conflicts_with = "tree")]
+    run: Option<String>,
+
+    /// Longest IP packet of the device, bytes: defaults follow it
+    #[arg(long, default_value_t = Device::default().mtu)]
+    pub(crate) mtu: u32,
+}
+
+/// A language of scripts.
+pub(crate) struct Language {
+    /// Of the command, and of its document.
+    pub(crate) name: &'static str,
+    /// The words that a command may begin with.
+    pub(crate) starts: &'static [&'static str],
+}
+
+/// A tree of a script.
+pub(crate) struct Tree {
+    pub(crate) name: String,
+    /// The device, if the script names one.
+    pub(crate) device: Option<String>,
+    /// Whether it is for what comes in by the device, and not for what leaves.
+    pub(crate) is_incoming: bool,
+    pub(crate) spec: Spec,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+enum ScriptError {
+    #[error("can't read standard input")]
+    #[diagnostic(help("give a script as text, in UTF-8"))]
+    Unreadable(#[source] std::io::Error),
+    #[error("the script has trees for {devices}; one can be run")]
+    #[diagnostic(help("leave the lines for the other devices out"))]
+    Several { devices: String },
+    #[error("the script does not say which device its trees are for")]
+    #[diagnostic(help("name it, with --device or in the script"))]
+    NoDevice,
+}
+
+/// `fairgate.tc/1`, `fairgate.dummynet/1`.
+#[derive(Serialize)]
+struct Trees {
+    queues: serde_json::Map<String, serde_json::Value>,
+    warnings: Vec<String>,
+}
+
+/// Prints the trees that `read` finds in the script, whose name and text it is given, or runs them.
+pub(crate) fn run(
+    args: &ScriptArgs,
+    language: &Language,
+    read: impl Fn(&str, &str) -> Result<Vec<Tree>, Failure>,
+    format: Format,
+) -> Result<Outcome, Failure> {
+    let trees = || {
+        let (name, text) = script(&args.commands, language)?;
+        read(&name, &text)
+    };
+    let found = trees()?;
+    let named = || found.iter().map(|tree| (tree.name.as_str(), &tree.spec));
+    if args.run.is_none() {
+        input::warn(named(), format);
+    }
+    match (&args.run, format, args.tree) {
+        (Some(interface), ..) => {
+            let device = device(&found)?.to_owned();
+            let read = || document(&trees()?, &device, interface);
+            run::run_document(&read, "the script", &default_socket(&device), None, format)
+        }
+        (None, Format::Json, _) => {
+            let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));
+            let trees = Trees {
+                queues: queues.collect(),
+                warnings: input::warnings(named()),
+            };
+            output::json(language.name, &trees)?;
+            Ok(Outcome::Yes)
+        }
+        (None, Format::Text, true) => {
+            output::text(&check::queues_text(named()))?;
+            Ok(Outcome::Yes)
+        }
+        (None, Format::Text, false) => {
+            output::text(&toml(&found))?;
+            Ok(Outcome::Yes)
+        }
+    }
+}
+
+/// The script's name for messages, and its text.
+fn script(commands: &[String], language: &Language) -> Result<(String, String), Failure> {
+    let first = commands[0].split_whitespace().next().unwrap_or_default();
+    let [single] = commands else {
+        return Ok(("command line".to_owned(), join(commands)));
+    };
+    if single == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map_err(ScriptError::Unreadable)?;
+        return Ok(("standard input".to_owned(), text));
+    }
+    if language.starts.contains(&first) && single.contains(char::is_whitespace) {
+        return Ok(("command line".to_owned(), single.clone()));
+    }
+    let path = PathBuf::from(single);
+    Ok((single.clone(), input::text(&path)?))
+}
+
+/// Commands, one an argument, each a line; or the words of a single one.
+fn join(commands: &[String]) -> String {
+    let are_lines = commands
+        .iter()
+        .all(|command| command.contains(char::is_whitespace));
+    commands.join(if are_lines { "\n" } else { " " })
+}
+
+fn toml(trees: &[Tree]) -> String {
+    let texts: Vec<String> = trees.iter().map(|tree| tree.spec.to_toml(&tree.name)).collect();
+    texts.join("\n")
+}
+
+/// The one device that all trees are for.
+fn device(trees: &[Tree]) -> Result<&str, ScriptError> {
+    let mut devices: Vec<&str> = trees.iter().filter_map(|tree| tree.device.as_deref()).collect();
+    devices.dedup();
+    match devices[..] {
+        [] => Err(ScriptError::NoDevice),
+        [device] => Ok(device),
+        _ => Err(ScriptError::Several {
+            devices: devices.join(", "),
+        }),
+    }
+}
+
+/// What `fairgate run` would be given for these trees.
+fn document(trees: &[Tree], device: &str, interface: &str) -> Result<Document, Failure> {
+    let mut text = toml(trees);
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let _ = writeln!(
+        text,
+        "\n[run]\nleft = {}\nright = {}",
+        quoted(interface),
+        quoted(device)
+    );
+    for tree in trees {
+        let way = if tree.is_incoming {
+            "right_to_left"
+        } else {
+            "left_to_right"
+        };
+        let _ = writeln!(text, "{way} = {}", quoted(&tree.name));
+    }
+    Ok(Document::parse(device, &text)?)
+}

@@ -1,0 +1,35 @@
+//! The language of dummynet: `pipe`, `queue` and `sched` lines of ipfw(8) or dnctl(8), and the rules that lead packets to them,
+//! read into the same description as a configuration file.
+//!
+//! ```text
+//!   command     a line's words -> "configure this", "add this rule", options left as words
+//!   units       quantities as ipfw reads them: 10Mbit/s, 50 slots, 100KBytes, 5 (ms)
+//!   object      options of a pipe, a queue or a scheduler
+//!   rule        what a rule asks of a packet, in which direction, on which interface
+//!   script      the lines one after the other: what there is when all are done, and which trees that makes
+//!   translate   a tree: a shaper for each pipe, its scheduler with the queues as classes, rules as filters
+//! ```
+//!
+//! What a script becomes:
+//!
+//! * A pipe of some bandwidth is a `tbf` that is as deep as the longest frame, or as its `burst`: both let the first packet of a
+//!   burst beyond that go when as much time has passed as it takes at the pipe's rate. A pipe without one shapes nothing.
+//! * In a pipe that rules lead to is its queue, a `fifo` or what the pipe names for it. In one that queues are connected to is the
+//!   scheduler of the same number: WF2Q+ if no `sched` line says another. As in dummynet the two do not share the bandwidth.
+//! * Packets that no rule leads to a pipe pass first, and unshaped.
+//! * dummynet counts packets as IP does; here the link-layer header is counted too.
+//!
+//! What can't be carried over is an error at its place, never left out: `delay` and `plr`, which emulate a link and schedule
+//! nothing; `mask`; a `w_q` of RED that is no power of two; rules that do more than to choose.
+
+mod command;
+mod object;
+mod rule;
+mod script;
+mod translate;
+mod units;
+
+#[cfg(test)]
+mod tests;
+
+pub use script::{Direction, Script, Tree};
