@@ -158,8 +158,8 @@ impl Reader<'_> {
                 return None;
             }
             ("mask" | "flow_mask" | "sched_mask", _) => {
-                let help = "configure a queue or a pipe for each host, with a rule for each; or share fairly among all flows: \
-                            sched N config type fq_codel";
+                let help = "write a class with `each` in a configuration file, which is one for each host; configure a queue for each, with \
+                            rules; or share fairly among all flows: sched N config type fq_codel";
                 self.refuse(word.span(), "`mask`", "makes queues as packets come", help);
                 return None;
             }
