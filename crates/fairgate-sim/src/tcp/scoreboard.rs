@@ -400,6 +400,8 @@ impl Scoreboard {
                 break;
             }
             match remaining(segment.sent_at, rack, reordering_window, now) {
+                // A loss probe repeats the last segment even if that has arrived.
+                None if segment.tags.any(Tags::SACKED) => self.remove_from_time_order(number),
                 None => self.mark_lost(number),
                 Some(micros) => wait = wait.max(Some(micros)),
             }
@@ -784,5 +786,31 @@ mod tests {
                 prop_assert_eq!(board.is_any_resent(), head_resent || count(|segment| segment.resent) > 0);
             }
         }
+    }
+
+    #[test]
+    fn a_probe_of_what_has_arrived_is_not_taken_for_lost() {
+        let mut board = Scoreboard::new();
+        let mut rack = Rack::new();
+        let sack = |board: &mut Scoreboard, rack: &mut Rack, block: Range, now: u64| {
+            let mut blocks = SackBlocks::NONE;
+            blocks.push(block);
+            let circumstances = Circumstances {
+                now,
+                rtt_min: 1,
+                high: 0,
+                echo: 0,
+            };
+            board.read_sack(&blocks, false, 1, circumstances, rack, &mut Evidence::new());
+        };
+        board.sent(range(0, 1), 100);
+        board.sent(range(1, 2), 100);
+        sack(&mut board, &mut rack, range(1, 2), 200);
+        let tail = board.tail().expect("two segments are outstanding").number;
+        board.resent(tail, 300, true);
+        board.sent(range(2, 3), 400);
+        sack(&mut board, &mut rack, range(2, 3), 500);
+        board.detect_loss(&rack, 0, 10_000);
+        assert_eq!((board.lost(), board.sacked()), (1, 2));
     }
 }
