@@ -119,28 +119,35 @@ impl EventQueue {
         }
     }
 
-    /// The earliest time.
+    /// Takes the first number out whose event is due; or tells when the first will be, if there is one.
     #[inline]
-    pub(crate) fn first_time(&mut self) -> Option<u64> {
-        let slot = self.first_slot()?;
-        Some(self.earliest(slot))
-    }
-
-    /// Takes the first number out whose event is due.
-    #[inline]
-    pub(crate) fn pop_due(&mut self, now: u64) -> Option<u32> {
+    pub(crate) fn pop_due(&mut self, now: u64) -> Result<u32, Option<u64>> {
         loop {
-            let slot = self.first_slot()?;
+            let slot = self.first_slot().ok_or(None)?;
             let earliest = self.earliest(slot);
             if earliest > now {
-                return None;
+                return Err(Some(earliest));
             }
             let Slot { head, tail, .. } = self.slots[slot as usize];
+            // All that are in a slot of the lowest digit have the same time.
             if head == tail || (slot as usize) < SLOTS {
-                self.remove(head);
-                return Some(head);
+                self.take_first(slot);
+                return Ok(head);
             }
             self.refile(slot, earliest);
+        }
+    }
+
+    /// Takes out the first of a slot whose events have the same time.
+    #[inline]
+    fn take_first(&mut self, slot: u32) {
+        let place = &mut self.slots[slot as usize];
+        let first = &mut self.places[place.head as usize];
+        first.slot = NONE;
+        place.head = first.next;
+        match first.next {
+            NONE => self.vacate(slot),
+            next => self.places[next as usize].previous = NONE,
         }
     }
 
@@ -233,7 +240,7 @@ mod tests {
         /// Against an ordered map, over pauses and waits of every magnitude.
         #[test]
         fn what_is_due_comes_in_order(
-            operations in prop::collection::vec((0u8..8, any::<u64>(), 0u32..40, 0u32..30), 0..400),
+            operations in prop::collection::vec((0u8..6, any::<u64>(), 0u32..40, 0u32..30), 0..400),
         ) {
             let mut queue = EventQueue::new(30);
             let mut model = BTreeMap::new();
@@ -254,21 +261,22 @@ mod tests {
                         model.remove(&key);
                     },
                     5 => now += nanos,
-                    6 => while let Some(due) = queue.pop_due(now) {
-                        let (key, expected) = model.pop_first().unwrap();
-                        prop_assert_eq!(due, expected);
-                        prop_assert!(key.0 <= now);
-                        keys[due as usize] = None;
-                    },
-                    _ => prop_assert_eq!(queue.first_time(), model.keys().next().map(|key| key.0)),
+                    _ => {}
                 }
                 // What is due is taken out before the clock goes on.
-                while let Some(due) = queue.pop_due(now) {
-                    let (_, expected) = model.pop_first().unwrap();
-                    prop_assert_eq!(due, expected);
-                    keys[due as usize] = None;
-                }
-                prop_assert!(model.keys().next().is_none_or(|key| key.0 > now));
+                let next = loop {
+                    match queue.pop_due(now) {
+                        Ok(due) => {
+                            let (key, expected) = model.pop_first().unwrap();
+                            prop_assert_eq!(due, expected);
+                            prop_assert!(key.0 <= now);
+                            keys[due as usize] = None;
+                        }
+                        Err(next) => break next,
+                    }
+                };
+                prop_assert!(next.is_none_or(|next| next > now));
+                prop_assert_eq!(next, model.keys().next().map(|key| key.0));
                 for number in 0..30 {
                     prop_assert_eq!(queue.contains(number), keys[number as usize].is_some());
                 }

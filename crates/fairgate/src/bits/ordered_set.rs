@@ -1,37 +1,41 @@
 //! A set of numbers that finds the next of them in order: bitmaps over bitmaps.
 //!
 //! A bit for each number, and above every 64 words a word that tells which of them aren't empty. Going in and out
-//! touches the upper words only when a word becomes occupied or empty; three levels are enough for 262,144 numbers.
+//! touches the upper words only when a word becomes occupied or empty; three levels are enough for 262,144 numbers, and a
+//! single word for 64, which is at hand without a look elsewhere.
 
 /// Bits of a word.
 const WORD: usize = 64;
 
+/// The most levels below the single word at the top.
+const LEVELS: usize = 3;
+
 /// The set. Room for all numbers is made at construction.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedSet {
-    /// The lowest level first, the last level a single word.
+    top: u64,
+    /// The levels below, the lowest first.
     words: Box<[u64]>,
-    /// Where each level begins; unused levels are left at 0.
-    starts: [u32; 4],
+    /// Where each of them begins, and where the last one ends.
+    starts: [u32; LEVELS + 1],
     levels: u32,
 }
 
 impl OrderedSet {
     /// An empty set of numbers below `size`, at most 2^24.
     pub(crate) fn new(size: usize) -> OrderedSet {
-        assert!(size <= 1 << 24, "four levels of bitmaps");
-        let (mut starts, mut levels, mut total) = ([0; 4], 0, 0);
-        let mut width = size.max(1);
-        loop {
+        assert!(size <= 1 << 24, "three levels of bitmaps and the top");
+        let mut starts = [0; LEVELS + 1];
+        let (mut levels, mut total) = (0, 0);
+        let mut width = size;
+        while width > WORD {
             width = width.div_ceil(WORD);
-            starts[levels] = total as u32;
             total += width;
             levels += 1;
-            if width == 1 {
-                break;
-            }
+            starts[levels] = total as u32;
         }
         OrderedSet {
+            top: 0,
             words: vec![0; total].into_boxed_slice(),
             starts,
             levels: levels as u32,
@@ -41,17 +45,27 @@ impl OrderedSet {
     /// Whether nothing is in.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.words[self.words.len() - 1] == 0
+        self.top == 0
     }
 
     /// Takes all numbers out.
     pub(crate) fn clear(&mut self) {
+        self.top = 0;
         self.words.fill(0);
     }
 
     /// Puts a number in.
     #[inline]
     pub(crate) fn insert(&mut self, number: u32) {
+        match self.levels {
+            0 => self.top |= 1 << number,
+            _ => self.insert_below(number),
+        }
+    }
+
+    // Out of line, like its kin: of a word there should be no more than two or three instructions.
+    #[inline(never)]
+    fn insert_below(&mut self, number: u32) {
         let mut place = number;
         for level in 0..self.levels as usize {
             let word = &mut self.words[(self.starts[level] + place / 64) as usize];
@@ -62,11 +76,20 @@ impl OrderedSet {
             }
             place /= 64;
         }
+        self.top |= 1 << place;
     }
 
     /// Takes a number out.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
+        match self.levels {
+            0 => self.top &= !(1 << number),
+            _ => self.remove_below(number),
+        }
+    }
+
+    #[inline(never)]
+    fn remove_below(&mut self, number: u32) {
         let mut place = number;
         for level in 0..self.levels as usize {
             let word = &mut self.words[(self.starts[level] + place / 64) as usize];
@@ -76,17 +99,30 @@ impl OrderedSet {
             }
             place /= 64;
         }
+        self.top &= !(1 << place);
     }
 
     /// The least number that is in and at least `number`.
     #[inline]
     pub(crate) fn next(&self, number: u32) -> Option<u32> {
+        match self.levels {
+            0 => self.next_at_top(number),
+            _ => self.next_below(number),
+        }
+    }
+
+    #[inline]
+    fn next_at_top(&self, place: u32) -> Option<u32> {
+        let rest = self.top & u64::MAX.checked_shl(place)?;
+        (rest != 0).then(|| rest.trailing_zeros())
+    }
+
+    #[inline(never)]
+    fn next_below(&self, number: u32) -> Option<u32> {
         let mut place = number;
         for level in 0..self.levels as usize {
-            let start = self.starts[level];
-            let end = self.end(level);
-            let word = start + place / 64;
-            if word >= end {
+            let word = self.starts[level] + place / 64;
+            if word >= self.starts[level + 1] {
                 return None;
             }
             let rest = self.words[word as usize] & (u64::MAX << (place % 64));
@@ -95,14 +131,8 @@ impl OrderedSet {
             }
             place = place / 64 + 1;
         }
-        None
-    }
-
-    fn end(&self, level: usize) -> u32 {
-        match self.starts.get(level + 1) {
-            Some(&end) if level + 1 < self.levels as usize => end,
-            _ => self.words.len() as u32,
-        }
+        let place = self.next_at_top(place)?;
+        Some(self.descend(self.levels as usize, place))
     }
 
     /// The least number under the bit at `place` of `level`.

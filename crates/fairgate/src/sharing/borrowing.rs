@@ -71,32 +71,33 @@ pub(super) trait Meter: Send + 'static {
 pub(super) struct SharedClass<M> {
     pub(super) meter: M,
     parent: u32,
+    /// Where its parent's feeds begin among the rounds; unless it has none.
+    feed: u32,
     /// Its place among its parent's children.
-    sibling: u32,
-    /// A leaf's place among the leaves.
-    leaf: u32,
+    sibling: u16,
+    /// Its place among the classes of its level.
+    in_row: u16,
     level: u8,
     mode: Mode,
-    /// Bit p is set if a leaf of priority p below it is active, or it is such a leaf itself.
+    /// Bit r is set if a leaf of rank r below it is active, or it is such a leaf itself.
     activity: u8,
-    priority: u8,
+    /// The rank of a leaf's priority.
+    rank: u8,
 }
 
 /// What is looked at of a leaf when it is served.
 struct Leaf {
     place: u32,
     quantum: i32,
-    /// What it may still send in its turn, bytes, when served from each level.
-    deficits: [i32; LEVELS],
-    sent: u64,
-    borrowed: u64,
+    served_from: [ServedFrom; LEVELS],
 }
 
-/// Events of the classes of a level.
-struct Events {
-    queue: EventQueue,
-    /// Nothing is due before. May be too early, because a class was charged since.
-    next: u64,
+/// A leaf as it is served from one of the levels.
+#[derive(Clone, Copy, Default)]
+struct ServedFrom {
+    packets: u64,
+    /// What it may still send in its turn, bytes.
+    deficit: i32,
 }
 
 /// What a class is made from.
@@ -121,7 +122,12 @@ pub(super) struct Borrowing<M> {
     leaves: Vec<Leaf>,
     inner: Leaves,
     rounds: Rounds,
-    events: [Events; LEVELS],
+    /// Events of the classes of each level.
+    events: [EventQueue; LEVELS],
+    /// No event of a level is due before. May be too early, because a class was charged since.
+    next_event: [u64; LEVELS],
+    /// Bit l is set if there are classes of level l.
+    levels: u8,
     /// Leaves that are active or parked: while there are none, no event matters.
     occupied: u32,
     /// The clock: it stands still while the driver's goes backwards.
@@ -136,43 +142,48 @@ impl<M: Meter> Borrowing<M> {
         let leaf = |&place: &u32| Leaf {
             place,
             quantum: parts[place as usize].quantum,
-            deficits: [0; LEVELS],
-            sent: 0,
-            borrowed: 0,
+            served_from: [ServedFrom::default(); LEVELS],
         };
         let leaves: Vec<Leaf> = tree.leaves().iter().map(leaf).collect();
         let priorities = leaves.iter().map(|leaf| parts[leaf.place as usize].priority);
         let rounds = Rounds::new(&levels, priorities, &tree);
-        let events = |level: u8| Events {
-            queue: EventQueue::new(match levels.contains(&level) {
+        let events = |level: u8| {
+            EventQueue::new(match levels.contains(&level) {
                 true => levels.len(),
                 false => 0,
-            }),
-            next: NEVER,
+            })
         };
+        let mut in_rows = [0; LEVELS];
         let class = |(place, parts): (usize, ClassParts<M>)| {
+            let in_row = in_rows[usize::from(parts.level)];
+            in_rows[usize::from(parts.level)] += 1;
             let parent = tree.parent(place);
-            let sibling = match parent {
-                NO_PARENT => 0,
-                parent => tree
-                    .children(parent as usize)
-                    .partition_point(|&child| child < place as u32),
+            let (feed, sibling) = match parent {
+                NO_PARENT => (0, 0),
+                parent => {
+                    let siblings = tree.children(parent as usize);
+                    let sibling = siblings.partition_point(|&child| child < place as u32);
+                    (rounds.first_feed(parent), sibling as u16)
+                }
             };
             SharedClass {
                 meter: parts.meter,
                 parent,
-                sibling: sibling as u32,
-                leaf: tree.leaf(tree.minor(place)).map_or(u32::MAX, |leaf| leaf as u32),
+                feed,
+                sibling,
+                in_row,
                 level: parts.level,
                 mode: Mode::CanSend,
                 activity: 0,
-                priority: parts.priority,
+                rank: rounds.rank(parts.priority),
             }
         };
         Borrowing {
+            levels: levels.iter().fold(0, |used, level| used | 1 << level),
             events: std::array::from_fn(|level| events(level as u8)),
-            rounds,
+            next_event: [NEVER; LEVELS],
             classes: parts.into_iter().enumerate().map(class).collect(),
+            rounds,
             leaves,
             inner,
             occupied: 0,
@@ -203,6 +214,12 @@ impl<M: Meter> Borrowing<M> {
         self.occupied
     }
 
+    /// The levels at which there are classes, the lowest first.
+    #[inline]
+    pub(super) fn levels(&self) -> impl Iterator<Item = u8> + use<M> {
+        bits(self.levels).map(|level| level as u8)
+    }
+
     #[inline]
     pub(super) fn now(&self) -> u64 {
         self.now
@@ -210,22 +227,34 @@ impl<M: Meter> Borrowing<M> {
 
     /// Packets that leaves sent, and how many of them at the cost of others.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let add = |sums: (u64, u64), leaf: &Leaf| (sums.0 + leaf.sent, sums.1 + leaf.borrowed);
-        self.leaves.iter().fold((0, 0), add)
+        let from = |level: usize| {
+            self.leaves
+                .iter()
+                .map(move |leaf| leaf.served_from[level].packets)
+        };
+        let borrowed = (1..LEVELS).flat_map(from).sum();
+        (from(0).sum::<u64>() + borrowed, borrowed)
     }
 
     /// Brings a leaf that may have packets into its feed or row, if it isn't in.
     #[inline]
     pub(super) fn activate(&mut self, leaf: usize) {
         let place = self.leaves[leaf].place;
-        let class = &self.classes[place as usize];
-        if class.activity != 0 || self.inner.is_empty(leaf) {
+        if self.classes[place as usize].activity == 0 {
+            self.activate_idle(leaf, place);
+        }
+    }
+
+    #[inline(never)]
+    fn activate_idle(&mut self, leaf: usize, place: u32) {
+        if self.inner.is_empty(leaf) {
             return;
         }
-        let priority = class.priority;
         self.occupied += u32::from(!self.inner.unpark(leaf));
-        self.classes[place as usize].activity = 1 << priority;
-        self.connect(place, 1 << priority);
+        let class = &mut self.classes[place as usize];
+        class.activity = 1 << class.rank;
+        let ranks = class.activity;
+        self.connect(place, ranks);
     }
 
     /// Takes a leaf out that is empty, or holds its packets back.
@@ -240,36 +269,40 @@ impl<M: Meter> Borrowing<M> {
         }
     }
 
-    /// Puts a class that became active at `priorities` where its mode belongs: in the row of its level, or in its parent's
+    /// Puts a class that became active at `ranks` where its mode belongs: in the row of its level, or in its parent's
     /// feed, and the parent likewise if that was empty.
-    fn connect(&mut self, mut place: u32, mut priorities: u8) {
-        while priorities != 0 {
+    fn connect(&mut self, mut place: u32, mut ranks: u8) {
+        while ranks != 0 {
             let class = &self.classes[place as usize];
             match class.mode {
-                Mode::CanSend => return self.rounds.add_to_row(class.level, place, priorities),
+                Mode::CanSend => return self.rounds.add_to_row(class.level, class.in_row.into(), ranks),
                 Mode::MayBorrow if class.parent != NO_PARENT => {}
                 Mode::MayBorrow | Mode::CantSend => return,
             }
-            let (parent, sibling) = (class.parent, class.sibling);
-            priorities = self.rounds.add_to_feed(parent, sibling, priorities);
-            self.classes[parent as usize].activity |= priorities;
-            place = parent;
+            ranks = self.rounds.add_to_feed(class.feed, class.sibling.into(), ranks);
+            place = class.parent;
+            self.classes[place as usize].activity |= ranks;
         }
     }
 
     /// Takes a class out of where its mode belongs, and classes above it whose feed becomes empty.
-    fn disconnect(&mut self, mut place: u32, mut priorities: u8) {
-        while priorities != 0 {
+    fn disconnect(&mut self, mut place: u32, mut ranks: u8) {
+        while ranks != 0 {
             let class = &self.classes[place as usize];
             match class.mode {
-                Mode::CanSend => return self.rounds.remove_from_row(class.level, place, priorities),
+                Mode::CanSend => {
+                    return self
+                        .rounds
+                        .remove_from_row(class.level, class.in_row.into(), ranks);
+                }
                 Mode::MayBorrow if class.parent != NO_PARENT => {}
                 Mode::MayBorrow | Mode::CantSend => return,
             }
-            let (parent, sibling) = (class.parent, class.sibling);
-            priorities = self.rounds.remove_from_feed(parent, sibling, priorities);
-            self.classes[parent as usize].activity &= !priorities;
-            place = parent;
+            ranks = self
+                .rounds
+                .remove_from_feed(class.feed, class.sibling.into(), ranks);
+            place = class.parent;
+            self.classes[place as usize].activity &= !ranks;
         }
     }
 
@@ -283,10 +316,10 @@ impl<M: Meter> Borrowing<M> {
 
     /// Queues a class's event, `wait` ns from now.
     fn await_event(&mut self, place: u32, wait: u64) {
-        let events = &mut self.events[usize::from(self.classes[place as usize].level)];
+        let level = usize::from(self.classes[place as usize].level);
         let time = self.now.saturating_add(wait).min(NEVER - 1);
-        events.queue.insert(place, time, self.now);
-        events.next = events.next.min(time);
+        self.events[level].insert(place, time, self.now);
+        self.next_event[level] = self.next_event[level].min(time);
     }
 
     /// Sets the clock, and wakes leaves up whose time has come.
@@ -302,16 +335,21 @@ impl<M: Meter> Borrowing<M> {
 
     /// Does what is due for the classes of a level. When the next may be, or [`NEVER`].
     #[inline]
-    pub(super) fn do_events(&mut self, level: usize) -> u64 {
-        if self.now >= self.events[level].next {
+    pub(super) fn do_events(&mut self, level: u8) -> u64 {
+        let level = usize::from(level);
+        if self.now >= self.next_event[level] {
             self.do_due_events(level);
         }
-        self.events[level].next
+        self.next_event[level]
     }
 
     #[cold]
     fn do_due_events(&mut self, level: usize) {
-        while let Some(place) = self.events[level].queue.pop_due(self.now) {
+        let next = loop {
+            let place = match self.events[level].pop_due(self.now) {
+                Ok(place) => place,
+                Err(next) => break next,
+            };
             let class = &self.classes[place as usize];
             let (mode, wait) = class.meter.mode(self.now);
             if mode != class.mode {
@@ -320,74 +358,79 @@ impl<M: Meter> Borrowing<M> {
             if mode != Mode::CanSend {
                 self.await_event(place, wait);
             }
-        }
-        self.events[level].next = self.events[level].queue.first_time().unwrap_or(NEVER);
+        };
+        self.next_event[level] = next.unwrap_or(NEVER);
     }
 
     /// Charges a packet, sent from leaf `leaf` at the cost of `level`, to the leaf and all above it.
     #[inline]
     pub(super) fn charge(&mut self, leaf: usize, level: u8, sent: Sent) {
         let mut place = self.leaves[leaf].place;
-        while place != NO_PARENT {
-            let class = &mut self.classes[place as usize];
+        while let Some(class) = self.classes.get_mut(place as usize) {
             class.meter.charge(sent, class.level < level);
             let (mode, wait) = class.meter.mode(sent.now);
-            let (before, parent) = (class.mode, class.parent);
+            let parent = class.parent;
             // The event of one whose mode stays is looked at when it is due.
-            if mode != before {
-                self.change_mode(place, mode);
-                if before != Mode::CanSend {
-                    let level = self.classes[place as usize].level;
-                    self.events[usize::from(level)].queue.remove(place);
-                }
-                if mode != Mode::CanSend {
-                    self.await_event(place, wait);
-                }
+            if mode != class.mode {
+                self.enter(place, mode, wait);
             }
             place = parent;
         }
     }
 
-    /// The priorities at which a level has classes in its row, the highest first.
-    #[inline]
-    pub(super) fn priorities(&self, level: u8) -> impl Iterator<Item = u32> + use<M> {
-        bits(self.rounds.of_row(level))
-    }
-
-    /// The same as a set of bits.
-    #[inline]
-    pub(super) fn occupied_at(&self, level: u8) -> u8 {
-        self.rounds.of_row(level)
-    }
-
-    /// The next packet of a row, not yet charged; `None` if all that the leaves below it hold is held back.
-    #[inline]
-    pub(super) fn serve(&mut self, level: u8, priority: u32, now: Time, pool: &mut Pool) -> Option<Served> {
-        while self.rounds.row_has(level, priority) {
-            let place = self.rounds.look_up(level, priority, &self.tree);
-            let leaf = self.classes[place as usize].leaf as usize;
-            let Some(id) = self.inner.get_mut(leaf).dequeue(now, pool) else {
-                self.deactivate(leaf);
-                continue;
-            };
-            let length = pool[id].length;
-            let served = &mut self.leaves[leaf];
-            served.sent += 1;
-            served.borrowed += u64::from(level > 0);
-            let deficit = &mut served.deficits[usize::from(level)];
-            *deficit = deficit.saturating_sub_unsigned(length);
-            if *deficit < 0 {
-                *deficit += served.quantum;
-                let class = &self.classes[place as usize];
-                self.rounds
-                    .advance(level, priority, place, class.parent, class.sibling);
-            }
-            if self.inner.is_empty(leaf) {
-                self.deactivate(leaf);
-            }
-            return Some(Served { id, leaf, length });
+    /// Gives a class that was charged another mode, and the event of that one.
+    fn enter(&mut self, place: u32, mode: Mode, wait: u64) {
+        let SharedClass {
+            mode: before, level, ..
+        } = self.classes[place as usize];
+        self.change_mode(place, mode);
+        if before != Mode::CanSend {
+            self.events[usize::from(level)].remove(place);
         }
-        None
+        if mode != Mode::CanSend {
+            self.await_event(place, wait);
+        }
+    }
+
+    /// Whether somebody waits at a level.
+    #[inline]
+    pub(super) fn waits_at(&self, level: u8) -> bool {
+        self.rounds.of_row(level) != 0
+    }
+
+    /// The lowest level at which somebody waits.
+    #[inline]
+    pub(super) fn lowest_waiting(&self) -> Option<u8> {
+        self.rounds.lowest_row()
+    }
+
+    /// The next packet of a level at which somebody waits, not yet charged; `None` if the leaf whose turn it is holds its
+    /// packets back. That one is set aside.
+    #[inline]
+    pub(super) fn serve(&mut self, level: u8, now: Time, pool: &mut Pool) -> Option<Served> {
+        let turn = self.rounds.look_up(level);
+        let leaf = turn.leaf as usize;
+        let inner = self.inner.get_mut(leaf);
+        let Some(id) = inner.dequeue(now, pool) else {
+            self.deactivate(leaf);
+            return None;
+        };
+        let is_over = inner.backlog().packets == 0;
+        let length = pool[id].length;
+        let Leaf {
+            quantum, served_from, ..
+        } = &mut self.leaves[leaf];
+        let served = &mut served_from[usize::from(level)];
+        served.packets += 1;
+        served.deficit = served.deficit.saturating_sub_unsigned(length);
+        if served.deficit < 0 {
+            served.deficit += *quantum;
+            self.rounds.end(turn);
+        }
+        if is_over {
+            self.deactivate(leaf);
+        }
+        Some(Served { id, leaf, length })
     }
 
     /// Moves all packets away. What classes have used is not forgotten.
@@ -431,8 +474,7 @@ impl<M: Meter> Borrowing<M> {
         for leaf in &mut self.leaves {
             let minor = self.tree.minor(leaf.place as usize);
             if let Some(before) = old.tree.leaf(minor).map(|before| &old.leaves[before]) {
-                leaf.deficits = before.deficits;
-                (leaf.sent, leaf.borrowed) = (before.sent, before.borrowed);
+                leaf.served_from = before.served_from;
             }
         }
         self.follow_turns(old);
@@ -441,13 +483,24 @@ impl<M: Meter> Borrowing<M> {
 
     /// Rounds go on where they were.
     fn follow_turns(&mut self, old: &Borrowing<M>) {
-        let Borrowing { rounds, tree, .. } = self;
+        let Borrowing {
+            rounds,
+            tree,
+            classes,
+            ..
+        } = self;
         let kept = (0..old.tree.len()).filter(|&place| !old.tree.is_leaf(place));
         let kept = kept.filter_map(|before| {
             let place = tree.place(old.tree.minor(before))?;
             (!tree.is_leaf(place)).then_some((before as u32, place as u32))
         });
-        let moved = |before: u32| tree.place_from(old.tree.minor(before as usize)) as u32;
+        let in_row = |level: u8, before: u32| {
+            let mut row = (0..old.tree.len()).filter(|&place| old.classes[place].level == level);
+            let before = row.nth(before as usize).expect("a position is that of a class");
+            let place = tree.place_from(old.tree.minor(before));
+            let earlier = classes[..place].iter().filter(|class| class.level == level);
+            earlier.count() as u32
+        };
         let among_siblings = |parent: u32, sibling: u32| {
             let child = old.tree.children(parent as usize)[sibling as usize];
             let minor = old.tree.minor(child as usize);
@@ -455,6 +508,6 @@ impl<M: Meter> Borrowing<M> {
             let children = tree.children(place.expect("it is one of those kept"));
             children.partition_point(|&other| tree.minor(other as usize) < minor) as u32
         };
-        rounds.follow(&old.rounds, kept, moved, among_siblings);
+        rounds.follow(&old.rounds, kept, in_row, among_siblings);
     }
 }

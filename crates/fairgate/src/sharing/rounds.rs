@@ -3,7 +3,7 @@
 use crate::bits::OrderedSet;
 use crate::sharing::ClassTree;
 
-use super::borrowing::{LEVELS, PRIORITIES};
+use super::borrowing::LEVELS;
 
 /// Behind the last number of a round: the next turn begins at its least.
 const END: u32 = u32::MAX;
@@ -15,14 +15,17 @@ struct Round {
     position: u32,
     /// Above all numbers.
     size: u32,
+    /// Where that which is below its members begins.
+    below: u32,
 }
 
 impl Round {
-    fn new(size: usize) -> Round {
+    fn new(size: usize, below: usize) -> Round {
         Round {
             members: OrderedSet::new(size),
             position: END,
             size: size as u32,
+            below: below as u32,
         }
     }
 
@@ -38,175 +41,194 @@ impl Round {
     }
 }
 
-/// The rounds of all rows, and of the feeds of all inner classes. Only priorities that some leaf has take room.
+/// What is below a member of a round.
+#[derive(Clone, Copy)]
+enum Below {
+    /// It is a leaf: its place among the leaves.
+    Leaf(u32),
+    /// Where the feeds of an inner class begin.
+    Feeds(u32),
+}
+
+/// A leaf, and the round in which it is its turn.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) leaf: u32,
+    round: u32,
+}
+
+/// The rounds of all rows, and of the feeds of all inner classes. Only priorities that some leaf has take room: all is
+/// by their *ranks*, 0 the highest priority in use.
 pub(super) struct Rounds {
-    /// By level and priority: classes by their place.
-    rows: Vec<Round>,
-    /// By inner class and priority: children by their place among the siblings.
-    feeds: Vec<Round>,
-    /// Where the feeds of each class begin.
-    first_feed: Vec<u32>,
-    /// At which priorities each level's rows have members.
-    occupied: [u8; LEVELS],
-    /// The place of each priority among those in use.
-    slots: [u8; PRIORITIES],
-    used: u8,
-    /// How many are in use.
-    priorities: u32,
+    /// Rows by level and rank: classes by their place among those of the level. Then feeds by inner class and rank: children
+    /// by their place among the siblings.
+    rounds: Vec<Round>,
+    /// What is below each class, by place; then the same by level, and by inner class and child.
+    below: Vec<Below>,
+    /// Bit r of the byte of a level is set if its row of rank r has members.
+    occupied: u64,
+    /// The priorities in use, and how many they are.
+    priorities: u8,
+    ranks: u32,
 }
 
 impl Rounds {
     /// Of classes with these levels and leaves with these priorities.
     pub(super) fn new(levels: &[u8], priorities: impl Iterator<Item = u8>, tree: &ClassTree) -> Rounds {
-        let used = priorities.fold(0u8, |used, priority| used | 1 << priority);
-        let mut slots = [0; PRIORITIES];
-        for (slot, priority) in (0..).zip(bits(used)) {
-            slots[priority as usize] = slot;
+        let priorities = priorities.fold(0u8, |used, priority| used | 1 << priority);
+        let of_level = |level: u8| (0..levels.len()).filter(move |&place| levels[place] == level);
+        let mut rounds = Vec::new();
+        let mut behind = levels.len();
+        for level in 0..LEVELS as u8 {
+            let size = of_level(level).count();
+            rounds.extend(bits(priorities).map(|_| Round::new(size, behind)));
+            behind += size;
         }
-        let rows = (0..LEVELS as u8).flat_map(|level| {
-            let size = match levels.contains(&level) {
-                true => levels.len(),
-                false => 0,
-            };
-            bits(used).map(move |_| Round::new(size))
-        });
-        let (mut feeds, mut first_feed) = (Vec::new(), Vec::with_capacity(levels.len()));
+        let mut below = Vec::with_capacity(behind + levels.len());
+        let mut leaves = 0;
         for place in 0..levels.len() {
-            first_feed.push(feeds.len() as u32);
             let children = tree.children(place).len();
             if children > 0 {
-                feeds.extend(bits(used).map(|_| Round::new(children)));
+                below.push(Below::Feeds(rounds.len() as u32));
+                rounds.extend(bits(priorities).map(|_| Round::new(children, behind)));
+                behind += children;
+            } else {
+                below.push(Below::Leaf(leaves));
+                leaves += 1;
             }
         }
+        for place in (0..LEVELS as u8).flat_map(of_level) {
+            below.push(below[place]);
+        }
+        for &child in (0..levels.len()).flat_map(|place| tree.children(place)) {
+            below.push(below[child as usize]);
+        }
         Rounds {
-            rows: rows.collect(),
-            feeds,
-            first_feed,
-            occupied: [0; LEVELS],
-            slots,
-            used,
-            priorities: used.count_ones(),
+            rounds,
+            below,
+            occupied: 0,
+            priorities,
+            ranks: priorities.count_ones(),
+        }
+    }
+
+    /// The rank of a priority that a leaf has.
+    pub(super) fn rank(&self, priority: u8) -> u8 {
+        (self.priorities & ((1 << priority) - 1)).count_ones() as u8
+    }
+
+    /// Where the feeds of an inner class begin.
+    pub(super) fn first_feed(&self, place: u32) -> u32 {
+        match self.below[place as usize] {
+            Below::Feeds(first) => first,
+            Below::Leaf(_) => unreachable!("a leaf feeds nobody"),
         }
     }
 
     pub(super) fn clear(&mut self) {
-        for round in self.rows.iter_mut().chain(&mut self.feeds) {
-            round.members.clear();
-        }
-        self.occupied = [0; LEVELS];
+        self.rounds.iter_mut().for_each(|round| round.members.clear());
+        self.occupied = 0;
     }
 
-    /// The priorities at which a level has classes in its row.
+    /// The ranks at which a level has classes in its row.
     #[inline]
     pub(super) fn of_row(&self, level: u8) -> u8 {
-        self.occupied[usize::from(level)]
+        (self.occupied >> (8 * level)) as u8
+    }
+
+    /// The lowest level that has classes in its row.
+    #[inline]
+    pub(super) fn lowest_row(&self) -> Option<u8> {
+        (self.occupied != 0).then(|| self.occupied.trailing_zeros() as u8 / 8)
     }
 
     #[inline]
-    pub(super) fn row_has(&self, level: u8, priority: u32) -> bool {
-        self.of_row(level) >> priority & 1 == 1
-    }
-
-    #[inline]
-    pub(super) fn add_to_row(&mut self, level: u8, place: u32, priorities: u8) {
-        self.occupied[usize::from(level)] |= priorities;
-        for priority in bits(priorities) {
-            self.row(level, priority).members.insert(place);
+    pub(super) fn add_to_row(&mut self, level: u8, number: u32, ranks: u8) {
+        self.occupied |= u64::from(ranks) << (8 * level);
+        for rank in bits(ranks) {
+            let row = self.row(level, rank);
+            self.rounds[row].members.insert(number);
         }
     }
 
     #[inline]
-    pub(super) fn remove_from_row(&mut self, level: u8, place: u32, priorities: u8) {
-        for priority in bits(priorities) {
-            let row = self.row(level, priority);
-            row.members.remove(place);
-            if row.position == place {
+    pub(super) fn remove_from_row(&mut self, level: u8, number: u32, ranks: u8) {
+        for rank in bits(ranks) {
+            let row = self.row(level, rank);
+            let row = &mut self.rounds[row];
+            row.members.remove(number);
+            if row.position == number {
                 row.advance();
             }
             if row.members.is_empty() {
-                self.occupied[usize::from(level)] &= !(1 << priority);
+                self.occupied &= !(1 << (8 * u32::from(level) + rank));
             }
         }
     }
 
-    /// Puts child `sibling` into its parent's feeds. Gives the priorities at which it is the first.
+    /// Puts child `sibling` into its parent's feeds, which begin at `feed`. Gives the ranks at which it is the first.
     #[inline]
-    pub(super) fn add_to_feed(&mut self, parent: u32, sibling: u32, priorities: u8) -> u8 {
+    pub(super) fn add_to_feed(&mut self, feed: u32, sibling: u32, ranks: u8) -> u8 {
         let mut first = 0;
-        for priority in bits(priorities) {
-            let feed = self.feed(parent, priority);
-            first |= u8::from(feed.members.is_empty()) << priority;
-            feed.members.insert(sibling);
+        for rank in bits(ranks) {
+            let members = &mut self.rounds[(feed + rank) as usize].members;
+            first |= u8::from(members.is_empty()) << rank;
+            members.insert(sibling);
         }
         first
     }
 
-    /// Takes child `sibling` out of its parent's feeds. Gives the priorities at which it was the last. If it was its turn,
-    /// the position remembers it.
+    /// Takes child `sibling` out of its parent's feeds. Gives the ranks at which it was the last. If it was its turn, the
+    /// position remembers it.
     #[inline]
-    pub(super) fn remove_from_feed(&mut self, parent: u32, sibling: u32, priorities: u8) -> u8 {
+    pub(super) fn remove_from_feed(&mut self, feed: u32, sibling: u32, ranks: u8) -> u8 {
         let mut last = 0;
-        for priority in bits(priorities) {
-            let feed = self.feed(parent, priority);
-            feed.members.remove(sibling);
-            last |= u8::from(feed.members.is_empty()) << priority;
+        for rank in bits(ranks) {
+            let members = &mut self.rounds[(feed + rank) as usize].members;
+            members.remove(sibling);
+            last |= u8::from(members.is_empty()) << rank;
         }
         last
     }
 
-    /// The leaf whose turn it is in a row that isn't empty. A feed that has come to its end begins anew, but first it is
-    /// the turn of the next class above.
+    /// The leaf whose turn it is in the row of a level that isn't empty, at the highest priority. A feed that has come to its
+    /// end begins anew, but first it is the turn of the next class above.
     #[inline]
-    pub(super) fn look_up(&mut self, level: u8, priority: u32, tree: &ClassTree) -> u32 {
-        let mut above = [END; LEVELS];
+    pub(super) fn look_up(&mut self, level: u8) -> Turn {
+        let rank = (self.occupied >> (8 * level)).trailing_zeros();
+        let mut way = [self.row(level, rank) as u32; LEVELS];
         let mut depth = 0;
         loop {
-            let round = match depth {
-                0 => self.row(level, priority),
-                _ => self.feed(above[depth], priority),
-            };
-            if round.position != END {
-                round.position = round.members.next(round.position).unwrap_or(END);
-            }
-            if round.position == END {
-                round.position = round
-                    .members
-                    .next(0)
-                    .expect("a class is here because a leaf below is");
-                match depth {
-                    0 => {}
-                    1 => {
-                        depth = 0;
-                        self.row(level, priority).advance();
-                    }
-                    _ => {
-                        depth -= 1;
-                        self.feed(above[depth], priority).advance();
-                    }
+            let round = &mut self.rounds[way[depth] as usize];
+            let Some(turn) = round.members.next(round.position) else {
+                let least = round.members.next(0);
+                round.position = least.expect("a class is here because a leaf below is");
+                if depth > 0 {
+                    depth -= 1;
+                    self.rounds[way[depth] as usize].advance();
                 }
                 continue;
-            }
-            let place = match depth {
-                0 => round.position,
-                _ => tree.children(above[depth] as usize)[round.position as usize],
             };
-            if tree.is_leaf(place as usize) {
-                return place;
+            round.position = turn;
+            match self.below[(round.below + turn) as usize] {
+                Below::Leaf(leaf) => {
+                    return Turn {
+                        leaf,
+                        round: way[depth],
+                    };
+                }
+                Below::Feeds(first) => {
+                    depth += 1;
+                    way[depth] = first + rank;
+                }
             }
-            depth += 1;
-            above[depth] = place;
         }
     }
 
-    /// The turn of leaf `place`, served from `level`, is over.
+    /// The leaf's turn is over.
     #[inline]
-    pub(super) fn advance(&mut self, level: u8, priority: u32, place: u32, parent: u32, sibling: u32) {
-        let (round, turn) = match level {
-            0 => (self.row(0, priority), place),
-            _ => (self.feed(parent, priority), sibling),
-        };
-        debug_assert_eq!(round.position, turn);
-        round.advance();
+    pub(super) fn end(&mut self, turn: Turn) {
+        self.rounds[turn.round as usize].advance();
     }
 
     /// Takes over whose turn it is from the rounds before a change: `row` and `feed` give a number's new one, or where it
@@ -215,48 +237,40 @@ impl Rounds {
         &mut self,
         before: &Rounds,
         places: impl Iterator<Item = (u32, u32)>,
-        row: impl Fn(u32) -> u32,
+        row: impl Fn(u8, u32) -> u32,
         feed: impl Fn(u32, u32) -> u32,
     ) {
-        let shared = self.used & before.used;
+        let ranks = |priority: u32| {
+            (
+                before.rank(priority as u8).into(),
+                self.rank(priority as u8).into(),
+            )
+        };
+        let shared: Vec<(u32, u32)> = bits(self.priorities & before.priorities).map(ranks).collect();
         for level in 0..LEVELS as u8 {
-            for priority in bits(shared) {
-                let position = before.rows[before.row_place(level, priority)].position;
+            for &(was, is) in &shared {
+                let position = before.rounds[before.row(level, was)].position;
                 if position != END {
-                    self.row(level, priority).go_on_from(row(position));
+                    let place = self.row(level, is);
+                    self.rounds[place].go_on_from(row(level, position));
                 }
             }
         }
         for (old, new) in places {
-            for priority in bits(shared) {
-                let position = before.feeds[before.feed_place(old, priority)].position;
+            for &(was, is) in &shared {
+                let position = before.rounds[(before.first_feed(old) + was) as usize].position;
                 if position != END {
-                    self.feed(new, priority).go_on_from(feed(old, position));
+                    let place = self.first_feed(new) + is;
+                    self.rounds[place as usize].go_on_from(feed(old, position));
                 }
             }
         }
     }
 
+    /// The place of a row among the rounds.
     #[inline]
-    fn row_place(&self, level: u8, priority: u32) -> usize {
-        (u32::from(level) * self.priorities + u32::from(self.slots[priority as usize])) as usize
-    }
-
-    #[inline]
-    fn feed_place(&self, parent: u32, priority: u32) -> usize {
-        (self.first_feed[parent as usize] + u32::from(self.slots[priority as usize])) as usize
-    }
-
-    #[inline]
-    fn row(&mut self, level: u8, priority: u32) -> &mut Round {
-        let place = self.row_place(level, priority);
-        &mut self.rows[place]
-    }
-
-    #[inline]
-    fn feed(&mut self, parent: u32, priority: u32) -> &mut Round {
-        let place = self.feed_place(parent, priority);
-        &mut self.feeds[place]
+    fn row(&self, level: u8, rank: u32) -> usize {
+        (u32::from(level) * self.ranks + rank) as usize
     }
 }
 

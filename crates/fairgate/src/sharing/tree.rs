@@ -157,10 +157,20 @@ impl ClassTree {
     /// class that there is not, names none.
     #[inline]
     pub(super) fn leaf_of(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<usize> {
-        let named = classifier.explicit(pool[id].class);
-        named
-            .and_then(|minor| self.leaf(minor))
-            .or_else(|| classifier.unnamed(id, pool).and_then(|minor| self.leaf(minor)))
+        self.named(classifier, id, pool)
+            .or_else(|| self.unnamed(classifier, id, pool))
+    }
+
+    /// The leaf that a packet names.
+    #[inline]
+    pub(super) fn named(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<usize> {
+        self.leaf(classifier.explicit(pool[id].class)?)
+    }
+
+    /// The leaf for a packet whatever it names, by filter or default.
+    #[inline]
+    pub(super) fn unnamed(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<usize> {
+        self.leaf(classifier.unnamed(id, pool)?)
     }
 
     /// Checks that the filters and the default of `classifier` name leaves, and that the templates are made of leaves.

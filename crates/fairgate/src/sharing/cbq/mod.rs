@@ -141,18 +141,6 @@ impl Cbq {
         }
     }
 
-    /// Sends the next packet of those at the cut-off.
-    fn serve(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        for priority in self.classes.priorities(self.cutoff) {
-            if let Some(served) = self.classes.serve(self.cutoff, priority, now, pool) {
-                let sent = self.sent(served.length);
-                self.classes.charge(served.leaf, self.cutoff, sent);
-                return Some(served.id);
-            }
-        }
-        None
-    }
-
     /// When the line will be done with a packet that is sent now.
     #[inline]
     fn sent(&mut self, length: u32) -> Sent {
@@ -166,11 +154,6 @@ impl Cbq {
             length,
             completion: self.completion,
         }
-    }
-
-    /// The lowest level at which somebody waits.
-    fn lowest_waiting(&self) -> Option<u8> {
-        (0..=self.top).find(|&level| self.classes.occupied_at(level) != 0)
     }
 }
 
@@ -198,15 +181,18 @@ impl Algorithm for Cbq {
         }
         self.classes.advance(now);
         let mut next = NEVER;
-        for level in 0..=self.top {
-            next = next.min(self.classes.do_events(level.into()));
+        for level in self.classes.levels() {
+            next = next.min(self.classes.do_events(level));
         }
         // A level whose leaves all hold their packets back is empty after it was served.
-        while let Some(level) = self.lowest_waiting() {
+        while let Some(level) = self.classes.lowest_waiting() {
             self.cutoff = level;
-            if let Some(id) = self.serve(now, pool) {
-                return Some(id);
-            }
+            let Some(served) = self.classes.serve(level, now, pool) else {
+                continue;
+            };
+            let sent = self.sent(served.length);
+            self.classes.charge(served.leaf, level, sent);
+            return Some(served.id);
         }
         self.due = (next != NEVER).then(|| Time::from_nanos(next));
         None

@@ -34,7 +34,7 @@ mod config;
 mod curve;
 mod siblings;
 
-use crate::bits::KeyedHeap;
+use crate::bits::{KeyedHeap, Knockout};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -48,12 +48,15 @@ pub use curve::ServiceCurve;
 use curve::{Course, Curve, INFINITE, TICK};
 use siblings::Siblings;
 
+/// The leaf of an inner class.
+const NO_LEAF: u32 = u32::MAX;
+
 /// A class and its part in sharing.
 struct HfscClass {
     parent: u32,
     /// Its place among its siblings.
     sibling: u32,
-    /// A leaf's place among the leaves.
+    /// A leaf's place among the leaves, or [`NO_LEAF`].
     leaf: u32,
     /// How many of its children are active; 1 of an active leaf.
     active: u32,
@@ -102,9 +105,9 @@ pub struct Hfsc {
     leaves: Vec<Leaf>,
     inner: Leaves,
     /// Leaves whose real-time service isn't due yet, by the time and turn at which it will be.
-    waiting: KeyedHeap<(u64, u64)>,
+    waiting: Knockout,
     /// Those for which it is, by deadline, then by the same.
-    eligible: KeyedHeap<(u64, u64, u64)>,
+    eligible: KeyedHeap<(u64, u128)>,
     turns: u64,
     /// The clock in ticks: it stands still while the driver's goes backwards.
     now: u64,
@@ -145,12 +148,12 @@ impl Hfsc {
                 NO_PARENT => root as u32,
                 parent => parent,
             };
-            let leaf = tree.leaf(settings.minor).map_or(u32::MAX, |leaf| leaf as u32);
+            let leaf = tree.leaf(settings.minor).map_or(NO_LEAF, |leaf| leaf as u32);
             let sibling = children[parent as usize];
             children[parent as usize] += 1;
             classes.push(HfscClass::new(parent, sibling, leaf, settings.ls, settings.ul));
         }
-        classes.push(HfscClass::new(NO_PARENT, 0, u32::MAX, None, None));
+        classes.push(HfscClass::new(NO_PARENT, 0, NO_LEAF, None, None));
         let leaf = |&place: &u32| {
             let curve = config.classes[place as usize].rt.map(|curve| Curve::new(&curve));
             Leaf {
@@ -172,7 +175,7 @@ impl Hfsc {
                 .map(|place| Siblings::new(&classes, place as u32, children[place]))
                 .collect(),
             classes,
-            waiting: KeyedHeap::new(leaves.len()),
+            waiting: Knockout::new(leaves.len()),
             eligible: KeyedHeap::new(leaves.len()),
             leaves,
             inner,
@@ -232,10 +235,11 @@ impl Hfsc {
         let (eligible, deadline) = (real_time.eligible, real_time.deadline);
         if eligible <= self.now {
             self.waiting.remove(leaf as u32);
-            self.eligible.set(leaf as u32, (deadline, eligible, turn));
+            self.eligible
+                .set(leaf as u32, (deadline, in_turn(eligible, turn)));
         } else {
             self.eligible.remove(leaf as u32);
-            self.waiting.set(leaf as u32, (eligible, turn));
+            self.waiting.set(leaf as u32, in_turn(eligible, turn));
         }
     }
 
@@ -265,8 +269,8 @@ impl Hfsc {
     /// it neither catches up nor waits; if there are none active, where the last of them was.
     fn begin_period(&mut self, place: u32) {
         let parent = self.classes[place as usize].parent;
-        let latest = self.siblings[parent as usize].latest();
         let above = &mut self.siblings[parent as usize];
+        let latest = above.latest(&self.classes);
         let (parents_period, parent_is_active) = {
             let parent = &self.classes[parent as usize];
             (parent.period, parent.active > 0)
@@ -302,46 +306,49 @@ impl Hfsc {
     /// Files an active class among its siblings by when it may be served, and by virtual time.
     #[inline]
     fn fit(&mut self, place: u32) {
-        let earliest = self.siblings[place as usize].earliest_fit();
         let class = &mut self.classes[place as usize];
-        class.fit = class.own_fit.max(earliest);
+        class.fit = match class.leaf {
+            NO_LEAF => class.own_fit.max(self.siblings[place as usize].earliest_fit()),
+            _ => class.own_fit,
+        };
         self.siblings[class.parent as usize].set(class, self.now);
     }
 
     /// Charges `length` bytes to a leaf and all above it; `is_over` if the leaf is idle from now on.
     fn charge(&mut self, mut place: u32, length: u32, is_over: bool) {
+        let root = self.root();
         let mut becomes_idle = is_over && self.classes[place as usize].sharing.is_some();
-        while place != self.root() {
+        while place != root {
             let class = &mut self.classes[place as usize];
             let parent = class.parent;
             class.total += u64::from(length);
-            let Some(curve) = class.sharing.filter(|_| class.active > 0) else {
-                place = parent;
-                continue;
-            };
-            if becomes_idle {
-                class.active -= 1;
-                becomes_idle = class.active == 0;
-            }
-            let above = &mut self.siblings[parent as usize];
-            class.virtual_time = curve
-                .time(&class.shared, class.total)
-                .saturating_add(class.put_forward);
-            if class.virtual_time < above.least {
-                // It was passed over for its limit; what it missed it does not get later.
-                class.put_forward += above.least - class.virtual_time;
-                class.virtual_time = above.least;
-            }
-            if becomes_idle {
-                above.offset = above.offset.max(class.virtual_time);
-                above.remove(class.sibling);
-            } else {
-                if let Some(limit) = class.limit {
-                    class.own_fit = limit.time(&class.limited, class.total);
+            if let Some(curve) = &class.sharing
+                && class.active > 0
+            {
+                if becomes_idle {
+                    class.active -= 1;
+                    becomes_idle = class.active == 0;
                 }
-                class.turn = self.turns + 1;
-                self.turns += 1;
-                self.fit(place);
+                let above = &mut self.siblings[parent as usize];
+                class.virtual_time = curve
+                    .time(&class.shared, class.total)
+                    .saturating_add(class.put_forward);
+                if class.virtual_time < above.least {
+                    // It was passed over for its limit; what it missed it does not get later.
+                    class.put_forward += above.least - class.virtual_time;
+                    class.virtual_time = above.least;
+                }
+                if becomes_idle {
+                    above.offset = above.offset.max(class.virtual_time);
+                    above.remove(class.sibling);
+                } else {
+                    if let Some(limit) = class.limit {
+                        class.own_fit = limit.time(&class.limited, class.total);
+                    }
+                    self.turns += 1;
+                    class.turn = self.turns;
+                    self.fit(place);
+                }
             }
             place = parent;
         }
@@ -355,7 +362,7 @@ impl Hfsc {
             let class = &self.classes[child as usize];
             let above = &mut self.siblings[place as usize];
             above.least = above.least.max(class.virtual_time);
-            if class.leaf != u32::MAX {
+            if class.leaf != NO_LEAF {
                 return Some(class.leaf as usize);
             }
             place = child;
@@ -364,12 +371,12 @@ impl Hfsc {
 
     /// The leaf whose turn it is, and whether by its deadline.
     fn choose(&mut self) -> Option<(usize, bool)> {
-        while let Some(((eligible, turn), leaf)) = self.waiting.first()
-            && eligible <= self.now
+        while let Some((eligible, leaf)) = self.waiting.first()
+            && time_of(eligible) <= self.now
         {
             self.waiting.remove(leaf);
             let deadline = self.leaves[leaf as usize].real_time.deadline;
-            self.eligible.set(leaf, (deadline, eligible, turn));
+            self.eligible.set(leaf, (deadline, eligible));
         }
         match self.eligible.first() {
             Some((_, leaf)) => Some((leaf as usize, true)),
@@ -412,6 +419,18 @@ impl Hfsc {
             real_time.deadline = curve.time(&real_time.course, real_time.served + u64::from(next));
         }
     }
+}
+
+/// Times by rising, and among equal ones turns.
+#[inline]
+fn in_turn(time: u64, turn: u64) -> u128 {
+    u128::from(time) << 64 | u128::from(turn)
+}
+
+/// The time of these.
+#[inline]
+fn time_of(in_turn: u128) -> u64 {
+    (in_turn >> 64) as u64
 }
 
 impl HfscClass {
@@ -479,7 +498,7 @@ impl Algorithm for Hfsc {
             }
             self.deactivate(leaf, 0);
         }
-        let eligible = self.waiting.first().map(|((eligible, _), _)| eligible);
+        let eligible = self.waiting.first().map(|(eligible, _)| time_of(eligible));
         let fit = self.siblings[self.root() as usize].next_fit();
         let next = eligible.into_iter().chain(fit).min();
         self.due = next.map(|ticks| Time::from_nanos(ticks.min(INFINITE >> TICK) << TICK));

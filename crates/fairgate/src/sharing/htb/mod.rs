@@ -27,7 +27,7 @@ use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
-use crate::sharing::borrowing::{Borrowing, LEVELS, Meter, Mode, NEVER, Sent};
+use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent};
 use crate::sharing::{ClassTree, Leaves};
 use crate::time::Time;
 
@@ -126,6 +126,17 @@ impl Htb {
         }
     }
 
+    /// The leaf for a packet; none for one that names htb itself, whatever the filters say.
+    #[inline]
+    fn leaf_of(&self, id: PacketId, pool: &Pool) -> Option<usize> {
+        let (tree, classifier) = (&self.classes.tree, &self.config.classifier);
+        match tree.named(classifier, id, pool) {
+            None if !classifier.is_itself(pool[id].class) => tree.unnamed(classifier, id, pool),
+            named => named,
+        }
+    }
+
+    #[cold]
     fn enqueue_directly(&mut self, id: PacketId, pool: &mut Pool) -> Verdict {
         if self.direct.count().packets >= u64::from(self.config.direct_qlen) {
             pool.give_back(id, DropReason::NoClass);
@@ -142,12 +153,7 @@ impl Algorithm for Htb {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let classifier = &self.config.classifier;
-        let leaf = match classifier.is_itself(pool[id].class) {
-            true => None,
-            false => self.classes.tree.leaf_of(classifier, id, pool),
-        };
-        let Some(leaf) = leaf else {
+        let Some(leaf) = self.leaf_of(id, pool) else {
             return self.enqueue_directly(id, pool);
         };
         let leaf = self.classes.inner_mut().of_host(leaf, id, pool);
@@ -169,10 +175,10 @@ impl Algorithm for Htb {
         self.classes.advance(now);
         let now_or_later = self.classes.now();
         let mut next = NEVER;
-        for level in 0..LEVELS as u8 {
-            next = next.min(self.classes.do_events(level.into()));
-            for priority in self.classes.priorities(level) {
-                let Some(served) = self.classes.serve(level, priority, now, pool) else {
+        for level in self.classes.levels() {
+            next = next.min(self.classes.do_events(level));
+            while self.classes.waits_at(level) {
+                let Some(served) = self.classes.serve(level, now, pool) else {
                     continue;
                 };
                 let sent = Sent {

@@ -6,7 +6,7 @@ use super::*;
 use crate::classify::{Classifier, Filter};
 use crate::discipline::Discipline;
 use crate::rate::Rate;
-use crate::sharing::borrowing::{PRIORITIES, SharedClass};
+use crate::sharing::borrowing::{LEVELS, PRIORITIES, SharedClass};
 use crate::sharing::tree::NO_PARENT;
 use crate::testing::{Driver, fifo, in_class};
 use proptest::collection::vec;
