@@ -49,6 +49,8 @@ struct Held {
     length: u32,
     cookie: u64,
     lane: Lane,
+    /// Whether it got another DSCP on its way in. It may have gone another way since then than others of its lane.
+    is_remarked: bool,
 }
 
 /// What pool and tree had counted before a call.
@@ -141,6 +143,9 @@ impl Probe {
 
     /// Checks that a packet follows those of its lane.
     fn keep_order(&mut self, held: &Held) {
+        if held.is_remarked {
+            return;
+        }
         let last = self.departed.insert(held.lane, held.arrival);
         assert!(
             last.is_none_or(|last| last < held.arrival),
@@ -254,6 +259,7 @@ impl Discipline for Probe {
                 ecn: packet.ecn,
                 epoch: self.epoch,
             },
+            is_remarked: false,
         };
         self.arrivals += 1;
         self.books.enqueued.add(packet.length);
@@ -261,6 +267,9 @@ impl Discipline for Probe {
         assert!(!twice, "once: {} was given a packet that it holds", self.name());
 
         let verdict = self.inner.enqueue(id, now, pool);
+        if let Some(held) = self.held.get_mut(&id) {
+            held.is_remarked = pool[id].dscp != held.lane.dscp;
+        }
         let returned = self.settle(&before, pool);
         let fate = returned.iter().find(|(returned, _)| *returned == id);
         let is_true = match verdict {

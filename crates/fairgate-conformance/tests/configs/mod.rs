@@ -90,7 +90,9 @@ pub(crate) fn leaky_bucket() -> impl Strategy<Value = leaky_bucket::Config> {
 }
 
 pub(crate) fn policer(_classes: usize) -> impl Strategy<Value = policer::Config> {
-    let exceed = prop_oneof![Just(Exceed::Drop), (0u8..64).prop_map(Exceed::Remark)];
+    // Odd: no packet comes with such a DSCP, so that one which was remarked can be told.
+    let remark = (0u8..32).prop_map(|half| Exceed::Remark(2 * half + 1));
+    let exceed = prop_oneof![Just(Exceed::Drop), remark];
     (profile(), exceed).prop_map(|(profile, exceed)| policer::Config { profile, exceed })
 }
 
