@@ -23,7 +23,7 @@ Examples:
   fairgate dummynet out.ipfw --device em0 --run em1     the same where rules name none
 
 Read are pipe, queue and sched with config, delete and flush; rules with pipe, queue and allow, by protocol, addresses, ports,
-dscp, iptos, in, out, via. What can't be carried over (delay, plr, mask ...) is an error at its place.")]
+dscp, iptos, in, out, via. What can't be carried over (delay, plr, profile ...) is an error at its place.")]
 pub(crate) struct Args {
     #[command(flatten)]
     script: ScriptArgs,

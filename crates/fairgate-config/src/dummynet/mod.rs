@@ -4,6 +4,7 @@
 //! ```text
 //!   command     a line's words -> "configure this", "add this rule", options left as words
 //!   units       quantities as ipfw reads them: 10Mbit/s, 50 slots, 100KBytes, 5 (ms)
+//!   mask        what tells hosts apart that get a pipe or a queue each
 //!   object      options of a pipe, a queue or a scheduler
 //!   rule        what a rule asks of a packet, in which direction, on which interface
 //!   script      the lines one after the other: what there is when all are done, and which trees that makes
@@ -16,13 +17,16 @@
 //!   burst beyond that go when as much time has passed as it takes at the pipe's rate. A pipe without one shapes nothing.
 //! * In a pipe that rules lead to is its queue, a `fifo` or what the pipe names for it. In one that queues are connected to is the
 //!   scheduler of the same number: WF2Q+ if no `sched` line says another. As in dummynet the two do not share the bandwidth.
+//! * What has a `mask` is a class with `each`: a pipe's in `htb`, at the rate of the pipe, a queue's in the scheduler. As many hosts
+//!   at once have one as dummynet keeps before it forgets idle ones: 16 for each of its `buckets`; others share one more.
 //! * Packets that no rule leads to a pipe pass first, and unshaped.
 //! * dummynet counts packets as IP does; here the link-layer header is counted too.
 //!
 //! What can't be carried over is an error at its place, never left out: `delay` and `plr`, which emulate a link and schedule
-//! nothing; `mask`; a `w_q` of RED that is no power of two; rules that do more than to choose.
+//! nothing; a `mask` of what holds queues; a `w_q` of RED that is no power of two; rules that do more than to choose.
 
 mod command;
+mod mask;
 mod object;
 mod rule;
 mod script;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::command::Object;
+use super::mask::{self, Field, Mask};
 use super::units::{self, Size, Wrong};
 use crate::error::Problems;
 use crate::script::{Line, Word, no_value, setting};
@@ -21,6 +22,9 @@ pub(super) struct Configured {
     pub(super) burst: Option<Spanned<u64>>,
     pub(super) size: Option<Spanned<Size>>,
     pub(super) drops: Drops,
+    /// What tells hosts apart that get one each.
+    pub(super) mask: Option<Mask>,
+    pub(super) buckets: Option<Spanned<u64>>,
     pub(super) weight: Option<Spanned<u64>>,
     pub(super) longest: Option<Spanned<u64>>,
     /// Of a queue the pipe or scheduler that it is connected to, of a scheduler its pipe.
@@ -36,7 +40,9 @@ impl Configured {
             Drops::Red(red) => Some(red.place.clone()),
             Drops::Aqm(name, _) => Some(name.span()),
         };
-        self.size.as_ref().map(Spanned::span).into_iter().chain(drops)
+        let mask = self.mask.as_ref().map(|mask| mask.place.clone());
+        let size = self.size.as_ref().map(Spanned::span);
+        size.into_iter().chain(drops).chain(mask)
     }
 }
 
@@ -92,6 +98,8 @@ pub(super) fn read(object: Object, number: Spanned<u32>, line: Line, problems: &
             burst: None,
             size: None,
             drops: Drops::Tail,
+            mask: None,
+            buckets: None,
             weight: None,
             longest: None,
             link: None,
@@ -157,10 +165,18 @@ impl Reader<'_> {
                 self.refuse(word.span(), "`profile`", "emulates a link", help);
                 return None;
             }
+            ("mask", Object::Pipe | Object::Queue)
+            | ("sched_mask", Object::Pipe)
+            | ("flow_mask", Object::Queue) => self.mask(&word)?,
             ("mask" | "flow_mask" | "sched_mask", _) => {
-                let help = "write a class with `each` in a configuration file, which is one for each host; configure a queue for each, with \
-                            rules; or share fairly among all flows: sched N config type fq_codel";
-                self.refuse(word.span(), "`mask`", "makes queues as packets come", help);
+                let help = "give the mask to the queue, or to a pipe without queues; or share fairly among all flows: sched N config \
+                            type fq_codel";
+                self.refuse(
+                    word.span(),
+                    "`mask` here",
+                    "makes schedulers as packets come",
+                    help,
+                );
                 return None;
             }
             ("queue", _) => self.configured.size = Some(self.quantity(&word, units::queue)?),
@@ -183,10 +199,8 @@ impl Reader<'_> {
                 self.configured.drops = Drops::Aqm(Spanned::new(word.span(), "pie"), settings?);
             }
             ("droptail", _) => self.configured.drops = Drops::Tail,
-            // How large a table is, and what is told to the sender on the same machine: no packet is treated differently.
-            ("buckets", _) => {
-                self.quantity(&word, units::plain)?;
-            }
+            ("buckets", _) => self.configured.buckets = Some(self.quantity(&word, units::plain)?),
+            // What is told to a sender on the same machine: no packet is treated differently.
             ("noerror", _) => {}
             ("weight", Object::Queue) => self.configured.weight = Some(self.quantity(&word, units::plain)?),
             ("lmax" | "maxlen", Object::Queue) => {
@@ -321,6 +335,52 @@ impl Reader<'_> {
                 .add(value.span(), message, "not one over a power of two", help);
         }
         found
+    }
+
+    /// Fields and their bits, as far as there are any.
+    fn mask(&mut self, option: &Word) -> Option<()> {
+        let mut mask = Mask::new(option.span());
+        while let Some(word) = self.line.peek().cloned() {
+            let (field, bits) = match word.get_ref().as_str() {
+                "all" => {
+                    self.line.take();
+                    mask = Mask::all(option.span().start..word.span().end);
+                    break;
+                }
+                "src-ip" => (Field::Source, 4),
+                "dst-ip" => (Field::Destination, 4),
+                "src-ip6" => (Field::Source, 6),
+                "dst-ip6" => (Field::Destination, 6),
+                "src-port" => (Field::SourcePort, 16),
+                "dst-port" => (Field::DestinationPort, 16),
+                "proto" => (Field::Protocol, 8),
+                "flow-id" | "queue" => {
+                    let help = "leave it out: addresses, ports and the protocol tell packets apart here";
+                    self.refuse(
+                        word.span(),
+                        &format!("`{}`", word.get_ref()),
+                        "no field of `each`",
+                        help,
+                    );
+                    return None;
+                }
+                _ => break,
+            };
+            self.line.take();
+            mask.place.end = self.line.peek().unwrap_or(&word).span().end;
+            match bits {
+                4 => mask.add(field, Some(self.quantity(&word, mask::of_v4)?.into_inner())),
+                6 => mask.add(field, Some(self.quantity(&word, mask::of_v6)?.into_inner())),
+                bits => {
+                    if *self.quantity(&word, |text| mask::of_field(text, bits))?.get_ref() {
+                        mask.add(field, None);
+                    }
+                }
+            }
+        }
+        // Without a bit it makes one queue for all.
+        self.configured.mask = (!mask.is_empty()).then_some(mask);
+        Some(())
     }
 
     fn kind(&mut self, option: &Word) -> Option<()> {

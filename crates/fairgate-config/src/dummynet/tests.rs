@@ -167,6 +167,40 @@ fn queues_share_their_pipe_by_weights() {
 }
 
 #[test]
+fn what_has_a_mask_is_one_for_each_host() {
+    assert_eq!(
+        tree("pipe 1 config bw 2Mbit/s mask dst-ip 0xffffffff"),
+        "out: htb default=2\n\
+         ├─ 1 rate=2mbit burst=1514b cburst=1514b: fifo limit=50\n\
+         └─ 2 each=destination ipv6=0 count=1024 overflow=1 rate=2mbit burst=1514b cburst=1514b: fifo limit=50"
+    );
+    let networks = "mask src-ip 0xffffff00 src-ip6 /56 src-port 0";
+    let of_networks = tree(&format!("pipe 1 config bw 2Mbit/s {networks} buckets 16"));
+    assert!(
+        of_networks.contains("each=source ipv4=24 ipv6=56 count=256"),
+        "{of_networks}"
+    );
+    assert!(tree("pipe 1 config bw 2Mbit/s mask all").contains("each=source,destination,source_port,"));
+    assert!(tree("pipe 1 config bw 2Mbit/s mask dst-ip 0").starts_with("out: tbf"));
+    // Queues keep their numbers; those of hosts come behind.
+    assert_eq!(
+        tree(
+            "pipe 1 config bw 10Mbit/s\n\
+             queue 1 config pipe 1 weight 50 mask dst-ip 0xffffffff buckets 16\n\
+             queue 2 config pipe 1 weight 10\n\
+             add queue 1 tcp from any to any\n\
+             add queue 2 ip from any to any"
+        ),
+        "out: tbf rate=10mbit burst=1514b\n\
+         └─ wf2q_plus default=2\n   \
+            │  protocol=tcp goes to 3\n   \
+            ├─ 1 weight=50: fifo limit=50\n   \
+            ├─ 2 weight=10: fifo limit=50\n   \
+            └─ 3 each=destination ipv6=0 count=256 overflow=1 weight=50: fifo limit=50"
+    );
+}
+
+#[test]
 fn weights_of_prio_are_priorities() {
     let prio = "pipe 1 config bw 1Mbit/s
         sched 1 config pipe 1 type prio
@@ -332,11 +366,53 @@ fn mistakes_have_their_places_and_remedies() {
         "leave it out",
     );
     at(
-        &with("mask dst-ip 0xffffffff"),
+        &with("mask dst-ip /24"),
+        1,
+        38,
+        "`dst-ip`: ipfw takes `/24` for the low bits",
+        "0xffffff00",
+    );
+    at(
+        &with("mask dst-ip 0xffffff00 src-ip 0xffffffff"),
         1,
         26,
-        "`mask` can't be carried over",
-        "fq_codel",
+        "this mask can't be carried over",
+        "the same mask",
+    );
+    at(
+        &with("mask dst-port 0xff00"),
+        1,
+        40,
+        "`dst-port`: `0xff00` is a part of the field",
+        "0xffff",
+    );
+    at(
+        &with("mask dst-ip 0xffffffff buckets 4096"),
+        1,
+        57,
+        "65536 hosts find no numbers: classes end at 65535, and theirs begin at 2",
+        "buckets 4095",
+    );
+    at(
+        "pipe 1 config bw 1Mbit/s mask src-ip 0xffffffff\nqueue 1 config pipe 1",
+        1,
+        26,
+        "`mask` of a pipe that holds queues can't be carried over",
+        "to its queues",
+    );
+    at(
+        "pipe 1 config bw 1Mbit/s\nsched 1 config type prio\nqueue 1 config sched 1 mask proto 0xff",
+        3,
+        24,
+        "`mask` can't be carried over under a scheduler `prio`",
+        "wf2q+",
+    );
+    at(
+        "pipe 1 config mask dst-ip 0xffffffff",
+        1,
+        15,
+        "this has no effect without `bw`",
+        "add bw",
     );
     at(
         &with("profile file"),

@@ -7,6 +7,7 @@ use fairgate::aqm::red;
 use toml::Spanned;
 
 use super::command::{Action, Object};
+use super::mask::Mask;
 use super::object::{Configured, Drops, Kind, Red};
 use super::rule::Rule;
 use super::script::Script;
@@ -31,6 +32,10 @@ const LONGEST: u64 = 65_536;
 /// `net.inet.ip.dummynet.red_avg_pkt_size` and `red_max_pkt_size`, bytes.
 const USUAL: u64 = 512;
 const LONGEST_OF_RED: u64 = 1500;
+/// Of the table of queues or pipes of a mask.
+const BUCKETS: u64 = 64;
+/// `net.inet.ip.dummynet.max_chain_len`: with more for each bucket idle ones are forgotten.
+const DEEPEST: u64 = 16;
 /// The number of the class, in a tree of several targets, of packets that pass.
 const PASSING: usize = 1;
 
@@ -150,6 +155,13 @@ fn word(place: &Range<usize>, name: &str, word: impl Into<String>) -> Written {
     setting(place, name, Given::Word(word.into()))
 }
 
+/// A queue's number as a class.
+struct Numbered {
+    class: u64,
+    /// Of one for each host: the class of hosts that get none.
+    overflow: Option<u64>,
+}
+
 struct Translation<'a, 'p> {
     script: &'a Script,
     problems: &'p mut Problems,
@@ -203,8 +215,13 @@ impl<'a> Translation<'a, '_> {
         match target {
             Target::Pipe(pipe) => {
                 let pipe = self.script.find(Object::Pipe, pipe)?;
-                let queue = self.queue(pipe, pipe);
-                self.shaped(pipe, queue)
+                match &pipe.mask {
+                    Some(mask) => self.pipes(pipe, mask),
+                    None => {
+                        let queue = self.queue(pipe, pipe);
+                        self.shaped(pipe, queue)
+                    }
+                }
             }
             Target::Sched(sched) => {
                 let pipe = self.script.find(Object::Pipe, self.script.pipe_of(sched))?;
@@ -232,24 +249,103 @@ impl<'a> Translation<'a, '_> {
             }
             return Some(inner);
         };
-        let place = pipe.number.span();
-        let frame = u64::from(self.script.device.mtu) + u64::from(self.script.device.hard_header_len);
-        let depth = match &pipe.burst {
+        let depth = self.depth(pipe)?;
+        let mut shaper = named("tbf", &pipe.number.span());
+        shaper.settings = vec![
+            number(&bandwidth.span(), "rate", *bandwidth.get_ref()),
+            number(&depth.span(), "burst", *depth.get_ref()),
+        ];
+        shaper.inner = Some(Box::new(inner));
+        Some(shaper)
+    }
+
+    /// What may pass a pipe at once, bytes.
+    fn depth(&mut self, pipe: &Configured) -> Option<Spanned<u64>> {
+        let frame = self.frame();
+        match &pipe.burst {
             Some(burst) if (1..frame).contains(burst.get_ref()) => {
                 let message = format!("a burst of {} bytes can't be carried over", burst.get_ref());
                 let help =
                     format!("write burst {frame}, the longest frame, or leave it out, which is as much");
                 self.problems
                     .add(burst.span(), message, "less than the longest frame", help);
+                None
+            }
+            Some(burst) if *burst.get_ref() > 0 => Some(burst.clone()),
+            _ => Some(Spanned::new(pipe.number.span(), frame)),
+        }
+    }
+
+    /// The longest frame of the device.
+    fn frame(&self) -> u64 {
+        u64::from(self.script.device.mtu) + u64::from(self.script.device.hard_header_len)
+    }
+
+    /// A pipe for each host: classes that share nothing, and one for hosts beyond.
+    fn pipes(&mut self, pipe: &Configured, mask: &Mask) -> Option<Draft> {
+        let Some(bandwidth) = pipe.bandwidth.as_ref().filter(|rate| *rate.get_ref() > 0) else {
+            let help = "add bw, or leave the mask out: pipes that shape nothing are one";
+            self.problems.add(
+                mask.place.clone(),
+                "this has no effect without `bw`",
+                "no effect",
+                help,
+            );
+            return None;
+        };
+        let depth = self.depth(pipe)?;
+        let place = pipe.number.span();
+        let mut draft = named("htb", &place);
+        let hosts = 2;
+        draft.settings = vec![number(&place, "default", hosts)];
+        let mut others = class(1, self.queue(pipe, pipe));
+        let mut host = class(hosts as usize, self.queue(pipe, pipe));
+        for one in [&mut others, &mut host] {
+            one.settings
+                .push(number(&bandwidth.span(), "rate", *bandwidth.get_ref()));
+            one.settings
+                .push(number(&depth.span(), "burst", *depth.get_ref()));
+            one.settings
+                .push(number(&depth.span(), "cburst", *depth.get_ref()));
+        }
+        host.settings.extend(self.each(pipe, mask, hosts, 1)?);
+        draft.classes = vec![others, host];
+        Some(draft)
+    }
+
+    /// What makes a class one for each host, with the numbers from `class` on.
+    fn each(&mut self, of: &Configured, mask: &Mask, class: u64, overflow: u64) -> Option<Vec<Written>> {
+        let count = self.hosts_of(of);
+        let place = &mask.place;
+        let mut settings = match mask.settings() {
+            Ok(settings) => settings,
+            Err(help) => {
+                let message = "this mask can't be carried over";
+                self.problems
+                    .add(place.clone(), message, "two masks in one", help);
                 return None;
             }
-            Some(burst) if *burst.get_ref() > 0 => number(&burst.span(), "burst", *burst.get_ref()),
-            _ => number(&place, "burst", frame),
         };
-        let mut shaper = named("tbf", &place);
-        shaper.settings = vec![number(&bandwidth.span(), "rate", *bandwidth.get_ref()), depth];
-        shaper.inner = Some(Box::new(inner));
-        Some(shaper)
+        if class + count - 1 > u64::from(u16::MAX) {
+            let message =
+                format!("{count} hosts find no numbers: classes end at 65535, and theirs begin at {class}");
+            let help = format!(
+                "write buckets {}, or less",
+                (u64::from(u16::MAX) + 1 - class) / DEEPEST
+            );
+            let place = of.buckets.as_ref().map_or(place.clone(), Spanned::span);
+            self.problems.add(place, message, "too many", help);
+            return None;
+        }
+        settings.push(number(place, "count", count));
+        settings.push(number(place, "overflow", overflow));
+        Some(settings)
+    }
+
+    /// How many hosts may have one of their own.
+    fn hosts_of(&self, of: &Configured) -> u64 {
+        let buckets = of.buckets.as_ref().map_or(BUCKETS, |buckets| *buckets.get_ref());
+        buckets.max(1).saturating_mul(DEEPEST)
     }
 
     /// The queue of packets that `of` describes, in `pipe`.
@@ -353,6 +449,17 @@ impl<'a> Translation<'a, '_> {
         let configured = script.find(Object::Sched, sched);
         let kind = configured.and_then(|configured| configured.kind.as_ref());
         let place = kind.map_or(pipe.number.span(), Spanned::span);
+        if let Some(mask) = &pipe.mask {
+            let message = "`mask` of a pipe that holds queues can't be carried over";
+            let help = "give the mask to its queues, or lead packets to the pipe itself";
+            self.problems.add(
+                mask.place.clone(),
+                message,
+                "makes schedulers as packets come",
+                help,
+            );
+            return None;
+        }
         self.has_no_queue(pipe);
         let has_own = matches!(kind.map(Spanned::get_ref), Some(Kind::Fifo | Kind::Flows(..)));
         if let Some(configured) = configured.filter(|_| !has_own) {
@@ -417,10 +524,11 @@ impl<'a> Translation<'a, '_> {
         place: &Range<usize>,
     ) -> Option<Draft> {
         let mut draft = named(discipline, place);
-        for queue in queues {
+        let numbers = self.numbers(queues);
+        for (queue, numbered) in queues.iter().zip(&numbers) {
             let inner = self.queue(queue, pipe);
             let own = queue.number.span();
-            let mut of_queue = class(*queue.number.get_ref() as usize, inner);
+            let mut of_queue = class(numbered.class as usize, inner);
             let weight = self.within(queue.weight.as_ref(), 1, weights.clone(), "weight");
             let weight_place = queue.weight.as_ref().map_or(own.clone(), Spanned::span);
             let longest_place = queue.longest.as_ref().map_or(own, Spanned::span);
@@ -431,8 +539,7 @@ impl<'a> Translation<'a, '_> {
                     of_queue.settings.push(number(&weight_place, "quantum", bytes));
                 }
                 "qfq" => {
-                    let frame =
-                        u64::from(self.script.device.mtu) + u64::from(self.script.device.hard_header_len);
+                    let frame = self.frame();
                     let longest = self.within(queue.longest.as_ref(), frame, 64..=LONGEST, "lmax");
                     of_queue.settings.push(number(&weight_place, "weight", weight));
                     of_queue
@@ -448,12 +555,43 @@ impl<'a> Translation<'a, '_> {
                     of_queue.settings.push(number(&weight_place, "weight", weight));
                 }
             }
+            if let (Some(mask), Some(overflow)) = (&queue.mask, numbered.overflow) {
+                let mut others = class(overflow as usize, self.queue(queue, pipe));
+                others.settings.extend(of_queue.settings.iter().skip(1).cloned());
+                draft.classes.push(others);
+                of_queue
+                    .settings
+                    .extend(self.each(queue, mask, numbered.class, overflow)?);
+            }
             draft.classes.push(of_queue);
         }
-        self.lead_to_queues(&mut draft, rules, queues, |queue| {
-            *queue.number.get_ref() as usize
-        });
+        let class_of = |queue: &Configured| {
+            let place = queues.iter().position(|other| other.number == queue.number);
+            place.map_or(0, |place| numbers[place].class as usize)
+        };
+        self.lead_to_queues(&mut draft, rules, queues, class_of);
         Some(draft)
+    }
+
+    /// The numbers of queues as classes: a queue's own, unless it is one for each host. Those follow behind all others.
+    fn numbers(&self, queues: &[&Configured]) -> Vec<Numbered> {
+        let own = |queue: &Configured| u64::from(*queue.number.get_ref());
+        let mut free = 1 + queues.iter().map(|queue| own(queue)).max().unwrap_or(0);
+        let numbered = |queue: &&Configured| match queue.mask {
+            None => Numbered {
+                class: own(queue),
+                overflow: None,
+            },
+            Some(_) => {
+                let class = free;
+                free += self.hosts_of(queue);
+                Numbered {
+                    class,
+                    overflow: Some(own(queue)),
+                }
+            }
+        };
+        queues.iter().map(numbered).collect()
     }
 
     /// A queue's weight is its priority, 0 before 63; those of one share a queue.
@@ -467,6 +605,12 @@ impl<'a> Translation<'a, '_> {
         let mut ranked: Vec<(u64, &Configured)> = Vec::new();
         for queue in queues {
             let priority = self.within(queue.weight.as_ref(), 0, 0..=63, "weight");
+            if let Some(mask) = &queue.mask {
+                let message = "`mask` can't be carried over under a scheduler `prio`";
+                let help = "leave it out, or take a scheduler that shares: type wf2q+, rr or qfq";
+                self.problems
+                    .add(mask.place.clone(), message, "bands are not for hosts", help);
+            }
             if let Some((_, other)) = ranked.iter().find(|(other, _)| *other == priority) {
                 let message = format!(
                     "queues {} and {} have one priority",
