@@ -79,7 +79,8 @@ conformance_suite! {
     wfq: Recipe::leaf(configs::wfq, Flows::<Wfq>::node);
     pfq: Recipe::leaf(configs::pfq, Flows::<Pfq>::node);
     htb: Recipe::classful(1..=4, configs::htb, |config, _seed, inner| Htb::node(config, inner)).shaping();
-    htb_without_classes: Recipe::leaf(configs::htb_without_classes, |config, _seed| Htb::node(config, Vec::new()));
+    // It shapes once a change of parameters has given it classes.
+    htb_without_classes: Recipe::leaf(configs::htb_without_classes, |config, _seed| Htb::node(config, Vec::new())).shaping();
     cbq: Recipe::classful(1..=4, configs::cbq, |config, _seed, inner| Cbq::node(config, inner)).shaping();
     hfsc: Recipe::classful(1..=4, configs::hfsc, |config, _seed, inner| Hfsc::node(config, inner)).shaping();
 }
