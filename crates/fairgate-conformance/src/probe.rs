@@ -387,12 +387,14 @@ impl Discipline for Probe {
                     self.name()
                 );
                 let reasons = returned.iter().map(|(_, reason)| *reason);
-                // What was in a class that is no more is placed again, and may be refused where it comes to.
+                // What was in a class that is no more is placed again, and may be refused where it comes to. The discipline of a class
+                // that is asked what it would send next, as hfsc's are, may drop by its own law.
+                let has_classes = !classes.is_empty();
                 assert!(
                     self.classes() != classes
-                        || reasons
-                            .into_iter()
-                            .all(|reason| reason == DropReason::Reconfigured),
+                        || reasons.into_iter().all(|reason| {
+                            reason == DropReason::Reconfigured || (has_classes && reason == DropReason::Aqm)
+                        }),
                     "reconfigure: {} gave back {returned:?}",
                     self.name()
                 );
