@@ -5,7 +5,7 @@ use super::{BASE, RESPONSIVE, Runs, TIMES};
 use crate::Findings;
 
 /// Flow queues.
-const FLOW_QUEUES: [&str; 2] = ["fq_codel", "fq_pie"];
+const FLOW_QUEUES: [&str; 3] = ["fq_codel", "fq_pie", "cake"];
 /// Those with PIE's target over one queue of classic traffic.
 const PIES: [&str; 2] = ["pie", "dualpi2"];
 /// What they hold, and by how much they may be above it, ms.
@@ -167,12 +167,10 @@ fn rtt(findings: &mut Findings, runs: &Runs<'_>) {
                 format!("{discipline}, {scenario}: {index:.3}, tail drop {base:.3}")
             });
         }
-        found.push(format!(
-            "{scenario} {base:.3}, {:.3}, {:.3}",
-            indices[0], indices[1]
-        ));
+        let indices = indices.map(|index| format!("{index:.3}"));
+        found.push(format!("{scenario} {base:.3}, {}", indices.join(", ")));
     }
-    let summary = format!("tail drop, fq_codel, fq_pie: {}", found.join("; "));
+    let summary = format!("tail drop, {}: {}", FLOW_QUEUES.join(", "), found.join("; "));
     exceptions.judge(findings, "rtt", summary);
 }
 
