@@ -94,24 +94,29 @@ impl Config {
 
     /// All classes, idle for long.
     pub(super) fn parts(&self, tree: &ClassTree) -> Vec<ClassParts<Estimator>> {
+        let least = self.least_rates();
         let class = |(place, settings): (usize, &ClassConfig)| ClassParts {
             meter: self.estimator(settings, tree.parent(place) != NO_PARENT),
             level: tree.height(place),
             priority: PRIORITIES as u8 - 1 - settings.priority,
-            quantum: self.quantum(settings),
+            quantum: self.quantum(settings, least[usize::from(settings.priority)]),
         };
         self.classes.iter().enumerate().map(class).collect()
     }
 
-    /// Its part of a round, in which the class of the lowest rate of this priority sends one packet.
-    fn quantum(&self, class: &ClassConfig) -> i32 {
-        let rate = |class: &ClassConfig| u128::from(class.rate.bits_per_second());
-        let equals = self
-            .classes
-            .iter()
-            .filter(|other| other.priority == class.priority);
-        let least = equals.map(rate).min().expect("the class itself is one");
-        let quantum = u128::from(self.max_packet) * rate(class) / least;
+    /// Of each priority the lowest rate of its classes, bits a second.
+    fn least_rates(&self) -> [u128; PRIORITIES] {
+        let mut least = [u128::MAX; PRIORITIES];
+        for class in &self.classes {
+            let of_priority = &mut least[usize::from(class.priority)];
+            *of_priority = u128::from(class.rate.bits_per_second()).min(*of_priority);
+        }
+        least
+    }
+
+    /// A class's part of a round, in which the class of its priority's lowest rate, `least`, sends one packet.
+    fn quantum(&self, class: &ClassConfig, least: u128) -> i32 {
+        let quantum = u128::from(self.max_packet) * u128::from(class.rate.bits_per_second()) / least;
         quantum.min(1 << 30) as i32
     }
 
