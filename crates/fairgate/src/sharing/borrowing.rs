@@ -21,6 +21,7 @@
 
 use crate::bits::EventQueue;
 use crate::classify::Templates;
+use crate::discipline::{Class, Discipline, Value, Verdict};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::sharing::rounds::{Rounds, bits};
 use crate::sharing::tree::NO_PARENT;
@@ -199,13 +200,13 @@ impl<M: Meter> Borrowing<M> {
         }
     }
 
-    pub(super) fn inner(&self) -> &Leaves {
-        &self.inner
-    }
-
+    /// Hands a packet to a leaf, or, of a template, to the class of the packet's host.
     #[inline]
-    pub(super) fn inner_mut(&mut self) -> &mut Leaves {
-        &mut self.inner
+    pub(super) fn enqueue(&mut self, leaf: usize, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
+        let leaf = self.inner.of_host(leaf, id, pool);
+        let verdict = self.inner.get_mut(leaf).enqueue(id, now, pool);
+        self.activate(leaf);
+        verdict
     }
 
     /// Leaves that are active or parked.
@@ -225,15 +226,36 @@ impl<M: Meter> Borrowing<M> {
         self.now
     }
 
-    /// Packets that leaves sent, and how many of them at the cost of others.
-    pub(super) fn counts(&self) -> (u64, u64) {
+    /// When to ask again: at `due`, if anything, or when a leaf that holds its packets back says.
+    pub(super) fn watchdog(&self, due: Option<Time>) -> Option<Time> {
+        [due, self.inner.watchdog()].into_iter().flatten().min()
+    }
+
+    pub(super) fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        self.inner.visit(&self.tree, visit);
+    }
+
+    pub(super) fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        Some(self.inner.touch(self.tree.leaf(minor)?))
+    }
+
+    /// Another discipline was put into a leaf.
+    pub(super) fn class_replaced(&mut self, minor: u16) {
+        let leaf = self.tree.checked_leaf(minor);
+        self.inner.replaced(leaf);
+        self.activate(leaf);
+    }
+
+    /// Active leaves, packets that leaves sent, and how many of them at the cost of others.
+    pub(super) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
         let from = |level: usize| {
-            self.leaves
-                .iter()
-                .map(move |leaf| leaf.served_from[level].packets)
+            let packets = self.leaves.iter().map(|leaf| leaf.served_from[level].packets);
+            packets.sum::<u64>()
         };
-        let borrowed = (1..LEVELS).flat_map(from).sum();
-        (from(0).sum::<u64>() + borrowed, borrowed)
+        let borrowed: u64 = (1..LEVELS).map(from).sum();
+        visit("active_classes", Value::Integer(self.occupied.into()));
+        visit("sent_packets", Value::Integer((from(0) + borrowed) as i64));
+        visit("borrowed_packets", Value::Integer(borrowed as i64));
     }
 
     /// Brings a leaf that may have packets into its feed or row, if it isn't in.

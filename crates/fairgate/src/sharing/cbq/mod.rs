@@ -167,10 +167,7 @@ impl Algorithm for Cbq {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
-        let leaf = self.classes.inner_mut().of_host(leaf, id, pool);
-        let verdict = self.classes.inner_mut().get_mut(leaf).enqueue(id, now, pool);
-        self.classes.activate(leaf);
-        verdict
+        self.classes.enqueue(leaf, id, now, pool)
     }
 
     #[inline]
@@ -205,10 +202,7 @@ impl Algorithm for Cbq {
     }
 
     fn watchdog(&self) -> Option<Time> {
-        [self.due, self.classes.inner().watchdog()]
-            .into_iter()
-            .flatten()
-            .min()
+        self.classes.watchdog(self.due)
     }
 
     fn config(&self) -> Config {
@@ -224,26 +218,20 @@ impl Algorithm for Cbq {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        self.classes.inner().visit(&self.classes.tree, visit);
+        self.classes.visit_classes(visit);
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        let leaf = self.classes.tree.leaf(minor)?;
-        Some(self.classes.inner_mut().touch(leaf))
+        self.classes.class_mut(minor)
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let leaf = self.classes.tree.checked_leaf(minor);
-        self.classes.inner_mut().replaced(leaf);
-        self.classes.activate(leaf);
+        self.classes.class_replaced(minor);
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
         visit("cutoff", Value::Integer(self.cutoff.into()));
-        visit("active_classes", Value::Integer(self.classes.occupied().into()));
-        let (sent, borrowed) = self.classes.counts();
-        visit("sent_packets", Value::Integer(sent as i64));
-        visit("borrowed_packets", Value::Integer(borrowed as i64));
+        self.classes.visit_variables(visit);
     }
 }
 
