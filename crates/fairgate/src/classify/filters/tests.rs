@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::bits::Random;
 use crate::classify::{Masked, Prefix};
 use crate::flow::FlowHash;
 use crate::packet::Ecn;
@@ -22,25 +23,9 @@ fn first_match(filters: &[Filter], packet: &Packet, headers: Option<&FlowKey>) -
         .map(|filter| filter.class)
 }
 
-/// Numbers of a generator (Steele et al. 2014): packets by the thousand, quicker than proptest draws them.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, count: u64) -> u64 {
-        self.next() % count
-    }
-
-    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len() as u64) as usize]
-    }
+/// One of these values.
+fn one_of<T: Copy>(random: &mut Random, values: &[T]) -> T {
+    values[random.below(values.len() as u32) as usize]
 }
 
 const PORTS: [u16; 9] = [0, 1, 53, 255, 256, 257, 5000, 65534, 65535];
@@ -62,7 +47,7 @@ fn address(random: &mut Random, is_v4: bool) -> IpAddr {
 
 fn packet(random: &mut Random) -> (Packet, Option<FlowKey>) {
     let packet = Packet {
-        mark: random.one_of(&MARKS),
+        mark: one_of(random, &MARKS),
         priority: random.below(17) as u8,
         dscp: random.below(64) as u8,
         ecn: Ecn::from_bits(random.below(4) as u8),
@@ -76,15 +61,15 @@ fn packet(random: &mut Random) -> (Packet, Option<FlowKey>) {
     let mut key = FlowKey::of(
         address(random, is_v4),
         address(random, is_v4),
-        random.one_of(&PROTOCOLS),
-        random.one_of(&PORTS),
-        random.one_of(&PORTS),
+        one_of(random, &PROTOCOLS),
+        one_of(random, &PORTS),
+        one_of(random, &PORTS),
     );
     key.vlan = random.below(3) as u16;
     key.interface = random.below(3) as u16;
     // Broken headers leave addresses that do not belong to the EtherType.
     if random.below(8) == 0 {
-        key.ethertype = random.one_of(&ETHERTYPES);
+        key.ethertype = one_of(random, &ETHERTYPES);
     }
     (packet, Some(key))
 }
@@ -92,7 +77,7 @@ fn packet(random: &mut Random) -> (Packet, Option<FlowKey>) {
 /// Few conditions, so that something matches; drawn from the same values as packets.
 fn filter() -> impl Strategy<Value = Filter> {
     (any::<u64>(), 0u16..4, 0u16..1000).prop_map(|(seed, preference, class)| {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut condition = Match::default();
         // A filter without conditions hides all behind it: few of them.
         let conditions = if random.below(64) == 0 {
@@ -113,7 +98,7 @@ fn filter() -> impl Strategy<Value = Filter> {
 
 fn add_condition(condition: &mut Match, random: &mut Random) {
     let port = |random: &mut Random| {
-        let (from, to) = (random.one_of(&PORTS), random.one_of(&PORTS));
+        let (from, to) = (one_of(random, &PORTS), one_of(random, &PORTS));
         if random.below(2) == 0 {
             from..=from
         } else {
@@ -125,8 +110,8 @@ fn add_condition(condition: &mut Match, random: &mut Random) {
         1 | 2 => condition.destination = Some(prefix(random)),
         3 => condition.source_port = Some(port(random)),
         4 => condition.destination_port = Some(port(random)),
-        5 => condition.protocol = Some(random.one_of(&PROTOCOLS)),
-        6 => condition.ethertype = Some(random.one_of(&ETHERTYPES)),
+        5 => condition.protocol = Some(one_of(random, &PROTOCOLS)),
+        6 => condition.ethertype = Some(one_of(random, &ETHERTYPES)),
         7 => condition.vlan = Some(random.below(3) as u16),
         8 => condition.interface = Some(random.below(3) as u16),
         9 => {
@@ -137,8 +122,8 @@ fn add_condition(condition: &mut Match, random: &mut Random) {
                 from..=to
             });
             if random.below(2) == 0 {
-                let mask = random.next() as u8;
-                let bits = Masked::<u8>::new(random.next() as u8 & mask, mask);
+                let mask = random.bits() as u8;
+                let bits = Masked::<u8>::new(random.bits() as u8 & mask, mask);
                 condition.traffic_class = bits.ok();
             }
         }
@@ -151,8 +136,8 @@ fn add_condition(condition: &mut Match, random: &mut Random) {
             });
         }
         _ => {
-            let mask = random.one_of(&[0, 1, 0xff00, u32::MAX, 0x8000_0000]);
-            condition.mark = Masked::<u32>::new(random.one_of(&MARKS) & mask, mask).ok();
+            let mask = one_of(random, &[0, 1, 0xff00, u32::MAX, 0x8000_0000]);
+            condition.mark = Masked::<u32>::new(one_of(random, &MARKS) & mask, mask).ok();
         }
     }
 }
@@ -204,26 +189,26 @@ fn agrees(filters: &Filters, random: &mut Random, packets: usize) -> Result<usiz
 proptest! {
     #[test]
     fn the_first_match_is_found(list in vec(filter(), 0..60), limits in limits(), seed in any::<u64>()) {
-        agrees(&Filters::of(list, limits), &mut Random(seed), 2000)?;
+        agrees(&Filters::of(list, limits), &mut Random::new(seed), 2000)?;
     }
 
     /// Filters that fix the same bits, by the dozen, with and without ranges besides.
     #[test]
     fn alike_filters_are_found(list in vec((any::<u64>(), any::<bool>(), 0u16..4), 0..60), limits in limits(), seed in any::<u64>()) {
         let alike = |(place, (seed, has_range, preference)): (usize, (u64, bool, u16))| {
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             let single = |port: u16| Some(port..=port);
             let condition = Match {
                 destination: Some(Prefix::new(address(&mut random, true), 32).expect("of 32 bits")),
-                protocol: Some(random.one_of(&[6, 17])),
-                source_port: if has_range { Some(1..=random.one_of(&PORTS)) } else { None },
-                destination_port: if has_range { None } else { single(random.one_of(&PORTS)) },
+                protocol: Some(one_of(&mut random, &[6, 17])),
+                source_port: if has_range { Some(1..=one_of(&mut random, &PORTS)) } else { None },
+                destination_port: if has_range { None } else { single(one_of(&mut random, &PORTS)) },
                 ..Match::default()
             };
             Filter { preference, condition, class: place as u16 }
         };
         let list = list.into_iter().enumerate().map(alike).collect();
-        agrees(&Filters::of(list, limits), &mut Random(seed), 1000)?;
+        agrees(&Filters::of(list, limits), &mut Random::new(seed), 1000)?;
     }
 }
 
@@ -233,7 +218,7 @@ proptest! {
     /// As many as fill tables, several bitmaps, and rows of several blocks, by the limits that users have.
     #[test]
     fn thousands_of_filters_are_found(list in vec(filter(), 500..3000), seed in any::<u64>()) {
-        agrees(&Filters::new(list), &mut Random(seed), 1000)?;
+        agrees(&Filters::new(list), &mut Random::new(seed), 1000)?;
     }
 
     #[test]
@@ -248,8 +233,8 @@ proptest! {
         expected.retain(|filter| filter.class != removed);
         prop_assert_eq!(&after[..], &expected[..]);
         prop_assert_eq!(&kept[..], &list[..]);
-        agrees(&after, &mut Random(seed), 100)?;
-        agrees(&kept, &mut Random(seed), 100)?;
+        agrees(&after, &mut Random::new(seed), 100)?;
+        agrees(&kept, &mut Random::new(seed), 100)?;
     }
 }
 
@@ -259,7 +244,7 @@ fn packets_that_are_drawn_match_and_miss() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let list = vec(filter(), 10).new_tree(&mut runner).unwrap().current();
-    let found = agrees(&Filters::new(list), &mut Random(1), 4000).unwrap();
+    let found = agrees(&Filters::new(list), &mut Random::new(1), 4000).unwrap();
     assert!((400..3900).contains(&found), "{found} of 4000 match");
 }
 
