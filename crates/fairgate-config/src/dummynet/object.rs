@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::command::Object;
-use super::mask::{self, Field, Mask};
+use super::mask::{self, Mask};
 use super::units::{self, Size, Wrong};
 use crate::error::Problems;
 use crate::script::{Line, Word, no_value, setting};
@@ -339,47 +339,35 @@ impl Reader<'_> {
 
     /// Fields and their bits, as far as there are any.
     fn mask(&mut self, option: &Word) -> Option<()> {
-        let mut mask = Mask::new(option.span());
+        let mut mask = Mask::none(option.span());
         while let Some(word) = self.line.peek().cloned() {
-            let (field, bits) = match word.get_ref().as_str() {
-                "all" => {
-                    self.line.take();
-                    mask = Mask::all(option.span().start..word.span().end);
-                    break;
-                }
-                "src-ip" => (Field::Source, 4),
-                "dst-ip" => (Field::Destination, 4),
-                "src-ip6" => (Field::Source, 6),
-                "dst-ip6" => (Field::Destination, 6),
-                "src-port" => (Field::SourcePort, 16),
-                "dst-port" => (Field::DestinationPort, 16),
-                "proto" => (Field::Protocol, 8),
-                "flow-id" | "queue" => {
-                    let help = "leave it out: addresses, ports and the protocol tell packets apart here";
-                    self.refuse(
-                        word.span(),
-                        &format!("`{}`", word.get_ref()),
-                        "no field of `each`",
-                        help,
-                    );
-                    return None;
-                }
-                _ => break,
-            };
+            let name = word.get_ref().as_str();
+            if let "flow-id" | "queue" = name {
+                let help = "leave it out: addresses, ports and the protocol tell packets apart here";
+                self.refuse(word.span(), &format!("`{name}`"), "no field of `each`", help);
+                return None;
+            }
+            if !mask::WORDS.contains(&name) {
+                break;
+            }
             self.line.take();
             mask.place.end = self.line.peek().unwrap_or(&word).span().end;
-            match bits {
-                4 => mask.add(field, Some(self.quantity(&word, mask::of_v4)?.into_inner())),
-                6 => mask.add(field, Some(self.quantity(&word, mask::of_v6)?.into_inner())),
-                bits => {
-                    if *self.quantity(&word, |text| mask::of_field(text, bits))?.get_ref() {
-                        mask.add(field, None);
-                    }
+            match name {
+                "src-ip" => mask.v4[0] = self.quantity(&word, mask::of_v4)?.into_inner(),
+                "dst-ip" => mask.v4[1] = self.quantity(&word, mask::of_v4)?.into_inner(),
+                "src-ip6" => mask.v6[0] = self.quantity(&word, mask::of_v6)?.into_inner(),
+                "dst-ip6" => mask.v6[1] = self.quantity(&word, mask::of_v6)?.into_inner(),
+                "src-port" => mask.whole[0] = self.quantity(&word, mask::of_port)?.into_inner(),
+                "dst-port" => mask.whole[1] = self.quantity(&word, mask::of_port)?.into_inner(),
+                "proto" => mask.whole[2] = self.quantity(&word, mask::of_protocol)?.into_inner(),
+                _ => {
+                    mask = Mask::all(option.span().start..word.span().end);
+                    break;
                 }
             }
         }
         // Without a bit it makes one queue for all.
-        self.configured.mask = (!mask.is_empty()).then_some(mask);
+        self.configured.mask = (!mask.is_none()).then_some(mask);
         Some(())
     }
 
