@@ -5,7 +5,7 @@ use super::{BASE, RESPONSIVE, Runs, TIMES};
 use crate::Findings;
 
 /// Flow queues.
-const FLOW_QUEUES: [&str; 3] = ["fq_codel", "fq_pie", "cake"];
+pub(super) const FLOW_QUEUES: [&str; 3] = ["fq_codel", "fq_pie", "cake"];
 /// Those with PIE's target over one queue of classic traffic.
 const PIES: [&str; 2] = ["pie", "dualpi2"];
 /// What they hold, and by how much they may be above it, ms.

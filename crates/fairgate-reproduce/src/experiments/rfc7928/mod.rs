@@ -198,7 +198,8 @@ fn trade_off(runs: &Runs<'_>) -> Chart {
         Curve {
             name: discipline.to_owned(),
             colour,
-            dash: 0,
+            // Flow queues are dashed: there are more disciplines than colours.
+            dash: usize::from(judge::FLOW_QUEUES.contains(&discipline)),
             drawn: Drawn::LineAndMarks,
             points: LEVELS.iter().filter_map(point).collect(),
         }
