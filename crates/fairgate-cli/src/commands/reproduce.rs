@@ -27,7 +27,7 @@ Examples:
   fairgate reproduce                         what there is
   fairgate reproduce sqf-fig3                one experiment
   fairgate reproduce sqf-fig3 sqf-fig4       two
-  fairgate reproduce all --out results       all of them; qfq-fig9 and qfq-table3 take half an hour, and a quiet machine
+  fairgate reproduce all --out results       all of them; qfq-fig9 and qfq-table3 take 12 minutes, and a quiet machine
   fairgate reproduce sqf-fig4 --seeds 20     narrower intervals
   fairgate reproduce sqf-fig4 --quick        does it run at all?
   fairgate reproduce sqf-fig3 --json         for a script
