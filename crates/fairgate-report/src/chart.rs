@@ -2,9 +2,9 @@
 //!
 //! What is computed is drawn as a line, what is measured as marks with the interval that the true value lies in.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
-use crate::plot::{Axis, Frame, Line, Mark, lines, marks};
+use crate::plot::{Axis, Figure, Frame, Line, Mark, lines, marks};
 use crate::units;
 
 /// Colours of the style sheet; from here on they repeat.
@@ -14,11 +14,6 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
 /// Room for the labels of the vertical axis.
 const LEFT: f64 = 62.0;
-/// Height of a line of the legend, and how many names stand in one.
-const LEGEND_ROW: f64 = 17.0;
-const LEGEND_COLUMNS: usize = 3;
-/// Room for the title.
-const TITLE: f64 = 26.0;
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,40 +183,25 @@ pub struct Chart {
 impl Chart {
     /// As a file of its own. Light or dark as the reader's screen is.
     pub fn svg(&self) -> String {
-        let rows = self.curves.len().div_ceil(LEGEND_COLUMNS);
-        let height = TITLE + HEIGHT + 8.0 + rows as f64 * LEGEND_ROW;
-        let column = (WIDTH - LEFT) / LEGEND_COLUMNS as f64;
-        let frame = self.frame();
-        html! {
-            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) }
-                width=(WIDTH) height=(height) role="img" aria-label=(self.title) {
-                style { (PreEscaped(crate::page::STYLE)) (PreEscaped("svg { font: 15px system-ui, sans-serif; }")) }
-                rect width=(WIDTH) height=(height) fill="var(--paper)" {}
-                text x=(LEFT) y="18" font-size="14" font-weight="600" { (self.title) }
-                g transform={ "translate(0 " (TITLE) ")" } { (frame.content(self.shapes(&frame))) }
-                @for (index, curve) in self.curves.iter().enumerate() {
-                    @let x = LEFT + (index % LEGEND_COLUMNS) as f64 * column;
-                    @let y = TITLE + HEIGHT + 4.0 + (index / LEGEND_COLUMNS) as f64 * LEGEND_ROW;
-                    g transform={ "translate(" (x) " " (y) ")" } { (curve.sample()) }
-                    text.name x=(x + 33.0) y=(y + 10.0) { (curve.name) }
-                }
-            }
-        }
-        .into_string()
+        self.drawn().file()
     }
 
     /// As part of a page.
     pub(crate) fn figure(&self) -> Markup {
+        self.drawn().part()
+    }
+
+    fn drawn(&self) -> Figure<'_> {
         let frame = self.frame();
-        html! {
-            figure {
-                figcaption { b { (self.title) } }
-                (frame.draw(&self.title, self.shapes(&frame)))
-                ul.legend { @for curve in &self.curves { li {
-                    svg viewBox="0 0 26 12" aria-hidden="true" { (curve.sample()) }
-                    (curve.name)
-                } } }
-            }
+        Figure {
+            title: &self.title,
+            shapes: self.shapes(&frame),
+            frame,
+            legend: self
+                .curves
+                .iter()
+                .map(|curve| (curve.sample(), curve.name.as_str()))
+                .collect(),
         }
     }
 

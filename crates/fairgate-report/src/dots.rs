@@ -1,11 +1,10 @@
 //! A figure of names and places: a row for each name, a mark in it for each series, and if asked for a limit that all marks
 //! are to be held against.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use crate::chart::Scale;
-use crate::page::STYLE;
-use crate::plot::{Frame, Shape, shape};
+use crate::plot::{Figure, Frame, Shape, shape};
 
 /// The figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,50 +33,30 @@ pub struct Row {
 const WIDTH: f64 = 760.0;
 /// Colours of the style sheet.
 const COLOURS: usize = 10;
-/// Height of a line of the legend, and how many names stand in one.
-const LEGEND_ROW: f64 = 17.0;
-const LEGEND_COLUMNS: usize = 3;
-/// Room for the title.
-const TITLE: f64 = 26.0;
 
 impl Dots {
     /// As a file of its own. Light or dark as the reader's screen is.
     pub fn svg(&self) -> String {
-        let frame = self.frame();
-        let legend = self.series.len().div_ceil(LEGEND_COLUMNS) as f64 * LEGEND_ROW;
-        let height = TITLE + frame.height() + 8.0 + legend;
-        let left = frame.left();
-        let column = (WIDTH - left) / LEGEND_COLUMNS as f64;
-        html! {
-            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) }
-                width=(WIDTH) height=(height) role="img" aria-label=(self.title) {
-                style { (PreEscaped(STYLE)) (PreEscaped("svg { font: 15px system-ui, sans-serif; }")) }
-                rect width=(WIDTH) height=(height) fill="var(--paper)" {}
-                text x="8" y="18" font-size="14" font-weight="600" { (self.title) }
-                g transform={ "translate(0 " (TITLE) ")" } { (frame.content(self.shapes(&frame))) }
-                @for (index, name) in self.series.iter().enumerate() {
-                    @let x = left + (index % LEGEND_COLUMNS) as f64 * column;
-                    @let y = TITLE + frame.height() + 4.0 + (index / LEGEND_COLUMNS) as f64 * LEGEND_ROW;
-                    g transform={ "translate(" (x) " " (y) ")" } { (sample(index)) }
-                    text.name x=(x + 20.0) y=(y + 10.0) { (name) }
-                }
-            }
-        }
-        .into_string()
+        self.drawn().file()
     }
 
     /// As part of a page.
     pub(crate) fn figure(&self) -> Markup {
+        self.drawn().part()
+    }
+
+    fn drawn(&self) -> Figure<'_> {
         let frame = self.frame();
-        html! {
-            figure {
-                figcaption { b { (self.title) } }
-                (frame.draw(&self.title, self.shapes(&frame)))
-                ul.legend { @for (index, name) in self.series.iter().enumerate() { li {
-                    svg viewBox="0 0 26 12" aria-hidden="true" { (sample(index)) }
-                    (name)
-                } } }
-            }
+        Figure {
+            title: &self.title,
+            shapes: self.shapes(&frame),
+            frame,
+            legend: self
+                .series
+                .iter()
+                .enumerate()
+                .map(|(index, name)| (sample(index), name.as_str()))
+                .collect(),
         }
     }
 

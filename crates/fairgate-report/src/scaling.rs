@@ -1,10 +1,9 @@
 //! A figure of how something grows: curves over two logarithmic axes, more of them than there are colours, each with its
 //! name at its end.
 
-use maud::{Markup, PreEscaped, html};
+use maud::Markup;
 
-use crate::page::STYLE;
-use crate::plot::{Axis, Curve, Frame, curves};
+use crate::plot::{Axis, Curve, Figure, Frame, curves};
 use crate::units;
 
 /// The figure.
@@ -31,36 +30,27 @@ pub struct Series {
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 430.0;
-/// Room for the title.
-const TITLE: f64 = 26.0;
 /// Room for names at the right.
 const NAMES: f64 = 92.0;
 
 impl Scaling {
     /// As a file of its own. Light or dark as the reader's screen is.
     pub fn svg(&self) -> String {
-        let frame = self.frame();
-        let height = TITLE + HEIGHT;
-        html! {
-            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) }
-                width=(WIDTH) height=(height) role="img" aria-label=(self.title) {
-                style { (PreEscaped(STYLE)) (PreEscaped("svg { font: 15px system-ui, sans-serif; }")) }
-                rect width=(WIDTH) height=(height) fill="var(--paper)" {}
-                text x="46" y="18" font-size="14" font-weight="600" { (self.title) }
-                g transform={ "translate(0 " (TITLE) ")" } { (frame.content(self.shapes(&frame))) }
-            }
-        }
-        .into_string()
+        self.drawn().file()
     }
 
     /// As part of a page.
     pub(crate) fn figure(&self) -> Markup {
+        self.drawn().part()
+    }
+
+    fn drawn(&self) -> Figure<'_> {
         let frame = self.frame();
-        html! {
-            figure {
-                figcaption { b { (self.title) } }
-                (frame.draw(&self.title, self.shapes(&frame)))
-            }
+        Figure {
+            title: &self.title,
+            shapes: self.shapes(&frame),
+            frame,
+            legend: Vec::new(),
         }
     }
 

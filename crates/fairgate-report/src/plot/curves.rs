@@ -1,10 +1,8 @@
 //! Curves through measured points, each with its name at its end: for more of them than there are colours.
 
-use std::fmt::Write;
-
 use maud::{Markup, html};
 
-use crate::plot::Frame;
+use crate::plot::{Frame, one};
 
 /// A curve. Colour, dashes and marks follow from its number, so that no two of the first twenty look alike.
 pub(crate) struct Curve<'a> {
@@ -28,7 +26,7 @@ pub(crate) fn curves(frame: &Frame, curves: &[Curve]) -> Markup {
             @let dash = (colour + 5 * round) % COLOURS;
             g class={ "c" (colour) } {
                 title { (curve.name) }
-                path class={ "line d" (dash) } d=(path(frame, curve.points)) {}
+                path class={ "line d" (dash) } d=(frame.path(curve.points)) {}
                 @for &(x, y) in curve.points {
                     @let (x, y) = (frame.at_x(x), frame.at_y(y));
                     @if round % 2 == 0 {
@@ -67,19 +65,6 @@ fn name_places(frame: &Frame, curves: &[Curve]) -> Vec<f64> {
         ceiling = places[index] - LINE;
     }
     places
-}
-
-fn path(frame: &Frame, points: &[(f64, f64)]) -> String {
-    let mut d = String::with_capacity(points.len() * 12);
-    for (index, &(x, y)) in points.iter().enumerate() {
-        let command = if index == 0 { 'M' } else { 'L' };
-        write!(d, "{command}{:.1} {:.1}", frame.at_x(x), frame.at_y(y)).expect("strings take any text");
-    }
-    d
-}
-
-fn one(value: f64) -> String {
-    format!("{value:.1}")
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The frame of a plot: grid, labels, and the place that shapes are drawn in.
 
+use std::fmt::Write;
+
 use maud::{Markup, html};
 
 use crate::plot::Axis;
@@ -55,6 +57,21 @@ impl Frame {
 
     /// Height of a row.
     pub(crate) const ROW: f64 = 19.0;
+
+    /// Width of the whole.
+    pub(crate) fn width(&self) -> f64 {
+        self.width
+    }
+
+    /// A line through points, as the `d` of a path.
+    pub(crate) fn path(&self, points: &[(f64, f64)]) -> String {
+        let mut d = String::with_capacity(points.len() * 12);
+        for (index, &(x, y)) in points.iter().enumerate() {
+            let command = if index == 0 { 'M' } else { 'L' };
+            write!(d, "{command}{:.1} {:.1}", self.at_x(x), self.at_y(y)).expect("strings take any text");
+        }
+        d
+    }
 
     /// Horizontal place of a value.
     pub(crate) fn at_x(&self, value: f64) -> f64 {

@@ -3,12 +3,19 @@
 
 mod axis;
 mod curves;
+mod figure;
 mod frame;
 mod shapes;
 
 pub(crate) use axis::Axis;
 pub(crate) use curves::{Curve, curves};
+pub(crate) use figure::Figure;
 pub(crate) use frame::Frame;
 pub(crate) use shapes::{
     Bar, Layer, Line, Mark, Range, Shape, bars, lines, marks, ranges, shape, stack, steps,
 };
+
+/// A coordinate as it is written: to a tenth.
+fn one(value: f64) -> String {
+    format!("{value:.1}")
+}

@@ -1,11 +1,9 @@
 //! What is drawn inside a frame. `colour` is the number of a class in the style sheet, `dash` that of a pattern of dashes:
 //! colour is never the only difference between lines.
 
-use std::fmt::Write;
-
 use maud::{Markup, html};
 
-use crate::plot::Frame;
+use crate::plot::{Frame, one};
 
 /// A line through points.
 pub(crate) struct Line<'a> {
@@ -19,7 +17,7 @@ pub(crate) struct Line<'a> {
 pub(crate) fn lines(frame: &Frame, lines: &[Line]) -> Markup {
     html! {
         @for line in lines {
-            path class={ "line c" (line.colour) " d" (line.dash) } d=(path(frame, &line.points)) {
+            path class={ "line c" (line.colour) " d" (line.dash) } d=(frame.path(&line.points)) {
                 title { (line.name) }
             }
         }
@@ -102,7 +100,7 @@ pub(crate) fn stack(frame: &Frame, xs: &[f64], layers: &[Layer]) -> Markup {
             @let ceiling: Vec<f64> = floor.iter().zip(layer.values).map(|(low, value)| low + value).collect();
             @let mut outline = steps(xs, &ceiling);
             @let () = outline.extend(steps(xs, &floor).into_iter().rev());
-            path class={ "area c" (layer.colour) } d={ (path(frame, &outline)) "Z" } { title { (layer.name) } }
+            path class={ "area c" (layer.colour) } d={ (frame.path(&outline)) "Z" } { title { (layer.name) } }
             @let () = floor = ceiling;
         }
     }
@@ -168,17 +166,4 @@ pub(crate) fn steps(xs: &[f64], values: &[f64]) -> Vec<(f64, f64)> {
         .zip(xs.windows(2))
         .flat_map(|(&value, ends)| [(ends[0], value), (ends[1], value)])
         .collect()
-}
-
-fn path(frame: &Frame, points: &[(f64, f64)]) -> String {
-    let mut d = String::with_capacity(points.len() * 12);
-    for (index, &(x, y)) in points.iter().enumerate() {
-        let command = if index == 0 { 'M' } else { 'L' };
-        write!(d, "{command}{:.1} {:.1}", frame.at_x(x), frame.at_y(y)).expect("strings take any text");
-    }
-    d
-}
-
-fn one(value: f64) -> String {
-    format!("{value:.1}")
 }
