@@ -231,6 +231,13 @@ pub(super) static CBQ: Description<cbq::Config, cbq::Config> = Description {
             |cbq, class| &mut cbq.classes[class].borrow,
         ),
         Parameter::new(
+            "weight",
+            Unit::Rate,
+            1..=u64::MAX,
+            "Its part of a round beside classes of the same priority; none is its rate.",
+            |cbq, class| &mut cbq.classes[class].weight,
+        ),
+        Parameter::new(
             "maxburst",
             Unit::Count("packets"),
             1..=1000,

@@ -9,6 +9,7 @@ mod inline;
 mod names;
 mod print;
 mod templates;
+mod warnings;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,7 +30,7 @@ pub(crate) use given::read as read_value;
 pub(crate) use given::{Given, in_order};
 
 use crate::error::{FileError, Problems};
-use crate::registry::{Children, ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings};
+use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings};
 use crate::value::Value;
 
 /// The class number of the one discipline that a shaper holds.
@@ -141,21 +142,6 @@ impl Spec {
                 parameters: values(self.entry.class_parameters(), &class.settings),
                 tree,
             })
-            .collect()
-    }
-
-    /// What is right, and hardly meant to stay.
-    pub fn warnings(&self) -> Vec<String> {
-        let passes_all =
-            self.entry.about().children == Children::TreeOrNone && self.settings.classes.is_empty();
-        let own = passes_all.then(|| {
-            format!(
-                "`{}` has no classes yet: it shapes nothing, and all packets go straight through",
-                self.discipline()
-            )
-        });
-        own.into_iter()
-            .chain(self.children.iter().flat_map(Spec::warnings))
             .collect()
     }
 

@@ -234,10 +234,13 @@ impl Words {
         class_id(&word, problems)
     }
 
-    /// `major:`, hexadecimal.
+    /// `major:`, hexadecimal; with the minor number 0, or without the colon, too, as tc takes it.
     fn handle(&mut self, problems: &mut Problems) -> Option<u16> {
         let word = self.next("a handle like 1:", problems)?;
-        let major = word.get_ref().strip_suffix(':').and_then(hexadecimal);
+        let (major, minor) = word.get_ref().split_once(':').unwrap_or((word.get_ref(), ""));
+        let major = Some(major)
+            .filter(|_| matches!(minor, "" | "0"))
+            .and_then(hexadecimal);
         match major.filter(|&major| major != 0) {
             Some(major) => Some(major),
             None => self

@@ -329,6 +329,17 @@ mod tests {
             shown("qdisc add dev e root handle 1: ets strict 1 quanta 4500 300")[0],
             "qdisc ets 1:0 root bands 3 strict 1 quanta 4500 300 priomap 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2"
         );
+        let cbq = "qdisc add dev e root handle 1:0 cbq bandwidth 10mbit avpkt 1000\n\
+            class add dev e parent 1:0 classid 1:1 cbq rate 6mbit prio 5 bounded\n\
+            filter add dev e parent 1: matchall classid 1:1";
+        assert_eq!(
+            shown(cbq),
+            [
+                "qdisc cbq 1:0 root rate 10Mbit",
+                "qdisc pfifo 8001:0 parent 1:1 limit 1000p",
+                "class cbq 1:1 parent 1:0 rate 6Mbit (bounded) prio 5",
+            ]
+        );
         assert_eq!(
             shown("qdisc add dev e root cake bandwidth 20mbit dual-srchost docsis ether-vlan wash"),
             [

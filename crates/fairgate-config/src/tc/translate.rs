@@ -25,6 +25,7 @@ pub(super) fn tree(script: &Script, problems: &mut Problems) -> Option<Draft> {
     Translation {
         script,
         problems,
+        common: Vec::new(),
         depth: 0,
     }
     .qdisc(root)
@@ -36,6 +37,8 @@ const DEEPEST: u32 = 32;
 struct Translation<'a> {
     script: &'a Script,
     problems: &'a mut Problems,
+    /// Of the present qdisc, the options that must be the same wherever they stand, and how they were written first.
+    common: Vec<(&'static str, Given)>,
     /// Of the present qdisc.
     depth: u32,
 }
@@ -49,7 +52,9 @@ impl<'a> Translation<'a> {
             return None;
         }
         self.depth += 1;
+        let around = std::mem::take(&mut self.common);
         let draft = self.qdisc_within(qdisc);
+        self.common = around;
         self.depth -= 1;
         draft
     }
@@ -128,7 +133,9 @@ impl<'a> Translation<'a> {
                     draft.classes.push(translated);
                 }
             }
-            Children::Tree { options, defaults } => {
+            Children::Tree {
+                options, defaults, ..
+            } => {
                 for class in self.script.classes_of(qdisc) {
                     self.check_class(class, qdisc, true);
                     let translated = self.class_of_tree(qdisc, class, options, *defaults);
@@ -138,7 +145,54 @@ impl<'a> Translation<'a> {
         }
         draft.settings.append(&mut settings);
         filters::place(self.script, qdisc, &mut draft, self.problems);
+        if let Children::Tree {
+            unplaced: Some(from),
+            defaults,
+            ..
+        } = kind.children
+        {
+            self.place_the_rest(qdisc, &mut draft, from, defaults);
+        }
         Some(draft)
+    }
+
+    /// A class for what nothing places, unless something places all.
+    fn place_the_rest(
+        &mut self,
+        qdisc: &'a Qdisc,
+        draft: &mut Draft,
+        from: &[(&str, &str)],
+        defaults: Defaults,
+    ) {
+        let value_of = |key: &str| draft.settings.iter().find(|(name, _)| name.get_ref() == key);
+        if value_of("default").is_some() {
+            return;
+        }
+        let settings: Option<Vec<Written>> = from
+            .iter()
+            .map(|(ours, of_qdisc)| {
+                let (key, value) = value_of(of_qdisc)?;
+                Some((Spanned::new(key.span(), (*ours).to_owned()), value.clone()))
+            })
+            .collect();
+        let used: Vec<u16> = self
+            .script
+            .classes_of(qdisc)
+            .map(|class| class.id.get_ref().minor())
+            .collect();
+        let free = (1..=u16::MAX).rev().find(|minor| !used.contains(minor));
+        // Without its settings the qdisc itself is reported.
+        let (Some(minor), Some(settings)) = (free, settings) else {
+            return;
+        };
+        let place = qdisc.kind.span();
+        let mut rest = self.class(qdisc, minor, place.clone());
+        rest.settings.extend(settings);
+        rest.settings.extend(self.settings(&[], &[], defaults, &place));
+        draft.classes.push(rest);
+        draft
+            .settings
+            .push(setting(&place, "default", Given::Integer(minor.into())));
     }
 
     fn classes_of_bands(&mut self, qdisc: &Qdisc, bands: u16, place: &Range<usize>) -> Vec<Draft> {
@@ -195,7 +249,7 @@ impl<'a> Translation<'a> {
         &mut self,
         qdisc: &'a Qdisc,
         class: &'a Class,
-        options: &[Opt],
+        options: &[&[Opt]],
         defaults: Defaults,
     ) -> Draft {
         let (id, place) = (*class.id.get_ref(), class.id.span());
@@ -219,7 +273,7 @@ impl<'a> Translation<'a> {
             let parent = Given::Integer(class.parent.minor().into());
             draft.settings.push(setting(&place, PARENT, parent));
         }
-        let settings = self.settings(&class.options, &[options], defaults, &class.kind.span());
+        let settings = self.settings(&class.options, options, defaults, &class.kind.span());
         draft.settings.extend(settings);
         draft
     }
@@ -320,6 +374,11 @@ impl<'a> Translation<'a> {
                 no_value(word, self.problems);
                 break;
             };
+            if let Err(message) = self.check(option, value.get_ref()) {
+                let help = "give it this value, or leave it out";
+                self.problems.add(value.span(), message, "not here", help);
+                continue;
+            }
             // 0 is no class.
             if matches!(option.reads, Reads::Minor) && *value.get_ref() == Given::Integer(0) {
                 continue;
@@ -329,6 +388,33 @@ impl<'a> Translation<'a> {
             }
         }
         settings
+    }
+}
+
+impl Translation<'_> {
+    /// What is wrong with a value that only some, or only one, would do for.
+    fn check(&mut self, option: &Opt, value: &Given) -> Result<(), String> {
+        let Given::Word(word) = value else {
+            return Ok(());
+        };
+        let name = option.word;
+        match option.reads {
+            Reads::Only(only, why) if word != only => Err(format!("`{name}` must be {only}: {why}")),
+            // What was in the range has become a number.
+            Reads::CountedDown(from) => Err(format!("`{name}` must be 1 to {from}")),
+            Reads::Unneeded if number(word).is_none() => Err(format!("`{name}` must be a number")),
+            Reads::Common(quantity) => match self.common.iter().find(|(other, _)| *other == quantity) {
+                Some((_, Given::Word(first))) if !first.eq_ignore_ascii_case(word) => Err(format!(
+                    "`{name}` must be {first}, as before: the qdisc and its classes have one"
+                )),
+                Some(_) => Ok(()),
+                None => {
+                    self.common.push((quantity, value.clone()));
+                    Ok(())
+                }
+            },
+            _ => Ok(()),
+        }
     }
 }
 
@@ -350,7 +436,12 @@ impl Reads {
     fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
         let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
         match self {
-            Reads::Same => words.next().map(word),
+            Reads::Same | Reads::Common(_) | Reads::Only(..) | Reads::Unneeded => words.next().map(word),
+            Reads::CountedDown(from) => words.next().map(|rank| {
+                let in_range = number(rank.get_ref()).filter(|rank| (1..=u32::from(*from)).contains(rank));
+                let counted = in_range.map(|rank| Given::Integer((u32::from(*from) - rank).into()));
+                counted.map_or_else(|| word(rank), |counted| Spanned::new(rank.span(), counted))
+            }),
             Reads::Time(unit) => words.next().map(|word| time(word, unit)),
             Reads::TimeOrPackets => words.next().map(|word| match packets(word.get_ref()) {
                 Some(number) => Spanned::new(word.span(), Given::Integer(number.into())),

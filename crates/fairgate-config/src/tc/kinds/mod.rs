@@ -2,6 +2,7 @@
 
 mod aqm;
 mod cake;
+mod cbq;
 mod queues;
 mod rounds;
 mod sharing;
@@ -60,6 +61,14 @@ pub(super) enum Reads {
     Minor,
     /// A mask, perhaps in hexadecimal.
     Mask,
+    /// Counted down from this number, which comes to be 0; from 1 on.
+    CountedDown(u8),
+    /// As ours, of a quantity that is written the same wherever it stands in the qdisc and its classes.
+    Common(&'static str),
+    /// Nothing but this value, and why.
+    Only(&'static str, &'static str),
+    /// A number that tells the kernel how to go about it, and changes nothing here.
+    Unneeded,
     /// Nothing that there is here, and why, or what to do instead.
     Refused(&'static str),
     /// A service curve of `m1`, `d`, `m2`, or of `umax`, `dmax`, `rate`, as far as they are given.
@@ -88,8 +97,11 @@ pub(super) enum Children {
     },
     /// The same in a tree: a class may be below another, and those that have none below them hold one.
     Tree {
-        options: &'static [Opt],
+        options: &'static [&'static [Opt]],
         defaults: Defaults,
+        /// Packets that nothing places go out by the qdisc itself: by a class of its own here, and these settings of that are those
+        /// of the qdisc.
+        unplaced: Option<&'static [(&'static str, &'static str)]>,
     },
 }
 
@@ -158,6 +170,7 @@ const KINDS: &[Kind] = &[
     rounds::ETS,
     sharing::HTB,
     sharing::HFSC,
+    cbq::CBQ,
     rounds::SFQ,
     aqm::RED,
     aqm::CODEL,

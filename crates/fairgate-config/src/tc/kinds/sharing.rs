@@ -15,7 +15,7 @@ pub(super) const HTB: Kind = Kind {
         same("direct_qlen", "direct_qlen"),
     ]],
     children: Children::Tree {
-        options: &[
+        options: &[&[
             same("rate", "rate"),
             same("ceil", "ceil"),
             same("burst", "burst"),
@@ -26,7 +26,8 @@ pub(super) const HTB: Kind = Kind {
             same("cmaxburst", "cburst"),
             same("prio", "prio"),
             same("quantum", "quantum"),
-        ],
+        ]],
+        unplaced: None,
         // tc's on a machine with fine timers, at rates below 8 Gbit/s.
         defaults: |_| vec![("burst", "1600".to_owned()), ("cburst", "1600".to_owned())],
     },
@@ -50,12 +51,13 @@ pub(super) const HFSC: Kind = Kind {
     discipline: "hfsc",
     options: &[&[option("default", "default", Reads::Minor)]],
     children: Children::Tree {
-        options: &[
+        options: &[&[
             option("sc", "rt ls", Reads::Curve),
             option("rt", "rt", Reads::Curve),
             option("ls", "ls", Reads::Curve),
             option("ul", "ul", Reads::Curve),
-        ],
+        ]],
+        unplaced: None,
         defaults: |_| vec![("ls", "none".to_owned())],
     },
     defaults: none,

@@ -23,6 +23,8 @@ pub struct ClassConfig {
     pub priority: u8,
     /// Whether it may use what its parent doesn't. One that may not is suspended when it is over its rate.
     pub borrow: bool,
+    /// Its part of a round beside leaves of the same priority; `None` is its rate.
+    pub weight: Option<Rate>,
     /// Packets that it may send at once after an idle time; `None` is 16, or 4 if a packet takes longer than 10 ms at its
     /// rate.
     pub maxburst: Option<u16>,
@@ -39,6 +41,7 @@ impl ClassConfig {
             rate,
             priority: 1,
             borrow: true,
+            weight: None,
             maxburst: None,
             minburst: None,
         }
@@ -94,7 +97,7 @@ impl Config {
 
     /// All classes, idle for long.
     pub(super) fn parts(&self, tree: &ClassTree) -> Vec<ClassParts<Estimator>> {
-        let least = self.least_rates();
+        let least = self.least_weights(tree);
         let class = |(place, settings): (usize, &ClassConfig)| ClassParts {
             meter: self.estimator(settings, tree.parent(place) != NO_PARENT),
             level: tree.height(place),
@@ -104,19 +107,20 @@ impl Config {
         self.classes.iter().enumerate().map(class).collect()
     }
 
-    /// Of each priority the lowest rate of its classes, bits a second.
-    fn least_rates(&self) -> [u128; PRIORITIES] {
+    /// Of each priority the lowest weight of its leaves.
+    fn least_weights(&self, tree: &ClassTree) -> [u128; PRIORITIES] {
         let mut least = [u128::MAX; PRIORITIES];
-        for class in &self.classes {
+        for &leaf in tree.leaves() {
+            let class = &self.classes[leaf as usize];
             let of_priority = &mut least[usize::from(class.priority)];
-            *of_priority = u128::from(class.rate.bits_per_second()).min(*of_priority);
+            *of_priority = class.weight().min(*of_priority);
         }
         least
     }
 
-    /// A class's part of a round, in which the class of its priority's lowest rate, `least`, sends one packet.
+    /// A leaf's part of a round, in which the leaf of its priority's lowest weight, `least`, sends one packet.
     fn quantum(&self, class: &ClassConfig, least: u128) -> i32 {
-        let quantum = u128::from(self.max_packet) * u128::from(class.rate.bits_per_second()) / least;
+        let quantum = u128::from(self.max_packet) * class.weight() / least;
         quantum.min(1 << 30) as i32
     }
 
@@ -152,6 +156,10 @@ impl Config {
 }
 
 impl ClassConfig {
+    fn weight(&self) -> u128 {
+        self.weight.unwrap_or(self.rate).bits_per_second().into()
+    }
+
     fn check(&self, (most, whose): (Rate, &str)) -> Result<(), ConfigError> {
         let refused = |parameter, value: String, rule: &str, remedy: &str| {
             Err(ConfigError::of_class(self.minor, parameter, value, rule, remedy))

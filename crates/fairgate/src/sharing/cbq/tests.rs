@@ -172,6 +172,25 @@ fn rates_are_weights_among_equals() {
     );
 }
 
+#[test]
+fn weights_share_what_is_over_whatever_the_rates() {
+    let heavy = ClassConfig {
+        weight: Some(Rate::kbit(5000)),
+        ..class(1, Some(9), 100)
+    };
+    let light = ClassConfig {
+        weight: Some(Rate::kbit(1000)),
+        ..class(2, Some(9), 100)
+    };
+    let sent = run(
+        &mut driver(config(vec![heavy, light, class(9, None, LINE)])),
+        &[(1, 1000), (2, 1000)],
+        4_000_000_000,
+    );
+    let ratio = bytes(&sent[0]) / bytes(&sent[1]);
+    assert!((ratio - 5.0).abs() < 0.5, "{ratio}");
+}
+
 /// After a pause about `maxburst` packets pass at the speed of the line; then the class is suspended, and resumes at the time
 /// told.
 #[test]

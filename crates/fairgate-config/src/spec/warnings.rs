@@ -1,0 +1,85 @@
+//! What is right, and hardly meant to stay.
+
+use std::collections::BTreeMap;
+
+use fairgate::Rate;
+
+use crate::registry::{Children, PARENT};
+use crate::spec::{ClassSpec, Spec};
+use crate::value::Value;
+
+impl Spec {
+    /// In words, of this tree and of all in it.
+    pub fn warnings(&self) -> Vec<String> {
+        let own = self.passes_all().into_iter().chain(self.oversubscribed());
+        own.chain(self.children.iter().flat_map(Spec::warnings)).collect()
+    }
+
+    fn passes_all(&self) -> Option<String> {
+        let may_be_empty = self.entry.about().children == Children::TreeOrNone;
+        (may_be_empty && self.settings.classes.is_empty()).then(|| {
+            format!(
+                "`{}` has no classes yet: it shapes nothing, and all packets go straight through",
+                self.discipline()
+            )
+        })
+    }
+
+    /// Classes are sure of their rates, whatever is above them: together they may go beyond a limit there. (Hosts of a template
+    /// seldom all send at once; whoever sells more than there is knows it.)
+    fn oversubscribed(&self) -> Vec<String> {
+        let classes = self.classes();
+        let mut below: BTreeMap<u16, u64> = BTreeMap::new();
+        for class in classes.iter().filter(|class| class.template.is_none()) {
+            if let (Some(parent), Some(rate)) = (number(class, PARENT), number(class, "rate")) {
+                let sum = below.entry(parent as u16).or_default();
+                *sum = sum.saturating_add(rate);
+            }
+        }
+        let warning = |class: &ClassSpec<'_>| {
+            let limit = number(class, "ceil").or_else(|| number(class, "rate"))?;
+            let sum = *below.get(&class.minor)?;
+            let [sum, limit] = [sum, limit].map(|bits| Rate::from_bits_per_second(bits).ok());
+            (sum > limit).then_some(())?;
+            Some(format!(
+                "the classes below class {} are sure of {} together, and will exceed its {} when all of them send",
+                class.minor, sum?, limit?
+            ))
+        };
+        classes.iter().filter_map(warning).collect()
+    }
+}
+
+fn number(class: &ClassSpec<'_>, name: &str) -> Option<u64> {
+    let found = class.parameters.iter().find(|(info, _)| info.name == name)?;
+    match found.1 {
+        Value::Number(number) => Some(number),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings(tree: &str) -> Vec<String> {
+        Spec::inline(tree).expect("a tree").warnings()
+    }
+
+    #[test]
+    fn classes_that_are_promised_more_than_is_there_are_told() {
+        let cbq = "cbq bandwidth=10mbit { 1 rate=6mbit { 2 rate=5mbit / fifo; 3 rate=3mbit / fifo } }";
+        assert_eq!(
+            warnings(cbq),
+            [
+                "the classes below class 1 are sure of 8Mbit together, and will exceed its 6Mbit when all of them send"
+            ]
+        );
+        assert!(warnings(&cbq.replace("3mbit", "1mbit")).is_empty());
+        let htb = "htb { 1 rate=6mbit ceil=9mbit { 2 rate=5mbit / fifo; 3 rate=3mbit / fifo } }";
+        assert!(warnings(htb).is_empty(), "its limit is the ceil");
+        assert_eq!(warnings(&htb.replace("9mbit", "7mbit")).len(), 1);
+        let within = format!("drr {{ 1 / {htb} }}").replace("9mbit", "7mbit");
+        assert_eq!(warnings(&within).len(), 1, "also of a tree in another");
+    }
+}

@@ -1,0 +1,187 @@
+//! Class-based queueing as tc knew it until Linux 6.3 dropped it.
+
+use fairgate::sharing::cbq;
+
+use super::{
+    Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Seen, frame, means, option, same, show_as,
+};
+use crate::tc::show::{Amount, plain, rate};
+
+pub(super) const CBQ: Kind = Kind {
+    name: "cbq",
+    discipline: "cbq",
+    options: &[
+        &[
+            option("bandwidth", "bandwidth", BANDWIDTH),
+            option("rate", "bandwidth", BANDWIDTH),
+            option("avpkt", "packet", PACKET),
+        ],
+        OF_BOTH,
+    ],
+    children: Children::Tree {
+        options: &[
+            &[
+                same("rate", "rate"),
+                option("prio", "priority", Reads::CountedDown(8)),
+                same("weight", "weight"),
+                same("maxburst", "maxburst"),
+                same("minburst", "minburst"),
+                means("bounded", "borrow", "false"),
+                means("borrow", "borrow", "true"),
+                // Where a class always lends.
+                means("sharing", "", ""),
+                option(
+                    "isolated",
+                    "",
+                    Reads::Refused("what a class does not use is always lent to others: leave it out"),
+                ),
+                // The line is one, and so is its bandwidth.
+                option("bandwidth", "", BANDWIDTH),
+                option("avpkt", "", PACKET),
+                option("split", "", Reads::Refused("let filters place packets")),
+                option("defmap", "", Reads::Refused("let filters place packets")),
+                option(
+                    "estimator",
+                    "",
+                    Reads::Refused("`fairgate status` shows rates: leave it out"),
+                ),
+                option(
+                    "est",
+                    "",
+                    Reads::Refused("`fairgate status` shows rates: leave it out"),
+                ),
+                option(
+                    "minidle",
+                    "",
+                    Reads::Refused("debt adds up to one of the longest packets: leave it out"),
+                ),
+            ],
+            OF_BOTH,
+        ],
+        // A class that says no priority goes last.
+        defaults: |_| vec![("priority", "0".to_owned())],
+        unplaced: Some(&[("rate", "bandwidth")]),
+    },
+    defaults: |device| vec![("max_packet", frame(device).to_string())],
+    look: Look {
+        options: &[show_as("rate", "bandwidth", rate)],
+        complete_class,
+        ..PLAIN
+    },
+};
+
+const BANDWIDTH: Reads = Reads::Common("bandwidth");
+const PACKET: Reads = Reads::Common("avpkt");
+
+/// Of the qdisc and of classes.
+const OF_BOTH: &[Opt] = &[
+    option("ewma", "", Reads::Only("5", "the average is over 2^5 packets")),
+    // Rounds go by weights, a packet for the least: what the kernel multiplies all of them by comes out.
+    option("allot", "", Reads::Common("allot")),
+    // How coarse the kernel's tables of transmission times are; ours are exact.
+    option("cell", "", Reads::Unneeded),
+    option("mpu", "", Reads::Only("0", "lengths are those of the frames")),
+    option(
+        "overhead",
+        "",
+        Reads::Only("0", "lengths are those of the frames"),
+    ),
+    option(
+        "linklayer",
+        "",
+        Reads::Only("ethernet", "lengths are those of the frames"),
+    ),
+];
+
+fn complete_class(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
+    let config = seen.config::<cbq::Config>();
+    let Some(settings) = config.classes.iter().find(|other| other.minor == class.minor) else {
+        return;
+    };
+    details.push(Detail::new("rate", Amount::Rate(settings.rate)));
+    if !settings.borrow {
+        details.push(Detail::bare("(bounded)", "bounded", None));
+    }
+    details.push(Detail::new("prio", plain((8 - settings.priority).into())));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tc::{Device, Script};
+
+    /// The example of the Linux Advanced Routing and Traffic Control HOWTO (section 9.5.4), from which most scripts descend.
+    const HOWTO: &str = "tc qdisc add dev eth0 root handle 1:0 cbq bandwidth 100Mbit avpkt 1000 cell 8\n\
+        tc class add dev eth0 parent 1:0 classid 1:1 cbq bandwidth 100Mbit rate 6Mbit weight 0.6Mbit prio 8 allot 1514 \
+        cell 8 maxburst 20 avpkt 1000 bounded\n\
+        tc class add dev eth0 parent 1:1 classid 1:3 cbq bandwidth 100Mbit rate 5Mbit weight 0.5Mbit prio 5 allot 1514 \
+        cell 8 maxburst 20 avpkt 1000\n\
+        tc class add dev eth0 parent 1:1 classid 1:4 cbq bandwidth 100Mbit rate 3Mbit weight 0.3Mbit prio 5 allot 1514 \
+        cell 8 maxburst 20 avpkt 1000\n\
+        tc qdisc add dev eth0 parent 1:3 handle 30: sfq\n\
+        tc qdisc add dev eth0 parent 1:4 handle 40: sfq\n";
+
+    fn tree(text: &str) -> String {
+        let script = Script::parse("test.tc", text, Device::default()).expect("the lines fit together");
+        script
+            .spec()
+            .expect("the options can be carried over")
+            .to_string()
+    }
+
+    fn mistake(text: &str) -> String {
+        let script = Script::parse("test.tc", text, Device::default()).expect("the lines fit together");
+        let error = script.spec().expect_err("there is a mistake");
+        error.problems()[0].message.clone()
+    }
+
+    #[test]
+    fn the_howtos_example_becomes_a_tree() {
+        let tree = tree(HOWTO);
+        for part in [
+            "bandwidth=100mbit",
+            "packet=1000b",
+            "1 rate=6mbit priority=0 borrow=false weight=600kbit maxburst=20",
+            "3 rate=5mbit priority=3 weight=500kbit maxburst=20",
+        ] {
+            assert!(tree.contains(part), "{part} in {tree}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_places_goes_last_at_the_rate_of_the_line() {
+        assert!(tree(HOWTO).contains("default=65535"));
+        assert!(tree(HOWTO).contains("65535 rate=100mbit priority=0: fifo"));
+        let with_default = format!("{HOWTO}tc filter add dev eth0 parent 1: prio 9 matchall classid 1:4");
+        assert!(tree(&with_default).contains("default=4"));
+        assert!(!tree(&with_default).contains("65535"));
+        let taken = format!(
+            "{HOWTO}tc class add dev eth0 parent 1:1 classid 1:ffff cbq rate 1mbit weight 100kbit prio 3"
+        );
+        assert!(tree(&taken).contains("default=65534"));
+    }
+
+    #[test]
+    fn what_a_cbq_here_does_not_do_is_refused() {
+        let with = |before: &str, after: &str| mistake(&HOWTO.replacen(before, after, 1));
+        assert_eq!(with("bounded", "isolated"), "there is no `isolated` here");
+        assert_eq!(with("prio 5", "prio 9"), "`prio` must be 1 to 8");
+        assert_eq!(with("prio 5", "prio 0"), "`prio` must be 1 to 8");
+        assert_eq!(with("cell 8", "cell x"), "`cell` must be a number");
+        assert_eq!(
+            with("cell 8", "ewma 7"),
+            "`ewma` must be 5: the average is over 2^5 packets"
+        );
+        assert_eq!(
+            with("allot 1514", "allot 3000"),
+            "`allot` must be 3000, as before: the qdisc and its classes have one"
+        );
+        assert_eq!(
+            with("bandwidth 100Mbit avpkt", "bandwidth 10Mbit avpkt"),
+            "`bandwidth` must be 10Mbit, as before: the qdisc and its classes have one"
+        );
+        assert_eq!(
+            with("rate 5Mbit", "rate 7Mbit"),
+            "`rate` of class 1:3 is 7Mbit, but must be at most 6Mbit, the rate of its parent"
+        );
+    }
+}
