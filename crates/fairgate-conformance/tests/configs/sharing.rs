@@ -155,6 +155,7 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
             any::<bool>(),
             option::of(3u16..40),
             option::of(1u16..4),
+            option::of(6u32..34),
         )
     };
     (
@@ -165,7 +166,7 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
     )
         .prop_map(|(parents, settings, (classifier, templates), packet)| {
             let mut classes: Vec<cbq::ClassConfig> = Vec::new();
-            for (minor, (parent, (bits, priority, borrow, maxburst, minburst))) in
+            for (minor, (parent, (bits, priority, borrow, maxburst, minburst, weight))) in
                 (1..).zip(parents.into_iter().zip(settings))
             {
                 classes.push(cbq::ClassConfig {
@@ -173,6 +174,7 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
                     borrow,
                     maxburst,
                     minburst,
+                    weight: weight.map(|log| rate(1 << log)),
                     ..cbq::ClassConfig::of_rate(minor, parent, rate(bits))
                 });
             }

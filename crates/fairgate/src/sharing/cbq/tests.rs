@@ -175,11 +175,11 @@ fn rates_are_weights_among_equals() {
 #[test]
 fn weights_share_what_is_over_whatever_the_rates() {
     let heavy = ClassConfig {
-        weight: Some(Rate::kbit(5000)),
+        weight: Some(kbit(5000)),
         ..class(1, Some(9), 100)
     };
     let light = ClassConfig {
-        weight: Some(Rate::kbit(1000)),
+        weight: Some(kbit(1000)),
         ..class(2, Some(9), 100)
     };
     let sent = run(
