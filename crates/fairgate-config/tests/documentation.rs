@@ -1,6 +1,6 @@
 //! What the documentation shows can be read.
 
-use fairgate_config::Document;
+use fairgate_config::{Document, registry};
 
 const CONFIGURATION: &str = include_str!("../../../docs/configuration.md");
 
@@ -33,4 +33,19 @@ fn the_whole_examples_are_right() {
         let document = Document::parse("configuration.md", &block);
         assert!(document.is_ok(), "{document:?} of\n{block}");
     }
+}
+
+#[test]
+fn the_readme_names_every_discipline_once() {
+    const README: &str = include_str!("../../../README.md");
+    let rows = README
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+    let mut named: Vec<&str> = rows.map(|(name, _)| name).collect();
+    named.sort_unstable();
+    let mut known: Vec<&str> = registry().iter().map(|entry| entry.about().name).collect();
+    known.sort_unstable();
+    // With and without classes they are two entries.
+    known.dedup();
+    assert_eq!(named, known);
 }

@@ -132,6 +132,15 @@ impl Words {
                 .line
                 .misplaced(at, "`dev` and a device are expected before the kind", problems);
         };
+        if let Some(ingress) = kind.as_ref().filter(|kind| holds_nothing(kind)) {
+            let message = format!(
+                "`{}` holds no packets, and can't be carried over",
+                ingress.get_ref()
+            );
+            let help = "give the interface that packets leave by a tree, with a policer in it to drop what is over a rate";
+            problems.add(ingress.span(), message, "not here", help);
+            return None;
+        }
         if root.is_some() == parent.is_some() {
             return self.line.misplaced(
                 at,
@@ -256,6 +265,11 @@ impl Words {
             _ => self.line.unexpected(&word, "a number from 1 to 65535", problems),
         }
     }
+}
+
+/// Kinds that only filters on what comes in are attached to.
+fn holds_nothing(kind: &Word) -> bool {
+    matches!(kind.get_ref().as_str(), "ingress" | "clsact")
 }
 
 /// `major:minor`, hexadecimal; a minor number left out is 0.
