@@ -228,6 +228,46 @@ fn tcp_passes_with_all_offloads_on() {
     assert!(of_ours.clone().all(|(_, count)| count == 0), "{lost:?}");
 }
 
+/// One tree for both directions, which filters tell apart.
+#[test]
+fn filters_know_by_which_interface_a_packet_came() {
+    if !can_build_networks("filters_know_by_which_interface_a_packet_came") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let configuration = "\
+[queue.line]
+discipline = \"drr\"
+[[queue.line.filter]]
+interface = 1
+class = 1
+[[queue.line.filter]]
+interface = 2
+class = 2
+[[queue.line.class]]
+id = 1
+discipline = \"fifo\"
+[[queue.line.class]]
+id = 2
+discipline = \"fifo\"
+[run]
+left = \"left\"
+right = \"right\"
+left_to_right = \"line\"
+right_to_left = \"line\"
+";
+    let run = Run::start(&network.router, configuration);
+    assert!(ping(&network, Network::RIGHT));
+    let sent = |direction: usize| {
+        let classes = &run.status().directions[direction].tree.classes;
+        [0, 1].map(|class: usize| classes[class].enqueued.packets)
+    };
+    let (right, left) = (sent(0), sent(1));
+    assert!(right[0] >= 3 && right[1] == 0, "{right:?} of the left interface");
+    assert!(left[0] == 0 && left[1] >= 3, "{left:?} of the right interface");
+    run.stop();
+}
+
 /// The pipe of an office for real TCP: all goes by the queue that the last rule leads to, at the pipe's rate.
 #[test]
 fn a_script_of_dummynet_schedules_tcp() {

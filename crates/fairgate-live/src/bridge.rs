@@ -38,6 +38,8 @@ const RECEIVE_TURN: usize = 64;
 
 /// How long to wait for room in a full socket. Half of its buffer leaves in 0.2 ms at 10 Gb/s.
 const RETRY: u64 = 50_000;
+/// By which filters know the left port and the right one.
+const INTERFACES: [u16; 2] = [1, 2];
 
 /// Why [`Bridge::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,12 +128,19 @@ impl Bridge {
             None => Xoshiro256PlusPlus::from_seed(rand::random()),
         };
         let hasher = FlowHasher::new([chance.next_u64(), chance.next_u64()]);
-        let mut direction = |spec: &Spec| -> Result<Direction, LiveError> {
-            let tree = spec.build(chance.next_u64())?;
+        let mut direction = |side: usize| -> Result<Direction, LiveError> {
+            let tree = plan.queues[side].build(chance.next_u64())?;
             let delay = plan.delay.as_nanos() as u64;
-            Ok(Direction::new(tree, hasher, plan.frames, longest, delay))
+            Ok(Direction::new(
+                INTERFACES[side],
+                tree,
+                hasher,
+                plan.frames,
+                longest,
+                delay,
+            ))
         };
-        let directions = [direction(&plan.queues[0])?, direction(&plan.queues[1])?];
+        let directions = [direction(0)?, direction(1)?];
         let ports = [Port::open(left, left_tap)?, Port::open(right, right_tap)?];
 
         let system = || LiveError::system("preparing the event loop");

@@ -69,11 +69,14 @@ pub(crate) struct Direction {
     frames: FrameStore,
     line: Line,
     hasher: FlowHasher,
+    /// What filters know the receiving port by.
+    interface: u16,
 }
 
 impl Direction {
-    /// A direction that holds up to `count` frames of up to `longest` bytes, and delays them by `delay` ns.
+    /// A direction from the port of this number that holds up to `count` frames of up to `longest` bytes, and delays them by `delay` ns.
     pub(crate) fn new(
+        interface: u16,
         tree: Box<dyn Discipline>,
         hasher: FlowHasher,
         count: u32,
@@ -89,6 +92,7 @@ impl Direction {
             frames: FrameStore::new(count, longest),
             line: Line::new(delay, count as usize),
             hasher,
+            interface,
         }
     }
 
@@ -135,7 +139,8 @@ impl Direction {
             return false;
         };
         let frame = self.frames.get(number);
-        let headers = dissect(frame, LinkType::Ethernet);
+        let mut headers = dissect(frame, LinkType::Ethernet);
+        headers.key.interface = self.interface;
         let mut packet = headers.packet(frame.len() as u32, &self.hasher);
         packet.cookie = u64::from(number);
         packet.memory = self.frames.chunk();
@@ -272,7 +277,7 @@ mod tests {
     /// A direction around a tree written as on the command line, with room for four frames.
     fn direction(queue: &str, delay: u64) -> Direction {
         let tree = Spec::inline(queue).unwrap().build(1).unwrap();
-        Direction::new(tree, FlowHasher::new([1, 2]), 4, 1518, delay)
+        Direction::new(1, tree, FlowHasher::new([1, 2]), 4, 1518, delay)
     }
 
     fn offer(direction: &mut Direction, bytes: &[u8], length: usize, now: Time) {

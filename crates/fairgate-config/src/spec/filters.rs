@@ -144,7 +144,7 @@ const INTERFACE: Number = Number {
     what: "number of an interface",
     most: 0xffff,
     names: &[],
-    example: "the number by which the program that brings the packets knows the interface",
+    example: "a number: in a run 1 for the left interface, 2 for the right one",
 };
 const PREFERENCE: Number = Number {
     what: "preference",
