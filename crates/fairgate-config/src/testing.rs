@@ -29,7 +29,7 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
     let fifo = || Spec::inline("fifo").expect("fifo needs nothing");
     match entry.about().children {
         Children::None => {}
-        Children::Inner => spec.children.push(fifo()),
+        Children::Inner | Children::InnerOrQueue => spec.children.push(fifo()),
         Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => {
             for minor in 1..=3 {
                 spec.settings.classes.push(ClassSettings {

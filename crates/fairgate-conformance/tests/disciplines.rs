@@ -35,6 +35,9 @@ conformance_suite! {
         Policer::node(config, inner.pop().expect("one"))
     });
     red: Recipe::leaf(configs::red, Red::node);
+    red_over_another: Recipe::classful(1..=1, configs::red_over, |config, seed, mut inner| {
+        Red::over(config, seed, inner.pop().expect("one"))
+    });
     ared: Recipe::leaf(configs::ared, Ared::node);
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));
     wred: Recipe::leaf(configs::wred, Wred::node);

@@ -5,6 +5,7 @@
 //! word. [`Node`] turns the first into the second, so that the books are kept once, and the same way, for all.
 
 use std::any::Any;
+use std::fmt;
 
 use crate::classify::Holder;
 use crate::error::ConfigError;
@@ -192,6 +193,13 @@ pub trait Discipline: Send {
 
     /// The parameters in force: the discipline's own `Config`.
     fn config(&self) -> Box<dyn Any>;
+}
+
+/// By its name.
+impl fmt::Debug for dyn Discipline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// An [`Algorithm`] with its books: the one implementation of [`Discipline`].

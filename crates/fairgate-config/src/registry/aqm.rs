@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use fairgate::aqm::ared::{self, Ared};
+use fairgate::aqm::ared;
 use fairgate::aqm::choke::{self, Choke};
 use fairgate::aqm::codel::{self, Codel};
 use fairgate::aqm::dualpi2::{self, DualPi2, Step};
 use fairgate::aqm::pie::{self, Pie};
-use fairgate::aqm::red::{self, Measure, Red};
+use fairgate::aqm::red::{self, Measure};
 use fairgate::aqm::rred::{self, Rred};
 use fairgate::aqm::wred::{self, Wred};
-use fairgate::{ConfigError, Rate};
+use fairgate::{ConfigError, Discipline, Rate};
 
-use super::{About, Children, Description, Family, Parameter, Placing};
-use crate::value::{Field, Unit, choice_field};
+use super::{About, Children, Description, Family, Lens, Parameter, Parts, Placing};
+use crate::value::{Unit, choice_field};
 
 /// What the control law can tell apart: from a tick of 1024 ns to under 2^37 ns.
 const LAW_TIMES: std::ops::RangeInclusive<u64> = 1024..=137_000_000_000;
@@ -33,8 +33,6 @@ macro_rules! codel_parameters {
 }
 
 pub(super) use codel_parameters;
-
-type Lens<S> = fn(&mut S, usize) -> &mut dyn Field;
 
 pub(super) const fn target<S>(field: Lens<S>) -> Parameter<S> {
     Parameter::new(
@@ -162,7 +160,7 @@ macro_rules! red_parameters {
                 "limit_packets",
                 Unit::Count("packets"),
                 POSITIVE,
-                "Most packets queued.",
+                "Most packets queued; not with an inner discipline.",
                 |$config, _| &mut $red.limit_packets,
             ),
             Parameter::new(
@@ -220,20 +218,28 @@ macro_rules! red_parameters {
     };
 }
 
+/// RED over a discipline inside, or over a fifo.
+fn red_over<P: red::Parameters>(parameters: P, mut parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {
+    Ok(Box::new(match parts.children.pop() {
+        Some(inner) => red::Queue::over(parameters, parts.seed, inner)?,
+        None => red::Queue::node(parameters, parts.seed)?,
+    }))
+}
+
 pub(super) static RED: Description<red::Config, red::Config> = Description {
     about: About {
         name: "red",
         family: Family::Aqm,
         summary: "Random early detection: marks or drops by chance, more often the longer the queue is on average",
         when: "To compare with what routers have done since 1993, or where a line's rate and traffic are known well.",
-        children: Children::None,
+        children: Children::InnerOrQueue,
     },
     parameters: red_parameters![|red| red;],
     class_parameters: &[],
     placing: Placing::Nothing,
     start: |_| red::Config::default(),
     config: Ok,
-    build: |config, parts| Ok(Box::new(Red::node(config, parts.seed)?)),
+    build: red_over,
 };
 
 pub(super) static ARED: Description<ared::Config, ared::Config> = Description {
@@ -242,7 +248,7 @@ pub(super) static ARED: Description<ared::Config, ared::Config> = Description {
         family: Family::Aqm,
         summary: "Adaptive RED: finds its thresholds from the line's rate, its probability from what the queue does",
         when: "Where RED is wanted without tuning it, on a line of known rate.",
-        children: Children::None,
+        children: Children::InnerOrQueue,
     },
     parameters: &[
         Parameter::required(
@@ -276,7 +282,7 @@ pub(super) static ARED: Description<ared::Config, ared::Config> = Description {
     // The rate is required, and so always overwritten.
     start: |_| ared::Config::of_rate(Rate::mbit(1)),
     config: Ok,
-    build: |config, parts| Ok(Box::new(Ared::node(config, parts.seed)?)),
+    build: red_over,
 };
 
 /// PIE's parameters, for every discipline that runs it: `$pie` is the path to them.

@@ -23,6 +23,9 @@ pub(super) struct Description<S: 'static, C: 'static> {
     pub(super) build: fn(C, Parts) -> Result<Box<dyn Discipline>, ConfigError>,
 }
 
+/// The field of the settings that a parameter is; of a class's, given its place among the classes.
+pub(super) type Lens<S> = fn(&mut S, usize) -> &mut dyn Field;
+
 /// A parameter: what users should know, and the field of the settings that it is.
 pub(super) struct Parameter<S> {
     name: &'static str,
@@ -30,7 +33,7 @@ pub(super) struct Parameter<S> {
     range: RangeInclusive<u64>,
     required: bool,
     doc: &'static str,
-    field: fn(&mut S, usize) -> &mut dyn Field,
+    field: Lens<S>,
 }
 
 impl<S> Parameter<S> {
@@ -40,7 +43,7 @@ impl<S> Parameter<S> {
         unit: Unit,
         range: RangeInclusive<u64>,
         doc: &'static str,
-        field: fn(&mut S, usize) -> &mut dyn Field,
+        field: Lens<S>,
     ) -> Parameter<S> {
         Parameter {
             name,
@@ -57,7 +60,7 @@ impl<S> Parameter<S> {
         name: &'static str,
         unit: Unit,
         doc: &'static str,
-        field: fn(&mut S, usize) -> &mut dyn Field,
+        field: Lens<S>,
     ) -> Parameter<S> {
         Parameter::new(name, unit, 0..=u64::MAX, doc, field)
     }
@@ -68,7 +71,7 @@ impl<S> Parameter<S> {
         unit: Unit,
         range: RangeInclusive<u64>,
         doc: &'static str,
-        field: fn(&mut S, usize) -> &mut dyn Field,
+        field: Lens<S>,
     ) -> Parameter<S> {
         let mut parameter = Parameter::new(name, unit, range, doc, field);
         parameter.required = true;

@@ -11,8 +11,8 @@ use fairgate::scheduler::Flows;
 use fairgate::{ConfigError, Discipline, Rate};
 
 use super::queues::DROP_FROM;
-use super::{About, Children, Description, Family, Parameter, Parts, Placing};
-use crate::value::{Field, Unit, choice_field};
+use super::{About, Children, Description, Family, Lens, Parameter, Parts, Placing};
+use crate::value::{Unit, choice_field};
 
 choice_field!(FlowBy {
     "five-tuple" => FlowBy::FiveTuple,
@@ -31,8 +31,6 @@ const FLOW_BY: Unit = Unit::Choice(&[
     "destination-port",
     "host-pair",
 ]);
-
-type Lens<S> = fn(&mut S, usize) -> &mut dyn Field;
 
 const fn key<S>(field: Lens<S>) -> Parameter<S> {
     Parameter::word("key", FLOW_BY, "What packets of one flow have in common.", field)

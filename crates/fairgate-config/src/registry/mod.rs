@@ -24,7 +24,7 @@ use fairgate::{ConfigError, Discipline};
 use crate::suggest;
 use crate::value::{Unit, Value};
 
-use description::{Description, Parameter, Placing};
+use description::{Description, Lens, Parameter, Placing};
 pub use settings::{ClassSettings, Setting, Settings};
 
 static REGISTRY: &[&dyn Entry] = &[
@@ -143,8 +143,10 @@ impl Family {
 pub enum Children {
     /// None: it queues packets itself.
     None,
-    /// One or none, written as `inner`.
+    /// One or none, written as `inner`; without one it makes what it holds itself.
     Inner,
+    /// The same, but without one it queues packets itself.
+    InnerOrQueue,
     /// One in each class, written as `[[class]]`, with any numbers.
     Classes,
     /// The same, but numbered 1, 2, 3 in the order of their priority.
@@ -161,7 +163,7 @@ impl Children {
     pub const fn name(self) -> &'static str {
         match self {
             Children::None => "none",
-            Children::Inner => "inner",
+            Children::Inner | Children::InnerOrQueue => "inner",
             Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => "classes",
         }
     }

@@ -11,7 +11,7 @@ use fairgate::queues::tbf::{self, Limit, Tbf};
 use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::{ConfigError, Rate};
 
-use super::{About, Children, Description, Family, Parameter, Placing};
+use super::{About, Children, Description, Family, Lens, Parameter, Placing};
 use crate::value::{Unit, choice_field};
 
 choice_field!(DropFrom {
@@ -147,6 +147,24 @@ impl ProfileSettings {
     }
 }
 
+// The parameters of a profile, in the words of who shapes by it or polices.
+
+const fn rate<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::required("rate", Unit::Rate, 1..=u64::MAX, doc, field)
+}
+
+const fn burst<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::required("burst", Unit::Bytes, 1..=u32::MAX as u64, doc, field)
+}
+
+const fn peakrate<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new("peakrate", Unit::Rate, 1..=u64::MAX, doc, field)
+}
+
+const fn mtu<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new("mtu", Unit::Bytes, 1..=u32::MAX as u64, doc, field)
+}
+
 /// tbf as users write it: `limit` or `latency`.
 pub(super) struct TbfSettings {
     profile: ProfileSettings,
@@ -185,13 +203,8 @@ pub(super) static TBF: Description<TbfSettings, tbf::Config> = Description {
         children: Children::Inner,
     },
     parameters: &[
-        Parameter::required("rate", Unit::Rate, 1..=u64::MAX, "The rate to hold.", |tbf, _| {
-            &mut tbf.profile.rate
-        }),
-        Parameter::required(
-            "burst",
-            Unit::Bytes,
-            1..=u32::MAX as u64,
+        rate("The rate to hold.", |tbf, _| &mut tbf.profile.rate),
+        burst(
             "Bytes that may leave at once after an idle time: at least the longest packet.",
             |tbf, _| &mut tbf.profile.burst,
         ),
@@ -209,17 +222,10 @@ pub(super) static TBF: Description<TbfSettings, tbf::Config> = Description {
             "The longest that a packet may have to wait, instead of `limit`.",
             |tbf, _| &mut tbf.latency,
         ),
-        Parameter::new(
-            "peakrate",
-            Unit::Rate,
-            1..=u64::MAX,
-            "How fast a burst may leave: above the rate.",
-            |tbf, _| &mut tbf.profile.peakrate,
-        ),
-        Parameter::new(
-            "mtu",
-            Unit::Bytes,
-            1..=u32::MAX as u64,
+        peakrate("How fast a burst may leave: above the rate.", |tbf, _| {
+            &mut tbf.profile.peakrate
+        }),
+        mtu(
             "Bytes that may leave at once at the peak rate: at least the longest packet.",
             |tbf, _| &mut tbf.profile.mtu,
         ),
@@ -290,31 +296,15 @@ pub(super) static POLICER: Description<PolicerSettings, policer::Config> = Descr
         children: Children::Inner,
     },
     parameters: &[
-        Parameter::required(
-            "rate",
-            Unit::Rate,
-            1..=u64::MAX,
-            "The rate that conforms.",
-            |policer, _| &mut policer.profile.rate,
-        ),
-        Parameter::required(
-            "burst",
-            Unit::Bytes,
-            1..=u32::MAX as u64,
+        rate("The rate that conforms.", |policer, _| &mut policer.profile.rate),
+        burst(
             "Bytes that conform at once after an idle time: at least the longest packet.",
             |policer, _| &mut policer.profile.burst,
         ),
-        Parameter::new(
-            "peakrate",
-            Unit::Rate,
-            1..=u64::MAX,
-            "How fast a burst may come: above the rate.",
-            |policer, _| &mut policer.profile.peakrate,
-        ),
-        Parameter::new(
-            "mtu",
-            Unit::Bytes,
-            1..=u32::MAX as u64,
+        peakrate("How fast a burst may come: above the rate.", |policer, _| {
+            &mut policer.profile.peakrate
+        }),
+        mtu(
             "Bytes that conform at once at the peak rate: at least the longest packet.",
             |policer, _| &mut policer.profile.mtu,
         ),

@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         let mut known: Vec<&str> = parameters.iter().map(|info| info.name).collect();
         known.extend(match about.children {
             Children::None => None,
-            Children::Inner => Some("inner"),
+            Children::Inner | Children::InnerOrQueue => Some("inner"),
             Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => Some("class"),
         });
         known.push("handle");
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         let (mut specs, mut built) = (Vec::new(), Vec::new());
         match (&self.draft.inner, kind) {
             (None, _) => {}
-            (Some(inner), Children::Inner) => {
+            (Some(inner), Children::Inner | Children::InnerOrQueue) => {
                 (specs, built) = child(inner, self.problems).into_iter().unzip();
             }
             (Some(inner), _) => {

@@ -160,7 +160,7 @@ fn tree() -> impl Strategy<Value = Spec> {
                 let (step, children) = match entry.about().children {
                     Children::Bands => (1, children),
                     Children::Classes | Children::Tree | Children::TreeOrNone => (step, children),
-                    Children::Inner | Children::None => (0, children[..1].to_vec()),
+                    Children::Inner | Children::InnerOrQueue | Children::None => (0, children[..1].to_vec()),
                 };
                 let minors: Vec<u16> = (1..=children.len() as u16)
                     .map(|place| place * step)

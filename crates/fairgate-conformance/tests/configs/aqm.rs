@@ -54,6 +54,14 @@ pub(crate) fn red() -> impl Strategy<Value = red::Config> {
         )
 }
 
+/// The limits are those of the discipline inside.
+pub(crate) fn red_over(_classes: usize) -> impl Strategy<Value = red::Config> {
+    red().prop_map(|config| red::Config {
+        limit_packets: None,
+        ..config
+    })
+}
+
 pub(crate) fn ared() -> impl Strategy<Value = ared::Config> {
     (
         10_000u64..10_000_000_000,

@@ -27,7 +27,7 @@ use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
-pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, pie, red, rred, wred};
+pub(crate) use aqm::{ared, choke, dualpi2, fq_pie, pie, red, red_over, rred, wred};
 pub(crate) use implicit::{admission, hsqf, pdrr, sqf};
 pub(crate) use sharing::{cbq, hfsc, htb, htb_without_classes};
 

@@ -71,6 +71,19 @@ impl Config {
         (self.min.unwrap_or(max / 3), max)
     }
 
+    /// The logarithms that tc calls `ewma` and `Scell_log`: of the weight, 1 / 2^this, and of the microseconds by which idle time is counted.
+    pub fn logarithms(&self) -> Result<(u32, u32), ConfigError> {
+        Ok(self.filter()?.logarithms())
+    }
+
+    fn filter(&self) -> Result<Filter, ConfigError> {
+        let (min, max) = self.thresholds();
+        let derived = || ((2 * u64::from(min) + u64::from(max)) / 3) as u32;
+        // Packets of one unit each.
+        let w_log = w_log_for_burst(min, self.burst.unwrap_or_else(derived), 1)?;
+        Filter::of_linux(w_log, self.avpkt, self.bandwidth)
+    }
+
     fn law(&self) -> Result<(Filter, Curve), ConfigError> {
         check_within("limit", self.limit, 1, MOST)?;
         check_within("avpkt", self.avpkt, 1, u32::MAX)?;
@@ -84,10 +97,7 @@ impl Config {
                 "a quarter of the limit is a good choice",
             ));
         }
-        let derived = || ((2 * u64::from(min) + u64::from(max)) / 3) as u32;
-        // Packets of one unit each.
-        let w_log = w_log_for_burst(min, self.burst.unwrap_or_else(derived), 1)?;
-        let filter = Filter::of_linux(w_log, self.avpkt, self.bandwidth)?;
+        let filter = self.filter()?;
         let shape = Shape {
             min,
             max,
@@ -96,7 +106,8 @@ impl Config {
             by_length: None,
             is_exclusive: true,
         };
-        Ok((filter, Curve::new(shape, w_log)?))
+        let curve = Curve::new(shape, filter.w_log())?;
+        Ok((filter, curve))
     }
 }
 

@@ -11,11 +11,15 @@
 //! the queue empty and is counted in whole microseconds; the weight, the curve and the table of idle times follow from `avpkt`,
 //! `burst`, `probability` and `bandwidth` as tc derives them.
 //!
+//! The packets are in a fifo limited in bytes, or in a discipline inside that has limits of its own ([`Queue::over`]): of that the average
+//! follows the backlog, and what it drops is its own.
+//!
 //! What Linux does not have: `gentle` (Floyd 2000), the average in packets, drops in proportion to length (the paper's byte mode).
 //!
 //! Deviations: an idle time begins at a peek too that finds nothing; half seconds of `adaptive` are counted from the first
 //! packet, and one whole half second after another when none came meanwhile; a change of parameters keeps average and
-//! backlog, where Linux starts from nothing; thresholds may be as large as 2^31 whatever the weight. Non-goals: an inner discipline instead of the fifo, Linux's qevents.
+//! backlog, where Linux starts from nothing; thresholds may be as large as 2^31 whatever the weight; over a discipline inside that holds packets back no idle time begins while it
+//! does, as it does in Linux, and a change of parameters leaves it in its place, where Linux puts a fifo there. Non-goals: Linux's qevents.
 
 mod average;
 mod curve;
@@ -27,7 +31,7 @@ use std::time::Duration;
 
 use super::periodic::Periodic;
 use crate::bits::Random;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -123,6 +127,15 @@ impl Config {
         w_log_for_burst(min, self.burst(), self.avpkt)
     }
 
+    /// The logarithms that tc calls `ewma` and `Scell_log`: of the weight, 1 / 2^this, and of the microseconds by which idle time is counted.
+    pub fn logarithms(&self) -> Result<(u32, u32), ConfigError> {
+        Ok(self.filter()?.logarithms())
+    }
+
+    fn filter(&self) -> Result<Filter, ConfigError> {
+        Filter::of_linux(self.w_log()?, self.avpkt, self.bandwidth)
+    }
+
     /// Checks what no law is made of.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         check_within("limit", self.limit, 1, u32::MAX)?;
@@ -140,7 +153,7 @@ impl Parameters for Config {
     fn law(&self) -> Result<Law, ConfigError> {
         self.check()?;
         let (min, max) = self.thresholds();
-        let filter = Filter::of_linux(self.w_log()?, self.avpkt, self.bandwidth)?;
+        let filter = self.filter()?;
         let shape = Shape {
             min,
             max,
@@ -214,6 +227,19 @@ impl Law {
             adaptive: config.adaptive,
         })
     }
+
+    /// A child has limits of its own.
+    fn check_child(&self) -> Result<(), ConfigError> {
+        if self.limit_packets < u32::MAX {
+            return Err(ConfigError::out_of_range(
+                "limit_packets",
+                self.limit_packets,
+                "left out where there is an inner discipline",
+                "set the limits of the inner discipline instead",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Between two steps of `adaptive`.
@@ -226,15 +252,20 @@ const MOST_STEPS: u64 = 1024;
 pub(crate) struct Averaged {
     law: Law,
     packets: PacketQueue,
+    /// Holds the packets, if it is there, and `packets` none.
+    child: Option<Box<dyn Discipline>>,
     average: Average,
     spacing: Spacing,
     random: Random,
     /// When `max_p` is adapted.
     adaptation: Periodic,
     /// A packet that comes at this time or later has more to do than the usual: the adaptation, or at any time if the queue is
-    /// idle or counts packets. One comparison instead of three.
+    /// idle, counts packets or is a child's. One comparison instead of four.
     slow_from: Time,
 }
+
+/// The number of the only class, as in Linux.
+const INNER: u16 = 1;
 
 impl Averaged {
     pub(crate) fn new(law: Law, seed: u64) -> Averaged {
@@ -243,10 +274,20 @@ impl Averaged {
             slow_from: Time::ZERO,
             law,
             packets: PacketQueue::new(),
+            child: None,
             average: Average::NEW,
             spacing: Spacing::NEW,
             random: Random::new(seed),
         }
+    }
+
+    /// With `child` to hold the packets, whose limits are its own.
+    fn over(law: Law, seed: u64, child: Box<dyn Discipline>) -> Result<Averaged, ConfigError> {
+        law.check_child()?;
+        Ok(Averaged {
+            child: Some(child),
+            ..Averaged::new(law, seed)
+        })
     }
 
     #[inline]
@@ -259,22 +300,30 @@ impl Averaged {
             self.spacing = Spacing::NEW;
             return self.admit(id, pool);
         }
-        self.enqueue_on_slope(id, average, pool)
+        self.enqueue_on_slope(id, average, now, pool)
     }
 
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let first = self.packets.pop_front(pool);
         if first.is_none() {
-            self.found_empty(now);
+            return self.dequeue_slowly(now, pool);
         }
         first
     }
 
+    /// What a child has, or nothing, and that begins an idle time.
     #[cold]
-    fn found_empty(&mut self, now: Time) {
+    fn dequeue_slowly(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        if let Some(child) = &mut self.child {
+            let first = child.dequeue(now, pool);
+            if first.is_some() || child.backlog().packets > 0 {
+                return first;
+            }
+        }
         self.average.found_empty(now);
         self.slow_from = Time::ZERO;
+        None
     }
 
     #[inline(never)]
@@ -282,18 +331,26 @@ impl Averaged {
         if now >= self.adaptation.next() {
             self.adapt(now);
         }
-        let (queued, slow_from) = match self.law.per_packet {
-            None => (self.packets.bytes(), self.adaptation.next()),
-            Some(bytes) => (u64::from(self.packets.len()) * u64::from(bytes), Time::ZERO),
+        let queued = match &self.child {
+            Some(child) => child.backlog(),
+            None => self.packets.count(),
         };
-        self.slow_from = slow_from;
+        let (queued, may_hurry) = match self.law.per_packet {
+            None => (queued.bytes, self.child.is_none()),
+            Some(bytes) => (queued.packets * u64::from(bytes), false),
+        };
+        self.slow_from = if may_hurry {
+            self.adaptation.next()
+        } else {
+            Time::ZERO
+        };
         let average = self.law.filter.arrival(&mut self.average, queued, now);
-        self.enqueue_on_slope(id, average, pool)
+        self.enqueue_on_slope(id, average, now, pool)
     }
 
     /// At an average that may be above `min`.
     #[inline(never)]
-    fn enqueue_on_slope(&mut self, id: PacketId, average: u64, pool: &mut Pool) -> Verdict {
+    fn enqueue_on_slope(&mut self, id: PacketId, average: u64, now: Time, pool: &mut Pool) -> Verdict {
         let length = pool[id].length;
         let action = self
             .law
@@ -303,7 +360,10 @@ impl Averaged {
             pool.give_back(id, DropReason::Aqm);
             return Verdict::Congested;
         }
-        self.admit(id, pool)
+        match &mut self.child {
+            Some(child) => child.enqueue(id, now, pool),
+            None => self.admit(id, pool),
+        }
     }
 
     /// Queues a packet that the average has nothing against, if it finds room.
@@ -325,9 +385,21 @@ impl Averaged {
 
     pub(crate) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         self.packets.append_to(into, pool);
+        if let Some(child) = &mut self.child {
+            child.drain(pool, into);
+        }
         self.average = Average::NEW;
         self.slow_from = Time::ZERO;
         self.spacing = Spacing::NEW;
+    }
+
+    /// Goes on under another law, which knows whether there is a child.
+    fn change_checked(&mut self, law: Law, pool: &mut Pool) -> Result<(), ConfigError> {
+        if self.child.is_some() {
+            law.check_child()?;
+        }
+        self.change(law, pool);
+        Ok(())
     }
 
     /// Goes on under another law.
@@ -410,6 +482,17 @@ impl<P: Parameters> Queue<P> {
             parameters,
         }))
     }
+
+    /// The same, but the packets are in `child`, whose backlog the average follows. Of `limit` only thresholds are derived then.
+    ///
+    /// # Errors
+    /// If the parameters can't work, or limit the packets that `child` holds.
+    pub fn over(parameters: P, seed: u64, child: Box<dyn Discipline>) -> Result<Node<Queue<P>>, ConfigError> {
+        Ok(Node::new(Queue {
+            inner: Averaged::over(parameters.law()?, seed, child)?,
+            parameters,
+        }))
+    }
 }
 
 impl<P: Parameters> Algorithm for Queue<P> {
@@ -440,9 +523,23 @@ impl<P: Parameters> Algorithm for Queue<P> {
     }
 
     fn reconfigure(&mut self, parameters: P, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        self.inner.change(parameters.law()?, pool);
+        self.inner.change_checked(parameters.law()?, pool)?;
         self.parameters = parameters;
         Ok(())
+    }
+
+    fn watchdog(&self) -> Option<Time> {
+        self.inner.child.as_ref().and_then(|child| child.watchdog())
+    }
+
+    fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
+        if let Some(child) = &self.inner.child {
+            visit(Class::new(INNER, child.as_ref()));
+        }
+    }
+
+    fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
+        self.inner.child.as_mut().filter(|_| minor == INNER)
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {

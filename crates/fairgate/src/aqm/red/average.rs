@@ -130,6 +130,11 @@ impl Filter {
         self.w_log
     }
 
+    /// The logarithms of the weight, 2^-this, and of the microseconds in a cell of the table of idle times.
+    pub(crate) fn logarithms(&self) -> (u32, u32) {
+        (self.w_log, self.cell_log)
+    }
+
     /// A packet arrives at a queue that is `queued` long without it and not idle. The average, scaled.
     #[inline]
     pub(crate) fn sample(&self, average: &mut Average, queued: u64) -> u64 {

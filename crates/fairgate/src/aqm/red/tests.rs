@@ -1,7 +1,10 @@
 use super::*;
 use crate::discipline::Discipline;
 use crate::packet::{Ecn, Packet};
-use crate::testing::Driver;
+use crate::queues::fifo::{self, Fifo};
+use crate::queues::tbf::{self, Tbf};
+use crate::queues::token_bucket::Profile;
+use crate::testing::{Driver, fifo as fifo_of};
 use proptest::prelude::*;
 
 /// Thresholds at which 15 and 30 packets of 1000 bytes are queued on average.
@@ -316,4 +319,80 @@ proptest! {
         };
         prop_assert_eq!(run(origin), run(origin + 1));
     }
+}
+
+/// A discipline that lets one packet out each millisecond.
+fn slow() -> Box<dyn Discipline> {
+    let config = tbf::Config {
+        profile: Profile::new(Rate::mbit(8), 1000),
+        limit: Some(tbf::Limit::Bytes(1 << 20)),
+    };
+    Box::new(Tbf::node(config, None).unwrap())
+}
+
+#[test]
+fn over_a_fifo_inside_all_is_as_with_the_own_one() {
+    let inside = fifo::Config {
+        limit_packets: None,
+        limit_bytes: Some(config().limit.into()),
+        ..fifo::Config::default()
+    };
+    let child = Box::new(Fifo::node(inside).unwrap());
+    let mut own = Driver::new(Red::node(config(), 5).unwrap());
+    let mut over = Driver::new(Red::over(config(), 5, child).unwrap());
+    let mut random = Random::new(9);
+    for step in 0..20_000u64 {
+        let now = Time::from_micros(step * 100);
+        if random.below(100) < 52 {
+            assert_eq!(
+                own.offer(packet(Ecn::NotEct), now),
+                over.offer(packet(Ecn::NotEct), now)
+            );
+        } else {
+            assert_eq!(own.next(now), over.next(now));
+        }
+        assert_eq!(variable(&own, "qavg"), variable(&over, "qavg"));
+    }
+    assert_eq!(own.root.statistics(), over.root.statistics());
+    assert!(
+        own.root.statistics().dropped_for(DropReason::Aqm) > 0,
+        "chances were drawn"
+    );
+}
+
+#[test]
+fn what_is_held_back_inside_is_no_idle_queue() {
+    let mut driver = Driver::new(Red::over(config(), 1, slow()).unwrap());
+    for _ in 0..10 {
+        let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
+    }
+    assert_eq!(driver.next(Time::ZERO), Some(0));
+    let queued = variable(&driver, "qavg");
+    assert_eq!(driver.next(Time::ZERO), None, "the bucket is empty");
+    assert_eq!(driver.root.watchdog(), Some(Time::from_millis(1)));
+    let _ = driver.offer(packet(Ecn::NotEct), Time::from_micros(999));
+    assert!(
+        variable(&driver, "qavg") > queued,
+        "the average rose, and did not sink"
+    );
+}
+
+#[test]
+fn limits_are_those_of_the_discipline_inside() {
+    let limited = Config {
+        limit_packets: Some(5),
+        ..config()
+    };
+    let refused = Red::over(limited.clone(), 1, fifo_of(3)).unwrap_err();
+    assert_eq!(refused.parameter(), Some("limit_packets"));
+    let mut driver = Driver::new(Red::over(config(), 1, fifo_of(3)).unwrap());
+    for _ in 0..5 {
+        let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
+    }
+    assert_eq!(driver.root.statistics().dropped_for(DropReason::QueueLimit), 2);
+    let mut pool = Pool::with_capacity(1);
+    assert!(driver.root.reconfigure(&limited, Time::ZERO, &mut pool).is_err());
+    driver.replace_class(INNER, fifo_of(2), Time::ZERO);
+    assert_eq!(driver.root.backlog().packets, 2, "the new one has room for two");
+    assert_eq!(driver.drain(Time::ZERO), [0, 1]);
 }
