@@ -4,21 +4,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use fairgate_config::tc::{Amount, Detail, Device, Script, Shown, show};
+use fairgate::ClassId;
+use fairgate_config::tc::{Amount, Detail, Device, Script, Shown, State, show};
 use fairgate_replay::find;
 use serde_json::Value;
-
-/// What the kernel says of a device or a link layer, what it counts, and how it keeps red's averages.
-const NOT_OURS: [&str; 8] = [
-    "mpu",
-    "linklayer",
-    "multiqueue",
-    "ver",
-    "direct_packets_stat",
-    "ewma",
-    "probability",
-    "Scell_log",
-];
 
 /// Whether our value is the dumped one. The kernel keeps times in units of its own and shows them up to 1 us less.
 fn is_equal(amount: &Amount, dumped: &Value) -> bool {
@@ -38,8 +27,17 @@ fn is_equal(amount: &Amount, dumped: &Value) -> bool {
             dumped.eq(numbers.iter().copied())
         }
         Amount::Text(text) => dumped.as_str() == Some(text),
+        Amount::Digits(number) => dumped
+            .as_f64()
+            .is_some_and(|dumped| (dumped - number).abs() < 1e-6),
+        Amount::InCells(bytes) => dumped
+            .as_str()
+            .and_then(size)
+            .is_some_and(|size| bytes.abs_diff(size) <= 1),
         // Not in these dumps.
-        Amount::Decimal(_) | Amount::Curve(_) | Amount::Bare(_) => false,
+        Amount::Decimal(_) | Amount::Signed(_) | Amount::Curve(_) | Amount::Bare(_) | Amount::Variable(_) => {
+            false
+        }
     }
 }
 
@@ -64,49 +62,46 @@ fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
         return Some(format!("{} is shown as {}", dumped["kind"], shown.kind));
     }
     let options = dumped["options"].as_object()?;
+    // What is counted is the dump's.
+    let counted = options
+        .get("direct_packets_stat")
+        .and_then(Value::as_i64)
+        .map(|packets| ("direct_packets".to_owned(), fairgate::Value::Integer(packets)));
+    let state = State {
+        variables: counted.into_iter().collect(),
+        ..State::default()
+    };
+    let details = shown.options(&state, true);
     // What is within a shaper has taken the place of its limit.
-    let has_inner = shown.kind == "tbf" && !shown.options.iter().any(|detail| detail.word == "lat");
-    let is_ours = |name: &str| !(NOT_OURS.contains(&name) || has_inner && name == "lat");
-    let of_dump = options.iter().filter(|(name, _)| is_ours(name));
+    let has_inner = shown.kind == "tbf" && !details.iter().any(|detail| detail.word == "lat");
+    let of_dump = options.iter().filter(|(name, _)| !(has_inner && *name == "lat"));
     for (name, value) in of_dump {
-        // With details a peak rate's bucket has another name.
-        let name = if name == "mtu" { "minburst" } else { name };
-        match shown.options.iter().find(|detail| detail.key == name) {
+        match details.iter().find(|detail| detail.key == name) {
             Some(detail) if is_equal(&detail.amount, value) => {}
             found => return Some(format!("{} {name} {value} is shown as {found:?}", shown.kind)),
         }
     }
     // tc leaves out what is off.
     let is_extra = |detail: &&Detail| {
-        let is_dumped =
-            options.contains_key(detail.key) || detail.key == "minburst" && options.contains_key("mtu");
-        detail.text().is_some() && !is_dumped && !detail.key.is_empty()
+        detail.text().is_some() && !options.contains_key(detail.key) && !detail.key.is_empty()
     };
-    let extra = shown.options.iter().find(is_extra)?;
+    let extra = details.iter().find(is_extra)?;
     Some(format!("{} shows {extra:?}, the kernel does not", shown.kind))
 }
 
-/// A class as tc prints it with details, without those of the link layer.
+/// A class as tc prints it with details.
 fn class_line(class: &Shown) -> String {
-    let parent = class.parent.map(|parent| parent.to_string());
-    let mut words = vec![format!("class {} {}", class.kind, class.id)];
-    words.push(parent.map_or("root".to_owned(), |parent| {
-        format!(
-            "parent {}",
-            parent
-                .strip_suffix(":0")
-                .map_or(parent.clone(), |major| format!("{major}:"))
-        )
-    }));
+    let of = |id: ClassId| match id.minor() {
+        0 => format!("{:x}:", id.major()),
+        _ => id.to_string(),
+    };
+    let mut words = vec![format!("class {} {}", class.kind, of(class.id))];
+    let parent = class.parent.map(|parent| format!("parent {}", of(parent)));
+    words.push(parent.unwrap_or_else(|| "root".to_owned()));
     words.extend(class.leaf.map(|leaf| format!("leaf {leaf:x}:")));
-    words.extend(class.options.iter().filter_map(Detail::text));
+    let details = class.options(&State::default(), true);
+    words.extend(details.iter().filter_map(Detail::text));
     words.join(" ")
-}
-
-fn without_cells(line: &str) -> String {
-    let line = line.replace(" linklayer ethernet", "").replace(" mpu 0b", "");
-    let word = |word: &str| word.split('/').next().unwrap_or_default().to_owned();
-    line.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Word for word the same, but for sizes that the kernel keeps as times.
@@ -158,10 +153,7 @@ fn compare(setup: &Path) -> Option<Vec<String>> {
     for class in &classes {
         let line = class_line(class);
         // Without a qdisc of its own a class has a fifo that tc does not name.
-        let is_same = |dumped: &&str| {
-            let dumped = without_cells(dumped);
-            are_alike(&line, &dumped) || are_alike(&without_leaf(&line), &dumped)
-        };
+        let is_same = |dumped: &&str| are_alike(&line, dumped) || are_alike(&without_leaf(&line), dumped);
         if !lines.iter().any(is_same) {
             differences.push(format!("no such class is dumped: {line}"));
         }

@@ -3,12 +3,15 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use fairgate::ClassId;
-use fairgate_config::tc::{Amount, Detail, Shown, show};
+use fairgate_config::tc::{Amount, Detail, Shown, State, show};
 use fairgate_config::{Document, Spec};
-use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE};
+use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE, Status};
+use miette::Diagnostic;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
+use thiserror::Error;
 
 use crate::commands::status;
 use crate::exit::{Failure, Outcome};
@@ -19,20 +22,47 @@ use crate::output::{self, Format};
 #[command(after_help = "\
 Examples:
   fairgate show                     as tc -s qdisc show and tc -s class show
+  fairgate show -d qdisc --dev eth1 as tc -s -d qdisc show dev eth1
   fairgate show -j | jq '.[].drops' as tc -s -j qdisc show prints it
   fairgate show --json              the same with the classes, in an envelope
   fairgate show --socket /run/fairgate/home.sock
 
-A qdisc without a handle of its own has one from 8001: on. A discipline that tc does not know has its own name. Of what tc
-shows with -d alone, that of the discipline is there: priorities, quanta, levels.")]
+A qdisc without a handle of its own has one from 8001: on. A discipline that tc does not know has its own name.")]
 pub(crate) struct Args {
+    /// Only these
+    #[arg(value_enum)]
+    object: Option<Object>,
+
+    /// Only what leaves by this interface
+    #[arg(long, value_name = "INTERFACE")]
+    dev: Option<String>,
+
+    /// With the details that tc shows with -d
+    #[arg(short)]
+    d: bool,
+
     /// The socket of the run; may be left out if there is only one
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Print a JSON array of qdiscs, as tc -j does
+    /// Print a JSON array of qdiscs, as tc -j does, or of classes
     #[arg(short)]
     j: bool,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Object {
+    Qdisc,
+    Class,
+}
+
+#[derive(Debug, Error, Diagnostic)]
+#[error("nothing of this run leaves by `{dev}`")]
+#[diagnostic(help("its interfaces are {known}"))]
+struct UnknownInterface {
+    dev: String,
+    known: String,
 }
 
 /// `fairgate.show/1`.
@@ -47,9 +77,14 @@ struct Listing {
 struct Line {
     kind: &'static str,
     handle: String,
-    dev: String,
+    /// As in tc, unless it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<bool>,
+    /// Of a root: the device with its one queue, and the kernel's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refcnt: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,24 +100,39 @@ struct Line {
     requeues: u64,
     backlog: u64,
     qlen: u64,
-    /// The options as text.
+    /// What only this kind counts.
+    #[serde(flatten)]
+    own: Map<String, Json>,
     #[serde(skip)]
-    shown: String,
+    text: Text,
 }
+
+/// What a line has of its kind, as text.
+#[derive(Default)]
+struct Text {
+    options: String,
+    statistics: Vec<String>,
+}
+
+/// How lines are made.
+#[derive(Clone, Copy)]
+struct Style {
+    in_detail: bool,
+    has_devices: bool,
+}
+
+const ROOT_REFERENCES: u8 = 2;
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let status = status::ask(args.socket.as_deref())?;
-    let mut listing = Listing {
-        qdiscs: Vec::new(),
-        classes: Vec::new(),
-    };
-    for direction in &status.directions {
-        listing.add(direction)?;
-    }
+    let listing = Listing::of(&status, &args)?;
     match (format, args.j) {
         (_, true) => {
-            let mut text =
-                serde_json::to_string(&listing.qdiscs).expect("lines have text keys and finite numbers");
+            let lines = match args.object {
+                Some(Object::Class) => &listing.classes,
+                Some(Object::Qdisc) | None => &listing.qdiscs,
+            };
+            let mut text = serde_json::to_string(lines).expect("lines have text keys and finite numbers");
             text.push('\n');
             output::text(&text)?;
         }
@@ -93,46 +143,63 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 }
 
 impl Listing {
-    fn add(&mut self, direction: &DirectionStatus) -> Result<(), Failure> {
+    fn of(status: &Status, args: &Args) -> Result<Listing, Failure> {
+        let is_asked_for = |direction: &&DirectionStatus| match &args.dev {
+            Some(dev) => direction.to == *dev,
+            None => true,
+        };
+        let directions: Vec<_> = status.directions.iter().filter(is_asked_for).collect();
+        if let (Some(dev), true) = (&args.dev, directions.is_empty()) {
+            let known: Vec<&str> = status
+                .directions
+                .iter()
+                .map(|direction| direction.to.as_str())
+                .collect();
+            let (dev, known) = (dev.clone(), known.join(" and "));
+            return Err(UnknownInterface { dev, known }.into());
+        }
+        let style = Style {
+            in_detail: args.d,
+            has_devices: args.dev.is_none(),
+        };
+        let mut listing = Listing {
+            qdiscs: Vec::new(),
+            classes: Vec::new(),
+        };
+        for direction in directions {
+            listing.add(direction, args.object, style)?;
+        }
+        Ok(listing)
+    }
+
+    fn add(
+        &mut self,
+        direction: &DirectionStatus,
+        object: Option<Object>,
+        style: Style,
+    ) -> Result<(), Failure> {
         let document = Document::parse("status", &direction.queue)?;
         let Some(spec) = document.queue(QUEUE) else {
             return Ok(());
         };
         let (qdiscs, classes) = show(spec);
-        let lines = |shown: &Shown| Line::all_of(shown, &direction.to, spec, &direction.tree);
-        self.qdiscs.extend(qdiscs.iter().flat_map(lines));
-        self.classes.extend(classes.iter().flat_map(lines));
+        let lines = |shown: &Shown| Line::all_of(shown, direction, spec, style);
+        if object != Some(Object::Class) {
+            self.qdiscs.extend(qdiscs.iter().flat_map(lines));
+        }
+        if object != Some(Object::Qdisc) {
+            self.classes.extend(classes.iter().flat_map(lines));
+        }
         Ok(())
     }
 
     fn text(&self) -> String {
         let mut text = String::new();
         for qdisc in &self.qdiscs {
-            let place = qdisc.place("root refcnt 2");
-            let head = format!(
-                "qdisc {} {} dev {} {place} {}",
-                qdisc.kind, qdisc.handle, qdisc.dev, qdisc.shown
-            );
-            qdisc.add_to(&mut text, &head);
+            qdisc.add_to(&mut text, "qdisc");
         }
         for class in &self.classes {
-            let leaf = class
-                .leaf
-                .as_ref()
-                .map_or(String::new(), |leaf| format!("leaf {leaf} "));
-            let host = class
-                .host
-                .as_ref()
-                .map_or(String::new(), |host| format!(" host {host}"));
-            let head = format!(
-                "class {} {} dev {} {} {leaf}{}{host}",
-                class.kind,
-                class.handle,
-                class.dev,
-                class.place("root"),
-                class.shown.trim_end()
-            );
-            class.add_to(&mut text, &head);
+            class.add_to(&mut text, "class");
         }
         text
     }
@@ -140,23 +207,24 @@ impl Listing {
 
 impl Line {
     /// One line; of a class for hosts and of what is in it, one for each host. A qdisc of which there are many has no handle.
-    fn all_of(shown: &Shown, device: &str, spec: &Spec, tree: &NodeStatus) -> Vec<Line> {
+    fn all_of(shown: &Shown, direction: &DirectionStatus, spec: &Spec, style: Style) -> Vec<Line> {
+        let tree = &direction.tree;
+        let line = |node: Option<&NodeStatus>| Line::of(shown, &direction.to, node, style);
         let Some((depth, hosts)) = hosts(spec, tree, &shown.path) else {
-            return vec![Line::of(shown, device, node(tree, &shown.path))];
+            return vec![line(node(tree, &shown.path))];
         };
         let below = &shown.path[depth..];
-        let is_class = shown.id.minor() != 0;
         let of_host = |(minor, class): (u16, &NodeStatus)| {
-            let mut line = Line::of(shown, device, node(class, below));
+            let mut line = line(node(class, below));
             line.leaf = None;
             line.host.clone_from(&class.host);
             let own = |id: ClassId| ClassId::new(id.major(), minor).to_string();
-            match (is_class, below.is_empty()) {
+            match (shown.is_class, below.is_empty()) {
                 (true, true) => line.handle = own(shown.id),
                 (false, true) => line.parent = shown.parent.map(own),
                 (_, false) => {}
             }
-            if !is_class {
+            if !shown.is_class {
                 line.handle = "0:".to_owned();
             }
             line
@@ -164,45 +232,70 @@ impl Line {
         hosts.into_iter().map(of_host).collect()
     }
 
-    fn of(shown: &Shown, device: &str, node: Option<&NodeStatus>) -> Line {
+    fn of(shown: &Shown, device: &str, node: Option<&NodeStatus>, style: Style) -> Line {
         let handle = |major: u16| format!("{major:x}:");
         // tc leaves a minor number of 0 out.
         let id = |id: ClassId| match id.minor() {
             0 => handle(id.major()),
             _ => id.to_string(),
         };
-        let count = |of: fn(&NodeStatus) -> u64| node.map_or(0, of);
-        let words: Vec<String> = shown.options.iter().filter_map(Detail::text).collect();
-        let in_json = shown.options.iter().filter(|detail| !detail.key.is_empty());
+        let state = node.map_or_else(State::default, NodeStatus::state);
+        let options = shown.options(&state, style.in_detail);
+        let rows = shown.statistics(&state);
+        let is_root = shown.parent.is_none();
+        let statistics = &state.statistics;
         Line {
             kind: shown.kind,
             handle: id(shown.id),
-            dev: device.to_owned(),
-            root: shown.parent.is_none().then_some(true),
+            dev: style.has_devices.then(|| device.to_owned()),
+            root: is_root.then_some(true),
+            refcnt: (is_root && !shown.is_class).then_some(ROOT_REFERENCES),
             parent: shown.parent.map(id),
             leaf: shown.leaf.map(handle),
             host: None,
-            options: in_json
-                .map(|detail| (detail.key.to_owned(), as_json(&detail.amount)))
-                .collect(),
-            bytes: count(|node| node.dequeued.bytes),
-            packets: count(|node| node.dequeued.packets),
-            drops: count(|node| node.dropped.packets),
-            overlimits: count(|node| node.overlimits),
+            options: as_map(&options),
+            bytes: statistics.dequeued.bytes,
+            packets: statistics.dequeued.packets,
+            drops: statistics.dropped.packets,
+            overlimits: statistics.overlimits,
             requeues: 0,
-            backlog: count(|node| node.backlog.bytes),
-            qlen: count(|node| node.backlog.packets),
-            shown: words.join(" "),
+            backlog: statistics.backlog().bytes,
+            qlen: statistics.backlog().packets,
+            own: rows.iter().flat_map(|row| as_map(&row.details)).collect(),
+            text: Text {
+                options: words(&options),
+                statistics: rows
+                    .iter()
+                    .map(|row| format!("{}{}", row.indent, words(&row.details)))
+                    .collect(),
+            },
         }
     }
 
-    fn place(&self, root: &str) -> String {
-        let parent = self.parent.as_ref();
-        parent.map_or(root.to_owned(), |parent| format!("parent {parent}"))
-    }
-
-    fn add_to(&self, text: &mut String, head: &str) {
-        let _ = writeln!(text, "{}", head.trim_end());
+    /// The place of a line: its words in tc's order, and what it counts below them.
+    fn add_to(&self, text: &mut String, object: &str) {
+        let word = |name: &str, value: &Option<String>| {
+            value
+                .as_ref()
+                .map_or(String::new(), |value| format!(" {name} {value}"))
+        };
+        let root = match self.refcnt {
+            Some(references) => format!(" root refcnt {references}"),
+            None => " root".to_owned(),
+        };
+        let place = match self.parent {
+            Some(_) => word("parent", &self.parent),
+            None => root,
+        };
+        let head = format!(
+            "{object} {} {}{}{place}{} {}",
+            self.kind,
+            self.handle,
+            word("dev", &self.dev),
+            word("leaf", &self.leaf),
+            self.text.options,
+        );
+        let _ = writeln!(text, "{}{}", head.trim_end(), word("host", &self.host));
         let _ = writeln!(
             text,
             " Sent {} bytes {} pkt (dropped {}, overlimits {} requeues {})",
@@ -215,7 +308,22 @@ impl Line {
             self.qlen,
             self.requeues
         );
+        for line in &self.text.statistics {
+            let _ = writeln!(text, "{line}");
+        }
     }
+}
+
+fn words(details: &[Detail]) -> String {
+    let words: Vec<String> = details.iter().filter_map(Detail::text).collect();
+    words.join(" ")
+}
+
+fn as_map(details: &[Detail]) -> Map<String, Json> {
+    let in_json = details.iter().filter(|detail| !detail.key.is_empty());
+    in_json
+        .map(|detail| (detail.key.to_owned(), as_json(&detail.amount)))
+        .collect()
 }
 
 /// The discipline at the end of a path of classes.
@@ -249,10 +357,16 @@ fn hosts<'s>(spec: &Spec, tree: &'s NodeStatus, path: &[u16]) -> Option<(usize, 
 fn as_json(amount: &Amount) -> Json {
     match amount {
         Amount::Count(number, _) | Amount::Size(number) => json!(number),
+        Amount::Signed(number) => json!(number),
         Amount::Time(nanos) => json!(nanos / 1000),
         Amount::Rate(rate) => json!(rate.bits_per_second() / 8),
         // With the digits of the text.
         Amount::Decimal(number) => json!((number * 1e6).round() / 1e6),
+        Amount::Digits(_) => amount
+            .text()
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default(),
+        Amount::InCells(_) | Amount::Variable(_) => json!(amount.text()),
         Amount::Curve(_) => json!(amount.text()),
         Amount::Flag(flag) | Amount::Switch(flag) => json!(flag),
         Amount::Bare(word) => json!(word),

@@ -8,6 +8,8 @@ use fairgate::sharing::hfsc::ServiceCurve;
 pub enum Amount {
     /// A number and what it counts: `1000p`, `1514b`, `10sec`.
     Count(u64, &'static str),
+    /// A number that may be below 0.
+    Signed(i64),
     /// Bytes in the largest unit that fits: `32Mb`.
     Size(u64),
     /// Nanoseconds; in JSON microseconds.
@@ -16,6 +18,12 @@ pub enum Amount {
     Rate(Rate),
     /// With six decimals.
     Decimal(f64),
+    /// With six digits at most.
+    Digits(f64),
+    /// Bytes, and those of the cells that packets are rounded up to, one each: `1600b/1`, also in JSON.
+    InCells(u64),
+    /// The number that a running discipline knows by this name.
+    Variable(&'static str),
     /// A service curve.
     Curve(ServiceCurve),
     /// The option is there, without a value, or not.
@@ -31,14 +39,18 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// As tc prints it behind the option; `None` for a flag that is not set.
+    /// As tc prints it behind the option; `None` for a flag that is not set, and for a number that is to be asked for.
     pub fn text(&self) -> Option<String> {
         Some(match self {
             Amount::Count(number, of) => format!("{number}{of}"),
+            Amount::Signed(number) => number.to_string(),
             Amount::Size(bytes) => size(*bytes),
             Amount::Time(nanos) => time(*nanos),
             Amount::Rate(bits) => rate(bits.bits_per_second()),
             Amount::Decimal(number) => format!("{number:.6}"),
+            Amount::Digits(number) => digits(*number),
+            Amount::InCells(bytes) => format!("{}/1", size(*bytes)),
+            Amount::Variable(_) => return None,
             Amount::Curve(curve) => format!(
                 "m1 {} d {} m2 {}",
                 rate(curve.m1),
@@ -53,6 +65,25 @@ impl Amount {
             }
             Amount::Text(text) => text.clone(),
         })
+    }
+}
+
+/// `0.02`, `2e-05`: C's `%g`.
+fn digits(number: f64) -> String {
+    let trimmed = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    let scientific = format!("{number:.5e}");
+    let (mantissa, exponent) = scientific.split_once('e').expect("the form has an exponent");
+    match exponent.parse::<i32>() {
+        Ok(exponent @ -4..=5) => trimmed(&format!("{number:.*}", (5 - exponent) as usize)),
+        Ok(exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", trimmed(mantissa), exponent.abs())
+        }
+        // Not a number, or infinite.
+        Err(_) => number.to_string(),
     }
 }
 
@@ -103,6 +134,23 @@ fn rate(bits: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_six_digits_at_most() {
+        let cases = [
+            (0.0, "0"),
+            (0.02, "0.02"),
+            (1.0, "1"),
+            (0.1999999999, "0.2"),
+            (0.000123456789, "0.000123457"),
+            (0.00001, "1e-05"),
+            (1234567.0, "1.23457e+06"),
+            (999999.7, "1e+06"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(digits(number), text);
+        }
+    }
 
     #[test]
     fn times_have_three_digits() {

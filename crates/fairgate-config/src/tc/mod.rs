@@ -6,7 +6,8 @@
 //!   script      the lines one after the other: what there is on each device when all are done
 //!   translate   each qdisc's options -> the parameters of our discipline, by the table in `kinds`
 //!   filters     u32, fw, flower, basic and matchall -> conditions as a configuration file has them
-//!   show        the other way: a description in the words of `tc qdisc show`, with the kinds' looks
+//!   show        the other way: a description, and what a running tree has counted, in the words of `tc qdisc show`, with the
+//!               kinds' looks
 //!   amount      values as tc prints them
 //!   round_trips what tc makes of those that dualpi2 is told
 //!   sharing     the bands of ets, of which tc lets the user leave out a part
@@ -27,4 +28,4 @@ mod show;
 mod translate;
 
 pub use script::{Device, Script};
-pub use show::{Amount, Detail, Shown, show};
+pub use show::{Amount, Detail, Row, Shown, State, When, show};

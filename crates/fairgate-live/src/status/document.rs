@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use fairgate::classify::Holder;
 use fairgate::{Class, Count, Discipline, DropReason, Statistics, Value};
 use fairgate_config::Spec;
+use fairgate_config::tc::State;
 use serde::{Deserialize, Serialize};
 
 use crate::direction::Direction;
@@ -203,6 +204,26 @@ impl NodeStatus {
         }
     }
 
+    /// The same as the library has it.
+    pub fn state(&self) -> State {
+        let dropped = |reason: DropReason| self.drops.get(reason.name()).copied().unwrap_or(0);
+        let variables = self.variables.iter();
+        State {
+            statistics: Statistics {
+                enqueued: self.enqueued.into(),
+                dequeued: self.dequeued.into(),
+                dropped: self.dropped.into(),
+                flushed: self.flushed.into(),
+                dropped_by_reason: DropReason::ALL.map(dropped),
+                marked: self.marked,
+                overlimits: self.overlimits,
+            },
+            variables: variables
+                .map(|(name, value)| (name.clone(), (*value).into()))
+                .collect(),
+        }
+    }
+
     fn with_books(discipline: &dyn Discipline, class: Option<u16>, statistics: &Statistics) -> NodeStatus {
         let mut variables = BTreeMap::new();
         discipline.visit_variables(&mut |name, value| {
@@ -238,6 +259,26 @@ impl From<Count> for CountStatus {
         CountStatus {
             packets: count.packets,
             bytes: count.bytes,
+        }
+    }
+}
+
+impl From<CountStatus> for Count {
+    fn from(count: CountStatus) -> Count {
+        Count {
+            packets: count.packets,
+            bytes: count.bytes,
+        }
+    }
+}
+
+impl From<ValueStatus> for Value {
+    fn from(value: ValueStatus) -> Value {
+        match value {
+            ValueStatus::Integer(integer) => Value::Integer(integer),
+            ValueStatus::Nanos(nanos) => Value::Nanos(nanos),
+            ValueStatus::Flag(flag) => Value::Flag(flag),
+            ValueStatus::Unset => Value::Unset,
         }
     }
 }

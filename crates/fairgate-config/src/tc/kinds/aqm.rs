@@ -1,13 +1,16 @@
 //! Active queue management over one queue.
 
 use fairgate::aqm::dualpi2::{self, Step};
+use fairgate::aqm::red::Response;
 use fairgate::aqm::{choke, red};
 
+use fairgate::{ConfigError, DropReason, Probability};
+
 use super::{
-    Amount, Children, Detail, Kind, Look, Opt, PLAIN, Reads, Seen, look, means, mtu_of_one_frame, none,
-    option, same, show, show_keyed, time,
+    Amount, Children, Detail, Kind, Look, Opt, PLAIN, Reads, Row, Running, Seen, Show, When, means,
+    mtu_of_one_frame, none, option, same, show, show_keyed, time,
 };
-use crate::tc::show::{packets, plain, size};
+use crate::tc::show::{packets, plain, row, size, ticks};
 
 pub(super) const RED: Kind = Kind {
     name: "red",
@@ -21,19 +24,17 @@ pub(super) const RED: Kind = Kind {
             means("adaptative", "adaptive", "true"),
         ],
     ],
-    children: Children::None,
+    children: Children::Inner { of_default: &[] },
     defaults: none,
     look: Look {
-        options: &[
-            show("limit", size),
-            show("ecn", plain),
-            show("harddrop", plain),
-            show("adaptive", plain),
-            show("nodrop", plain),
-        ],
+        options: &[&[show("limit", size)]],
         complete: |seen, details| {
-            show_thresholds(seen.config::<red::Config>().thresholds(), size, details);
+            let config = seen.config::<red::Config>();
+            show_thresholds(config.thresholds(), size, details);
+            show_response(config.response, config.adaptive, details);
+            show_average(config.logarithms(), config.probability, details);
         },
+        statistics: |red| vec![row("  ", red_counts(red))],
         ..PLAIN
     },
 };
@@ -44,13 +45,32 @@ pub(super) const CODEL: Kind = Kind {
     options: &[&[same("limit", "limit")], CODEL_PARAMETERS],
     children: Children::None,
     defaults: none,
-    look: look(&[
-        show("limit", packets),
-        show("target", Amount::Time),
-        show("ce_threshold", Amount::Time),
-        show("interval", Amount::Time),
-        show("ecn", plain),
-    ]),
+    look: Look {
+        options: &[&[show("limit", packets)], CODEL_CONTROL, &[show("ecn", plain)]],
+        statistics: |codel| {
+            let is_dropping = codel.is_set("dropping");
+            let dropping = Detail::new("dropping", Amount::Flag(true));
+            let overlimit = codel.dropped_for(&[DropReason::QueueLimit]);
+            vec![
+                row(
+                    "  ",
+                    [
+                        codel.variable("count", "count"),
+                        codel.variable("lastcount", "lastcount"),
+                        is_dropping.then_some(dropping),
+                    ],
+                ),
+                row(
+                    "  ",
+                    [
+                        Running::count("ecn_mark", codel.marked()),
+                        Running::count("drop_overlimit", overlimit),
+                    ],
+                ),
+            ]
+        },
+        ..PLAIN
+    },
 };
 
 pub(super) const PIE: Kind = Kind {
@@ -59,16 +79,29 @@ pub(super) const PIE: Kind = Kind {
     options: &[&[same("limit", "limit")], PIE_PARAMETERS],
     children: Children::None,
     defaults: mtu_of_one_frame,
-    look: look(&[
-        show("limit", packets),
-        show("target", Amount::Time),
-        show("tupdate", Amount::Time),
-        show("alpha", plain),
-        show("beta", plain),
-        show("ecn", plain),
-        show("bytemode", plain),
-        show("dq_rate_estimator", plain),
-    ]),
+    look: Look {
+        options: &[&[show("limit", packets)], PIE_CONTROL, PIE_FLAGS],
+        statistics: |pie| {
+            let prob = pie
+                .number("prob")
+                .map(|parts| Detail::new("prob", of_one(Probability::from_parts(parts))));
+            let rate = pie.variable("avg_dq_rate", "avg_dq_rate");
+            let rate = rate.filter(|_| pie.has_option("dq_rate_estimator"));
+            vec![
+                row("  ", [prob, pie.time("delay", "delay"), rate]),
+                row(
+                    "  ",
+                    [
+                        Running::count("pkts_in", pie.taken_in()),
+                        Running::count("overlimit", pie.dropped_for(&[DropReason::QueueLimit])),
+                        Running::count("dropped", pie.dropped_for(&[DropReason::Aqm])),
+                        Running::count("ecn_mark", pie.marked()),
+                    ],
+                ),
+            ]
+        },
+        ..PLAIN
+    },
 };
 
 pub(super) const CHOKE: Kind = Kind {
@@ -78,9 +111,16 @@ pub(super) const CHOKE: Kind = Kind {
     children: Children::None,
     defaults: none,
     look: Look {
-        options: &[show("limit", packets), show("ecn", plain)],
+        options: &[&[show("limit", packets)]],
         complete: |seen, details| {
-            show_thresholds(seen.config::<choke::Config>().thresholds(), packets, details);
+            let config = seen.config::<choke::Config>();
+            show_thresholds(config.thresholds(), packets, details);
+            show_response(config.response, false, details);
+            show_average(config.logarithms(), config.probability, details);
+        },
+        statistics: |choke| {
+            let matched = choke.variable("matched", "matched");
+            vec![row("  ", red_counts(choke).into_iter().chain([matched]))]
         },
         ..PLAIN
     },
@@ -116,7 +156,7 @@ pub(super) const DUALPI2: Kind = Kind {
     children: Children::None,
     defaults: mtu_of_one_frame,
     look: Look {
-        options: &[
+        options: &[&[
             show("limit", packets),
             show_keyed("memlimit", "memory-limit", "memory_limit", |bytes| {
                 Amount::Count(bytes, "B")
@@ -129,8 +169,9 @@ pub(super) const DUALPI2: Kind = Kind {
             show_keyed("step_thresh", "step-thresh-us", "step_thresh", Amount::Time),
             show_keyed("min_qlen_step", "min-qlen-step", "min_qlen_step", packets),
             show_keyed("coupling_factor", "coupling", "coupling_factor", plain),
-        ],
+        ]],
         complete: complete_dualpi2,
+        statistics: statistics_of_dualpi2,
         ..PLAIN
     },
 };
@@ -156,6 +197,28 @@ pub(super) const CODEL_PARAMETERS: &[Opt] = &[
     means("noecn", "ecn", "false"),
 ];
 
+/// CoDel's times, also in fq_codel.
+pub(super) const CODEL_CONTROL: &[Show] = &[
+    show("target", ticks),
+    show("ce_threshold", ticks),
+    show("interval", ticks),
+];
+
+/// PIE's times and weights, also in fq_pie.
+pub(super) const PIE_CONTROL: &[Show] = &[
+    show("target", Amount::Time),
+    show("tupdate", Amount::Time),
+    show("alpha", plain),
+    show("beta", plain),
+];
+
+/// What PIE does or not, also in fq_pie.
+pub(super) const PIE_FLAGS: &[Show] = &[
+    show("ecn", plain),
+    show("bytemode", plain),
+    show("dq_rate_estimator", plain),
+];
+
 /// What PIE is told, also in fq_pie.
 pub(super) const PIE_PARAMETERS: &[Opt] = &[
     time("target", "target"),
@@ -177,6 +240,76 @@ fn show_thresholds((min, max): (u32, u32), form: fn(u64) -> Amount, details: &mu
         1..1,
         thresholds.map(|(word, number)| Detail::new(word, form(number.into()))),
     );
+}
+
+/// Flags, in JSON also those that are off.
+fn show_response(response: Response, is_adaptive: bool, details: &mut Vec<Detail>) {
+    let flags = [
+        ("ecn", response.ecn),
+        ("harddrop", response.harddrop),
+        ("adaptive", is_adaptive),
+        ("nodrop", response.nodrop),
+    ];
+    details.extend(flags.map(|(word, is_on)| Detail::new(word, Amount::Flag(is_on))));
+}
+
+/// How the average is made, which tc shows with `-d`; a description that can't be built has none.
+fn show_average(
+    logarithms: Result<(u32, u32), ConfigError>,
+    probability: Probability,
+    details: &mut Vec<Detail>,
+) {
+    let Ok((ewma, cell)) = logarithms else {
+        return;
+    };
+    let shown = [
+        ("ewma", plain(ewma.into())),
+        ("probability", of_one(probability)),
+        ("Scell_log", plain(cell.into())),
+    ];
+    details.extend(shown.map(|(word, amount)| Detail::new(word, amount).when(When::Detailed)));
+}
+
+/// What red counts: packets marked, dropped early, dropped for want of room, and dropped for other reasons.
+fn red_counts(red: &Running<'_>) -> [Option<Detail>; 4] {
+    let early = red.dropped_for(&[DropReason::Aqm]);
+    let full = red.dropped_for(&[DropReason::QueueLimit]);
+    [
+        Running::count("marked", red.marked()),
+        Running::count("early", early),
+        Running::count("pdrop", full),
+        Running::count("other", red.dropped() - early - full),
+    ]
+}
+
+fn of_one(probability: Probability) -> Amount {
+    Amount::Digits(probability.parts() as f64 / Probability::ONE.parts() as f64)
+}
+
+/// What the two queues know.
+fn statistics_of_dualpi2(dualpi2: &Running<'_>) -> Vec<Row> {
+    let prob = dualpi2.number("prob");
+    let prob = prob.map(|parts| Detail::new("prob", Amount::Decimal(parts as f64 / f64::from(u32::MAX))));
+    let credit = dualpi2.integer("credit");
+    let queue = credit.map(|credit| if credit > 0 { "(C-queue)" } else { "(L-queue)" });
+    vec![
+        row("", [prob]),
+        row(
+            "",
+            [Some(Detail::keyed(
+                "ecn_mark",
+                "ecn-mark",
+                plain(dualpi2.marked()),
+            ))],
+        ),
+        row(
+            "",
+            [
+                credit.map(|credit| Detail::new("credit", Amount::Signed(credit))),
+                queue.map(|queue| Detail::bare(queue, "", None)),
+            ],
+        ),
+    ]
 }
 
 /// Choices, of which tc shows the one that is made.

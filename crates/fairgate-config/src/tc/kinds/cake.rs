@@ -120,7 +120,6 @@ fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
         .map(|bandwidth| rate(bandwidth.bits_per_second()));
     let unlimited = || Amount::Text("unlimited".to_owned());
     details.push(Detail::new("bandwidth", bandwidth.unwrap_or_else(unlimited)));
-    let set = |word: &'static str| Detail::new(word, Amount::Flag(true));
     let choice = |parameter: &str, key| Some((seen.word(parameter)?, key));
     let choices = [choice("tins", "diffserv"), choice("isolation", "flowmode")];
     details.extend(
@@ -137,7 +136,7 @@ fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     details.push(Detail::keyed("no-split-gso", "split_gso", Amount::Switch(false)));
     details.push(Detail::new("rtt", Amount::Time(config.rtt.as_nanos() as u64)));
     let framing = config.framing;
-    details.extend(framing.overhead.is_none().then(|| set("raw")));
+    details.push(Detail::new("raw", Amount::Flag(framing.overhead.is_none())));
     let cells = match framing.cells {
         Cells::None => "noatm",
         Cells::Atm => "atm",
@@ -156,8 +155,10 @@ fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
             .memory_limit
             .map(|limit| Detail::new("memlimit", size(limit))),
     );
-    let mark = || Detail::new("fwmark", Amount::Text(format!("{:#x}", config.fwmark)));
-    details.extend((config.fwmark > 0).then(mark));
+    details.push(match config.fwmark {
+        0 => Detail::in_json("fwmark", Amount::Text("0".to_owned())),
+        mask => Detail::new("fwmark", Amount::Text(format!("{mask:#x}"))),
+    });
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub(super) const CBQ: Kind = Kind {
     },
     defaults: |device| vec![("max_packet", frame(device).to_string())],
     look: Look {
-        options: &[show_as("rate", "bandwidth", rate)],
+        options: &[&[show_as("rate", "bandwidth", rate)]],
         complete_class,
         ..PLAIN
     },

@@ -8,7 +8,7 @@ mod rounds;
 mod sharing;
 
 use super::Device;
-use super::show::{Amount, Detail, Seen};
+use super::show::{Amount, Detail, Row, Running, Seen, When};
 use crate::spec::ClassSpec;
 
 /// Parameters whose default in tc or in the kernel is not ours.
@@ -105,16 +105,20 @@ pub(super) enum Children {
     },
 }
 
-/// How tc shows a kind: as with `-s`, and of what only `-d` shows that which is the discipline's.
+/// How tc shows a kind, with `-s` and with `-d`.
 pub(super) struct Look {
-    /// In tc's order.
-    pub(super) options: &'static [Show],
+    /// In tc's order; tables, of which several kinds may have one.
+    pub(super) options: &'static [&'static [Show]],
     /// Adds what follows from several parameters.
     pub(super) complete: fn(&Seen<'_>, &mut Vec<Detail>),
     pub(super) class_options: &'static [Show],
     pub(super) complete_class: fn(&Seen<'_>, &ClassSpec<'_>, &mut Vec<Detail>),
     /// Whether classes with none above them are the root's children, and not the qdisc's.
     pub(super) has_classes_at_root: bool,
+    /// Whether the qdisc is among its classes.
+    pub(super) is_its_own_class: bool,
+    /// The lines of statistics that only this kind has.
+    pub(super) statistics: fn(&Running<'_>) -> Vec<Row>,
 }
 
 /// A parameter as tc shows it.
@@ -126,6 +130,25 @@ pub(super) struct Show {
     pub(super) parameter: &'static str,
     /// The form of its number.
     pub(super) form: fn(u64) -> Amount,
+    pub(super) when: When,
+}
+
+impl Show {
+    /// Only shown with `-d`.
+    const fn in_detail(self) -> Show {
+        Show {
+            when: When::Detailed,
+            ..self
+        }
+    }
+
+    /// Only shown without `-d`, with which it has another form.
+    const fn in_brief(self) -> Show {
+        Show {
+            when: When::Brief,
+            ..self
+        }
+    }
 }
 
 impl Kind {
@@ -190,10 +213,12 @@ const PLAIN: Look = Look {
     class_options: &[],
     complete_class: |_, _, _| {},
     has_classes_at_root: false,
+    is_its_own_class: false,
+    statistics: |_| Vec::new(),
 };
 
 /// The options that stand for one parameter each.
-const fn look(options: &'static [Show]) -> Look {
+const fn look(options: &'static [&'static [Show]]) -> Look {
     Look { options, ..PLAIN }
 }
 
@@ -216,6 +241,7 @@ const fn show_keyed(
         key,
         parameter,
         form,
+        when: When::Always,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     Amount, Children, Detail, Kind, Look, PLAIN, Reads, Seen, frame, look, none, option, same, show, show_as,
     show_keyed, time,
 };
-use crate::tc::show::{packets, plain, rate, size};
+use crate::tc::show::{in_cells, link_layer, packets, plain, rate, size};
 
 pub(super) const PFIFO: Kind = Kind {
     name: "pfifo",
@@ -12,7 +12,7 @@ pub(super) const PFIFO: Kind = Kind {
     options: &[&[same("limit", "limit")]],
     children: Children::None,
     defaults: |device| vec![("limit", device.txqueuelen.to_string())],
-    look: look(&[show("limit", packets)]),
+    look: look(&[&[show("limit", packets)]]),
 };
 
 pub(super) const BFIFO: Kind = Kind {
@@ -22,7 +22,7 @@ pub(super) const BFIFO: Kind = Kind {
         let bytes = u64::from(device.txqueuelen) * u64::from(frame(device));
         vec![("limit", "none".to_owned()), ("limit_bytes", bytes.to_string())]
     },
-    look: look(&[show_as("limit", "limit_bytes", size)]),
+    look: look(&[&[show_as("limit", "limit_bytes", size)]]),
     ..PFIFO
 };
 
@@ -47,6 +47,7 @@ pub(super) const PFIFO_FAST: Kind = Kind {
                 "priomap",
                 Amount::Numbers(priomap.map(u64::from).to_vec()),
             ));
+            details.push(multiqueue());
         },
         ..PLAIN
     },
@@ -63,8 +64,11 @@ pub(super) const PRIO: Kind = Kind {
     children: Children::Bands { option: "bands" },
     defaults: |_| vec![("bands", "3".to_owned())],
     look: Look {
-        options: &[show("priomap", plain)],
-        complete: |seen, details| details.insert(0, seen.number_of_classes("bands")),
+        options: &[&[show("priomap", plain)]],
+        complete: |seen, details| {
+            details.insert(0, seen.number_of_classes("bands"));
+            details.push(multiqueue());
+        },
         ..PLAIN
     },
 };
@@ -88,20 +92,34 @@ pub(super) const TBF: Kind = Kind {
     },
     defaults: none,
     look: Look {
-        options: &[
+        options: &[&[
             show("rate", rate),
-            show("burst", size),
+            show("burst", size).in_brief(),
             // tc's JSON leaves it out.
             show_keyed("peakrate", "", "peakrate", rate),
-            show_as("minburst", "mtu", size),
-        ],
+            show_as("minburst", "mtu", size).in_brief(),
+        ]],
         complete: |seen, details| {
+            let burst = seen.number("burst").map(|bytes| in_cells("burst", bytes));
+            details.splice(2..2, burst.into_iter().flatten());
+            details.extend(
+                seen.number("mtu")
+                    .map(|bytes| in_cells("mtu", bytes))
+                    .into_iter()
+                    .flatten(),
+            );
             let waits = seen.number("latency").or_else(|| wait(seen));
             details.extend(waits.map(|nanos| Detail::new("lat", Amount::Time(nanos))));
+            details.push(link_layer());
         },
         ..PLAIN
     },
 };
+
+/// Bands are not spread over a device's queues.
+fn multiqueue() -> Detail {
+    Detail::in_json("multiqueue", Amount::Flag(false))
+}
 
 /// The time that what is within the limit and not within the bucket takes, as tc tells it.
 fn wait(seen: &Seen<'_>) -> Option<u64> {

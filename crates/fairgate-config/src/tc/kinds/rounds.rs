@@ -1,11 +1,13 @@
 //! Fair queueing.
 
-use super::aqm::{CODEL_PARAMETERS, PIE_PARAMETERS};
+use fairgate::DropReason;
+
+use super::aqm::{CODEL_CONTROL, CODEL_PARAMETERS, PIE_CONTROL, PIE_FLAGS, PIE_PARAMETERS};
 use super::{
-    Amount, Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Seen, frame, look, means,
+    Amount, Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Running, Seen, frame, means,
     mtu_of_one_frame, none, option, quantum_of_one_frame, same, show, show_as, time,
 };
-use crate::tc::show::{bytes, packets, plain, rate, size};
+use crate::tc::show::{bytes, packets, plain, rate, row, size};
 use crate::value::Value;
 
 pub(super) const DRR: Kind = Kind {
@@ -52,7 +54,7 @@ pub(super) const ETS: Kind = Kind {
     children: Children::SharingBands,
     defaults: none,
     look: Look {
-        options: &[show("strict", plain), show("priomap", plain)],
+        options: &[&[show("strict", plain), show("priomap", plain)]],
         complete: complete_ets,
         complete_class: |seen, class, details| {
             let is_strict = u64::from(class.minor) <= seen.number("strict").unwrap_or(0);
@@ -86,14 +88,14 @@ pub(super) const SFQ: Kind = Kind {
         defaults
     },
     look: Look {
-        options: &[
+        options: &[&[
             show("limit", packets),
             show("quantum", bytes),
             show("depth", plain),
-            show("flows", plain),
+            show("flows", plain).in_detail(),
             show("divisor", plain),
             show("perturb", |nanos| Amount::Count(nanos / 1_000_000_000, "sec")),
-        ],
+        ]],
         complete: complete_sfq,
         ..PLAIN
     },
@@ -123,7 +125,7 @@ pub(super) const FQ: Kind = Kind {
         quanta.map(|(name, bytes)| (name, bytes.to_string())).to_vec()
     },
     look: Look {
-        options: &[
+        options: &[&[
             show("limit", packets),
             show("flow_limit", packets),
             show_as("buckets", "flows", plain),
@@ -134,13 +136,26 @@ pub(super) const FQ: Kind = Kind {
             show("refill_delay", Amount::Time),
             show("ce_threshold", Amount::Time),
             show("horizon", Amount::Time),
-        ],
+        ]],
         complete: |seen, details| {
             let word = match seen.is_word("beyond_horizon", "drop") {
                 true => "horizon_drop",
                 false => "horizon_cap",
             };
             details.push(Detail::bare(word, word, None));
+        },
+        statistics: |fq| {
+            // A flow without packets is none here.
+            let inactive = Detail::keyed("(inactive", "inactive", plain(0));
+            let throttled = fq.number("throttled_flows");
+            let throttled = throttled.map(|flows| Detail::keyed("throttled", "", Amount::Count(flows, ")")));
+            vec![
+                row(
+                    "  ",
+                    [fq.variable("flows", "active_flows"), Some(inactive), throttled],
+                ),
+                row("  ", [fq.variable("throttled", "throttlings")]),
+            ]
         },
         ..PLAIN
     },
@@ -152,17 +167,41 @@ pub(super) const FQ_CODEL: Kind = Kind {
     options: &[OF_FLOWS, CODEL_PARAMETERS, &[same("drop_batch", "drop_batch")]],
     children: Children::None,
     defaults: quantum_of_one_frame,
-    look: look(&[
-        show("limit", packets),
-        show("flows", plain),
-        show("quantum", plain),
-        show("target", Amount::Time),
-        show("ce_threshold", Amount::Time),
-        show("interval", Amount::Time),
-        show("memory_limit", size),
-        show("ecn", plain),
-        show("drop_batch", plain),
-    ]),
+    look: Look {
+        options: &[
+            &[
+                show("limit", packets),
+                show("flows", plain),
+                show("quantum", plain),
+            ],
+            CODEL_CONTROL,
+            &[
+                show("memory_limit", size),
+                show("ecn", plain),
+                show("drop_batch", plain),
+            ],
+        ],
+        statistics: |fq_codel| {
+            let overmemory = fq_codel.dropped_for(&[DropReason::MemoryLimit]);
+            let overlimit = fq_codel.dropped_for(&[DropReason::LongestFlow]) + overmemory;
+            let overmemory = (overmemory > 0).then(|| Detail::new("drop_overmemory", plain(overmemory)));
+            let memory = fq_codel.variable("memory_used", "memory_used");
+            vec![
+                row(
+                    "  ",
+                    [
+                        Running::count("drop_overlimit", overlimit),
+                        fq_codel.variable("new_flow_count", "new_flow_count"),
+                        Running::count("ecn_mark", fq_codel.marked()),
+                        memory.filter(|memory| memory.amount != plain(0)),
+                        overmemory,
+                    ],
+                ),
+                row("  ", lists(fq_codel)),
+            ]
+        },
+        ..PLAIN
+    },
 };
 
 pub(super) const FQ_PIE: Kind = Kind {
@@ -181,19 +220,29 @@ pub(super) const FQ_PIE: Kind = Kind {
     },
     look: Look {
         options: &[
-            show("limit", packets),
-            show("flows", plain),
-            show("target", Amount::Time),
-            show("tupdate", Amount::Time),
-            show("alpha", plain),
-            show("beta", plain),
-            show("quantum", size),
-            show("memory_limit", size),
-            show("ecn_prob", hundredths),
-            show("ecn", plain),
-            show("bytemode", plain),
-            show("dq_rate_estimator", plain),
+            &[show("limit", packets), show("flows", plain)],
+            PIE_CONTROL,
+            &[
+                show("quantum", size),
+                show("memory_limit", size),
+                show("ecn_prob", hundredths),
+            ],
+            PIE_FLAGS,
         ],
+        statistics: |fq_pie| {
+            let counts = [
+                Running::count("pkts_in", fq_pie.taken_in()),
+                Running::count("overlimit", fq_pie.dropped_for(&[DropReason::QueueLimit])),
+                Running::count("overmemory", fq_pie.dropped_for(&[DropReason::MemoryLimit])),
+                Running::count("dropped", fq_pie.dropped_for(&[DropReason::Aqm])),
+                Running::count("ecn_mark", fq_pie.marked()),
+            ];
+            let memory = fq_pie.variable("memory_used", "memory_usage");
+            vec![
+                row("  ", counts),
+                row("  ", lists(fq_pie).into_iter().chain([memory])),
+            ]
+        },
         ..PLAIN
     },
 };
@@ -205,6 +254,11 @@ const OF_FLOWS: &[Opt] = &[
     same("quantum", "quantum"),
     same("memory_limit", "memory_limit"),
 ];
+
+/// The flows that are served first, and the others.
+fn lists(flows: &Running<'_>) -> [Option<Detail>; 2] {
+    ["new_flows_len", "old_flows_len"].map(|name| flows.variable(name, name))
+}
 
 /// tc has a quantum for each band that is not strict, and always a priomap.
 fn complete_ets(seen: &Seen<'_>, details: &mut Vec<Detail>) {
@@ -227,15 +281,16 @@ fn quantum(class: &ClassSpec<'_>) -> Option<u64> {
 }
 
 fn complete_sfq(seen: &Seen<'_>, details: &mut Vec<Detail>) {
-    // The kernel has no more flows than packets.
+    let Some(place) = details.iter().position(|detail| detail.word == "flows") else {
+        return;
+    };
+    // The kernel has no more flows than packets, if it is told how many packets.
     let flows = seen.number("flows").zip(seen.number("limit"));
-    if let Some((flows, limit)) = flows
-        && let Some(shown) = details.iter_mut().find(|detail| detail.word == "flows")
-    {
-        shown.amount = plain(flows.min(limit));
+    if let Some((flows, limit)) = flows.filter(|_| seen.is_given("limit")) {
+        details[place].amount = plain(flows.min(limit));
     }
     if seen.is_word("drop", "head") {
-        details.push(Detail::new("headdrop", Amount::Flag(true)));
+        details.insert(place, Detail::new("headdrop", Amount::Flag(true)));
     }
 }
 

@@ -3,8 +3,8 @@
 use fairgate::sharing::hfsc::{self, ServiceCurve};
 use fairgate::sharing::htb;
 
-use super::{Amount, Children, ClassSpec, Detail, Kind, Look, PLAIN, Reads, Seen, none, option, same, show};
-use crate::tc::show::{plain, size};
+use super::{Amount, Children, ClassSpec, Kind, Look, PLAIN, Reads, Seen, none, option, same, show};
+use crate::tc::show::{Detail, When, in_cells, link_layer, plain, size};
 
 pub(super) const HTB: Kind = Kind {
     name: "htb",
@@ -33,12 +33,17 @@ pub(super) const HTB: Kind = Kind {
     },
     defaults: |device| vec![("direct_qlen", device.txqueuelen.max(2).to_string())],
     look: Look {
-        options: &[show("r2q", plain), show("direct_qlen", plain)],
+        options: &[&[show("r2q", plain), show("direct_qlen", plain)]],
         complete: |seen, details| {
             let default = seen
                 .default_class()
                 .map_or("0".to_owned(), |minor| format!("{minor:#x}"));
-            details.insert(1, Detail::new("default", Amount::Text(default)));
+            let between = [
+                Detail::new("default", Amount::Text(default)),
+                Detail::new("direct_packets_stat", Amount::Variable("direct_packets")),
+                Detail::new("ver", Amount::Text(VERSION.to_owned())).when(When::Detailed),
+            ];
+            details.splice(1..1, between);
         },
         complete_class: complete_class_of_htb,
         has_classes_at_root: true,
@@ -65,13 +70,17 @@ pub(super) const HFSC: Kind = Kind {
         complete: |seen, details| {
             let default = seen
                 .default_class()
-                .map(|minor| Amount::Text(format!("{minor:#x}")));
+                .map(|minor| Amount::Text(format!("{minor:x}")));
             details.extend(default.map(|default| Detail::new("default", default)));
         },
         complete_class: complete_class_of_hfsc,
+        is_its_own_class: true,
         ..PLAIN
     },
 };
+
+/// Of the algorithm, in Linux.
+const VERSION: &str = "3.17";
 
 /// A class with all that follows where nothing was given. tc shows priority and quantum of classes that have none below them.
 fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
@@ -82,18 +91,22 @@ fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut V
     let is_leaf = class.tree.is_some();
     if is_leaf {
         details.push(Detail::new("prio", plain(settings.prio.into())));
-        details.push(Detail::new("quantum", plain(settings.quantum(config.r2q).into())));
+        let quantum = plain(settings.quantum(config.r2q).into());
+        details.push(Detail::new("quantum", quantum).when(When::Detailed));
     }
     let (burst, cburst) = settings.bursts();
     details.push(Detail::new("rate", Amount::Rate(settings.rate)));
     details.push(Detail::new("ceil", Amount::Rate(settings.ceil())));
-    details.push(Detail::new("burst", size(burst.into())));
-    details.push(Detail::new("cburst", size(cburst.into())));
+    details.push(link_layer());
+    for (word, bytes) in [("burst", burst.into()), ("cburst", cburst.into())] {
+        details.push(Detail::new(word, size(bytes)).when(When::Brief));
+        details.extend(in_cells(word, bytes));
+    }
     let level = match is_leaf {
         true => 0,
         false => HIGHEST_LEVEL.saturating_sub(depth(&config, settings)),
     };
-    details.push(Detail::new("level", plain(level)));
+    details.push(Detail::new("level", plain(level)).when(When::Detailed));
 }
 
 /// Of a class directly below an htb, if it has classes below it.

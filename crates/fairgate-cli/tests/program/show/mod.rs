@@ -1,5 +1,7 @@
 //! `show`: of a status that a socket here serves as a run would.
 
+mod beside_tc;
+
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -23,11 +25,11 @@ fn of_commands() -> Spec {
     script.spec().expect("all can be carried over")
 }
 
-/// A run with one direction, five packets of 1000 bytes offered to two hosts in turn and one sent.
-fn status(spec: &Spec) -> Status {
+/// A run with one direction, packets of 1000 bytes offered to these hosts and one sent.
+fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
     let mut tree = spec.build(1).expect("the description is right");
     let mut pool = Pool::with_capacity(8);
-    for host in [1, 2, 1, 2, 1] {
+    for &host in hosts {
         let key = FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, host].into(), 17, 1, 2);
         let packet = Packet::of_length(1000);
         let id = pool.insert_with_headers(packet, key).expect("there is room");
@@ -40,7 +42,7 @@ fn status(spec: &Spec) -> Status {
         uptime_s: 1.0,
         directions: vec![DirectionStatus {
             from: "eth0".to_owned(),
-            to: "eth1".to_owned(),
+            to: device.to_owned(),
             sent: CountStatus {
                 packets: 1,
                 bytes: 1000,
@@ -71,9 +73,9 @@ fn status(spec: &Spec) -> Status {
 }
 
 /// Answers so many times.
-fn serve(socket: &Path, spec: &Spec, times: usize) -> thread::JoinHandle<()> {
+fn serve(socket: &Path, status: &Status, times: usize) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(socket).expect("a socket of our own");
-    let answer = serde_json::to_vec(&status(spec)).expect("a status is JSON");
+    let answer = serde_json::to_vec(status).expect("a status is JSON");
     thread::spawn(move || {
         for stream in listener.incoming().take(times) {
             stream
@@ -88,7 +90,7 @@ fn a_run_is_shown_in_tcs_words() {
     let place = tempfile::tempdir().expect("a place for a socket");
     let path = place.path().join("sock");
     let socket = path.to_str().expect("an ordinary path");
-    let server = serve(&path, &of_commands(), 3);
+    let server = serve(&path, &status(&of_commands(), "eth1", &[1, 2, 1, 2, 1]), 4);
     let (text, _) = ends(&["show", "--socket", socket], 0);
     let expected = "\
 qdisc drr 1: dev eth1 root refcnt 2
@@ -100,6 +102,8 @@ qdisc pfifo 8001: dev eth1 parent 1:1 limit 1000p
 qdisc codel 8002: dev eth1 parent 1:a limit 2p target 5ms interval 100ms
  Sent 1000 bytes 1 pkt (dropped 3, overlimits 0 requeues 0)
  backlog 1000b 1p requeues 0
+  count 0 lastcount 0
+  ecn_mark 0 drop_overlimit 3
 class drr 1:1 dev eth1 root leaf 8001: quantum 300b
  Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
  backlog 0b 0p requeues 0
@@ -110,7 +114,7 @@ class drr 1:a dev eth1 root leaf 8002: quantum 1514b
     assert_eq!(text, expected);
     let (array, _) = ends(&["show", "-j", "--socket", socket], 0);
     let array: serde_json::Value = serde_json::from_str(&array).expect("an array");
-    assert_eq!(array[2]["options"]["interval"], 100_000);
+    assert_eq!(array[2]["options"]["interval"], 99_999, "ticks of 1024 ns");
     assert_eq!(
         (&array[2]["parent"], &array[2]["qlen"]),
         (&"1:a".into(), &1.into())
@@ -119,6 +123,11 @@ class drr 1:a dev eth1 root leaf 8002: quantum 1514b
     assert_eq!(document["schema"], "fairgate.show/1");
     assert_eq!(document["classes"][0]["options"]["quantum"], 300);
     assert_eq!(document["qdiscs"], array);
+    let (_, stderr) = ends(&["show", "--dev", "eth2", "--socket", socket], 2);
+    assert!(
+        stderr.contains("leaves by `eth2`") && stderr.contains("interfaces are eth1"),
+        "{stderr}"
+    );
     server.join().expect("all asked");
     let (_, stderr) = ends(&["show", "--socket", "missing"], 3);
     assert!(stderr.contains("no status from missing"), "{stderr}");
@@ -131,7 +140,7 @@ fn classes_are_shown_with_the_hosts_that_have_them() {
     let socket = path.to_str().expect("an ordinary path");
     let line = "drr handle=1 default=16 { 9 / fifo; 16 each=destination count=500 overflow=9 quantum=300 / codel limit=2 }";
     let spec = Spec::inline(line).expect("the line is right");
-    let server = serve(&path, &spec, 2);
+    let server = serve(&path, &status(&spec, "eth1", &[1, 2, 1, 2, 1]), 2);
     let (text, _) = ends(&["show", "--socket", socket], 0);
     for host in ["1:10", "1:11"] {
         assert!(

@@ -1,0 +1,201 @@
+//! What `show` prints beside what tc printed of the same commands, which iproute2 6.1 did on Linux 6.1: `beside_tc.txt` has the commands,
+//! each of tc's after `#` or on a line of its own, and then what several of tc's commands printed, without the table of cake's tins.
+
+use fairgate_config::tc::{Device, Script};
+use serde_json::Value;
+
+use super::{ends, serve, status};
+
+const RECORDED: &str = include_str!("beside_tc.txt");
+
+/// Words that tc has a value for, and we have not: what the kernel's own sockets and timers need, or what is not kept on the packet path
+/// for being shown.
+const NOT_KEPT: [&str; 8] = [
+    "orphan_mask",
+    "timer_slack",
+    "ldelay",
+    "drop_next",
+    "maxpacket",
+    "maxq",
+    "gc",
+    "highprio",
+];
+
+/// A case: the commands, and for each of tc's what it printed.
+struct Case {
+    commands: String,
+    printed: Vec<(&'static str, Vec<&'static str>)>,
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    for line in RECORDED.lines().filter(|line| !line.is_empty()) {
+        let case = cases.last_mut();
+        if let Some(command) = line.strip_prefix("# ") {
+            cases.push(Case {
+                commands: format!("{command}\n"),
+                printed: Vec::new(),
+            });
+        } else if line.starts_with("-s ") {
+            case.expect("a case begins with #")
+                .printed
+                .push((line, Vec::new()));
+        } else {
+            let case = case.expect("a case begins with #");
+            match case.printed.last_mut() {
+                Some((_, lines)) => lines.push(line),
+                None => case.commands.extend([line, "\n"]),
+            }
+        }
+    }
+    cases
+}
+
+/// Our arguments for tc's.
+fn arguments<'a>(of_tc: &'a str, socket: &'a str) -> Vec<&'a str> {
+    let ours = of_tc.split(' ').filter_map(|word| match word {
+        "-s" | "show" => None,
+        "dev" => Some("--dev"),
+        word => Some(word),
+    });
+    ["show"]
+        .into_iter()
+        .chain(ours)
+        .chain(["--socket", socket])
+        .collect()
+}
+
+impl Case {
+    /// Whether a word is one that is not kept. A tbf that something is attached to has no limit of its own, and so no `lat`.
+    fn is_not_kept(&self, word: &str, handle: &str) -> bool {
+        let holds_another = || self.commands.contains(&format!("parent {handle}1 "));
+        NOT_KEPT.contains(&word) || word == "lat" && holds_another()
+    }
+}
+
+/// The line without words that are not kept and their values.
+fn kept(case: &Case, line: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    let handle = line.split_whitespace().nth(2).unwrap_or_default();
+    let mut words = line.split_whitespace();
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        if case.is_not_kept(word, handle) {
+            words.next();
+        } else {
+            kept.push(word);
+        }
+    }
+    format!("{}{}", &line[..indent], kept.join(" "))
+}
+
+/// A qdisc or class with the lines below it, at most `most` of them.
+fn blocks<'t>(case: &Case, lines: impl IntoIterator<Item = &'t str>, most: usize) -> Vec<Vec<String>> {
+    let mut blocks: Vec<Vec<String>> = Vec::new();
+    for line in lines {
+        match line.starts_with(' ') {
+            true => blocks
+                .last_mut()
+                .expect("a block has a head")
+                .push(kept(case, line)),
+            false => blocks.push(vec![kept(case, line)]),
+        }
+    }
+    blocks.iter_mut().for_each(|block| block.truncate(most));
+    // What only has words that are not kept.
+    blocks
+        .iter_mut()
+        .for_each(|block| block.retain(|line| !line.trim().is_empty()));
+    blocks
+}
+
+/// Without the handle of the fifo that a class has until something is attached to it, which tc does not show.
+fn without_default_leaf(head: &str) -> String {
+    let words: Vec<&str> = head.split(' ').collect();
+    match words.iter().position(|word| *word == "leaf") {
+        Some(leaf) if words[leaf + 1].starts_with("800") => {
+            [&words[..leaf], &words[leaf + 2..]].concat().join(" ")
+        }
+        _ => head.to_owned(),
+    }
+}
+
+fn compare_text(case: &Case, of_tc: &str, printed: &[&str], shown: &str, wrong: &mut Vec<String>) {
+    let is_class = of_tc.contains("class");
+    // What tc counts of each class is not kept.
+    let most = if is_class { 3 } else { usize::MAX };
+    let ours = blocks(case, shown.lines(), most);
+    let ours: Vec<Vec<String>> = ours
+        .into_iter()
+        .map(|mut block| {
+            block[0] = without_default_leaf(&block[0]);
+            block
+        })
+        .collect();
+    for block in blocks(case, printed.iter().copied(), most) {
+        // Of classes that count nothing the kernel tells no numbers.
+        let is_same =
+            |other: &&Vec<String>| other[0] == block[0] && other[..block.len().min(other.len())] == block[..];
+        if !ours.iter().any(|other| is_same(&other)) {
+            wrong.push(format!("{of_tc}\n{}\nis not in\n{shown}", block.join("\n")));
+        }
+    }
+    let heads: Vec<String> = printed.iter().map(|line| kept(case, line)).collect();
+    for block in ours {
+        // The fifos of classes that nothing is attached to.
+        let is_default = block[0].starts_with("qdisc pfifo 800");
+        if !is_default && !heads.contains(&block[0]) {
+            wrong.push(format!("{of_tc}\ntc does not show {}", block[0]));
+        }
+    }
+}
+
+fn compare_json(case: &Case, of_tc: &str, printed: &str, shown: &str, wrong: &mut Vec<String>) {
+    // What tc prints of hfsc's default class is no JSON.
+    let printed = printed.replace("{default 11 }", "{\"default\":\"11\"}");
+    let printed: Value = serde_json::from_str(&printed).expect("tc prints JSON");
+    let shown: Value = serde_json::from_str(shown).expect("we print JSON");
+    let shown = shown.as_array().expect("a list");
+    for object in printed.as_array().expect("a list") {
+        let mut object = object.clone();
+        let handle = object["handle"].as_str().expect("all have one").to_owned();
+        for part in ["", "/options"] {
+            let part = object.pointer_mut(part).and_then(Value::as_object_mut);
+            part.expect("objects")
+                .retain(|key, _| !case.is_not_kept(key, &handle));
+        }
+        if !shown.contains(&object) {
+            let ours = shown.iter().find(|other| other["handle"] == handle);
+            wrong.push(format!("{of_tc}\n{object}\nis shown as\n{ours:?}"));
+        }
+    }
+}
+
+#[test]
+fn everything_is_shown_as_tc_shows_it() {
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for case in cases() {
+        let script = Script::parse("recorded", &case.commands, Device::default());
+        let spec = script.and_then(|script| script.spec());
+        let spec = spec.unwrap_or_else(|error| panic!("{}{error:?}", case.commands));
+        let place = tempfile::tempdir().expect("a place for a socket");
+        let path = place.path().join("sock");
+        let socket = path.to_str().expect("an ordinary path");
+        let server = serve(&path, &status(&spec, "d0", &[]), case.printed.len());
+        for (of_tc, printed) in &case.printed {
+            let (shown, _) = ends(&arguments(of_tc, socket), 0);
+            let before = wrong.len();
+            match of_tc.contains("-j") {
+                true => compare_json(&case, of_tc, printed[0], &shown, &mut wrong),
+                false => compare_text(&case, of_tc, printed, &shown, &mut wrong),
+            }
+            for message in &mut wrong[before..] {
+                message.insert_str(0, &case.commands);
+            }
+            compared += 1;
+        }
+        server.join().expect("all asked");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert_eq!(compared, 6 * cases().len());
+}
