@@ -418,3 +418,23 @@ fn a_qdisc_that_is_not_here_is_named() {
     );
     assert!(script.spec().is_err());
 }
+
+/// A script for both directions of a line, as many that shape a home's do it.
+#[test]
+fn what_polices_what_comes_in_is_no_tree() {
+    for kind in ["ingress", "clsact"] {
+        let script = format!("qdisc add dev e root pfifo\nqdisc add dev e handle ffff: {kind}");
+        let expected = format!("`{kind}` holds no packets, and can't be carried over");
+        assert_eq!(mistake(&script), (2, 30, expected));
+    }
+}
+
+#[test]
+fn a_handle_may_be_written_as_a_class() {
+    let with = |handle: &str| tree(&format!("qdisc add dev e root handle {handle} pfifo"));
+    assert_eq!(with("1:0"), with("1:"));
+    assert_eq!(with("1"), with("1:"));
+    let (_, column, message) = mistake("qdisc add dev e root handle 1:5 pfifo");
+    assert_eq!(column, 29);
+    assert!(message.starts_with("`1:5` stands where a handle"), "{message}");
+}
