@@ -148,6 +148,36 @@ fn a_saturated_line_keeps_its_rate_to_the_nanosecond() {
     assert_eq!(u128::from(results.interfaces[0].transmitted), fit + 1);
 }
 
+/// RED counts idle time from the dequeue on that finds nothing. Eight packets that come after a pause meet an average that has
+/// sunk, those that come at once the one that the first flow left behind.
+#[test]
+fn reds_average_sinks_while_the_line_is_idle() {
+    let dropped_after = |pause: Duration| {
+        let red = "red limit=150000 min=5000 max=15000 avpkt=1000 burst=60 bandwidth=10mbit";
+        let red = Queue::from(Spec::inline(red).expect("red is written as the registry has it"));
+        let (mut scenario, a, b) = line(100, |a, b| {
+            Link::new(a, b, Rate::mbit(10), Duration::ZERO).with_queue_a(red)
+        });
+        // The queue outgrows `max` before the average does, which follows and has everything dropped from then on. What is
+        // queued then is gone after 150 ms.
+        scenario.flows.push(Flow {
+            stop: Some(Duration::from_millis(10)),
+            ..Flow::new("first", a, b, Udp::constant(Rate::mbit(200), 1000))
+        });
+        let start = Duration::from_millis(150) + pause;
+        scenario.flows.push(Flow {
+            start,
+            stop: Some(start + Duration::from_millis(8)),
+            ..Flow::new("second", a, b, Udp::constant(Rate::mbit(8), 1000))
+        });
+        let results = run(&scenario);
+        assert!(results.flows[0].lost > 0 && results.flows[1].sent == 8);
+        results.flows[1].lost
+    };
+    assert!(dropped_after(Duration::ZERO) > 0);
+    assert_eq!(dropped_after(Duration::from_secs(60)), 0);
+}
+
 #[test]
 fn losses_are_told_by_reason_at_flow_and_interface() {
     let (mut scenario, a, b) = line(10, |a, b| {

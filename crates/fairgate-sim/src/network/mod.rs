@@ -151,6 +151,7 @@ impl Network {
         packet.length = journey.length + interface.overhead;
         packet.memory = packet.length;
         let now = events.now();
+        interface.ask_once_more(now, &mut self.pool);
         // The verdict is for senders that hear of drops on their own host; here, losses are found out end to end.
         let _ = interface.discipline.enqueue(id, now, &mut self.pool);
         self.bury_returned();
@@ -215,6 +216,8 @@ impl Network {
                     interface
                         .alarm
                         .set(interface.busy_until, Event::Wake(index), events);
+                } else {
+                    interface.is_unasked = true;
                 }
                 return;
             }

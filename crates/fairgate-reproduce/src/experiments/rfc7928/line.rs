@@ -1,8 +1,7 @@
-//! The bottleneck's line: a rate that may change by the clock, and a discipline that is asked as a device asks.
+//! The bottleneck's line: a rate that may change by the clock, where a simulated link has one for ever.
 //!
-//! A simulated link has one rate for ever, and asks its discipline for a packet only where there is one. A device goes on
-//! until it is told that there is none, and disciplines look at that: RED's average sinks, and CoDel's state ends, from when the queue was
-//! found empty. Here the discipline is asked at that time too, before the next packet is handed in.
+//! Like a link, it goes on asking until it is told that there is nothing more, and disciplines look at that: RED's average sinks, and
+//! CoDel's state ends, from when the queue was found empty. That is made up for before the next packet is handed in.
 //!
 //! A packet leaves at the start of its transmission, which takes it no time: the link that this stands in has no rate of its own.
 
