@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use fairgate_sim::validation::{Recording, Validation};
 
 /// One or two flows of each kind: where little is left to chance, so that a run or two tell.
-const CELLS: [&str; 22] = [
+const CELLS: [&str; 23] = [
     "codel-cubic-rtt20-n1-udp0",
     "codel-cubic-rtt20-n4-udp1",
     "codel-reno-rtt20-n1-udp0",
@@ -24,6 +24,7 @@ const CELLS: [&str; 22] = [
     "pfifo1000-cubic-rtt20-n1-udp1",
     "red-cubic-rtt20-n4-udp1",
     "red-cubic-rtt100-n1-udp0",
+    "red_adaptive-cubic-rtt20-n16-udp0",
     "red_ecn-cubic-rtt20-n4-udp0",
     "sfq-cubic-rtt20-n1-udp1",
     "drr-cubic-rtt20-n4-udp0",
