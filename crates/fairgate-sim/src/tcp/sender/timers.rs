@@ -7,8 +7,9 @@ use super::transmit::{Probe, Resend};
 use super::{Sender, State};
 use crate::tcp::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 
-/// Least time of a probe or reordering timer, ticks (`TCP_TIMEOUT_MIN`).
-const LEAST_TICKS: u64 = 2;
+/// What a probe or reordering timer waits at least, µs (`TCP_TIMEOUT_MIN_US`). Until 6.1.59 this was two ticks, with HZ = 100 ten
+/// times as long.
+const LEAST_WAIT: u64 = 2_000;
 
 /// Why the timer is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +108,7 @@ impl Sender {
 
     /// Waits `micros` for what may only be reordered.
     pub(super) fn set_reordering_timer(&mut self, micros: u64) {
-        let ticks = self.clock.ticks(micros) + LEAST_TICKS;
+        let ticks = self.clock.ticks(micros + LEAST_WAIT);
         self.set_timer(Purpose::Reordering, ticks.min(self.timeout));
     }
 
@@ -158,10 +159,8 @@ impl Sender {
         }
         let ticks = match self.rtt.smoothed() {
             // A lone segment may wait for a delayed acknowledgement.
-            Some(rtt) if self.board.outstanding_segments() == 1 => {
-                self.clock.ticks(2 * rtt) + self.clock.ticks(RTO_MIN)
-            }
-            Some(rtt) => self.clock.ticks(2 * rtt) + LEAST_TICKS,
+            Some(rtt) if self.board.outstanding_segments() == 1 => self.clock.ticks(2 * rtt + RTO_MIN),
+            Some(rtt) => self.clock.ticks(2 * rtt + LEAST_WAIT),
             None => self.clock.ticks(RTO_INITIAL),
         };
         let timeout = if advancing {
@@ -199,5 +198,30 @@ impl Sender {
     /// The first segment was resent: its time-out starts over.
     pub(super) fn restart_timeout_of_head(&mut self) {
         self.set_timer(Purpose::Retransmit, self.timeout);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Config;
+
+    /// 5 ms of reordering and the 2 ms that a timer waits at least, in whole ticks, and the one that the timer wheel adds.
+    #[test]
+    fn what_may_be_reordered_is_waited_for_in_milliseconds_not_in_ticks() {
+        for (hz, millis) in [(100, 20), (250, 12), (1000, 8)] {
+            let config = Config {
+                hz,
+                ..Config::default()
+            };
+            let mut sender = Sender::new(&config, Time::ZERO);
+            sender.set_reordering_timer(5_000);
+            // A sender that knows no round trip is in no hurry with time-outs, which would come first otherwise.
+            assert_eq!(
+                sender.timer(),
+                Some(Time::from_millis(millis)),
+                "{hz} ticks a second"
+            );
+        }
     }
 }
