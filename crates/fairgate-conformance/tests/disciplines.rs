@@ -3,7 +3,14 @@
 mod configs;
 
 use fairgate::aqm::{
-    ared::Ared, choke::Choke, codel::Codel, dualpi2::DualPi2, pie::Pie, red::Red, rred::Rred, wred::Wred,
+    ared::Ared,
+    choke::Choke,
+    codel::Codel,
+    dualpi2::DualPi2,
+    pie::Pie,
+    red::{self, Red},
+    rred::Rred,
+    wred::Wred,
 };
 use fairgate::implicit::{admission::Admission, hsqf::Hsqf, lqf::Lqf, pdrr::Pdrr, sqf::Sqf};
 use fairgate::queues::{
@@ -36,7 +43,7 @@ conformance_suite! {
     });
     red: Recipe::leaf(configs::red, Red::node);
     red_over_another: Recipe::classful(1..=1, configs::red_over, |config, seed, mut inner| {
-        Red::over(config, seed, inner.pop().expect("one"))
+        red::Queue::over(config, seed, inner.pop().expect("one"))
     });
     ared: Recipe::leaf(configs::ared, Ared::node);
     codel: Recipe::leaf(configs::codel, |config, _seed| Codel::node(config));

@@ -220,10 +220,10 @@ macro_rules! red_parameters {
 
 /// RED over a discipline inside, or over a fifo.
 fn red_over<P: red::Parameters>(parameters: P, mut parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {
-    Ok(Box::new(match parts.children.pop() {
-        Some(inner) => red::Queue::over(parameters, parts.seed, inner)?,
-        None => red::Queue::node(parameters, parts.seed)?,
-    }))
+    Ok(match parts.children.pop() {
+        Some(inner) => Box::new(red::Queue::over(parameters, parts.seed, inner)?),
+        None => Box::new(red::Queue::node(parameters, parts.seed)?),
+    })
 }
 
 pub(super) static RED: Description<red::Config, red::Config> = Description {

@@ -315,7 +315,8 @@ impl<'a> Translation<'a> {
     fn no_filters(&mut self, qdisc: &Qdisc) {
         let kind = qdisc.kind.get_ref();
         for filter in self.script.filters_of(qdisc) {
-            let message = format!("filters of a `{kind}` choose a flow in the kernel, and a tin here");
+            let message =
+                format!("filters of a `{kind}` choose a flow and a host in the kernel, and a tin here");
             let help = "let marks choose tins (fwmark), or write the filter in a configuration file, with a tin as its class";
             self.problems
                 .add(filter.kind.span(), message, "can't be carried over", help);

@@ -25,6 +25,7 @@
 
 mod average;
 mod curve;
+mod store;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,10 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
 use crate::time::Time;
+
+use store::Limits;
+#[doc(hidden)]
+pub use store::Store;
 
 pub(crate) use average::{Average, Filter, w_log_for_burst};
 pub(crate) use curve::{Action, Curve, Shape, Spacing};
@@ -209,8 +214,7 @@ pub struct Law {
     filter: Filter,
     curve: Curve,
     response: Response,
-    limit_bytes: u64,
-    limit_packets: u32,
+    limits: Limits,
     /// Bytes for each packet if packets are counted.
     per_packet: Option<u32>,
     adaptive: bool,
@@ -223,24 +227,13 @@ impl Law {
             curve: Curve::new(shape, filter.w_log())?,
             filter,
             response: config.response,
-            limit_bytes: config.limit.into(),
-            limit_packets: config.limit_packets.unwrap_or(u32::MAX),
+            limits: Limits {
+                bytes: config.limit.into(),
+                packets: config.limit_packets.unwrap_or(u32::MAX),
+            },
             per_packet: (config.measure == Measure::Packets).then_some(config.avpkt),
             adaptive: config.adaptive,
         })
-    }
-
-    /// A child has limits of its own.
-    fn check_child(&self) -> Result<(), ConfigError> {
-        if self.limit_packets < u32::MAX {
-            return Err(ConfigError::out_of_range(
-                "limit_packets",
-                self.limit_packets,
-                "left out where there is an inner discipline",
-                "set the limits of the inner discipline instead",
-            ));
-        }
-        Ok(())
     }
 }
 
@@ -251,44 +244,34 @@ const MOST_STEPS: u64 = 1024;
 
 /// The queue with its average: what is RED in every discipline that has one queue.
 #[derive(Debug)]
-pub(crate) struct Averaged {
+pub(crate) struct Averaged<S = PacketQueue> {
     law: Law,
-    packets: PacketQueue,
-    /// Holds the packets, if it is there, and `packets` none.
-    child: Option<Box<dyn Discipline>>,
+    packets: S,
     average: Average,
     spacing: Spacing,
     random: Random,
     /// When `max_p` is adapted.
     adaptation: Periodic,
     /// A packet that comes at this time or later has more to do than the usual: the adaptation, or at any time if the queue is
-    /// idle, counts packets or is a child's. One comparison instead of four.
+    /// idle or counts packets. One comparison instead of three.
     slow_from: Time,
 }
 
 /// The number of the only class, as in Linux.
 const INNER: u16 = 1;
 
-impl Averaged {
-    pub(crate) fn new(law: Law, seed: u64) -> Averaged {
-        Averaged {
+impl<S: Store> Averaged<S> {
+    /// `packets` are to hold what comes, and hold nothing yet.
+    pub(crate) fn new(law: Law, seed: u64, packets: S) -> Result<Averaged<S>, ConfigError> {
+        S::check(law.limits)?;
+        Ok(Averaged {
             adaptation: adaptation(&law),
             slow_from: Time::ZERO,
             law,
-            packets: PacketQueue::new(),
-            child: None,
+            packets,
             average: Average::NEW,
             spacing: Spacing::NEW,
             random: Random::new(seed),
-        }
-    }
-
-    /// With `child` to hold the packets, whose limits are its own.
-    fn over(law: Law, seed: u64, child: Box<dyn Discipline>) -> Result<Averaged, ConfigError> {
-        law.check_child()?;
-        Ok(Averaged {
-            child: Some(child),
-            ..Averaged::new(law, seed)
         })
     }
 
@@ -300,32 +283,27 @@ impl Averaged {
         let average = self.law.filter.sample(&mut self.average, self.packets.bytes());
         if self.law.curve.is_below(average) {
             self.spacing = Spacing::NEW;
-            return self.admit(id, pool);
+            return self.packets.enqueue(id, self.law.limits, now, pool);
         }
         self.enqueue_on_slope(id, average, now, pool)
     }
 
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let first = self.packets.pop_front(pool);
-        if first.is_none() {
-            return self.dequeue_slowly(now, pool);
-        }
-        first
+        let Some(first) = self.packets.dequeue(now, pool) else {
+            self.found_none(now);
+            return None;
+        };
+        Some(first)
     }
 
-    /// What a child has, or nothing, and that begins an idle time.
+    /// An idle time begins, unless what is queued is held back.
     #[cold]
-    fn dequeue_slowly(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        if let Some(child) = &mut self.child {
-            let first = child.dequeue(now, pool);
-            if first.is_some() || child.backlog().packets > 0 {
-                return first;
-            }
+    fn found_none(&mut self, now: Time) {
+        if !self.packets.holds_back() {
+            self.average.found_empty(now);
+            self.slow_from = Time::ZERO;
         }
-        self.average.found_empty(now);
-        self.slow_from = Time::ZERO;
-        None
     }
 
     #[inline(never)]
@@ -333,19 +311,11 @@ impl Averaged {
         if now >= self.adaptation.next() {
             self.adapt(now);
         }
-        let queued = match &self.child {
-            Some(child) => child.backlog(),
-            None => self.packets.count(),
+        let (queued, slow_from) = match self.law.per_packet {
+            None => (self.packets.bytes(), self.adaptation.next()),
+            Some(bytes) => (self.packets.count().packets * u64::from(bytes), Time::ZERO),
         };
-        let (queued, may_hurry) = match self.law.per_packet {
-            None => (queued.bytes, self.child.is_none()),
-            Some(bytes) => (queued.packets * u64::from(bytes), false),
-        };
-        self.slow_from = if may_hurry {
-            self.adaptation.next()
-        } else {
-            Time::ZERO
-        };
+        self.slow_from = slow_from;
         let average = self.law.filter.arrival(&mut self.average, queued, now);
         self.enqueue_on_slope(id, average, now, pool)
     }
@@ -362,62 +332,31 @@ impl Averaged {
             pool.give_back(id, DropReason::Aqm);
             return Verdict::Congested;
         }
-        match &mut self.child {
-            Some(child) => child.enqueue(id, now, pool),
-            None => self.admit(id, pool),
-        }
-    }
-
-    /// Queues a packet that the average has nothing against, if it finds room.
-    #[inline]
-    fn admit(&mut self, id: PacketId, pool: &mut Pool) -> Verdict {
-        let bytes = self.packets.bytes() + u64::from(pool[id].length);
-        if bytes > self.law.limit_bytes || self.packets.len() >= self.law.limit_packets {
-            pool.give_back(id, DropReason::QueueLimit);
-            return Verdict::Dropped;
-        }
-        self.packets.push_back(id, pool);
-        Verdict::Queued
+        self.packets.enqueue(id, self.law.limits, now, pool)
     }
 
     #[inline]
     pub(crate) fn first(&self) -> Option<PacketId> {
-        self.packets.front()
+        self.packets.first()
     }
 
     pub(crate) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.packets.append_to(into, pool);
-        if let Some(child) = &mut self.child {
-            child.drain(pool, into);
-        }
+        self.packets.drain(pool, into);
         self.average = Average::NEW;
         self.slow_from = Time::ZERO;
         self.spacing = Spacing::NEW;
     }
 
-    /// Goes on under another law, which knows whether there is a child.
-    fn change_checked(&mut self, law: Law, pool: &mut Pool) -> Result<(), ConfigError> {
-        if self.child.is_some() {
-            law.check_child()?;
-        }
-        self.change(law, pool);
-        Ok(())
-    }
-
     /// Goes on under another law.
-    pub(crate) fn change(&mut self, law: Law, pool: &mut Pool) {
+    pub(crate) fn change(&mut self, law: Law, pool: &mut Pool) -> Result<(), ConfigError> {
+        S::check(law.limits)?;
         self.average = self.average.carried_over(&self.law.filter, &law.filter);
         self.spacing = Spacing::NEW;
         self.adaptation = adaptation(&law);
         self.slow_from = Time::ZERO;
         self.law = law;
-        while self.packets.bytes() > self.law.limit_bytes || self.packets.len() > self.law.limit_packets {
-            let newest = self
-                .packets
-                .pop_back(pool)
-                .expect("a queue over its limit isn't empty");
-            pool.give_back(newest, DropReason::Reconfigured);
-        }
+        self.packets.keep(self.law.limits, pool);
+        Ok(())
     }
 
     pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
@@ -457,10 +396,10 @@ pub trait Parameters: Clone + fmt::Debug + PartialEq + Send + 'static {
 /// Linux's `red`.
 pub type Red = Queue<Config>;
 
-/// The discipline, set up by parameters of one kind or another. Make one with [`Queue::node`].
+/// The discipline, set up by parameters of one kind or another; `S` holds the packets. Make one with [`Queue::node`] or [`Queue::over`].
 #[derive(Debug)]
-pub struct Queue<P> {
-    inner: Averaged,
+pub struct Queue<P, S = PacketQueue> {
+    inner: Averaged<S>,
     parameters: P,
 }
 
@@ -479,25 +418,30 @@ impl<P: Parameters> Queue<P> {
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
     pub fn node(parameters: P, seed: u64) -> Result<Node<Queue<P>>, ConfigError> {
-        Ok(Node::new(Queue {
-            inner: Averaged::new(parameters.law()?, seed),
-            parameters,
-        }))
+        Queue::holding(parameters, seed, PacketQueue::new())
     }
+}
 
+impl<P: Parameters> Queue<P, Box<dyn Discipline>> {
     /// The same, but the packets are in `child`, whose backlog the average follows. Of `limit` only thresholds are derived then.
     ///
     /// # Errors
     /// If the parameters can't work, or limit the packets that `child` holds.
-    pub fn over(parameters: P, seed: u64, child: Box<dyn Discipline>) -> Result<Node<Queue<P>>, ConfigError> {
+    pub fn over(parameters: P, seed: u64, child: Box<dyn Discipline>) -> Result<Node<Self>, ConfigError> {
+        Queue::holding(parameters, seed, child)
+    }
+}
+
+impl<P: Parameters, S: Store> Queue<P, S> {
+    fn holding(parameters: P, seed: u64, packets: S) -> Result<Node<Self>, ConfigError> {
         Ok(Node::new(Queue {
-            inner: Averaged::over(parameters.law()?, seed, child)?,
+            inner: Averaged::new(parameters.law()?, seed, packets)?,
             parameters,
         }))
     }
 }
 
-impl<P: Parameters> Algorithm for Queue<P> {
+impl<P: Parameters, S: Store> Algorithm for Queue<P, S> {
     const NAME: &'static str = P::NAME;
     type Config = P;
 
@@ -525,23 +469,23 @@ impl<P: Parameters> Algorithm for Queue<P> {
     }
 
     fn reconfigure(&mut self, parameters: P, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        self.inner.change_checked(parameters.law()?, pool)?;
+        self.inner.change(parameters.law()?, pool)?;
         self.parameters = parameters;
         Ok(())
     }
 
     fn watchdog(&self) -> Option<Time> {
-        self.inner.child.as_ref().and_then(|child| child.watchdog())
+        self.inner.packets.inner().and_then(Discipline::watchdog)
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        if let Some(child) = &self.inner.child {
-            visit(Class::new(INNER, child.as_ref()));
+        if let Some(inner) = self.inner.packets.inner() {
+            visit(Class::new(INNER, inner));
         }
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        self.inner.child.as_mut().filter(|_| minor == INNER)
+        self.inner.packets.inner_mut().filter(|_| minor == INNER)
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {

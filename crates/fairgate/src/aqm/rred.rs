@@ -125,7 +125,7 @@ impl Rred {
             red_dropped_at: None,
             t_star: config.t_star.as_nanos() as u64,
             salt: Random::new(seed).bits(),
-            queue: Averaged::new(law, seed),
+            queue: Averaged::new(law, seed, PacketQueue::new())?,
             config,
         }))
     }
@@ -214,7 +214,7 @@ impl Algorithm for Rred {
     }
 
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        self.queue.change(config.law()?, pool);
+        self.queue.change(config.law()?, pool)?;
         if config.bins != self.config.bins {
             // Flows fall into other bins: what is known of the old ones is of no use.
             self.bins = new_bins(&config);

@@ -95,6 +95,7 @@ pub struct FqPie {
     turns: NewAndOld,
     packets: u32,
     memory: u64,
+    new_flow_count: u64,
     updates: Updates,
     law: Law,
     salt: u64,
@@ -133,6 +134,7 @@ impl FqPie {
             turns: NewAndOld::new(),
             packets: 0,
             memory: 0,
+            new_flow_count: 0,
             updates: Updates::every(config.pie.tupdate),
             law,
             salt: seed,
@@ -158,6 +160,7 @@ impl FqPie {
         if !flow.link.is_in_round() {
             flow.deficit = self.config.quantum.into();
             self.turns.join(index, &mut self.flows);
+            self.new_flow_count += 1;
         }
     }
 
@@ -280,6 +283,7 @@ impl Algorithm for FqPie {
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+        visit("new_flow_count", Value::Integer(self.new_flow_count as i64));
         self.turns.visit_variables(visit);
         visit("memory_usage", Value::Integer(self.memory as i64));
     }

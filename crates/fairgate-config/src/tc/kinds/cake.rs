@@ -245,7 +245,7 @@ mod tests {
         let error =
             config("\nfilter add dev e parent 1: protocol ip prio 1 handle 5 fw classid 1:1").unwrap_err();
         assert!(
-            error.contains("choose a flow in the kernel") && error.contains("fwmark"),
+            error.contains("choose a flow and a host in the kernel") && error.contains("fwmark"),
             "{error}"
         );
     }

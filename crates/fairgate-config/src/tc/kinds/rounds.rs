@@ -237,10 +237,11 @@ pub(super) const FQ_PIE: Kind = Kind {
                 Running::count("dropped", fq_pie.dropped_for(&[DropReason::Aqm])),
                 Running::count("ecn_mark", fq_pie.marked()),
             ];
+            let new = fq_pie.variable("new_flow_count", "new_flow_count");
             let memory = fq_pie.variable("memory_used", "memory_usage");
             vec![
                 row("  ", counts),
-                row("  ", lists(fq_pie).into_iter().chain([memory])),
+                row("  ", [new].into_iter().chain(lists(fq_pie)).chain([memory])),
             ]
         },
         ..PLAIN

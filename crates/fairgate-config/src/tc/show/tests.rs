@@ -245,7 +245,7 @@ fn statistics_are_what_was_counted() {
         statistics("fq_pie limit 5", 3, 7),
         [
             "pkts_in 5 overlimit 2 overmemory 0 dropped 0 ecn_mark 0",
-            "new_flows_len 3 old_flows_len 0 memory_used 4000"
+            "new_flow_count 3 new_flows_len 3 old_flows_len 0 memory_used 4000"
         ]
     );
     assert_eq!(

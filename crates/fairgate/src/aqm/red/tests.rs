@@ -339,7 +339,7 @@ fn over_a_fifo_inside_all_is_as_with_the_own_one() {
     };
     let child = Box::new(Fifo::node(inside).unwrap());
     let mut own = Driver::new(Red::node(config(), 5).unwrap());
-    let mut over = Driver::new(Red::over(config(), 5, child).unwrap());
+    let mut over = Driver::new(Queue::over(config(), 5, child).unwrap());
     let mut random = Random::new(9);
     for step in 0..20_000u64 {
         let now = Time::from_micros(step * 100);
@@ -362,7 +362,7 @@ fn over_a_fifo_inside_all_is_as_with_the_own_one() {
 
 #[test]
 fn what_is_held_back_inside_is_no_idle_queue() {
-    let mut driver = Driver::new(Red::over(config(), 1, slow()).unwrap());
+    let mut driver = Driver::new(Queue::over(config(), 1, slow()).unwrap());
     for _ in 0..10 {
         let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
     }
@@ -383,9 +383,9 @@ fn limits_are_those_of_the_discipline_inside() {
         limit_packets: Some(5),
         ..config()
     };
-    let refused = Red::over(limited.clone(), 1, fifo_of(3)).unwrap_err();
+    let refused = Queue::over(limited.clone(), 1, fifo_of(3)).unwrap_err();
     assert_eq!(refused.parameter(), Some("limit_packets"));
-    let mut driver = Driver::new(Red::over(config(), 1, fifo_of(3)).unwrap());
+    let mut driver = Driver::new(Queue::over(config(), 1, fifo_of(3)).unwrap());
     for _ in 0..5 {
         let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
     }

@@ -1,0 +1,170 @@
+//! Where the packets are that RED lets in: in a fifo of its own or in a discipline inside. Two types and no branch between them, so that the
+//! usual case costs what it did.
+
+use crate::discipline::{Discipline, Verdict};
+use crate::error::ConfigError;
+use crate::packet::DropReason;
+use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::stats::Count;
+use crate::time::Time;
+
+/// What a fifo of RED's own holds at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub(super) bytes: u64,
+    pub(super) packets: u32,
+}
+
+/// What holds the packets.
+pub trait Store: Send + 'static {
+    /// Whether it can do with these limits.
+    #[doc(hidden)]
+    fn check(limits: Limits) -> Result<(), ConfigError>;
+
+    /// What is queued, bytes.
+    #[doc(hidden)]
+    fn bytes(&self) -> u64;
+
+    /// What is queued.
+    #[doc(hidden)]
+    fn count(&self) -> Count;
+
+    /// Takes a packet that the average has nothing against, if it finds room.
+    #[doc(hidden)]
+    fn enqueue(&mut self, id: PacketId, limits: Limits, now: Time, pool: &mut Pool) -> Verdict;
+
+    /// The next packet.
+    #[doc(hidden)]
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
+
+    /// Whether there are packets, of a dequeue that found none to send.
+    #[doc(hidden)]
+    fn holds_back(&self) -> bool {
+        false
+    }
+
+    /// The packet that the next dequeue is sure to return.
+    #[doc(hidden)]
+    fn first(&self) -> Option<PacketId>;
+
+    /// Moves all packets to `into`.
+    #[doc(hidden)]
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
+
+    /// Gives back the newest packets that are over the limits.
+    #[doc(hidden)]
+    fn keep(&mut self, limits: Limits, pool: &mut Pool);
+
+    /// The discipline inside.
+    #[doc(hidden)]
+    fn inner(&self) -> Option<&dyn Discipline> {
+        None
+    }
+
+    /// The same, to be changed.
+    #[doc(hidden)]
+    fn inner_mut(&mut self) -> Option<&mut Box<dyn Discipline>> {
+        None
+    }
+}
+
+/// RED's own fifo.
+impl Store for PacketQueue {
+    fn check(_limits: Limits) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        PacketQueue::bytes(self)
+    }
+
+    fn count(&self) -> Count {
+        PacketQueue::count(self)
+    }
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, limits: Limits, _now: Time, pool: &mut Pool) -> Verdict {
+        let bytes = PacketQueue::bytes(self) + u64::from(pool[id].length);
+        if bytes > limits.bytes || self.len() >= limits.packets {
+            pool.give_back(id, DropReason::QueueLimit);
+            return Verdict::Dropped;
+        }
+        self.push_back(id, pool);
+        Verdict::Queued
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.pop_front(pool)
+    }
+
+    #[inline]
+    fn first(&self) -> Option<PacketId> {
+        self.front()
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.append_to(into, pool);
+    }
+
+    fn keep(&mut self, limits: Limits, pool: &mut Pool) {
+        while PacketQueue::bytes(self) > limits.bytes || self.len() > limits.packets {
+            let newest = self.pop_back(pool).expect("a queue over its limit isn't empty");
+            pool.give_back(newest, DropReason::Reconfigured);
+        }
+    }
+}
+
+/// A discipline inside, which has limits of its own: what it drops is its business.
+impl Store for Box<dyn Discipline> {
+    fn check(limits: Limits) -> Result<(), ConfigError> {
+        if limits.packets == u32::MAX {
+            return Ok(());
+        }
+        Err(ConfigError::out_of_range(
+            "limit_packets",
+            limits.packets,
+            "left out where there is an inner discipline",
+            "set the limits of the inner discipline instead",
+        ))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.backlog().bytes
+    }
+
+    fn count(&self) -> Count {
+        self.backlog()
+    }
+
+    fn enqueue(&mut self, id: PacketId, _limits: Limits, now: Time, pool: &mut Pool) -> Verdict {
+        self.as_mut().enqueue(id, now, pool)
+    }
+
+    fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.as_mut().dequeue(now, pool)
+    }
+
+    fn holds_back(&self) -> bool {
+        self.backlog().packets > 0
+    }
+
+    fn first(&self) -> Option<PacketId> {
+        None
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        self.as_mut().drain(pool, into);
+    }
+
+    fn keep(&mut self, _limits: Limits, _pool: &mut Pool) {}
+
+    fn inner(&self) -> Option<&dyn Discipline> {
+        Some(self.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut Box<dyn Discipline>> {
+        Some(self)
+    }
+}
