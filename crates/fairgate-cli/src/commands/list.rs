@@ -102,7 +102,10 @@ fn detail(entry: &dyn Entry) -> String {
     let _ = writeln!(text, "Use it: {}", about.when);
     text.push_str(match about.children {
         Children::None => "",
-        Children::Inner | Children::InnerOrQueue => "It holds one discipline, written as `inner`.\n",
+        Children::Inner => "It holds one discipline, written as `inner`.\n",
+        Children::InnerOrQueue => {
+            "It may hold one discipline, written as `inner`, in place of its own queue.\n"
+        }
         Children::Classes => "It holds a discipline in each of its classes, written as [[queue.NAME.class]].\n",
         Children::Tree | Children::TreeOrNone => {
             "It holds a tree of classes, written as [[queue.NAME.class]]: a class names the one above it as its `parent`; \

@@ -108,7 +108,6 @@ struct Line {
 }
 
 /// What a line has of its kind, as text.
-#[derive(Default)]
 struct Text {
     options: String,
     statistics: Vec<String>,
@@ -272,7 +271,7 @@ impl Line {
         }
     }
 
-    /// The place of a line: its words in tc's order, and what it counts below them.
+    /// In tc's order of words, with what is counted below them.
     fn add_to(&self, text: &mut String, object: &str) {
         let word = |name: &str, value: &Option<String>| {
             value

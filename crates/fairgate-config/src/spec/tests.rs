@@ -375,6 +375,26 @@ fn a_tree_of_another_shape_is_told_apart_and_left_alone() {
     assert_eq!(configs(root.as_ref()), before);
 }
 
+/// RED's own queue is no class of it, one inside is.
+#[test]
+fn a_queue_and_a_discipline_inside_are_told_apart() {
+    let mut pool = Pool::with_capacity(4);
+    let own = Spec::inline("red limit=90000").unwrap();
+    let over = Spec::inline("red limit=90000 / fq_codel").unwrap();
+    for (running, wanted) in [(&own, &over), (&over, &own)] {
+        let mut root = running.build(1).unwrap();
+        let refused = wanted.apply_to(root.as_mut(), Time::ZERO, &mut pool);
+        assert!(matches!(refused, Err(ApplyError::Classes { .. })), "{refused:?}");
+    }
+    let mut root = over.build(1).unwrap();
+    let changed = Spec::inline("red limit=60000 ecn=true / fq_codel target=7ms").unwrap();
+    changed.apply_to(root.as_mut(), Time::ZERO, &mut pool).unwrap();
+    assert_eq!(
+        configs(root.as_ref()),
+        configs(changed.build(1).unwrap().as_ref())
+    );
+}
+
 /// The shaper's own fifo and an inner one look alike from outside; the shaper itself refuses.
 #[test]
 fn a_refused_change_is_undone() {
