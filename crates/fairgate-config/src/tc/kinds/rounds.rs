@@ -54,7 +54,7 @@ pub(super) const ETS: Kind = Kind {
     children: Children::SharingBands,
     defaults: none,
     look: Look {
-        options: &[&[show("strict", plain), show("priomap", plain)]],
+        options: &[&[show("priomap", plain)]],
         complete: complete_ets,
         complete_class: |seen, class, details| {
             let is_strict = u64::from(class.minor) <= seen.number("strict").unwrap_or(0);
@@ -261,17 +261,21 @@ fn lists(flows: &Running<'_>) -> [Option<Detail>; 2] {
     ["new_flows_len", "old_flows_len"].map(|name| flows.variable(name, name))
 }
 
-/// tc has a quantum for each band that is not strict, and always a priomap.
+/// tc has a quantum for each band that is not strict, and always a priomap; it names neither strict bands nor quanta where there are none.
 fn complete_ets(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     let classes = seen.classes();
-    let strict = seen.number("strict").unwrap_or(0) as usize;
-    let quanta = classes.iter().skip(strict).filter_map(quantum).collect();
-    details.insert(0, seen.number_of_classes("bands"));
-    details.insert(2, Detail::new("quanta", Amount::Numbers(quanta)));
+    let strict = seen.number("strict").unwrap_or(0);
+    let quanta: Vec<u64> = classes.iter().skip(strict as usize).filter_map(quantum).collect();
     if !details.iter().any(|detail| detail.word == "priomap") {
         let last = classes.len().saturating_sub(1) as u64;
         details.push(Detail::new("priomap", Amount::Numbers(vec![last; 16])));
     }
+    let first = [
+        Some(seen.number_of_classes("bands")),
+        (strict > 0).then(|| Detail::new("strict", plain(strict))),
+        (!quanta.is_empty()).then(|| Detail::new("quanta", Amount::Numbers(quanta))),
+    ];
+    details.splice(0..0, first.into_iter().flatten());
 }
 
 fn quantum(class: &ClassSpec<'_>) -> Option<u64> {
