@@ -17,11 +17,12 @@
 //! What Linux does not have: `gentle` (Floyd 2000), the average in packets, drops in proportion to length (the paper's byte mode).
 //!
 //! Deviations: an idle time begins at a peek too that finds nothing; half seconds of `adaptive` are counted from the first
-//! packet, and one whole half second after another when none came meanwhile; a change of parameters keeps average and
-//! backlog, where Linux starts from nothing; thresholds may be as large as 2^31 whatever the weight; over a discipline inside that holds packets back no idle time begins while it
-//! does, as it does in Linux, and a change of parameters leaves it in its place, where Linux puts a fifo there. `adaptive` adapts: Linux starts
-//! its timer by the flag of its old parameters, while tc has sent the flags in an attribute of their own since 5.8, so that 6.1 and
-//! later show `adaptive` and leave the probability as it was. Non-goals: Linux's qevents.
+//! packet, and one whole half second after another when none came meanwhile; a change of parameters keeps average and backlog,
+//! where Linux starts from nothing; thresholds may be as large as 2^31 whatever the weight; while a discipline inside holds
+//! packets back the queue is not idle, as it is to Linux; a change of parameters leaves that discipline where it is, and Linux
+//! puts a fifo there. `adaptive` adapts: Linux starts its timer by the flag of its old parameters, while tc has sent the flags in
+//! an attribute of their own since 5.8, so that 6.1 and later show `adaptive` and leave the probability as it was. Non-goals:
+//! Linux's qevents.
 
 mod average;
 mod curve;
