@@ -5,40 +5,32 @@
 //! single word for 64, which is at hand without a look elsewhere.
 
 /// Bits of a word.
-const WORD: usize = 64;
-
-/// The most levels below the single word at the top.
-const LEVELS: usize = 3;
+const WORD: u32 = 64;
 
 /// The set. Room for all numbers is made at construction.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedSet {
+    /// Which words of the level below are occupied; or, of at most 64 numbers, the numbers themselves.
     top: u64,
-    /// The levels below, the lowest first.
+    /// A bit for each number, and behind them, of more than 4096, which of the words before are occupied.
     words: Box<[u64]>,
-    /// Where each of them begins, and where the last one ends.
-    starts: [u32; LEVELS + 1],
-    levels: u32,
+    /// How many words hold numbers.
+    lowest: u32,
 }
 
 impl OrderedSet {
-    /// An empty set of numbers below `size`, at most 2^24.
+    /// An empty set of numbers below `size`, at most 2^18.
     pub(crate) fn new(size: usize) -> OrderedSet {
-        assert!(size <= 1 << 24, "three levels of bitmaps and the top");
-        let mut starts = [0; LEVELS + 1];
-        let (mut levels, mut total) = (0, 0);
-        let mut width = size;
-        while width > WORD {
-            width = width.div_ceil(WORD);
-            total += width;
-            levels += 1;
-            starts[levels] = total as u32;
-        }
+        assert!(size <= 1 << 18, "two levels of words and the top");
+        let over = |width: u32| match width > WORD {
+            true => width.div_ceil(WORD),
+            false => 0,
+        };
+        let lowest = over(size as u32);
         OrderedSet {
             top: 0,
-            words: vec![0; total].into_boxed_slice(),
-            starts,
-            levels: levels as u32,
+            words: vec![0; (lowest + over(lowest)) as usize].into_boxed_slice(),
+            lowest,
         }
     }
 
@@ -54,10 +46,16 @@ impl OrderedSet {
         self.words.fill(0);
     }
 
+    /// Whether there is a level between the words that hold numbers and the top.
+    #[inline]
+    fn has_middle(&self) -> bool {
+        self.words.len() > self.lowest as usize
+    }
+
     /// Puts a number in.
     #[inline]
     pub(crate) fn insert(&mut self, number: u32) {
-        match self.levels {
+        match self.lowest {
             0 => self.top |= 1 << number,
             _ => self.insert_below(number),
         }
@@ -66,23 +64,21 @@ impl OrderedSet {
     // Out of line, like its kin: of a word there should be no more than two or three instructions.
     #[inline(never)]
     fn insert_below(&mut self, number: u32) {
-        let mut place = number;
-        for level in 0..self.levels as usize {
-            let word = &mut self.words[(self.starts[level] + place / 64) as usize];
-            let before = *word;
-            *word |= 1 << (place % 64);
-            if before != 0 {
-                return;
-            }
-            place /= 64;
+        let word = number / WORD;
+        if occupy(&mut self.words[word as usize], number) {
+            return;
         }
-        self.top |= 1 << place;
+        if !self.has_middle() {
+            self.top |= 1 << word;
+        } else if !occupy(&mut self.words[(self.lowest + word / WORD) as usize], word) {
+            self.top |= 1 << (word / WORD);
+        }
     }
 
     /// Takes a number out.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
-        match self.levels {
+        match self.lowest {
             0 => self.top &= !(1 << number),
             _ => self.remove_below(number),
         }
@@ -90,22 +86,21 @@ impl OrderedSet {
 
     #[inline(never)]
     fn remove_below(&mut self, number: u32) {
-        let mut place = number;
-        for level in 0..self.levels as usize {
-            let word = &mut self.words[(self.starts[level] + place / 64) as usize];
-            *word &= !(1 << (place % 64));
-            if *word != 0 {
-                return;
-            }
-            place /= 64;
+        let word = number / WORD;
+        if vacate(&mut self.words[word as usize], number) {
+            return;
         }
-        self.top &= !(1 << place);
+        if !self.has_middle() {
+            self.top &= !(1 << word);
+        } else if !vacate(&mut self.words[(self.lowest + word / WORD) as usize], word) {
+            self.top &= !(1 << (word / WORD));
+        }
     }
 
     /// The least number that is in and at least `number`.
     #[inline]
     pub(crate) fn next(&self, number: u32) -> Option<u32> {
-        match self.levels {
+        match self.lowest {
             0 => self.next_at_top(number),
             _ => self.next_below(number),
         }
@@ -119,31 +114,46 @@ impl OrderedSet {
 
     #[inline(never)]
     fn next_below(&self, number: u32) -> Option<u32> {
-        let mut place = number;
-        for level in 0..self.levels as usize {
-            let word = self.starts[level] + place / 64;
-            if word >= self.starts[level + 1] {
-                return None;
-            }
-            let rest = self.words[word as usize] & (u64::MAX << (place % 64));
-            if rest != 0 {
-                return Some(self.descend(level, place / 64 * 64 + rest.trailing_zeros()));
-            }
-            place = place / 64 + 1;
+        let word = number / WORD;
+        if word >= self.lowest {
+            return None;
         }
-        let place = self.next_at_top(place)?;
-        Some(self.descend(self.levels as usize, place))
+        let rest = self.words[word as usize] & (u64::MAX << (number % WORD));
+        if rest != 0 {
+            return Some(word * WORD + rest.trailing_zeros());
+        }
+        let word = match self.has_middle() {
+            false => self.next_at_top(word + 1)?,
+            true => self.next_in_middle(word + 1)?,
+        };
+        Some(word * WORD + self.words[word as usize].trailing_zeros())
     }
 
-    /// The least number under the bit at `place` of `level`.
-    #[inline]
-    fn descend(&self, level: usize, mut place: u32) -> u32 {
-        for below in (0..level).rev() {
-            let word = self.words[(self.starts[below] + place) as usize];
-            place = place * 64 + word.trailing_zeros();
+    /// The least word that is occupied and at least `word`.
+    fn next_in_middle(&self, word: u32) -> Option<u32> {
+        let middle = &self.words[self.lowest as usize..];
+        let rest = middle.get((word / WORD) as usize)? & (u64::MAX << (word % WORD));
+        if rest != 0 {
+            return Some(word / WORD * WORD + rest.trailing_zeros());
         }
-        place
+        let above = self.next_at_top(word / WORD + 1)?;
+        Some(above * WORD + middle[above as usize].trailing_zeros())
     }
+}
+
+/// Sets the bit of a number in its word. Whether the word was occupied.
+#[inline]
+fn occupy(word: &mut u64, number: u32) -> bool {
+    let before = *word;
+    *word |= 1 << (number % WORD);
+    before != 0
+}
+
+/// Clears the bit of a number in its word. Whether the word is still occupied.
+#[inline]
+fn vacate(word: &mut u64, number: u32) -> bool {
+    *word &= !(1 << (number % WORD));
+    *word != 0
 }
 
 #[cfg(test)]

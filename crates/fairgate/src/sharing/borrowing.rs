@@ -110,10 +110,11 @@ pub(super) struct ClassParts<M> {
     pub(super) quantum: i32,
 }
 
-/// What was served: from which leaf, at the cost of which level.
+/// What was served, and from which leaf.
 pub(super) struct Served {
     pub(super) id: PacketId,
-    pub(super) leaf: usize,
+    /// The place of the leaf among the classes.
+    pub(super) place: u32,
     pub(super) length: u32,
 }
 
@@ -273,67 +274,83 @@ impl<M: Meter> Borrowing<M> {
             return;
         }
         self.occupied += u32::from(!self.inner.unpark(leaf));
-        let class = &mut self.classes[place as usize];
-        class.activity = 1 << class.rank;
-        let ranks = class.activity;
-        self.connect(place, ranks);
+        self.becomes_active(place, self.classes[place as usize].rank.into());
     }
 
     /// Takes a leaf out that is empty, or holds its packets back.
     fn deactivate(&mut self, leaf: usize) {
         let place = self.leaves[leaf].place;
-        let activity = self.classes[place as usize].activity;
-        self.disconnect(place, activity);
-        self.classes[place as usize].activity = 0;
+        self.becomes_idle(place, self.classes[place as usize].rank.into());
         match self.inner.is_empty(leaf) {
             true => self.occupied -= 1,
             false => self.inner.park(leaf),
         }
     }
 
-    /// Puts a class that became active at `ranks` where its mode belongs: in the row of its level, or in its parent's
-    /// feed, and the parent likewise if that was empty.
-    fn connect(&mut self, mut place: u32, mut ranks: u8) {
-        while ranks != 0 {
-            let class = &self.classes[place as usize];
-            match class.mode {
-                Mode::CanSend => return self.rounds.add_to_row(class.level, class.in_row.into(), ranks),
-                Mode::MayBorrow if class.parent != NO_PARENT => {}
-                Mode::MayBorrow | Mode::CantSend => return,
+    /// Puts a class that is active at a rank where a mode belongs: in the row of its level, or in its parent's feed.
+    #[inline(always)]
+    fn connect(&mut self, place: u32, mode: Mode, rank: u32) {
+        let class = &self.classes[place as usize];
+        let parent = class.parent;
+        match mode {
+            Mode::CanSend => self.rounds.add_to_row(class.level, rank, class.in_row.into()),
+            Mode::MayBorrow if parent != NO_PARENT => {
+                if self.rounds.add_to_feed(class.feed + rank, class.sibling.into()) {
+                    self.becomes_active(parent, rank);
+                }
             }
-            ranks = self.rounds.add_to_feed(class.feed, class.sibling.into(), ranks);
-            place = class.parent;
-            self.classes[place as usize].activity |= ranks;
+            Mode::MayBorrow | Mode::CantSend => {}
         }
     }
 
-    /// Takes a class out of where its mode belongs, and classes above it whose feed becomes empty.
-    fn disconnect(&mut self, mut place: u32, mut ranks: u8) {
-        while ranks != 0 {
-            let class = &self.classes[place as usize];
-            match class.mode {
-                Mode::CanSend => {
-                    return self
-                        .rounds
-                        .remove_from_row(class.level, class.in_row.into(), ranks);
-                }
-                Mode::MayBorrow if class.parent != NO_PARENT => {}
-                Mode::MayBorrow | Mode::CantSend => return,
-            }
-            ranks = self
+    /// Takes it out of there.
+    #[inline(always)]
+    fn disconnect(&mut self, place: u32, mode: Mode, rank: u32) {
+        let class = &self.classes[place as usize];
+        let parent = class.parent;
+        match mode {
+            Mode::CanSend => self
                 .rounds
-                .remove_from_feed(class.feed, class.sibling.into(), ranks);
-            place = class.parent;
-            self.classes[place as usize].activity &= !ranks;
+                .remove_from_row(class.level, rank, class.in_row.into()),
+            Mode::MayBorrow if parent != NO_PARENT => {
+                if self
+                    .rounds
+                    .remove_from_feed(class.feed + rank, class.sibling.into())
+                {
+                    self.becomes_idle(parent, rank);
+                }
+            }
+            Mode::MayBorrow | Mode::CantSend => {}
         }
+    }
+
+    /// There is a leaf below a class again, or it is one.
+    #[inline(never)]
+    fn becomes_active(&mut self, place: u32, rank: u32) {
+        let class = &mut self.classes[place as usize];
+        class.activity |= 1 << rank;
+        let mode = class.mode;
+        self.connect(place, mode, rank);
+    }
+
+    /// There is none any more.
+    #[inline(never)]
+    fn becomes_idle(&mut self, place: u32, rank: u32) {
+        let class = &mut self.classes[place as usize];
+        class.activity &= !(1 << rank);
+        let mode = class.mode;
+        self.disconnect(place, mode, rank);
     }
 
     /// Gives a class another mode.
+    #[inline(always)]
     fn change_mode(&mut self, place: u32, mode: Mode) {
-        let activity = self.classes[place as usize].activity;
-        self.disconnect(place, activity);
-        self.classes[place as usize].mode = mode;
-        self.connect(place, activity);
+        let class = &mut self.classes[place as usize];
+        let before = std::mem::replace(&mut class.mode, mode);
+        for rank in bits(class.activity) {
+            self.disconnect(place, before, rank);
+            self.connect(place, mode, rank);
+        }
     }
 
     /// Queues a class's event, `wait` ns from now.
@@ -355,17 +372,21 @@ impl<M: Meter> Borrowing<M> {
         }
     }
 
-    /// Does what is due for the classes of a level. When the next may be, or [`NEVER`].
+    /// Does what is due for the classes of a level.
     #[inline]
-    pub(super) fn do_events(&mut self, level: u8) -> u64 {
-        let level = usize::from(level);
-        if self.now >= self.next_event[level] {
-            self.do_due_events(level);
+    pub(super) fn do_events(&mut self, level: u8) {
+        if self.now >= self.next_event[usize::from(level)] {
+            self.do_due_events(level.into());
         }
-        self.next_event[level]
     }
 
-    #[cold]
+    /// When the next event of any level may be due.
+    pub(super) fn next_event(&self) -> Option<Time> {
+        let next = self.next_event.iter().copied().min();
+        next.filter(|&next| next != NEVER).map(Time::from_nanos)
+    }
+
+    #[inline(never)]
     fn do_due_events(&mut self, level: usize) {
         let next = loop {
             let place = match self.events[level].pop_due(self.now) {
@@ -384,10 +405,9 @@ impl<M: Meter> Borrowing<M> {
         self.next_event[level] = next.unwrap_or(NEVER);
     }
 
-    /// Charges a packet, sent from leaf `leaf` at the cost of `level`, to the leaf and all above it.
+    /// Charges a packet, sent at the cost of `level` by the leaf at `place`, to the leaf and all above it.
     #[inline]
-    pub(super) fn charge(&mut self, leaf: usize, level: u8, sent: Sent) {
-        let mut place = self.leaves[leaf].place;
+    pub(super) fn charge(&mut self, mut place: u32, level: u8, sent: Sent) {
         while let Some(class) = self.classes.get_mut(place as usize) {
             class.meter.charge(sent, class.level < level);
             let (mode, wait) = class.meter.mode(sent.now);
@@ -401,6 +421,7 @@ impl<M: Meter> Borrowing<M> {
     }
 
     /// Gives a class that was charged another mode, and the event of that one.
+    #[inline(never)]
     fn enter(&mut self, place: u32, mode: Mode, wait: u64) {
         let SharedClass {
             mode: before, level, ..
@@ -440,8 +461,11 @@ impl<M: Meter> Borrowing<M> {
         let is_over = inner.backlog().packets == 0;
         let length = pool[id].length;
         let Leaf {
-            quantum, served_from, ..
+            place,
+            quantum,
+            served_from,
         } = &mut self.leaves[leaf];
+        let place = *place;
         let served = &mut served_from[usize::from(level)];
         served.packets += 1;
         served.deficit = served.deficit.saturating_sub_unsigned(length);
@@ -452,7 +476,7 @@ impl<M: Meter> Borrowing<M> {
         if is_over {
             self.deactivate(leaf);
         }
-        Some(Served { id, leaf, length })
+        Some(Served { id, place, length })
     }
 
     /// Moves all packets away. What classes have used is not forgotten.

@@ -143,52 +143,40 @@ impl Rounds {
     }
 
     #[inline]
-    pub(super) fn add_to_row(&mut self, level: u8, number: u32, ranks: u8) {
-        self.occupied |= u64::from(ranks) << (8 * level);
-        for rank in bits(ranks) {
-            let row = self.row(level, rank);
-            self.rounds[row].members.insert(number);
-        }
+    pub(super) fn add_to_row(&mut self, level: u8, rank: u32, number: u32) {
+        self.occupied |= 1 << (8 * u32::from(level) + rank);
+        let row = self.row(level, rank);
+        self.rounds[row].members.insert(number);
     }
 
     #[inline]
-    pub(super) fn remove_from_row(&mut self, level: u8, number: u32, ranks: u8) {
-        for rank in bits(ranks) {
-            let row = self.row(level, rank);
-            let row = &mut self.rounds[row];
-            row.members.remove(number);
-            if row.position == number {
-                row.advance();
-            }
-            if row.members.is_empty() {
-                self.occupied &= !(1 << (8 * u32::from(level) + rank));
-            }
+    pub(super) fn remove_from_row(&mut self, level: u8, rank: u32, number: u32) {
+        let row = self.row(level, rank);
+        let row = &mut self.rounds[row];
+        row.members.remove(number);
+        if row.position == number {
+            row.advance();
+        }
+        if row.members.is_empty() {
+            self.occupied &= !(1 << (8 * u32::from(level) + rank));
         }
     }
 
-    /// Puts child `sibling` into its parent's feeds, which begin at `feed`. Gives the ranks at which it is the first.
+    /// Puts a child into a feed of its parent's. Whether it is the first.
     #[inline]
-    pub(super) fn add_to_feed(&mut self, feed: u32, sibling: u32, ranks: u8) -> u8 {
-        let mut first = 0;
-        for rank in bits(ranks) {
-            let members = &mut self.rounds[(feed + rank) as usize].members;
-            first |= u8::from(members.is_empty()) << rank;
-            members.insert(sibling);
-        }
-        first
+    pub(super) fn add_to_feed(&mut self, feed: u32, sibling: u32) -> bool {
+        let members = &mut self.rounds[feed as usize].members;
+        let is_first = members.is_empty();
+        members.insert(sibling);
+        is_first
     }
 
-    /// Takes child `sibling` out of its parent's feeds. Gives the ranks at which it was the last. If it was its turn, the
-    /// position remembers it.
+    /// Takes a child out of a feed of its parent's. Whether it was the last. If it was its turn, the position remembers it.
     #[inline]
-    pub(super) fn remove_from_feed(&mut self, feed: u32, sibling: u32, ranks: u8) -> u8 {
-        let mut last = 0;
-        for rank in bits(ranks) {
-            let members = &mut self.rounds[(feed + rank) as usize].members;
-            members.remove(sibling);
-            last |= u8::from(members.is_empty()) << rank;
-        }
-        last
+    pub(super) fn remove_from_feed(&mut self, feed: u32, sibling: u32) -> bool {
+        let members = &mut self.rounds[feed as usize].members;
+        members.remove(sibling);
+        members.is_empty()
     }
 
     /// The leaf whose turn it is in the row of a level that isn't empty, at the highest priority. A feed that has come to its
@@ -196,30 +184,27 @@ impl Rounds {
     #[inline]
     pub(super) fn look_up(&mut self, level: u8) -> Turn {
         let rank = (self.occupied >> (8 * level)).trailing_zeros();
-        let mut way = [self.row(level, rank) as u32; LEVELS];
-        let mut depth = 0;
+        let mut at = self.row(level, rank) as u32;
+        let (mut above, mut depth) = ([0; LEVELS], 0);
         loop {
-            let round = &mut self.rounds[way[depth] as usize];
+            let round = &mut self.rounds[at as usize];
             let Some(turn) = round.members.next(round.position) else {
                 let least = round.members.next(0);
                 round.position = least.expect("a class is here because a leaf below is");
                 if depth > 0 {
                     depth -= 1;
-                    self.rounds[way[depth] as usize].advance();
+                    at = above[depth];
+                    self.rounds[at as usize].advance();
                 }
                 continue;
             };
             round.position = turn;
             match self.below[(round.below + turn) as usize] {
-                Below::Leaf(leaf) => {
-                    return Turn {
-                        leaf,
-                        round: way[depth],
-                    };
-                }
+                Below::Leaf(leaf) => return Turn { leaf, round: at },
                 Below::Feeds(first) => {
+                    above[depth] = at;
                     depth += 1;
-                    way[depth] = first + rank;
+                    at = first + rank;
                 }
             }
         }

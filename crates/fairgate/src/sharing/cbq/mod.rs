@@ -177,9 +177,8 @@ impl Algorithm for Cbq {
             return None;
         }
         self.classes.advance(now);
-        let mut next = NEVER;
         for level in self.classes.levels() {
-            next = next.min(self.classes.do_events(level));
+            self.classes.do_events(level);
         }
         // A level whose leaves all hold their packets back is empty after it was served.
         while let Some(level) = self.classes.lowest_waiting() {
@@ -188,10 +187,10 @@ impl Algorithm for Cbq {
                 continue;
             };
             let sent = self.sent(served.length);
-            self.classes.charge(served.leaf, level, sent);
+            self.classes.charge(served.place, level, sent);
             return Some(served.id);
         }
-        self.due = (next != NEVER).then(|| Time::from_nanos(next));
+        self.due = self.classes.next_event();
         None
     }
 

@@ -6,7 +6,7 @@ use crate::rate::Rate;
 use crate::sharing::{ClassTree, place_again};
 use crate::time::Time;
 
-use super::{Buckets, ClassConfig, Config, Htb, LONGEST, TICK};
+use super::{Buckets, ClassConfig, Config, Htb, LONGEST, TICK, tokens};
 
 impl Htb {
     /// Makes the tree anew and takes over what the old one knew: buckets, deficits, turns, packets.
@@ -23,7 +23,7 @@ impl Htb {
             .take_over(&old.classes, now, |buckets, place, before, now| {
                 buckets.charged_at = now;
                 if let Some((before, was_at)) = before {
-                    buckets.carry_over(&is[place], before, &was[was_at], now);
+                    buckets.carry_over(&is[place], *before, &was[was_at], now);
                 }
             });
         while let Some(id) = old.direct.pop_front(pool) {
@@ -38,17 +38,19 @@ impl Htb {
 
 impl Buckets {
     /// As many bytes as there were before, or as fit.
-    fn carry_over(&mut self, is: &ClassConfig, before: &Buckets, was: &ClassConfig, now: u64) {
-        let elapsed = before.elapsed(now);
-        let filled = |tokens: i64, depth: u32| (tokens + elapsed).min(i64::from(depth) << TICK);
-        let tokens = in_bytes(filled(before.tokens, before.depth), was.rate, is.rate);
-        let ceil_tokens = in_bytes(
-            filled(before.ceil_tokens, before.ceil_depth),
-            was.ceil(),
-            is.ceil(),
+    fn carry_over(&mut self, is: &ClassConfig, mut before: Buckets, was: &ClassConfig, now: u64) {
+        before.idle_until(now);
+        let carried = |empty_at: u64, was: (u32, Rate), is: (u32, Rate)| {
+            let filled = |tokens: i64, depth: u32| tokens.min(i64::from(depth) << TICK);
+            let left = in_bytes(filled(tokens(empty_at, now), was.0), was.1, is.1);
+            now.wrapping_sub(filled(left, is.0) as u64)
+        };
+        self.empty_at = carried(before.empty_at, (before.depth, was.rate), (self.depth, is.rate));
+        self.ceil_empty_at = carried(
+            before.ceil_empty_at,
+            (before.ceil_depth, was.ceil()),
+            (self.ceil_depth, is.ceil()),
         );
-        self.tokens = tokens.min(self.tokens);
-        self.ceil_tokens = ceil_tokens.min(self.ceil_tokens);
     }
 }
 

@@ -124,8 +124,8 @@ impl Config {
             let (depth, ceil_depth) = settings.depths();
             ClassParts {
                 meter: Buckets {
-                    tokens: i64::from(depth) << TICK,
-                    ceil_tokens: i64::from(ceil_depth) << TICK,
+                    empty_at: 0u64.wrapping_sub(u64::from(depth) << TICK),
+                    ceil_empty_at: 0u64.wrapping_sub(u64::from(ceil_depth) << TICK),
                     charged_at: 0,
                     rate: settings.rate.meter(),
                     ceil: settings.ceil().meter(),

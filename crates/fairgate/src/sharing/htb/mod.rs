@@ -27,7 +27,7 @@ use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
-use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent};
+use crate::sharing::borrowing::{Borrowing, Meter, Mode, Sent};
 use crate::sharing::{ClassTree, Leaves};
 use crate::time::Time;
 
@@ -39,11 +39,13 @@ const LONGEST: i64 = 60_000_000_000;
 /// Linux's tick, to which tc rounds the depths of buckets.
 const TICK: u32 = 6;
 
-/// The two buckets of a class.
+/// The two buckets of a class. Tokens are ns at the bucket's rate, so an empty one fills as the clock goes: all that has to be
+/// known of it is when it is empty. (These times wrap below 0.)
+#[derive(Clone, Copy)]
 struct Buckets {
-    /// Tokens at the time of the last charge, ns.
-    tokens: i64,
-    ceil_tokens: i64,
+    /// When the bucket holds nothing: before, it is in debt.
+    empty_at: u64,
+    ceil_empty_at: u64,
     charged_at: u64,
     rate: RateMeter,
     ceil: RateMeter,
@@ -53,36 +55,54 @@ struct Buckets {
 }
 
 impl Buckets {
+    /// Time of which more than the longest has passed since the last charge does not count.
     #[inline]
-    fn elapsed(&self, now: u64) -> i64 {
-        ((now - self.charged_at) as i64).min(LONGEST)
+    fn idle_until(&mut self, now: u64) {
+        if now - self.charged_at > LONGEST as u64 {
+            self.idle_for_long(now);
+        }
+        self.charged_at = now;
     }
+
+    #[cold]
+    fn idle_for_long(&mut self, now: u64) {
+        let excess = now - self.charged_at - LONGEST as u64;
+        self.empty_at = self.empty_at.wrapping_add(excess);
+        self.ceil_empty_at = self.ceil_empty_at.wrapping_add(excess);
+    }
+}
+
+/// The tokens at `now` of a bucket that is empty at `empty_at`, whatever its depth.
+#[inline]
+fn tokens(empty_at: u64, now: u64) -> i64 {
+    now.wrapping_sub(empty_at) as i64
+}
+
+/// When a bucket is empty that `sent` was taken from.
+#[inline]
+fn paid(empty_at: u64, depth: u32, meter: RateMeter, sent: Sent) -> u64 {
+    let filled = tokens(empty_at, sent.now).min(i64::from(depth) << TICK);
+    let left = (filled - meter.nanos(sent.length.into()) as i64).max(1 - LONGEST);
+    sent.now.wrapping_sub(left as u64)
 }
 
 impl Meter for Buckets {
     #[inline]
     fn charge(&mut self, sent: Sent, borrows: bool) {
-        let elapsed = self.elapsed(sent.now);
-        self.charged_at = sent.now;
-        let paid = |tokens: i64, depth: u32, meter: RateMeter| {
-            let filled = (tokens + elapsed).min(i64::from(depth) << TICK);
-            (filled - meter.nanos(sent.length.into()) as i64).max(1 - LONGEST)
-        };
-        self.tokens = match borrows {
-            true => self.tokens + elapsed,
-            false => paid(self.tokens, self.depth, self.rate),
-        };
-        self.ceil_tokens = paid(self.ceil_tokens, self.ceil_depth, self.ceil);
+        self.idle_until(sent.now);
+        if !borrows {
+            self.empty_at = paid(self.empty_at, self.depth, self.rate, sent);
+        }
+        self.ceil_empty_at = paid(self.ceil_empty_at, self.ceil_depth, self.ceil, sent);
     }
 
     #[inline]
     fn mode(&self, now: u64) -> (Mode, u64) {
-        let elapsed = self.elapsed(now);
-        let ceil_tokens = self.ceil_tokens + elapsed;
+        let ceil_tokens = tokens(self.ceil_empty_at, now);
         if ceil_tokens < 0 {
             return (Mode::CantSend, ceil_tokens.unsigned_abs());
         }
-        let tokens = self.tokens + elapsed;
+        let tokens = tokens(self.empty_at, now);
         if tokens >= 0 {
             return (Mode::CanSend, 0);
         }
@@ -171,9 +191,8 @@ impl Algorithm for Htb {
         }
         self.classes.advance(now);
         let now_or_later = self.classes.now();
-        let mut next = NEVER;
         for level in self.classes.levels() {
-            next = next.min(self.classes.do_events(level));
+            self.classes.do_events(level);
             while self.classes.waits_at(level) {
                 let Some(served) = self.classes.serve(level, now, pool) else {
                     continue;
@@ -183,11 +202,11 @@ impl Algorithm for Htb {
                     length: served.length,
                     completion: now_or_later,
                 };
-                self.classes.charge(served.leaf, level, sent);
+                self.classes.charge(served.place, level, sent);
                 return Some(served.id);
             }
         }
-        self.due = (next != NEVER).then(|| Time::from_nanos(next));
+        self.due = self.classes.next_event();
         None
     }
 

@@ -47,6 +47,42 @@ fn a_class_is_one_cache_line() {
     assert_eq!(std::mem::size_of::<SharedClass<Buckets>>(), 64);
 }
 
+proptest! {
+    /// Against tokens that are counted, over pauses and debts of minutes.
+    #[test]
+    fn buckets_are_as_tokens_are_counted(
+        rate in 8u64..200_000, above in 0u64..200_000, depth in 0u32..=((LONGEST >> TICK) as u32), ceil_depth in 0u32..1 << 20,
+        sent in vec((0u64..100_000_000, 0u32..12, 1u32..9000, any::<bool>()), 1..50),
+    ) {
+        let bits = |bits: u64| Rate::from_bits_per_second(bits).unwrap().meter();
+        let (rate, ceil) = (bits(rate), bits(rate + above));
+        let full = |depth: u32| i64::from(depth) << TICK;
+        let mut buckets = Buckets {
+            empty_at: 0u64.wrapping_sub(full(depth) as u64),
+            ceil_empty_at: 0u64.wrapping_sub(full(ceil_depth) as u64),
+            charged_at: 0,
+            rate, ceil, depth, ceil_depth,
+        };
+        let (mut of_rate, mut of_ceil, mut now) = (full(depth), full(ceil_depth), 0);
+        for (pause, magnitude, length, borrows) in sent {
+            now += pause << magnitude;
+            buckets.charge(Sent { now, length, completion: now }, borrows);
+            let elapsed = ((pause << magnitude) as i64).min(LONGEST);
+            let paid = |tokens: i64, depth: u32, meter: RateMeter| {
+                ((tokens + elapsed).min(full(depth)) - meter.nanos(length.into()) as i64).max(1 - LONGEST)
+            };
+            of_rate = if borrows { of_rate + elapsed } else { paid(of_rate, depth, rate) };
+            of_ceil = paid(of_ceil, ceil_depth, ceil);
+            let expected = match (of_ceil, of_rate) {
+                (..0, _) => (Mode::CantSend, -of_ceil as u64),
+                (_, ..0) => (Mode::MayBorrow, -of_rate as u64),
+                _ => (Mode::CanSend, 0),
+            };
+            prop_assert_eq!(buckets.mode(now), expected, "at {}", now);
+        }
+    }
+}
+
 /// Round robins by pointers that hold on to a class, or remember where it was.
 #[derive(Default)]
 struct ModelRound {
