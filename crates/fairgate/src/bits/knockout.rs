@@ -78,18 +78,35 @@ impl Knockout {
 
     fn play(&mut self, number: u32, key: u128) {
         self.keys[number as usize] = key;
-        let mut winner = number;
         let mut at = self.keys.len() + number as usize;
+        // As far as the number itself wins, then from where another one does up to where that one did before. (The one who
+        // comes up mostly loses, for keys mostly grow: a branch that is guessed right costs less here than none.)
+        while at > 1 {
+            let players = &mut self.matches[at / 2];
+            players[at % 2] = number;
+            let rival = players[at % 2 ^ 1];
+            at /= 2;
+            if self.keys[rival as usize] < key {
+                return self.pass_on(at, rival);
+            }
+        }
+        self.matches[0][1] = number;
+    }
+
+    /// Enters another winner of match `at`.
+    #[inline]
+    fn pass_on(&mut self, mut at: usize, mut winner: u32) {
+        let mut best = self.keys[winner as usize];
         loop {
             let players = &mut self.matches[at / 2];
             let before = std::mem::replace(&mut players[at % 2], winner);
-            if at == 1 || (before == winner && winner != number) {
+            if before == winner || at == 1 {
                 return;
             }
-            let rival = players[1 - at % 2];
-            // The one who comes up mostly loses, for keys mostly grow: a branch that is guessed right costs less here than none.
-            if self.keys[rival as usize] < self.keys[winner as usize] {
-                winner = rival;
+            let rival = players[at % 2 ^ 1];
+            let key = self.keys[rival as usize];
+            if key < best {
+                (winner, best) = (rival, key);
             }
             at /= 2;
         }

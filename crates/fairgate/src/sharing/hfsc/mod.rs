@@ -34,7 +34,7 @@ mod config;
 mod curve;
 mod siblings;
 
-use crate::bits::{KeyedHeap, Knockout};
+use crate::bits::{EventQueue, KeyedHeap};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -104,8 +104,10 @@ pub struct Hfsc {
     siblings: Vec<Siblings>,
     leaves: Vec<Leaf>,
     inner: Leaves,
-    /// Leaves whose real-time service isn't due yet, by the time and turn at which it will be.
-    waiting: Knockout,
+    /// Leaves whose real-time service isn't due yet, by the time at which it will be.
+    waiting: EventQueue,
+    /// It is due for none of these before. May be too early, because one left.
+    next_eligible: u64,
     /// Those for which it is, by deadline, then by the same.
     eligible: KeyedHeap<(u64, u128)>,
     turns: u64,
@@ -175,7 +177,8 @@ impl Hfsc {
                 .map(|place| Siblings::new(&classes, place as u32, children[place]))
                 .collect(),
             classes,
-            waiting: Knockout::new(leaves.len()),
+            waiting: EventQueue::new(leaves.len()),
+            next_eligible: INFINITE,
             eligible: KeyedHeap::new(leaves.len()),
             leaves,
             inner,
@@ -224,7 +227,7 @@ impl Hfsc {
         }
     }
 
-    /// Files a leaf by when its real-time service is due, and by when its first packet, of `length` bytes, is.
+    /// Files a leaf that isn't waiting by when its real-time service is due, and by when its first packet, of `length` bytes, is.
     fn schedule(&mut self, leaf: usize, length: u32) {
         let turn = self.turn();
         let real_time = &mut self.leaves[leaf].real_time;
@@ -234,12 +237,13 @@ impl Hfsc {
         real_time.deadline = curve.time(&real_time.course, real_time.served + u64::from(length));
         let (eligible, deadline) = (real_time.eligible, real_time.deadline);
         if eligible <= self.now {
-            self.waiting.remove(leaf as u32);
             self.eligible
                 .set(leaf as u32, (deadline, in_turn(eligible, turn)));
         } else {
             self.eligible.remove(leaf as u32);
-            self.waiting.set(leaf as u32, in_turn(eligible, turn));
+            self.waiting
+                .insert(leaf as u32, eligible.min(INFINITE - 1), self.now);
+            self.next_eligible = self.next_eligible.min(eligible);
         }
     }
 
@@ -369,14 +373,29 @@ impl Hfsc {
         }
     }
 
+    /// Files those that have waited for their time by their deadline.
+    #[inline(never)]
+    fn become_eligible(&mut self) {
+        let next = loop {
+            let leaf = match self.waiting.pop_due(self.now) {
+                Ok(leaf) => leaf,
+                Err(next) => break next,
+            };
+            let RealTime {
+                eligible,
+                deadline,
+                turn,
+                ..
+            } = self.leaves[leaf as usize].real_time;
+            self.eligible.set(leaf, (deadline, in_turn(eligible, turn)));
+        };
+        self.next_eligible = next.unwrap_or(INFINITE);
+    }
+
     /// The leaf whose turn it is, and whether by its deadline.
     fn choose(&mut self) -> Option<(usize, bool)> {
-        while let Some((eligible, leaf)) = self.waiting.first()
-            && time_of(eligible) <= self.now
-        {
-            self.waiting.remove(leaf);
-            let deadline = self.leaves[leaf as usize].real_time.deadline;
-            self.eligible.set(leaf, (deadline, eligible));
+        if self.now >= self.next_eligible {
+            self.become_eligible();
         }
         match self.eligible.first() {
             Some((_, leaf)) => Some((leaf as usize, true)),
@@ -386,7 +405,9 @@ impl Hfsc {
 
     /// Takes a leaf out that sent its last packet, of `length` bytes, or holds the next ones back.
     fn deactivate(&mut self, leaf: usize, length: u32) {
-        self.waiting.remove(leaf as u32);
+        if self.waiting.contains(leaf as u32) {
+            self.waiting.remove(leaf as u32);
+        }
         self.eligible.remove(leaf as u32);
         self.leaves[leaf].is_active = false;
         self.charge(self.leaves[leaf].place, length, true);
@@ -498,7 +519,7 @@ impl Algorithm for Hfsc {
             }
             self.deactivate(leaf, 0);
         }
-        let eligible = self.waiting.first().map(|(eligible, _)| time_of(eligible));
+        let eligible = self.waiting.pop_due(self.now).err().flatten();
         let fit = self.siblings[self.root() as usize].next_fit();
         let next = eligible.into_iter().chain(fit).min();
         self.due = next.map(|ticks| Time::from_nanos(ticks.min(INFINITE >> TICK) << TICK));
