@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fairgate::{
-    Class, ClassId, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash, PacketId, PacketQueue, Pool,
-    Statistics, Time, Value, Verdict,
+    Class, ClassId, ClassState, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash, PacketId,
+    PacketQueue, Pool, Statistics, Time, Value, Verdict,
 };
 
 use crate::recipe::Show;
@@ -428,6 +428,10 @@ impl Discipline for Probe {
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
         self.inner.visit_classes(visit);
+    }
+
+    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+        self.inner.visit_class_states(visit);
     }
 
     fn change_class(

@@ -70,17 +70,17 @@ pub fn replay(trace: &Path, seed: u64) -> Result<Outcome, Error> {
         return Ok(Outcome::Unsupported { reason });
     }
     let spec = script.spec().map_err(|error| refused(&error, &setup_path))?;
-    let root = spec
+    let mut root = spec
         .build(seed)
         .map_err(|error| Mistake::Commands(error.to_string()).in_file(&setup_path))?;
-    replay_with(trace, root)
+    replay_with(trace, root.as_mut())
 }
 
 /// Replays the trace `TRACE.jsonl.gz` through `root`, whatever its setup says.
 ///
 /// # Errors
 /// If the file can't be read or is damaged; a difference is no error.
-pub fn replay_with(trace: &Path, root: Box<dyn Discipline>) -> Result<Outcome, Error> {
+pub fn replay_with(trace: &Path, root: &mut dyn Discipline) -> Result<Outcome, Error> {
     let mut operations = Operations::open(trace)?;
     let mut driver = Driver::new(root);
     let mut replayed = 0;
@@ -114,8 +114,8 @@ pub fn replay_with(trace: &Path, root: Box<dyn Discipline>) -> Result<Outcome, E
 }
 
 /// Our tree, in the place of the kernel's.
-struct Driver {
-    root: Box<dyn Discipline>,
+struct Driver<'r> {
+    root: &'r mut dyn Discipline,
     pool: Pool,
     hasher: FlowHasher,
     /// The kernel's clock at `t` = 0: disciplines that compare with a time not yet set see the same difference.
@@ -127,8 +127,8 @@ struct Driver {
     mismatches: Vec<Mismatch>,
 }
 
-impl Driver {
-    fn new(root: Box<dyn Discipline>) -> Driver {
+impl<'r> Driver<'r> {
+    fn new(root: &'r mut dyn Discipline) -> Driver<'r> {
         Driver {
             root,
             pool: Pool::with_capacity(CAPACITY),

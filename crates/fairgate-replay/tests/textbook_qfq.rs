@@ -61,7 +61,7 @@ fn the_published_order_is_the_kernels_where_the_two_are_one() {
             return;
         }
         let outcome =
-            replay_with(&trace, textbook(Slope::Configured)).expect("the recorded traces are whole");
+            replay_with(&trace, textbook(Slope::Configured).as_mut()).expect("the recorded traces are whole");
         let operations = 2 * packets + 1;
         assert_eq!(outcome, Outcome::Equal { operations }, "{name}");
     }

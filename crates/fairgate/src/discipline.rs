@@ -49,6 +49,19 @@ impl<'a> Class<'a> {
     }
 }
 
+/// What a discipline knows of one of its classes, be it one that holds packets or one above others.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassState<'a> {
+    /// The class's number.
+    pub minor: u16,
+    /// What left it, or a class below it, to be sent. It stays with the class when its discipline is replaced.
+    pub sent: Count,
+    /// How often it came to a stop for its own limit.
+    pub overlimits: u64,
+    /// What else there is, under the field's usual names.
+    pub variables: &'a [(&'static str, Value)],
+}
+
 /// A number that a discipline shows of its inner state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
@@ -114,6 +127,9 @@ pub trait Algorithm: Send + 'static {
     /// Called after the discipline of class `minor` was replaced and has taken over the backlog of the old one: the
     /// place to bring lists of active classes up to date.
     fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {}
+
+    /// Shows what is known of the classes themselves, for disciplines in which they are more than a queue each.
+    fn visit_class_states(&self, _visit: &mut dyn FnMut(ClassState<'_>)) {}
 
     /// Shows inner state under the field's usual names.
     fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
@@ -187,6 +203,10 @@ pub trait Discipline: Send {
         pool: &mut Pool,
         change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) -> Result<(), ConfigError>;
+
+    /// Shows what is known of the classes themselves, for disciplines in which they are more than a queue each: of every one, also
+    /// of those that have no discipline because they are above others.
+    fn visit_class_states(&self, _visit: &mut dyn FnMut(ClassState<'_>)) {}
 
     /// Shows inner state under the field's usual names.
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value));
@@ -439,6 +459,10 @@ impl<A: Algorithm> Discipline for Node<A> {
         change(self.class(minor)?.as_mut(), pool);
         self.settle(before, pool);
         Ok(())
+    }
+
+    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+        self.algorithm.visit_class_states(visit);
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {

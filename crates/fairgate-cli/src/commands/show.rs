@@ -208,13 +208,16 @@ impl Line {
     /// One line; of a class for hosts and of what is in it, one for each host. A qdisc of which there are many has no handle.
     fn all_of(shown: &Shown, direction: &DirectionStatus, spec: &Spec, style: Style) -> Vec<Line> {
         let tree = &direction.tree;
-        let line = |node: Option<&NodeStatus>| Line::of(shown, &direction.to, node, style);
+        let line = |state: Option<State>| Line::of(shown, &direction.to, &state.unwrap_or_default(), style);
         let Some((depth, hosts)) = hosts(spec, tree, &shown.path) else {
-            return vec![line(node(tree, &shown.path))];
+            let of_class = class_state(shown, tree);
+            return vec![line(
+                of_class.or_else(|| node(tree, &shown.path).map(NodeStatus::state)),
+            )];
         };
         let below = &shown.path[depth..];
         let of_host = |(minor, class): (u16, &NodeStatus)| {
-            let mut line = line(node(class, below));
+            let mut line = line(node(class, below).map(NodeStatus::state));
             line.leaf = None;
             line.host.clone_from(&class.host);
             let own = |id: ClassId| ClassId::new(id.major(), minor).to_string();
@@ -231,16 +234,15 @@ impl Line {
         hosts.into_iter().map(of_host).collect()
     }
 
-    fn of(shown: &Shown, device: &str, node: Option<&NodeStatus>, style: Style) -> Line {
+    fn of(shown: &Shown, device: &str, state: &State, style: Style) -> Line {
         let handle = |major: u16| format!("{major:x}:");
         // tc leaves a minor number of 0 out.
         let id = |id: ClassId| match id.minor() {
             0 => handle(id.major()),
             _ => id.to_string(),
         };
-        let state = node.map_or_else(State::default, NodeStatus::state);
-        let options = shown.options(&state, style.in_detail);
-        let rows = shown.statistics(&state);
+        let options = shown.options(state, style.in_detail);
+        let rows = shown.statistics(state);
         let is_root = shown.parent.is_none();
         let statistics = &state.statistics;
         Line {
@@ -330,6 +332,12 @@ fn node<'s>(tree: &'s NodeStatus, path: &[u16]) -> Option<&'s NodeStatus> {
     path.iter().try_fold(tree, |node, minor| {
         node.classes.iter().find(|class| class.class == Some(*minor))
     })
+}
+
+/// What its discipline knows of a class beyond what it holds.
+fn class_state(shown: &Shown, tree: &NodeStatus) -> Option<State> {
+    let (minor, path) = shown.path.split_last().filter(|_| shown.is_class)?;
+    node(tree, path)?.class_state(*minor)
 }
 
 /// If a path leads through a class for hosts: how long it is up to there, and the classes that hosts have.

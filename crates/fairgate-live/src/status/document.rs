@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use fairgate::classify::Holder;
-use fairgate::{Class, Count, Discipline, DropReason, Statistics, Value};
+use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Value};
 use fairgate_config::Spec;
 use fairgate_config::tc::State;
 use serde::{Deserialize, Serialize};
@@ -124,6 +124,22 @@ pub struct NodeStatus {
     pub variables: BTreeMap<String, ValueStatus>,
     /// The disciplines of its classes, without those that no host has yet.
     pub classes: Vec<NodeStatus>,
+    /// What it knows of the classes themselves, if they are more to it than a queue each: also of those that are above others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_states: Vec<ClassStatus>,
+}
+
+/// What a discipline knows of one of its classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassStatus {
+    /// The class's number.
+    pub class: u16,
+    /// What left it, or a class below it, to be sent.
+    pub sent: CountStatus,
+    /// How often it came to a stop for its own limit.
+    pub overlimits: u64,
+    /// What else there is, under the field's usual names.
+    pub variables: BTreeMap<String, ValueStatus>,
 }
 
 /// A number of a discipline's inner state.
@@ -224,6 +240,22 @@ impl NodeStatus {
         }
     }
 
+    /// The same of a class, if the discipline knows more of it than what it holds.
+    pub fn class_state(&self, minor: u16) -> Option<State> {
+        let known = self.class_states.iter().find(|known| known.class == minor)?;
+        let held = self.classes.iter().find(|node| node.class == Some(minor));
+        let variables = known.variables.iter();
+        Some(
+            held.map_or_else(State::default, NodeStatus::state).of_class(
+                known.sent.into(),
+                known.overlimits,
+                variables
+                    .map(|(name, value)| (name.clone(), (*value).into()))
+                    .collect(),
+            ),
+        )
+    }
+
     fn with_books(discipline: &dyn Discipline, class: Option<u16>, statistics: &Statistics) -> NodeStatus {
         let mut variables = BTreeMap::new();
         discipline.visit_variables(&mut |name, value| {
@@ -231,6 +263,8 @@ impl NodeStatus {
         });
         let mut classes = Vec::new();
         discipline.visit_classes(&mut |class| classes.extend(NodeStatus::of_class(&class)));
+        let mut class_states = Vec::new();
+        discipline.visit_class_states(&mut |state| class_states.push(ClassStatus::of(&state)));
         let drops = DropReason::ALL
             .iter()
             .filter(|reason| statistics.dropped_for(**reason) > 0)
@@ -250,6 +284,21 @@ impl NodeStatus {
             overlimits: statistics.overlimits,
             variables,
             classes,
+            class_states,
+        }
+    }
+}
+
+impl ClassStatus {
+    fn of(state: &ClassState<'_>) -> ClassStatus {
+        let variables = state.variables.iter();
+        ClassStatus {
+            class: state.minor,
+            sent: state.sent.into(),
+            overlimits: state.overlimits,
+            variables: variables
+                .map(|&(name, value)| (name.to_owned(), value.into()))
+                .collect(),
         }
     }
 }

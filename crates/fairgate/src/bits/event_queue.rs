@@ -138,6 +138,12 @@ impl EventQueue {
         }
     }
 
+    /// When the first is due, if there is one.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        let slot = self.first_slot()?;
+        Some(self.earliest(slot))
+    }
+
     /// Takes out the first of a slot whose events have the same time.
     #[inline]
     fn take_first(&mut self, slot: u32) {
@@ -277,6 +283,7 @@ mod tests {
                 };
                 prop_assert!(next.is_none_or(|next| next > now));
                 prop_assert_eq!(next, model.keys().next().map(|key| key.0));
+                prop_assert_eq!(queue.next(), next);
                 for number in 0..30 {
                     prop_assert_eq!(queue.contains(number), keys[number as usize].is_some());
                 }

@@ -84,7 +84,7 @@ impl Knockout {
         while at > 1 {
             let players = &mut self.matches[at / 2];
             players[at % 2] = number;
-            let rival = players[at % 2 ^ 1];
+            let rival = players[1 - at % 2];
             at /= 2;
             if self.keys[rival as usize] < key {
                 return self.pass_on(at, rival);
@@ -103,7 +103,7 @@ impl Knockout {
             if before == winner || at == 1 {
                 return;
             }
-            let rival = players[at % 2 ^ 1];
+            let rival = players[1 - at % 2];
             let key = self.keys[rival as usize];
             if key < best {
                 (winner, best) = (rival, key);

@@ -21,8 +21,9 @@
 
 use crate::bits::EventQueue;
 use crate::classify::Templates;
-use crate::discipline::{Class, Discipline, Value, Verdict};
+use crate::discipline::{Class, ClassState, Discipline, Value, Verdict};
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::sharing::books::{Books, LeafCount, Tally};
 use crate::sharing::rounds::{Rounds, bits};
 use crate::sharing::tree::NO_PARENT;
 use crate::sharing::{ClassTree, Leaves};
@@ -65,6 +66,9 @@ pub(super) trait Meter: Send + 'static {
 
     /// What the class may do, and unless it can send in how many ns (above 0) to ask again.
     fn mode(&self, now: u64) -> (Mode, u64);
+
+    /// What it shows of itself.
+    fn variables(&self) -> [(&'static str, Value); 2];
 }
 
 /// A class: all that is looked at when a packet is charged.
@@ -90,6 +94,8 @@ pub(super) struct SharedClass<M> {
 struct Leaf {
     place: u32,
     quantum: i32,
+    /// That it sent since the classes were changed; likewise the packets.
+    bytes: u64,
     served_from: [ServedFrom; LEVELS],
 }
 
@@ -134,6 +140,7 @@ pub(super) struct Borrowing<M> {
     occupied: u32,
     /// The clock: it stands still while the driver's goes backwards.
     now: u64,
+    books: Books,
     pub(super) tree: ClassTree,
 }
 
@@ -144,6 +151,7 @@ impl<M: Meter> Borrowing<M> {
         let leaf = |&place: &u32| Leaf {
             place,
             quantum: parts[place as usize].quantum,
+            bytes: 0,
             served_from: [ServedFrom::default(); LEVELS],
         };
         let leaves: Vec<Leaf> = tree.leaves().iter().map(leaf).collect();
@@ -190,6 +198,7 @@ impl<M: Meter> Borrowing<M> {
             inner,
             occupied: 0,
             now: 0,
+            books: Books::new(tree.len()),
             tree,
         }
     }
@@ -249,14 +258,37 @@ impl<M: Meter> Borrowing<M> {
 
     /// Active leaves, packets that leaves sent, and how many of them at the cost of others.
     pub(super) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        let from = |level: usize| {
-            let packets = self.leaves.iter().map(|leaf| leaf.served_from[level].packets);
-            packets.sum::<u64>()
-        };
-        let borrowed: u64 = (1..LEVELS).map(from).sum();
+        let all = self.books.all(self.leaf_counts());
         visit("active_classes", Value::Integer(self.occupied.into()));
-        visit("sent_packets", Value::Integer((from(0) + borrowed) as i64));
-        visit("borrowed_packets", Value::Integer(borrowed as i64));
+        visit("sent_packets", Value::Integer(all.sent.packets as i64));
+        visit("borrowed_packets", Value::Integer(all.borrowed as i64));
+    }
+
+    /// Shows every class: its part of the packets, and its meter.
+    pub(super) fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+        for (place, tally) in self.tallies().into_iter().enumerate() {
+            let [lent, borrowed] = tally.variables();
+            let [of_meter, other] = self.classes[place].meter.variables();
+            visit(ClassState {
+                minor: self.tree.minor(place),
+                sent: tally.sent,
+                overlimits: self.books.overlimits(place),
+                variables: &[lent, borrowed, of_meter, other],
+            });
+        }
+    }
+
+    fn leaf_counts(&self) -> impl Iterator<Item = LeafCount> {
+        self.leaves.iter().map(|leaf| LeafCount {
+            place: leaf.place,
+            bytes: leaf.bytes,
+            from: leaf.served_from.map(|served| served.packets),
+        })
+    }
+
+    fn tallies(&self) -> Vec<Tally> {
+        let level = |place: usize| self.classes[place].level;
+        self.books.tallies(&self.tree, level, self.leaf_counts())
     }
 
     /// Brings a leaf that may have packets into its feed or row, if it isn't in.
@@ -430,6 +462,9 @@ impl<M: Meter> Borrowing<M> {
         if before != Mode::CanSend {
             self.events[usize::from(level)].remove(place);
         }
+        if mode == Mode::CantSend {
+            self.books.stopped(place);
+        }
         if mode != Mode::CanSend {
             self.await_event(place, wait);
         }
@@ -463,9 +498,11 @@ impl<M: Meter> Borrowing<M> {
         let Leaf {
             place,
             quantum,
+            bytes,
             served_from,
         } = &mut self.leaves[leaf];
         let place = *place;
+        *bytes += u64::from(length);
         let served = &mut served_from[usize::from(level)];
         served.packets += 1;
         served.deficit = served.deficit.saturating_sub_unsigned(length);
@@ -520,9 +557,18 @@ impl<M: Meter> Borrowing<M> {
         for leaf in &mut self.leaves {
             let minor = self.tree.minor(leaf.place as usize);
             if let Some(before) = old.tree.leaf(minor).map(|before| &old.leaves[before]) {
-                leaf.served_from = before.served_from;
+                for (served, before) in leaf.served_from.iter_mut().zip(&before.served_from) {
+                    served.deficit = before.deficit;
+                }
             }
         }
+        self.books.take_over(
+            &self.tree,
+            &old.books,
+            &old.tree,
+            &old.tallies(),
+            old.leaf_counts(),
+        );
         self.follow_turns(old);
         self.activate_all();
     }

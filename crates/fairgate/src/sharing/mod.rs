@@ -3,6 +3,7 @@
 //! What all have in common: the shape of the tree and its rules, and the leaves: which one a packet goes to, and which of
 //! them hold their packets back.
 
+mod books;
 mod borrowing;
 pub mod cbq;
 pub mod hfsc;

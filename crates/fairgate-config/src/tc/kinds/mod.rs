@@ -119,6 +119,8 @@ pub(super) struct Look {
     pub(super) is_its_own_class: bool,
     /// The lines of statistics that only this kind has.
     pub(super) statistics: fn(&Running<'_>) -> Vec<Row>,
+    /// Likewise of a class.
+    pub(super) class_statistics: fn(&Running<'_>) -> Vec<Row>,
 }
 
 /// A parameter as tc shows it.
@@ -215,6 +217,7 @@ const PLAIN: Look = Look {
     has_classes_at_root: false,
     is_its_own_class: false,
     statistics: |_| Vec::new(),
+    class_statistics: |_| Vec::new(),
 };
 
 /// The options that stand for one parameter each.

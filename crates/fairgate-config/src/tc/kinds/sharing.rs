@@ -4,7 +4,7 @@ use fairgate::sharing::hfsc::{self, ServiceCurve};
 use fairgate::sharing::htb;
 
 use super::{Amount, Children, ClassSpec, Kind, Look, PLAIN, Reads, Seen, none, option, same, show};
-use crate::tc::show::{Detail, When, in_cells, link_layer, plain, size};
+use crate::tc::show::{Detail, When, in_cells, link_layer, plain, row, size};
 
 pub(super) const HTB: Kind = Kind {
     name: "htb",
@@ -46,6 +46,28 @@ pub(super) const HTB: Kind = Kind {
             details.splice(1..1, between);
         },
         complete_class: complete_class_of_htb,
+        class_statistics: |class| {
+            if class.number("lent_packets").is_none() {
+                return Vec::new();
+            }
+            let count = |word, key, name| Some(Detail::keyed(word, key, plain(class.number(name)?)));
+            let tokens = |word, key| {
+                let ticks = Amount::Signed(class.integer(key)? >> TICK);
+                Some(Detail::keyed(word, key, ticks))
+            };
+            vec![
+                row(
+                    " ",
+                    [
+                        count("lended:", "lended", "lent_packets"),
+                        count("borrowed:", "borrowed", "borrowed_packets"),
+                        // Linux has long stopped counting packets that are too long for a table of rates.
+                        Some(Detail::keyed("giants:", "giants", plain(0))),
+                    ],
+                ),
+                row(" ", [tokens("tokens:", "tokens"), tokens("ctokens:", "ctokens")]),
+            ]
+        },
         has_classes_at_root: true,
         ..PLAIN
     },
@@ -74,10 +96,32 @@ pub(super) const HFSC: Kind = Kind {
             details.extend(default.map(|default| Detail::new("default", default)));
         },
         complete_class: complete_class_of_hfsc,
+        class_statistics: |class| {
+            // The qdisc among its classes, and what belongs to a host.
+            if class.number("period").is_none() {
+                return Vec::new();
+            }
+            let bytes = |name: &'static str| {
+                let got = class.number(name).filter(|bytes| *bytes > 0)?;
+                Some(Detail::new(name, Amount::Text(format!("{got} bytes"))))
+            };
+            vec![row(
+                " ",
+                [
+                    class.variable("period", "period"),
+                    bytes("work"),
+                    bytes("rtwork"),
+                    class.variable("level", "level"),
+                ],
+            )]
+        },
         is_its_own_class: true,
         ..PLAIN
     },
 };
+
+/// Bits of a nanosecond that Linux's tick, in which tc shows tokens, leaves out.
+const TICK: u32 = 6;
 
 /// Of the algorithm, in Linux.
 const VERSION: &str = "3.17";

@@ -51,11 +51,13 @@ impl Shown {
         shown.filter_map(|option| option.resolved(state)).collect()
     }
 
-    /// The lines that tc shows of a qdisc's statistics below those that all have.
+    /// The lines that tc shows of its statistics below those that all have.
     pub fn statistics(&self, state: &State) -> Vec<Row> {
-        let kind = kinds::find(self.kind).filter(|_| !self.is_class);
         let running = Running { shown: self, state };
-        kind.map_or(Vec::new(), |kind| (kind.look.statistics)(&running))
+        kinds::find(self.kind).map_or(Vec::new(), |kind| match self.is_class {
+            true => (kind.look.class_statistics)(&running),
+            false => (kind.look.statistics)(&running),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a running discipline tells of itself, and the lines of statistics that tc makes of it.
 
-use fairgate::{Discipline, DropReason, Statistics, Value};
+use fairgate::{Count, Discipline, DropReason, Statistics, Value};
 
 use super::detail::plain;
 use super::{Amount, Detail, Shown};
@@ -34,8 +34,26 @@ impl State {
         }
     }
 
+    /// Of a class, if this is of the discipline that it holds: with all that the class has sent, which may be more if the discipline
+    /// took another one's place.
+    pub fn of_class(self, sent: Count, overlimits: u64, variables: Vec<(String, Value)>) -> State {
+        let mut statistics = self.statistics;
+        let queued = statistics.backlog();
+        statistics.dequeued = sent;
+        let left = [sent, statistics.dropped, statistics.flushed, queued];
+        statistics.enqueued = Count {
+            packets: left.iter().map(|count| count.packets).sum(),
+            bytes: left.iter().map(|count| count.bytes).sum(),
+        };
+        statistics.overlimits = overlimits;
+        State {
+            statistics,
+            variables,
+        }
+    }
+
     /// The variable `name`, if it is a number; times in ns.
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
+    pub fn number(&self, name: &str) -> Option<u64> {
         match self.variable(name)? {
             Value::Integer(integer) => u64::try_from(integer).ok(),
             Value::Nanos(nanos) => Some(nanos),

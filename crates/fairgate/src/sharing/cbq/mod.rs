@@ -27,7 +27,7 @@
 mod change;
 mod config;
 
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -93,6 +93,14 @@ impl Meter for Estimator {
             Some(wait) if self.suspension.is_some() => (Mode::CantSend, wait),
             Some(wait) => (Mode::MayBorrow, wait),
         }
+    }
+
+    /// The average idle time, ns, and when an overlimit class is within its rate again.
+    fn variables(&self) -> [(&'static str, Value); 2] {
+        [
+            ("avgidle", Value::Integer(self.average >> GAIN)),
+            ("undertime", Value::Nanos(self.next)),
+        ]
     }
 }
 
@@ -218,6 +226,10 @@ impl Algorithm for Cbq {
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
         self.classes.visit_classes(visit);
+    }
+
+    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+        self.classes.visit_class_states(visit);
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {

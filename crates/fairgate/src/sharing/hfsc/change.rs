@@ -21,6 +21,13 @@ impl Hfsc {
         let goes_on: Vec<bool> = (0..self.tree.len())
             .map(|place| self.carry_over(place, &old))
             .collect();
+        self.books.take_over(
+            &self.tree,
+            &old.books,
+            &old.tree,
+            &old.tallies(),
+            old.leaf_counts(),
+        );
         let (root, old_root) = (self.root() as usize, old.root() as usize);
         self.siblings[root].least = old.siblings[old_root].least;
         self.siblings[root].offset = old.siblings[old_root].offset;

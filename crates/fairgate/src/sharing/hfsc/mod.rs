@@ -20,7 +20,7 @@
 //! time or among the eligible by deadline; with a sharing curve it is among its parent's children, and so is every class
 //! above it. Children whose limit does not let them yet are kept apart, by the time from which it does.
 //!
-//! Each step of a packet's way is O(log n) in the number of siblings, the real-time criterion in that of leaves.
+//! Each step of a packet's way is O(log n) in the number of siblings; the real-time criterion in that of leaves which are late.
 //!
 //! Deviations from Linux: parameters that Linux ignores are refused (a real-time curve of an inner class, a limit without a
 //! sharing curve); a curve that ends stays at infinity where Linux's times wrap; a leaf that holds back packets is idle
@@ -35,12 +35,15 @@ mod curve;
 mod siblings;
 
 use crate::bits::{EventQueue, KeyedHeap};
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::sharing::books::{Books, LeafCount, Tally};
+use crate::sharing::borrowing::LEVELS;
 use crate::sharing::tree::NO_PARENT;
 use crate::sharing::{ClassTree, Leaves};
+use crate::stats::Count;
 use crate::time::Time;
 
 pub use config::{ClassConfig, Config};
@@ -95,6 +98,8 @@ struct Leaf {
     place: u32,
     is_active: bool,
     real_time: RealTime,
+    /// What it sent since the classes were changed.
+    sent: Count,
 }
 
 /// The discipline. Make one with [`Hfsc::node`].
@@ -117,6 +122,7 @@ pub struct Hfsc {
     due: Option<Time>,
     by_deadline: u64,
     by_sharing: u64,
+    books: Books,
     tree: ClassTree,
     config: Config,
 }
@@ -169,6 +175,7 @@ impl Hfsc {
                     deadline: 0,
                     turn: 0,
                 },
+                sent: Count::default(),
             }
         };
         let leaves: Vec<Leaf> = tree.leaves().iter().map(leaf).collect();
@@ -187,6 +194,7 @@ impl Hfsc {
             due: None,
             by_deadline: 0,
             by_sharing: 0,
+            books: Books::new(root),
             tree,
             config,
         }
@@ -420,7 +428,8 @@ impl Hfsc {
     fn sent(&mut self, leaf: usize, length: u32, by_deadline: bool, now: Time, pool: &mut Pool) {
         self.by_deadline += u64::from(by_deadline);
         self.by_sharing += u64::from(!by_deadline);
-        let real_time = &mut self.leaves[leaf].real_time;
+        let Leaf { real_time, sent, .. } = &mut self.leaves[leaf];
+        sent.add(length);
         real_time.served += u64::from(length) * u64::from(by_deadline);
         let Some(curve) = real_time.curve else {
             return match self.inner.is_empty(leaf) {
@@ -439,6 +448,25 @@ impl Hfsc {
             let real_time = &mut self.leaves[leaf].real_time;
             real_time.deadline = curve.time(&real_time.course, real_time.served + u64::from(next));
         }
+    }
+}
+
+impl Hfsc {
+    fn leaf_counts(&self) -> impl Iterator<Item = LeafCount> {
+        self.leaves.iter().map(|leaf| {
+            let mut from = [0; LEVELS];
+            from[0] = leaf.sent.packets;
+            LeafCount {
+                place: leaf.place,
+                bytes: leaf.sent.bytes,
+                from,
+            }
+        })
+    }
+
+    /// What each class has sent. There are no loans.
+    fn tallies(&self) -> Vec<Tally> {
+        self.books.tallies(&self.tree, |_| 0, self.leaf_counts())
     }
 }
 
@@ -519,7 +547,7 @@ impl Algorithm for Hfsc {
             }
             self.deactivate(leaf, 0);
         }
-        let eligible = self.waiting.pop_due(self.now).err().flatten();
+        let eligible = self.waiting.next();
         let fit = self.siblings[self.root() as usize].next_fit();
         let next = eligible.into_iter().chain(fit).min();
         self.due = next.map(|ticks| Time::from_nanos(ticks.min(INFINITE >> TICK) << TICK));
@@ -554,6 +582,27 @@ impl Algorithm for Hfsc {
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
         self.inner.visit(&self.tree, visit);
+    }
+
+    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+        for (place, tally) in self.tallies().into_iter().enumerate() {
+            let class = &self.classes[place];
+            let by_real_time = match class.leaf {
+                NO_LEAF => 0,
+                leaf => self.leaves[leaf as usize].real_time.served,
+            };
+            visit(ClassState {
+                minor: self.tree.minor(place),
+                sent: tally.sent,
+                overlimits: 0,
+                variables: &[
+                    ("period", Value::Integer(class.period as i64)),
+                    ("work", Value::Integer(class.total as i64)),
+                    ("rtwork", Value::Integer(by_real_time as i64)),
+                    ("level", Value::Integer(self.tree.height(place).into())),
+                ],
+            });
+        }
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {

@@ -22,7 +22,7 @@
 mod change;
 mod config;
 
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -107,6 +107,15 @@ impl Meter for Buckets {
             return (Mode::CanSend, 0);
         }
         (Mode::MayBorrow, tokens.unsigned_abs())
+    }
+
+    /// Tokens as of the last charge, ns.
+    fn variables(&self) -> [(&'static str, Value); 2] {
+        let left = |empty_at: u64| Value::Integer(tokens(empty_at, self.charged_at));
+        [
+            ("tokens", left(self.empty_at)),
+            ("ctokens", left(self.ceil_empty_at)),
+        ]
     }
 }
 
@@ -234,6 +243,10 @@ impl Algorithm for Htb {
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
         self.classes.visit_classes(visit);
+    }
+
+    fn visit_class_states(&self, visit: &mut dyn FnMut(ClassState<'_>)) {
+        self.classes.visit_class_states(visit);
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
