@@ -217,7 +217,7 @@ proptest! {
 
     /// As many as fill tables, several bitmaps, and rows of several blocks, by the limits that users have.
     #[test]
-    fn thousands_of_filters_are_found(list in vec(filter(), 500..3000), seed in any::<u64>()) {
+    fn thousands_of_filters_are_found(list in vec(filter(), 500..5000), seed in any::<u64>()) {
         agrees(&Filters::new(list), &mut Random::new(seed), 1000)?;
     }
 

@@ -4,7 +4,7 @@
 //!   tables    filters of which many fix the same bits (five-tuples, host pairs, /24 networks): a hash table for each
 //!             set of bits                                                             `table`
 //!   bitmaps   all others: ranges, odd prefixes, mixed conditions                      `bitmap`, `trie`
-//!   few       up to 24: one after the other
+//!   few       up to 16: one after the other
 //! ```
 //!
 //! The parts are asked in the order of the lowest rank in each, until none can beat what was found. Why two: a table costs
@@ -21,7 +21,7 @@ mod trie;
 
 use std::collections::HashMap;
 
-use bitmap::Bitmap;
+use bitmap::{Bitmap, MOST_BLOCKS};
 use fields::{Fields, Pattern, fields};
 use table::Table;
 
@@ -44,18 +44,18 @@ pub(super) struct Limits {
     pub(super) worth_a_table: [usize; 2],
     /// Most tables, each of which costs every packet a look; while more filters are left than a bitmap should hold, so many.
     pub(super) most_tables: [usize; 2],
-    /// Most filters in a bitmap, up to 64 blocks. The bits of all its rows together grow with their square at worst.
+    /// Most filters in a bitmap, up to its blocks. The bits of all its rows together grow with their square at worst.
     pub(super) most_in_a_bitmap: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            few: 24,
+            few: 16,
             small: 64,
             worth_a_table: [512, 64],
             most_tables: [4, 16],
-            most_in_a_bitmap: 16 * 1024,
+            most_in_a_bitmap: MOST_BLOCKS * 512,
         }
     }
 }
@@ -92,16 +92,14 @@ impl Index {
             index.few = rest.into_iter().map(with_pattern).collect();
             return index;
         }
-        let with_conditions = |ranks: &[u32]| {
-            let filters = ranks.iter().map(|&rank| (rank, conditions[rank as usize]));
-            filters.collect()
-        };
+        let with_condition = |rank: u32| (rank, conditions[rank as usize]);
+        let rest: Vec<(u32, &Match)> = rest.into_iter().map(with_condition).collect();
         if rest.len() <= limits.small {
-            index.small = Some(Bitmap::new(with_conditions(&rest)));
+            index.small = Some(Bitmap::new(rest));
             return index;
         }
-        for ranks in rest.chunks(limits.most_in_a_bitmap) {
-            index.bitmaps.push(Bitmap::new(with_conditions(ranks)));
+        for filters in rest.chunks(limits.most_in_a_bitmap) {
+            index.bitmaps.push(Bitmap::new(filters.to_vec()));
         }
         index
     }
@@ -145,12 +143,15 @@ impl Index {
     ) -> u32 {
         let matches = |rank: u32| condition(rank).matches(packet, headers);
         let mut best = NONE;
-        let fields = fields(packet, headers);
-        for table in &self.tables {
-            if table.best >= best {
-                break;
+        let fields = || fields(packet, headers);
+        if !self.tables.is_empty() {
+            let fields = fields();
+            for table in &self.tables {
+                if table.best >= best {
+                    break;
+                }
+                best = table.find(&fields, best, matches);
             }
-            best = table.find(&fields, best, matches);
         }
         for bitmap in &self.bitmaps {
             if bitmap.best >= best {
@@ -163,12 +164,15 @@ impl Index {
         {
             best = bitmap.find(packet, headers, best);
         }
-        for (rank, pattern) in &self.few {
-            if *rank >= best {
-                break;
-            }
-            if pattern.is_in(&fields) && (!pattern.has_ranges || matches(*rank)) {
-                return *rank;
+        if !self.few.is_empty() {
+            let fields = fields();
+            for (rank, pattern) in &self.few {
+                if *rank >= best {
+                    break;
+                }
+                if pattern.is_in(&fields) && (!pattern.has_ranges || matches(*rank)) {
+                    return *rank;
+                }
             }
         }
         best

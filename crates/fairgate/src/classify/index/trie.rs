@@ -1,124 +1,172 @@
-//! Longest matching prefix of an address: a trie of four bits a step, whose nodes are cache lines. Where a single prefix is
-//! left a step compares all of it, so that the depth grows with the logarithm of the number of prefixes and not with
-//! their length.
+//! Longest matching prefix: a trie of a byte a step.
+//!
+//! Where a single prefix is left a branch ends, and all of it is compared: below every node there are two prefixes at least. A
+//! node has slots for as many leading bits of its byte as prefixes reach into.
+//!
+//! Every look takes as many steps as the deepest branch, for a branch that ends leads to itself: a jump that the
+//! processor guesses wrong costs more than the steps that it saves.
 
-/// A prefix: its bits aligned to the left, how many, and the row that it leads to.
+use std::collections::HashMap;
+use std::ops::BitAnd;
+
+/// A prefix: its bits aligned to the left of 128, how many, and the case that it leads to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
     pub(super) address: u128,
     pub(super) length: u8,
-    pub(super) row: u32,
+    pub(super) case: u32,
 }
 
-/// Where a step leads: a row, a node or a check. The two high bits tell which.
+/// Where a step leads.
 #[derive(Clone, Copy, Debug)]
-struct Step(u32);
+enum Step {
+    /// To the check of this number.
+    End(u32),
+    /// To the node that begins here, which has a slot for each value of the leading bits of a byte.
+    Node { first: u32, bits: u32 },
+}
 
-const KIND: u32 = 3 << 30;
-const NODE: u32 = 1 << 30;
-const CHECK: u32 = 2 << 30;
+/// A step as one word: the slot that the next begins at, and above it how far the next byte is shifted to choose among those that
+/// follow.
+#[derive(Clone, Copy, Debug)]
+struct Slot(u32);
 
-#[derive(Debug)]
-#[repr(align(64))]
-struct Node([Step; 16]);
+const SHIFT_BITS: u32 = 5;
 
 /// The last prefix of a branch.
-#[derive(Debug)]
-struct Check {
-    address: u128,
-    mask: u128,
-    row: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Check<T> {
+    value: T,
+    mask: T,
+    case: u32,
     otherwise: u32,
 }
 
+/// Over addresses of type `T`.
 #[derive(Debug)]
-pub(super) struct Trie {
-    root: Step,
-    nodes: Vec<Node>,
-    checks: Vec<Check>,
+pub(super) struct Trie<T> {
+    root: Slot,
+    /// Steps of the longest branch.
+    depth: usize,
+    /// One for each check, which leads to itself; then the nodes.
+    slots: Vec<Slot>,
+    checks: Vec<Check<T>>,
 }
 
-fn mask(length: u8) -> u128 {
-    match length {
-        0 => 0,
-        length => u128::MAX << (128 - u32::from(length)),
-    }
-}
-
-impl Trie {
-    /// Over distinct prefixes by rising address and length; `otherwise` is the row of addresses that none of them holds.
-    /// Rows are below 2^30.
-    pub(super) fn new(leaves: &[Leaf], otherwise: u32) -> Trie {
-        let mut trie = Trie {
-            root: Step(otherwise),
-            nodes: Vec::new(),
-            checks: Vec::new(),
-        };
+impl<T: Copy + Eq + BitAnd<Output = T>> Trie<T> {
+    /// Over distinct prefixes by rising address and length; `otherwise` is the case of addresses that none of them holds. `value` gives
+    /// the leading bits of 128 as an address.
+    pub(super) fn new(leaves: &[Leaf], otherwise: u32, value: impl Fn(u128) -> T) -> Trie<T> {
         let (otherwise, leaves) = match leaves.split_first() {
-            Some((first, rest)) if first.length == 0 => (first.row, rest),
+            Some((first, rest)) if first.length == 0 => (first.case, rest),
             _ => (otherwise, leaves),
         };
-        trie.root = trie.build(leaves, 0, otherwise);
-        trie
-    }
-
-    /// The step for addresses whose first `depth` bits are known, among the prefixes that are longer.
-    fn build(&mut self, leaves: &[Leaf], depth: u8, otherwise: u32) -> Step {
-        match leaves {
-            [] => Step(otherwise),
-            [only] => {
-                self.checks.push(Check {
-                    address: only.address,
-                    mask: mask(only.length),
-                    row: only.row,
-                    otherwise,
-                });
-                Step(CHECK | (self.checks.len() - 1) as u32)
-            }
-            _ => {
-                let mut steps = [Step(otherwise); 16];
-                let shift = 124 - u32::from(depth);
-                // Prefixes that end within these four bits cover whole steps; the longer ones come later.
-                let mut covered = [otherwise; 16];
-                let mut ending: Vec<&Leaf> = leaves.iter().filter(|leaf| leaf.length <= depth + 4).collect();
-                ending.sort_by_key(|leaf| leaf.length);
-                for leaf in ending {
-                    let first = (leaf.address >> shift) as usize & 15;
-                    covered[first..first + (1 << (depth + 4 - leaf.length))].fill(leaf.row);
-                }
-                let mut rest = leaves;
-                for (nibble, step) in steps.iter_mut().enumerate() {
-                    let is_here = |leaf: &Leaf| (leaf.address >> shift) as usize & 15 == nibble;
-                    let (here, behind) = rest.split_at(rest.partition_point(is_here));
-                    rest = behind;
-                    let longer = here.partition_point(|leaf| leaf.length <= depth + 4);
-                    *step = self.build(&here[longer..], depth + 4, covered[nibble]);
-                }
-                self.nodes.push(Node(steps));
-                Step(NODE | (self.nodes.len() - 1) as u32)
-            }
+        let mut builder = Builder::default();
+        let root = builder.build(leaves, 0, otherwise);
+        let ends = builder.checks.len() as u32;
+        let slot = |step: Step| match step {
+            Step::End(check) => Slot(check << SHIFT_BITS | 8),
+            Step::Node { first, bits } => Slot((ends + first) << SHIFT_BITS | 8 - bits),
+        };
+        let to_themselves = (0..ends).map(Step::End);
+        let check = |check: &Check<u128>| Check {
+            value: value(check.value),
+            mask: value(check.mask),
+            case: check.case,
+            otherwise: check.otherwise,
+        };
+        Trie {
+            root: slot(root),
+            depth: builder.depth,
+            slots: to_themselves.chain(builder.steps).map(slot).collect(),
+            checks: builder.checks.iter().map(check).collect(),
         }
     }
 
-    /// The row of the longest prefix that holds `address`.
-    #[inline(always)]
-    pub(super) fn row(&self, address: u128) -> u32 {
-        let mut step = self.root.0;
-        let (mut high, mut low) = ((address >> 64) as u64, address as u64);
-        while step & KIND == NODE {
-            let node = &self.nodes[(step & !KIND) as usize];
-            step = node.0[(high >> 60) as usize].0;
-            high = high << 4 | low >> 60;
-            low <<= 4;
+    /// The case of the longest prefix that holds the address, given as bytes and as a number.
+    #[inline]
+    pub(super) fn case(&self, bytes: &[u8], value: T) -> u32 {
+        let mut slot = self.root.0;
+        for byte in &bytes[..self.depth] {
+            slot = self.slots[((slot >> SHIFT_BITS) + (u32::from(*byte) >> (slot & 31))) as usize].0;
         }
-        if step & KIND != CHECK {
-            return step;
-        }
-        let check = &self.checks[(step & !KIND) as usize];
-        if address & check.mask == check.address {
-            check.row
+        let check = &self.checks[(slot >> SHIFT_BITS) as usize];
+        if value & check.mask == check.value {
+            check.case
         } else {
             check.otherwise
+        }
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    steps: Vec<Step>,
+    checks: Vec<Check<u128>>,
+    known: HashMap<Check<u128>, u32>,
+    depth: usize,
+}
+
+impl Builder {
+    /// The step for addresses whose first `depth` bytes are known, among the prefixes that are longer.
+    fn build(&mut self, leaves: &[Leaf], depth: usize, otherwise: u32) -> Step {
+        match leaves {
+            [] => self.end(Check {
+                value: 0,
+                mask: 0,
+                case: otherwise,
+                otherwise,
+            }),
+            [only] => self.end(Check {
+                value: only.address,
+                mask: u128::MAX << (128 - u32::from(only.length)),
+                case: only.case,
+                otherwise,
+            }),
+            _ => self.node(leaves, depth, otherwise),
+        }
+    }
+
+    fn end(&mut self, check: Check<u128>) -> Step {
+        let checks = &mut self.checks;
+        Step::End(*self.known.entry(check).or_insert_with(|| {
+            checks.push(check);
+            checks.len() as u32 - 1
+        }))
+    }
+
+    fn node(&mut self, leaves: &[Leaf], depth: usize, otherwise: u32) -> Step {
+        self.depth = self.depth.max(depth + 1);
+        let known = 8 * depth as u32;
+        // The first bits of the byte, as many as tell prefixes apart.
+        let bits = leaves
+            .iter()
+            .map(|leaf| u32::from(leaf.length) - known)
+            .max()
+            .unwrap_or(0)
+            .min(8);
+        let place = |leaf: &Leaf| (leaf.address << known >> (128 - bits)) as usize;
+        let ends_here = |leaf: &&Leaf| u32::from(leaf.length) <= known + bits;
+        // Prefixes that end within this byte cover whole slots; the longer ones come later.
+        let mut covered = vec![otherwise; 1 << bits];
+        let mut ending: Vec<&Leaf> = leaves.iter().filter(ends_here).collect();
+        ending.sort_by_key(|leaf| leaf.length);
+        for leaf in ending {
+            let first = place(leaf);
+            covered[first..first + (1 << (known + bits - u32::from(leaf.length)))].fill(leaf.case);
+        }
+        let first = self.steps.len();
+        self.steps.resize(first + covered.len(), Step::End(0));
+        let mut rest = leaves;
+        for (at, otherwise) in covered.into_iter().enumerate() {
+            let (here, behind) = rest.split_at(rest.partition_point(|leaf| place(leaf) == at));
+            rest = behind;
+            let longer = here.partition_point(|leaf| ends_here(&leaf));
+            self.steps[first + at] = self.build(&here[longer..], depth + 1, otherwise);
+        }
+        Step::Node {
+            first: first as u32,
+            bits,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::dimension::{AddressField, ByteField, Dimension, FIELDS, NO_SHORT, ShortField};
-use super::{Block, Combination, Group, NOTHING};
+use super::Block;
+use super::dimension::{Address, AddressField, Dimension, FIELDS, Mark, NO_NUMBER, Number, NumberField};
 use crate::classify::index::trie::{Leaf, Trie};
 use crate::classify::{Match, Prefix};
 use crate::flow::ethertype::{IPV4, IPV6};
@@ -11,7 +11,7 @@ use crate::flow::ethertype::{IPV4, IPV6};
 /// Fields are combined while there are no more cases than this.
 const MOST_CASES: usize = 2048;
 
-/// The order of bits: by which fields are open, then by addresses, so that rows are sparse; then by rank.
+/// The order of blocks: by which fields are open, then by addresses, so that rows are sparse; then by rank.
 pub(super) fn neighbourhood(condition: &Match, rank: u32) -> (u8, u128, u128, u32) {
     let open = [
         condition.destination.is_none(),
@@ -40,9 +40,13 @@ pub(super) struct Builder<'a, const WORDS: usize> {
     width: usize,
     pub(super) blocks: Vec<Block<WORDS>>,
     pub(super) rows: Vec<u32>,
-    pub(super) present: Vec<u64>,
     known_blocks: HashMap<Block<WORDS>, u32>,
-    known_rows: HashMap<Vec<u32>, u32>,
+}
+
+/// The fields of a group, with the number of cases of each, and where the rows of their combinations begin.
+pub(super) struct Combined {
+    pub(super) fields: Vec<(Dimension, usize)>,
+    pub(super) start: u32,
 }
 
 /// A bit for each filter.
@@ -70,39 +74,43 @@ impl Cases {
 
 impl<'a, const WORDS: usize> Builder<'a, WORDS> {
     pub(super) fn new(filters: &'a [&'a Match], width: usize) -> Builder<'a, WORDS> {
-        let nothing = Block([0; WORDS]);
         Builder {
             filters,
             width,
-            known_blocks: HashMap::from([(nothing, NOTHING)]),
-            blocks: vec![nothing],
+            known_blocks: HashMap::new(),
+            blocks: Vec::new(),
             rows: Vec::new(),
-            present: Vec::new(),
-            known_rows: HashMap::new(),
         }
     }
 
     /// All fields that some filter asks for, in groups of few cases.
-    pub(super) fn groups(&mut self) -> Vec<Group> {
-        let mut groups: Vec<(Group, Vec<Bits>)> = Vec::new();
+    pub(super) fn groups(&mut self) -> Vec<Combined> {
+        let mut groups: Vec<(Combined, Vec<Bits>)> = Vec::new();
         for (dimension, cases) in self.dimensions() {
             let room = groups
                 .iter_mut()
                 .find(|(_, other)| other.len() * cases.len() <= MOST_CASES);
             match room {
-                Some((group, so_far)) => *so_far = combine(group, so_far, dimension, &cases),
+                Some((group, so_far)) => {
+                    group.fields.push((dimension, cases.len()));
+                    // The case of the field that comes first changes quickest.
+                    *so_far = cases
+                        .iter()
+                        .flat_map(|own| so_far.iter().map(|bits| both(bits, own)))
+                        .collect();
+                }
                 None => {
-                    let group = Group {
-                        first: dimension,
-                        others: Vec::new(),
-                        rows: Vec::new(),
+                    let group = Combined {
+                        fields: vec![(dimension, cases.len())],
+                        start: 0,
                     };
                     groups.push((group, cases));
                 }
             }
         }
-        let with_rows = |(mut group, cases): (Group, Vec<Bits>)| {
-            group.rows = cases.iter().map(|bits| self.row(bits)).collect();
+        let with_rows = |(mut group, cases): (Combined, Vec<Bits>)| {
+            group.start = self.rows.len() as u32;
+            cases.iter().for_each(|bits| self.row(bits));
             group
         };
         groups.into_iter().map(with_rows).collect()
@@ -113,11 +121,11 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         for field in [AddressField::Destination, AddressField::Source] {
             dimensions.extend(self.addresses(field));
         }
-        use ShortField::{DestinationPort, Ethertype, Interface, SourcePort, Vlan};
+        use NumberField::{DestinationPort, Ethertype, Interface, SourcePort, Vlan};
         for field in [DestinationPort, SourcePort, Vlan, Interface, Ethertype] {
             dimensions.extend(self.shorts(field));
         }
-        use ByteField::{Mark0, Mark1, Mark2, Mark3, Priority, Protocol, TrafficClass};
+        use NumberField::{Mark0, Mark1, Mark2, Mark3, Priority, Protocol, TrafficClass};
         let are_whole = |filter: &&Match| filter.mark.is_none_or(|bits| bits.mask() == u32::MAX);
         match self.filters.iter().all(are_whole) {
             true => dimensions.extend(self.marks()),
@@ -144,8 +152,8 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         bits
     }
 
-    /// Bits behind the last filter are as the one of the last: a block at the end, too, can be all or none. They have no
-    /// rank, so that nothing comes of them.
+    /// Bits behind the last filter are as the one of the last: a block at the end, too, can be all or none. They are never
+    /// the lowest of their block, for the last filter agrees with whatever they do.
     fn fill_up(&self, bits: &mut Bits) {
         let count = self.filters.len();
         let last = bits[(count - 1) / 64] >> ((count - 1) % 64) & 1;
@@ -155,32 +163,23 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         }
     }
 
-    /// The row with these bits.
-    fn row(&mut self, bits: &Bits) -> u32 {
-        let row: Vec<u32> = bits
-            .chunks(WORDS)
-            .map(|words| {
-                let block = Block(words.try_into().expect("rows are whole blocks"));
-                let blocks = &mut self.blocks;
-                *self.known_blocks.entry(block).or_insert_with(|| {
-                    blocks.push(block);
-                    (blocks.len() - 1) as u32
-                })
-            })
-            .collect();
-        if let Some(known) = self.known_rows.get(&row) {
-            return *known;
+    /// Adds a row with these bits.
+    fn row(&mut self, bits: &Bits) {
+        let row = self.rows.len();
+        self.rows.push(0);
+        for (place, words) in bits.chunks(WORDS).enumerate() {
+            self.rows[row] |= u32::from(words.iter().any(|word| *word != 0)) << place;
+            let block = Block(words.try_into().expect("rows are whole blocks"));
+            let blocks = &mut self.blocks;
+            let number = *self.known_blocks.entry(block).or_insert_with(|| {
+                blocks.push(block);
+                (blocks.len() - 1) as u32
+            });
+            self.rows.push(number);
         }
-        let number = self.present.len() as u32;
-        let has_bits =
-            |present: u64, (block, number): (usize, &u32)| present | u64::from(*number != NOTHING) << block;
-        self.present.push(row.iter().enumerate().fold(0, has_bits));
-        self.rows.extend(&row);
-        self.known_rows.insert(row, number);
-        number
     }
 
-    fn bytes(&self, field: ByteField) -> Option<(Dimension, Vec<Bits>)> {
+    fn bytes(&self, field: NumberField) -> Option<(Dimension, Vec<Bits>)> {
         if !self.filters.iter().any(|filter| field.is_asked(filter)) {
             return None;
         }
@@ -188,15 +187,18 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         let none = cases.number(&self.bits(|filter| !field.is_asked(filter)));
         let case_of = |value: u8| cases.number(&self.bits(|filter| field.agrees(filter, value)));
         let mut of_value: Vec<u32> = (0..=u8::MAX).map(case_of).collect();
-        of_value.push(none);
-        let dimension = Dimension::Byte {
+        of_value.resize(512, none);
+        let mut pages = Box::new([256; 257]);
+        pages[0] = 0;
+        let number = Number {
             field,
-            cases: of_value.try_into().expect("there are 256 bytes and none"),
+            pages,
+            cases: of_value,
         };
-        Some((dimension, cases.bits))
+        Some((Dimension::Number(number), cases.bits))
     }
 
-    fn shorts(&self, field: ShortField) -> Option<(Dimension, Vec<Bits>)> {
+    fn shorts(&self, field: NumberField) -> Option<(Dimension, Vec<Bits>)> {
         // At each value the filters whose range begins or ends there, whose bits flip.
         let mut flips: Vec<(u32, usize)> = Vec::new();
         for (bit, filter) in self.filters.iter().enumerate() {
@@ -212,32 +214,31 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         let mut cases = Cases::default();
         let mut bits = self.bits(|filter| field.asked(filter).is_none());
         let none = cases.number(&bits);
-        let mut flat = vec![none; NO_SHORT as usize + 256];
+        let mut flat = vec![none; NO_NUMBER as usize + 256];
         let mut flips = flips.into_iter().peekable();
         while let Some((value, bit)) = flips.next() {
             bits[bit / 64] ^= 1 << (bit % 64);
-            let next = flips.peek().map_or(NO_SHORT, |(next, _)| *next);
-            if next > value && value < NO_SHORT {
+            let next = flips.peek().map_or(NO_NUMBER, |(next, _)| *next);
+            if next > value && value < NO_NUMBER {
                 self.fill_up(&mut bits);
-                flat[value as usize..next.min(NO_SHORT) as usize].fill(cases.number(&bits));
+                flat[value as usize..next.min(NO_NUMBER) as usize].fill(cases.number(&bits));
             }
         }
-        let mut known: HashMap<[u32; 256], u16> = HashMap::new();
+        let mut known: HashMap<&[u32], u32> = HashMap::new();
         let mut pages = Box::new([0; 257]);
         let mut distinct = Vec::new();
         for (page, values) in pages.iter_mut().zip(flat.chunks(256)) {
-            let values: [u32; 256] = values.try_into().expect("pages are whole");
             *page = *known.entry(values).or_insert_with(|| {
-                distinct.push(values);
-                (distinct.len() - 1) as u16
+                distinct.extend(values);
+                (distinct.len() - 256) as u32
             });
         }
-        let dimension = Dimension::Short {
+        let number = Number {
             field,
             pages,
             cases: distinct,
         };
-        Some((dimension, cases.bits))
+        Some((Dimension::Number(number), cases.bits))
     }
 
     /// Marks of which all bits are asked for: prefixes of full length.
@@ -252,8 +253,9 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         let mut cases = Cases::default();
         let open = self.bits(|filter| filter.mark.is_none());
         let none = cases.number(&open);
-        let trie = Trie::new(&self.leaves(&asked, &open, &mut cases), none);
-        Some((Dimension::Mark(trie), cases.bits))
+        let leaves = self.leaves(&asked, &open, &mut cases);
+        let trie = Trie::new(&leaves, none, |bits| (bits >> 96) as u32);
+        Some((Dimension::Mark(Mark(trie)), cases.bits))
     }
 
     fn addresses(&self, field: AddressField) -> Option<(Dimension, Vec<Bits>)> {
@@ -276,15 +278,16 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
                 }
             }
             asked.sort_unstable();
-            Trie::new(&self.leaves(&asked, &open, &mut cases), none)
+            self.leaves(&asked, &open, &mut cases)
         };
-        let dimension = Dimension::Address {
+        let (v4, v6) = (of_family(IPV4), of_family(IPV6));
+        let address = Address {
             field,
-            v4: of_family(IPV4),
-            v6: of_family(IPV6),
+            v4: Trie::new(&v4, none, |bits| (bits >> 96) as u32),
+            v6: Trie::new(&v6, none, |bits| bits),
             none,
         };
-        Some((dimension, cases.bits))
+        Some((Dimension::Address(address), cases.bits))
     }
 
     /// The case of each prefix: the filters that ask for it, for a shorter one that holds it, or for none.
@@ -309,7 +312,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
             leaves.push(Leaf {
                 address,
                 length,
-                row: cases.number(&bits),
+                case: cases.number(&bits),
             });
             around.push((address, length, bits));
         }
@@ -317,20 +320,10 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
     }
 }
 
-/// Adds a field to a group, and returns the cases that there are then.
-fn combine(group: &mut Group, so_far: &[Bits], with: Dimension, cases: &[Bits]) -> Vec<Bits> {
-    let mut combined = Cases::default();
-    let mut table = Vec::with_capacity(so_far.len() * cases.len());
-    for bits in so_far {
-        for other in cases {
-            let both: Bits = bits.iter().zip(other).map(|(a, b)| a & b).collect();
-            table.push(combined.number(&both));
-        }
-    }
-    group.others.push(Combination {
-        with,
-        cases: cases.len(),
-        table,
-    });
-    combined.bits
+/// What both agree with.
+fn both(some: &Bits, others: &Bits) -> Bits {
+    some.iter()
+        .zip(others)
+        .map(|(some, others)| some & others)
+        .collect()
 }

@@ -11,62 +11,103 @@ use crate::packet::Packet;
 /// How many fields there are, and so at most groups.
 pub(super) const FIELDS: usize = 14;
 
-/// A field, and for each of its values the case that it is: a number below the number of its distinct rows.
+/// A field of up to 16 bits, and for each of its values the case that it is: a number below the number of its distinct rows.
+#[derive(Debug)]
+pub(super) struct Number {
+    pub(super) field: NumberField,
+    /// Where in `cases` the page of each high byte begins. The last is of packets without the field.
+    pub(super) pages: Box<[u32; 257]>,
+    pub(super) cases: Vec<u32>,
+}
+
+/// The same of a field that filters ask for prefixes of.
+#[derive(Debug)]
+pub(super) struct Address {
+    pub(super) field: AddressField,
+    pub(super) v4: Trie<u32>,
+    pub(super) v6: Trie<u128>,
+    /// Of packets without such an address.
+    pub(super) none: u32,
+}
+
+/// The same of the whole mark, where no filter asks for a part of it.
+#[derive(Debug)]
+pub(super) struct Mark(pub(super) Trie<u32>);
+
 #[derive(Debug)]
 pub(super) enum Dimension {
-    Address {
-        field: AddressField,
-        v4: Trie,
-        v6: Trie,
-        /// Of packets without such an address.
-        none: u32,
-    },
-    Short {
-        field: ShortField,
-        /// The page of each high byte, and in it the case of each low byte. The last is of packets without the field.
-        pages: Box<[u16; 257]>,
-        cases: Vec<[u32; 256]>,
-    },
-    /// The whole mark, where no filter asks for a part of it.
-    Mark(Trie),
-    Byte {
-        field: ByteField,
-        /// The last is of packets without the field.
-        cases: Box<[u32; 257]>,
-    },
+    Number(Number),
+    Address(Address),
+    Mark(Mark),
 }
 
-/// The fields of a packet as dimensions look them up. Those that it does not have are one more than their largest value.
-pub(super) struct Values {
-    shorts: [u32; 5],
-    bytes: [u32; 7],
+/// What an IPv4 address begins with in a [`FlowKey`].
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/// The value of a number that the packet does not have.
+pub(super) const NO_NUMBER: u32 = 1 << 16;
+
+/// The fields of a packet as dimensions look them up.
+pub(super) struct Values<'p> {
+    numbers: [u32; 12],
     mark: u32,
+    family: Family<'p>,
 }
 
-pub(super) const NO_SHORT: u32 = 1 << 16;
-const NO_BYTE: u32 = 1 << 8;
+/// A packet's addresses, by its EtherType.
+enum Family<'p> {
+    V4(&'p FlowKey),
+    V6(&'p FlowKey),
+    Other,
+}
 
-impl Values {
+impl Values<'_> {
     #[inline]
-    pub(super) fn of(packet: &Packet, headers: Option<&FlowKey>) -> Values {
-        let mark = packet.mark.to_le_bytes().map(u32::from);
+    pub(super) fn of<'p>(packet: &Packet, headers: Option<&'p FlowKey>) -> Values<'p> {
+        let [mark0, mark1, mark2, mark3] = packet.mark.to_le_bytes().map(u32::from);
         let (class, priority) = (packet.traffic_class().into(), packet.priority.into());
-        let (shorts, protocol) = match headers {
+        let ([source, destination, ethertype, vlan, interface, protocol], family) = match headers {
             Some(key) => {
-                let port = |port: u16| if key.has_ports() { port.into() } else { NO_SHORT };
+                let has_ports = key.has_ports();
+                let port = |port: u16| if has_ports { port.into() } else { NO_NUMBER };
                 let (source, destination) = (port(key.source_port), port(key.destination_port));
                 let [ethertype, vlan, interface] = [key.ethertype, key.vlan, key.interface].map(u32::from);
+                let family = match key.ethertype {
+                    IPV4 => Family::V4(key),
+                    IPV6 => Family::V6(key),
+                    _ => Family::Other,
+                };
                 (
-                    [source, destination, ethertype, vlan, interface],
-                    key.protocol.into(),
+                    [
+                        source,
+                        destination,
+                        ethertype,
+                        vlan,
+                        interface,
+                        key.protocol.into(),
+                    ],
+                    family,
                 )
             }
-            None => ([NO_SHORT; 5], NO_BYTE),
+            None => ([NO_NUMBER; 6], Family::Other),
         };
         Values {
-            shorts,
-            bytes: [protocol, class, priority, mark[0], mark[1], mark[2], mark[3]],
+            numbers: [
+                source,
+                destination,
+                ethertype,
+                vlan,
+                interface,
+                protocol,
+                class,
+                priority,
+                mark0,
+                mark1,
+                mark2,
+                mark3,
+            ],
             mark: packet.mark,
+            family,
         }
     }
 }
@@ -77,20 +118,15 @@ pub(super) enum AddressField {
     Destination,
 }
 
-/// Fields of 16 bits, in the order of [`Values`].
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ShortField {
+/// Fields of up to 16 bits, in the order of [`Values`]; a mark is four of them, the lowest byte first, for its masks take bytes
+/// apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NumberField {
     SourcePort,
     DestinationPort,
     Ethertype,
     Vlan,
     Interface,
-}
-
-/// Fields of 8 bits, in the order of [`Values`]; a mark is four of them, the lowest byte first, for its masks take bytes
-/// apart.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ByteField {
     Protocol,
     TrafficClass,
     Priority,
@@ -109,41 +145,41 @@ impl AddressField {
     }
 
     #[inline]
-    pub(super) fn of(self, key: &FlowKey) -> u128 {
-        u128::from_be_bytes(match self {
-            AddressField::Source => key.source,
-            AddressField::Destination => key.destination,
-        })
-    }
-}
-
-impl ShortField {
-    pub(super) fn asked(self, condition: &Match) -> Option<RangeInclusive<u16>> {
-        let single = |value: Option<u16>| value.map(|value| value..=value);
+    fn of(self, key: &FlowKey) -> &[u8; 16] {
         match self {
-            ShortField::SourcePort => condition.source_port.clone(),
-            ShortField::DestinationPort => condition.destination_port.clone(),
-            ShortField::Ethertype => single(condition.ethertype),
-            ShortField::Vlan => single(condition.vlan),
-            ShortField::Interface => single(condition.interface),
+            AddressField::Source => &key.source,
+            AddressField::Destination => &key.destination,
         }
     }
 }
 
-impl ByteField {
+impl NumberField {
+    /// The range of values that the filter asks for, of a field that filters ask for ranges of.
+    pub(super) fn asked(self, condition: &Match) -> Option<RangeInclusive<u16>> {
+        let single = |value: Option<u16>| value.map(|value| value..=value);
+        match self {
+            NumberField::SourcePort => condition.source_port.clone(),
+            NumberField::DestinationPort => condition.destination_port.clone(),
+            NumberField::Ethertype => single(condition.ethertype),
+            NumberField::Vlan => single(condition.vlan),
+            NumberField::Interface => single(condition.interface),
+            _ => None,
+        }
+    }
+
     /// How far to shift a mark for the byte; `None` for what is no byte of the mark.
     fn shift(self) -> Option<u32> {
         (self as u32)
-            .checked_sub(ByteField::Mark0 as u32)
+            .checked_sub(NumberField::Mark0 as u32)
             .map(|byte| 8 * byte)
     }
 
-    /// Whether the filter asks for the field at all.
+    /// Whether the filter asks for the byte at all.
     pub(super) fn is_asked(self, condition: &Match) -> bool {
         match self {
-            ByteField::Protocol => condition.protocol.is_some(),
-            ByteField::TrafficClass => condition.dscp.is_some() || condition.traffic_class.is_some(),
-            ByteField::Priority => condition.priority.is_some(),
+            NumberField::Protocol => condition.protocol.is_some(),
+            NumberField::TrafficClass => condition.dscp.is_some() || condition.traffic_class.is_some(),
+            NumberField::Priority => condition.priority.is_some(),
             _ => self
                 .shift()
                 .zip(condition.mark)
@@ -154,13 +190,13 @@ impl ByteField {
     /// Whether the filter agrees with `value`.
     pub(super) fn agrees(self, condition: &Match, value: u8) -> bool {
         match self {
-            ByteField::Protocol => condition.protocol.is_none_or(|protocol| protocol == value),
-            ByteField::TrafficClass => {
+            NumberField::Protocol => condition.protocol.is_none_or(|protocol| protocol == value),
+            NumberField::TrafficClass => {
                 let dscp = condition.dscp.as_ref();
                 dscp.is_none_or(|range| range.contains(&(value >> 2)))
                     && condition.traffic_class.is_none_or(|bits| bits.matches(value))
             }
-            ByteField::Priority => condition
+            NumberField::Priority => condition
                 .priority
                 .as_ref()
                 .is_none_or(|range| range.contains(&value)),
@@ -171,30 +207,43 @@ impl ByteField {
     }
 }
 
-impl Dimension {
+impl Number {
     /// The case that a packet is.
     #[inline(always)]
-    pub(super) fn case(&self, values: &Values, headers: Option<&FlowKey>) -> u32 {
-        match self {
-            Dimension::Mark(trie) => trie.row(u128::from(values.mark) << 96),
-            Dimension::Byte { field, cases } => cases[values.bytes[*field as usize] as usize],
-            Dimension::Short { field, pages, cases } => {
-                let value = values.shorts[*field as usize] as usize;
-                cases[usize::from(pages[value >> 8])][value & 0xff]
-            }
-            Dimension::Address { field, v4, v6, none } => match headers {
-                Some(key) if key.ethertype == IPV4 => {
-                    let address = field.of(key);
-                    // Only a broken header leaves another address in an IPv4 packet.
-                    if address >> 32 == 0xffff {
-                        v4.row(address << 96)
-                    } else {
-                        *none
+    pub(super) fn case(&self, values: &Values) -> u32 {
+        let value = values.numbers[self.field as usize] as usize;
+        self.cases[self.pages[value >> 8] as usize + (value & 0xff)]
+    }
+}
+
+impl Address {
+    /// The case that a packet is.
+    #[inline(always)]
+    pub(super) fn case(&self, values: &Values) -> u32 {
+        match values.family {
+            Family::V4(key) => {
+                let bytes = self.field.of(key);
+                // Only a broken header leaves another address in an IPv4 packet.
+                match bytes.split_last_chunk::<4>() {
+                    Some((prefix, host)) if *prefix == MAPPED => {
+                        self.v4.case(host, u32::from_be_bytes(*host))
                     }
+                    _ => self.none,
                 }
-                Some(key) if key.ethertype == IPV6 => v6.row(field.of(key)),
-                _ => *none,
-            },
+            }
+            Family::V6(key) => {
+                let bytes = self.field.of(key);
+                self.v6.case(bytes, u128::from_be_bytes(*bytes))
+            }
+            Family::Other => self.none,
         }
+    }
+}
+
+impl Mark {
+    /// The case that a packet is.
+    #[inline(always)]
+    pub(super) fn case(&self, values: &Values) -> u32 {
+        self.0.case(&values.mark.to_be_bytes(), values.mark)
     }
 }
