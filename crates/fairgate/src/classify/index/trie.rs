@@ -66,7 +66,7 @@ impl<T: Copy + Eq + BitAnd<Output = T>> Trie<T> {
         let ends = builder.checks.len() as u32;
         let slot = |step: Step| match step {
             Step::End(check) => Slot(check << SHIFT_BITS | 8),
-            Step::Node { first, bits } => Slot((ends + first) << SHIFT_BITS | 8 - bits),
+            Step::Node { first, bits } => Slot((ends + first) << SHIFT_BITS | (8 - bits)),
         };
         let to_themselves = (0..ends).map(Step::End);
         let check = |check: &Check<u128>| Check {

@@ -63,23 +63,19 @@ pub struct Dissection {
 #[inline]
 pub fn dissect(frame: &[u8], link: LinkType) -> Dissection {
     let lower = link.strip(frame);
-    let mut key = FlowKey {
-        ethertype: lower.ethertype,
-        vlan: lower.vlan,
-        ..FlowKey::default()
-    };
-    let Some(network) = network::read(lower.payload, &mut key) else {
-        return Dissection {
+    match network::key(lower.payload, lower.ethertype, lower.vlan) {
+        Some(key) => Dissection {
             key,
+            network_offset: u16::try_from(frame.len() - lower.payload.len()).ok(),
+        },
+        None => Dissection {
+            key: FlowKey {
+                ethertype: lower.ethertype,
+                vlan: lower.vlan,
+                ..FlowKey::default()
+            },
             network_offset: None,
-        };
-    };
-    if let Some(transport) = network.transport {
-        transport::read(transport, &mut key);
-    }
-    Dissection {
-        key,
-        network_offset: u16::try_from(frame.len() - lower.payload.len()).ok(),
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! IPv4 and IPv6: addresses, traffic class, and where the transport header is.
 
+use super::{bytes_at, transport};
 use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6};
 use crate::flow::numbers::protocol::{
@@ -9,100 +10,168 @@ use crate::flow::numbers::protocol::{
 /// Extension headers read before giving up; RFC 8200 lists eight in one packet at most, in its recommended order.
 const MOST_EXTENSIONS: usize = 10;
 
-/// A packet whose fixed IP header is whole; addresses, traffic class and protocol are in the key.
+/// What an IP header says, its extensions included.
 pub(super) struct Network<'a> {
+    source: [u8; 16],
+    destination: [u8; 16],
+    traffic_class: u8,
+    flow_label: u32,
+    pub(super) above: Above<'a>,
+}
+
+/// What is above IP.
+pub(super) struct Above<'a> {
+    pub(super) protocol: u8,
     /// The transport header and all after it, if the packet isn't a fragment and reaches that far.
     pub(super) transport: Option<&'a [u8]>,
 }
 
-/// Reads the IP header of `packet` as `key.ethertype` says. `None`, and nothing written, if it is none.
-#[inline]
-pub(super) fn read<'a>(packet: &'a [u8], key: &mut FlowKey) -> Option<Network<'a>> {
-    match key.ethertype {
-        IPV4 => read_v4(packet, key),
-        IPV6 => read_v6(packet, key),
+impl Network<'_> {
+    /// The key of the packet.
+    #[inline(always)]
+    pub(super) fn key(&self, ethertype: u16, vlan: u16) -> FlowKey {
+        let (source_port, destination_port) = transport::ports(&self.above);
+        FlowKey {
+            source: self.source,
+            destination: self.destination,
+            source_port,
+            destination_port,
+            ethertype,
+            vlan,
+            flow_label: self.flow_label,
+            protocol: self.above.protocol,
+            traffic_class: self.traffic_class,
+            interface: 0,
+        }
+    }
+}
+
+/// The key of `packet`, as `ethertype` says. `None` if it begins with no such IP header.
+///
+/// Each family makes a key of its own, at once from what was read: a key that is filled field by field has to be copied, and a copy that
+/// reads at once what was written in parts waits for the parts.
+#[inline(always)]
+pub(super) fn key(packet: &[u8], ethertype: u16, vlan: u16) -> Option<FlowKey> {
+    match ethertype {
+        IPV4 => Some(read_v4(packet)?.key(IPV4, vlan)),
+        IPV6 => Some(read_v6(packet)?.key(IPV6, vlan)),
         _ => None,
     }
 }
 
-#[inline]
-fn read_v4<'a>(packet: &'a [u8], key: &mut FlowKey) -> Option<Network<'a>> {
+/// What is above the IP header of `packet`, as `ethertype` says.
+pub(super) fn above(packet: &[u8], ethertype: u16) -> Option<Above<'_>> {
+    match ethertype {
+        IPV4 => Some(read_v4(packet)?.above),
+        IPV6 => Some(read_v6(packet)?.above),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn read_v4(packet: &[u8]) -> Option<Network<'_>> {
     let header = packet.first_chunk::<20>()?;
     let header_length = usize::from(header[0] & 15) * 4;
     if header[0] >> 4 != 4 || header_length < 20 {
         return None;
     }
-    key.source = mapped([header[12], header[13], header[14], header[15]]);
-    key.destination = mapped([header[16], header[17], header[18], header[19]]);
-    key.traffic_class = header[1];
-    key.protocol = header[9];
-
+    let protocol = header[9];
     // "More fragments", or an offset.
     let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
-    if fragment {
-        return Some(Network { transport: None });
-    }
     let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let transport = up_to(packet, total_length).get(header_length..);
-    let transport = match key.protocol {
-        AUTHENTICATION => transport.and_then(|payload| authentication(payload, key)),
-        _ => transport,
+    let transport = match fragment {
+        true => None,
+        false => up_to(packet, total_length).get(header_length..),
     };
-    Some(Network { transport })
-}
-
-#[inline]
-fn read_v6<'a>(packet: &'a [u8], key: &mut FlowKey) -> Option<Network<'a>> {
-    let header = packet.first_chunk::<40>()?;
-    if header[0] >> 4 != 6 {
-        return None;
-    }
-    key.source.copy_from_slice(&header[8..24]);
-    key.destination.copy_from_slice(&header[24..40]);
-    key.traffic_class = header[0] << 4 | header[1] >> 4;
-    key.flow_label = u32::from_be_bytes([0, header[1] & 15, header[2], header[3]]);
-    key.protocol = header[6];
-
-    let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-    let payload = up_to(&packet[40..], payload_length);
+    let above = match (protocol, transport) {
+        (AUTHENTICATION, Some(payload)) => behind_extension(protocol, payload),
+        _ => Above { protocol, transport },
+    };
     Some(Network {
-        transport: skip_extensions(payload, key),
+        source: mapped([header[12], header[13], header[14], header[15]]),
+        destination: mapped([header[16], header[17], header[18], header[19]]),
+        traffic_class: header[1],
+        flow_label: 0,
+        above,
     })
 }
 
-/// Walks to the header that isn't an extension, and notes its protocol.
-fn skip_extensions<'a>(mut payload: &'a [u8], key: &mut FlowKey) -> Option<&'a [u8]> {
-    for _ in 0..MOST_EXTENSIONS {
-        payload = match key.protocol {
-            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HOST_IDENTITY | SHIM6 => {
-                let header = payload.first_chunk::<2>()?;
-                let rest = payload.get(8 + usize::from(header[1]) * 8..)?;
-                key.protocol = header[0];
-                rest
-            }
-            FRAGMENT => {
-                let (header, rest) = payload.split_first_chunk::<8>()?;
-                key.protocol = header[0];
-                // "More fragments", or an offset: the three low bits are two reserved ones and that flag.
-                let fragment = u16::from_be_bytes([header[2], header[3]]) & 0xfff9 != 0;
-                if fragment {
-                    return None;
-                }
-                rest
-            }
-            AUTHENTICATION => authentication(payload, key)?,
-            _ => return Some(payload),
-        };
+#[inline(always)]
+fn read_v6(packet: &[u8]) -> Option<Network<'_>> {
+    let (header, rest) = packet.split_first_chunk::<40>()?;
+    if header[0] >> 4 != 6 {
+        return None;
     }
-    None
+    let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let mut above = Above {
+        protocol: header[6],
+        transport: Some(up_to(rest, payload_length)),
+    };
+    if is_extension(above.protocol) {
+        above = skip_extensions(above);
+    }
+    Some(Network {
+        source: *bytes_at(header, 8)?,
+        destination: *bytes_at(header, 24)?,
+        traffic_class: header[0] << 4 | header[1] >> 4,
+        flow_label: u32::from_be_bytes([0, header[1] & 15, header[2], header[3]]),
+        above,
+    })
 }
 
-/// Skips an authentication header (RFC 4302): its length is counted in words of four bytes, less two.
-fn authentication<'a>(payload: &'a [u8], key: &mut FlowKey) -> Option<&'a [u8]> {
+#[inline(always)]
+fn is_extension(protocol: u8) -> bool {
+    matches!(
+        protocol,
+        HOP_BY_HOP
+            | ROUTING
+            | FRAGMENT
+            | AUTHENTICATION
+            | DESTINATION_OPTIONS
+            | MOBILITY
+            | HOST_IDENTITY
+            | SHIM6
+    )
+}
+
+/// Walks to the header that isn't an extension. Out of line, for few packets have any.
+#[inline(never)]
+fn skip_extensions(mut above: Above<'_>) -> Above<'_> {
+    for _ in 0..MOST_EXTENSIONS {
+        match above.transport {
+            Some(payload) if is_extension(above.protocol) => {
+                above = behind_extension(above.protocol, payload)
+            }
+            _ => return above,
+        }
+    }
+    Above {
+        transport: None,
+        ..above
+    }
+}
+
+/// What is behind an extension header; nothing, and its own number, if it is cut off.
+fn behind_extension(protocol: u8, payload: &[u8]) -> Above<'_> {
+    let next = match protocol {
+        FRAGMENT => payload.split_first_chunk::<8>().map(|(header, rest)| {
+            // "More fragments", or an offset: the three low bits are two reserved ones and that flag.
+            let fragment = u16::from_be_bytes([header[2], header[3]]) & 0xfff9 != 0;
+            (header[0], (!fragment).then_some(rest))
+        }),
+        // Counted in words of four bytes, less two (RFC 4302).
+        AUTHENTICATION => sized(payload, 4),
+        _ => sized(payload, 8),
+    };
+    let (protocol, transport) = next.unwrap_or((protocol, None));
+    Above { protocol, transport }
+}
+
+/// What is behind a header of 8 bytes and as many units as its second byte says.
+fn sized(payload: &[u8], unit: usize) -> Option<(u8, Option<&[u8]>)> {
     let header = payload.first_chunk::<2>()?;
-    let rest = payload.get(8 + usize::from(header[1]) * 4..)?;
-    key.protocol = header[0];
-    Some(rest)
+    let rest = payload.get(8 + usize::from(header[1]) * unit..)?;
+    Some((header[0], Some(rest)))
 }
 
 /// Cuts what the link layer padded. A length of 0 tells nothing: jumbograms, and packets captured before the network
@@ -117,6 +186,6 @@ fn up_to(bytes: &[u8], length: usize) -> &[u8] {
 
 /// An IPv4 address as an IPv6 one, `::ffff:a.b.c.d`.
 #[inline]
-fn mapped([a, b, c, d]: [u8; 4]) -> [u8; 16] {
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
+fn mapped(address: [u8; 4]) -> [u8; 16] {
+    (0xffff_0000_0000 | u128::from(u32::from_be_bytes(address))).to_be_bytes()
 }

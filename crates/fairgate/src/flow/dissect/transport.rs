@@ -1,6 +1,7 @@
 //! Ports, and the packets inside tunnels.
 
-use super::{LinkType, bytes_at, network, u16_at};
+use super::network::{self, Above};
+use super::{LinkType, bytes_at, u16_at};
 use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6, TRANSPARENT_BRIDGING};
 use crate::flow::numbers::protocol::{GRE, ICMP, ICMPV6, IP_IN_IP, IPV6_IN_IP, UDP, has_ports};
@@ -8,18 +9,19 @@ use crate::flow::numbers::protocol::{GRE, ICMP, ICMPV6, IP_IN_IP, IPV6_IN_IP, UD
 /// The port that IANA gave to VXLAN.
 const VXLAN_PORT: u16 = 4789;
 
-/// Reads the ports, or an echo's identifier, into the key.
-#[inline]
-pub(super) fn read(transport: &[u8], key: &mut FlowKey) {
-    match key.protocol {
-        protocol if has_ports(protocol) => {
-            if let Some(ports) = bytes_at::<4>(transport, 0) {
-                key.source_port = u16::from_be_bytes([ports[0], ports[1]]);
-                key.destination_port = u16::from_be_bytes([ports[2], ports[3]]);
-            }
-        }
-        ICMP | ICMPV6 => key.source_port = identifier(transport, key.protocol).unwrap_or(0),
-        _ => {}
+/// The ports, or an echo's identifier and 0; zeros if there are none.
+#[inline(always)]
+pub(super) fn ports(above: &Above) -> (u16, u16) {
+    let Some(transport) = above.transport else {
+        return (0, 0);
+    };
+    match above.protocol {
+        protocol if has_ports(protocol) => match bytes_at::<4>(transport, 0) {
+            Some([a, b, c, d]) => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
+            None => (0, 0),
+        },
+        ICMP | ICMPV6 => (identifier(transport, above.protocol).unwrap_or(0), 0),
+        _ => (0, 0),
     }
 }
 
@@ -35,8 +37,7 @@ fn identifier(message: &[u8], protocol: u8) -> Option<u16> {
 /// The key of the packet within the tunnel packet `packet`, whose own key is `outer`; `None` if it isn't a tunnel, or
 /// holds no well-formed IP packet.
 pub(super) fn tunnelled(packet: &[u8], outer: FlowKey) -> Option<FlowKey> {
-    let mut again = outer;
-    let payload = network::read(packet, &mut again)?.transport?;
+    let payload = network::above(packet, outer.ethertype)?.transport?;
     let (ethertype, inner) = match outer.protocol {
         IP_IN_IP => (IPV4, payload),
         IPV6_IN_IP => (IPV6, payload),
@@ -44,16 +45,11 @@ pub(super) fn tunnelled(packet: &[u8], outer: FlowKey) -> Option<FlowKey> {
         UDP if outer.destination_port == VXLAN_PORT => decapsulate_vxlan(payload)?,
         _ => return None,
     };
-    let mut key = FlowKey {
-        ethertype,
-        vlan: outer.vlan,
-        ..FlowKey::default()
-    };
-    if let Some(transport) = network::read(inner, &mut key)?.transport {
-        read(transport, &mut key);
-    }
-    key.traffic_class = outer.traffic_class;
-    Some(key)
+    let key = network::key(inner, ethertype, outer.vlan)?;
+    Some(FlowKey {
+        traffic_class: outer.traffic_class,
+        ..key
+    })
 }
 
 /// GRE (RFC 2784, RFC 2890). Version 0 without source routes; each option is four bytes.
