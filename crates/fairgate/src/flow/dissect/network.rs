@@ -11,12 +11,12 @@ use crate::flow::numbers::protocol::{
 const MOST_EXTENSIONS: usize = 10;
 
 /// What an IP header says, its extensions included.
-pub(super) struct Network<'a> {
+struct Network<'a> {
     source: [u8; 16],
     destination: [u8; 16],
     traffic_class: u8,
     flow_label: u32,
-    pub(super) above: Above<'a>,
+    above: Above<'a>,
 }
 
 /// What is above IP.
@@ -29,7 +29,7 @@ pub(super) struct Above<'a> {
 impl Network<'_> {
     /// The key of the packet.
     #[inline(always)]
-    pub(super) fn key(&self, ethertype: u16, vlan: u16) -> FlowKey {
+    fn key(&self, ethertype: u16, vlan: u16) -> FlowKey {
         let (source_port, destination_port) = transport::ports(&self.above);
         FlowKey {
             source: self.source,
