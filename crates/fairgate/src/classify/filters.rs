@@ -28,7 +28,7 @@ struct Built {
 }
 
 impl Filters {
-    /// These filters, at most 2^32 - 2. Builds the index: some 10 ms for 10,000.
+    /// These filters, at most 2^32 - 2. Builds the index: some 100 ms for 10,000.
     pub fn new(list: Vec<Filter>) -> Filters {
         Filters::of(list, Limits::default())
     }
