@@ -37,7 +37,7 @@ use super::periodic::Periodic;
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
-use crate::packet::DropReason;
+use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
@@ -256,6 +256,9 @@ pub(crate) struct Averaged<S = PacketQueue> {
     /// A packet that comes at this time or later has more to do than the usual: the adaptation, or at any time if the queue is
     /// idle or counts packets. One comparison instead of three.
     slow_from: Time,
+    /// Packets that were dropped, and marked, for the average: the books do not tell these from what a discipline inside did.
+    early: u64,
+    marked: u64,
 }
 
 /// The number of the only class, as in Linux.
@@ -273,6 +276,8 @@ impl<S: Store> Averaged<S> {
             average: Average::NEW,
             spacing: Spacing::NEW,
             random: Random::new(seed),
+            early: 0,
+            marked: 0,
         })
     }
 
@@ -330,9 +335,11 @@ impl<S: Store> Averaged<S> {
             .curve
             .judge(&mut self.spacing, average, length, &mut self.random);
         if !self.law.response.spares(id, action, pool) {
+            self.early += 1;
             pool.give_back(id, DropReason::Aqm);
             return Verdict::Congested;
         }
+        self.marked += u64::from(action != Action::Pass && pool[id].ecn == Ecn::Ce);
         self.packets.enqueue(id, self.law.limits, now, pool)
     }
 
@@ -364,6 +371,8 @@ impl<S: Store> Averaged<S> {
         visit("qavg", Value::Integer(self.average.scaled() as i64));
         visit("qcount", Value::Integer(self.spacing.count()));
         visit("max_P", Value::Integer(self.law.curve.max_p() as i64));
+        visit("early", Value::Integer(self.early as i64));
+        visit("marked", Value::Integer(self.marked as i64));
     }
 
     /// Makes up for the half seconds that have passed.

@@ -120,7 +120,7 @@ pub(super) const CHOKE: Kind = Kind {
         },
         statistics: |choke| {
             let matched = choke.variable("matched", "matched");
-            vec![row("  ", red_counts(choke).into_iter().chain([matched]))]
+            vec![row("  ", choke_counts(choke).into_iter().chain([matched]))]
         },
         ..PLAIN
     },
@@ -270,15 +270,27 @@ fn show_average(
     details.extend(shown.map(|(word, amount)| Detail::new(word, amount).when(When::Detailed)));
 }
 
-/// What red counts: packets marked, dropped early, dropped for want of room, and dropped for other reasons.
+/// What red counts: packets marked, dropped early, dropped for want of room, and dropped for other reasons, of which the kernel
+/// knows none any more. What a discipline inside marks or drops by itself is not among them.
 fn red_counts(red: &Running<'_>) -> [Option<Detail>; 4] {
-    let early = red.dropped_for(&[DropReason::Aqm]);
-    let full = red.dropped_for(&[DropReason::QueueLimit]);
+    let own = |name: &str| red.number(name).unwrap_or(0);
     [
-        Running::count("marked", red.marked()),
+        Running::count("marked", own("marked")),
+        Running::count("early", own("early")),
+        Running::count("pdrop", red.dropped_for(&[DropReason::QueueLimit])),
+        Running::count("other", 0),
+    ]
+}
+
+/// The same of choke, which has no discipline inside.
+fn choke_counts(choke: &Running<'_>) -> [Option<Detail>; 4] {
+    let early = choke.dropped_for(&[DropReason::Aqm]);
+    let full = choke.dropped_for(&[DropReason::QueueLimit]);
+    [
+        Running::count("marked", choke.marked()),
         Running::count("early", early),
         Running::count("pdrop", full),
-        Running::count("other", red.dropped() - early - full),
+        Running::count("other", choke.dropped() - early - full),
     ]
 }
 

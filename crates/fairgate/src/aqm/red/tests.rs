@@ -1,4 +1,5 @@
 use super::*;
+use crate::aqm::codel::{self, Codel};
 use crate::discipline::Discipline;
 use crate::packet::{Ecn, Packet};
 use crate::queues::fifo::{self, Fifo};
@@ -395,4 +396,51 @@ fn limits_are_those_of_the_discipline_inside() {
     driver.replace_class(INNER, fifo_of(2), Time::ZERO);
     assert_eq!(driver.root.backlog().packets, 2, "the new one has room for two");
     assert_eq!(driver.drain(Time::ZERO), [0, 1]);
+}
+
+/// What the books of red count is all of it.
+#[test]
+fn what_a_discipline_inside_drops_and_marks_is_told_apart() {
+    let never = Config {
+        min: Some(90_000),
+        max: Some(110_000),
+        burst: Some(200),
+        ..config()
+    };
+    let codel = codel::Config {
+        codel: codel::Params {
+            ecn: true,
+            ..codel::Params::default()
+        },
+        ..codel::Config::default()
+    };
+    let run = |config: Config| {
+        let child = Box::new(Codel::node(codel.clone()).unwrap());
+        let mut driver = Driver::new(Queue::over(config, 1, child).unwrap());
+        for step in 0..2000 {
+            let ecn = if step % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+            let now = Time::from_millis(step);
+            let _ = driver.offer(packet(ecn), now);
+            if step % 32 != 0 {
+                driver.next(now);
+            }
+        }
+        let statistics = driver.root.statistics();
+        let by_aqm = statistics.dropped_for(DropReason::Aqm) as i64;
+        (
+            [variable(&driver, "early"), variable(&driver, "marked")],
+            [by_aqm, statistics.marked as i64],
+        )
+    };
+    let (own, all) = run(never);
+    assert_eq!(own, [0, 0], "below `min` red does nothing");
+    assert!(all.iter().all(|&count| count > 0), "{all:?} are codel's");
+    let (own, all) = run(config());
+    assert!(own[0] > 0 && own[0] < all[0], "{own:?} of {all:?}");
+    let mut alone = Driver::new(Red::node(config(), 1).unwrap());
+    for _ in 0..60 {
+        let _ = alone.offer(packet(Ecn::NotEct), Time::ZERO);
+    }
+    let early = alone.root.statistics().dropped_for(DropReason::Aqm);
+    assert_eq!(variable(&alone, "early"), early as i64);
 }
