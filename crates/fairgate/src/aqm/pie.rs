@@ -136,6 +136,7 @@ impl Algorithm for Pie {
             self.updates.set_period(config.pie.tupdate);
         }
         self.law = law;
+        self.law.take_over(&mut self.state);
         self.config = config;
         // The oldest go, as in Linux.
         while self.queue.len() > self.config.limit {

@@ -260,6 +260,7 @@ impl Algorithm for FqPie {
         let due = self.updates.due(now);
         for flow in &mut self.flows {
             self.law.catch_up(&mut flow.pie, due, flow.queue.bytes());
+            law.take_over(&mut flow.pie);
         }
         self.law = law;
         if config.pie.tupdate != self.config.pie.tupdate {

@@ -339,6 +339,11 @@ impl Law {
                 break;
             }
         }
+        self.take_over(state);
+    }
+
+    /// Goes on with a state that another law has left.
+    pub(crate) fn take_over(&self, state: &mut State) {
         state.prob_per_byte = state.prob / u64::from(self.mtu);
     }
 
@@ -589,6 +594,31 @@ mod tests {
         };
         let ratio = drops(1514) / drops(757);
         assert!((ratio - 2.0).abs() < 0.1, "{ratio}");
+    }
+
+    #[test]
+    fn a_law_of_longer_packets_takes_a_state_over() {
+        let of_mtu = |mtu| {
+            let params = Params {
+                bytemode: true,
+                mtu,
+                ..Params::default()
+            };
+            Law::new(&params).unwrap()
+        };
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert(Packet::of_length(1395)).unwrap();
+        let mut state = State {
+            prob: MAX_PROB,
+            burst: 0,
+            ..State::new(0)
+        };
+        for mtu in [1, 1395] {
+            let law = of_mtu(mtu);
+            law.take_over(&mut state);
+            let _ = law.admits(&mut state, 100_000, id, &mut Random::new(1), &mut pool);
+        }
+        assert_eq!(state.prob_per_byte, MAX_PROB / 1395);
     }
 
     #[test]
