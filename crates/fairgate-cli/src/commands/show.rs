@@ -21,10 +21,10 @@ use crate::output::{self, Format};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate show                     as tc -s qdisc show and tc -s class show
-  fairgate show -d qdisc --dev eth1 as tc -s -d qdisc show dev eth1
-  fairgate show -j | jq '.[].drops' as tc -s -j qdisc show prints it
-  fairgate show --json              the same with the classes, in an envelope
+  fairgate show                      as tc -s qdisc show and tc -s class show
+  fairgate show -d qdisc --dev eth1  as tc -s -d qdisc show dev eth1
+  fairgate show -j | jq '.[].drops'  as tc -s -j qdisc show prints it
+  fairgate show --json               the same with the classes, in an envelope
   fairgate show --socket /run/fairgate/home.sock
 
 A qdisc without a handle of its own has one from 8001: on. A discipline that tc does not know has its own name.")]
