@@ -172,6 +172,7 @@ fn control() -> impl Strategy<Value = CongestionControl> {
         CongestionControl::Reno,
         CongestionControl::Cubic,
         CongestionControl::Dctcp,
+        CongestionControl::Ledbat,
     ])
 }
 

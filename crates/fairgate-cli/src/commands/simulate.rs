@@ -45,7 +45,8 @@ The file's [simulate] section:
   from = \"server\"
   to = \"home\"
   count = 4
-  tcp = {}                         # or udp = { rate = \"1mbit\", size = \"1000b\" }")]
+  tcp = {}                         # or { congestion_control = \"reno\" }: cubic (the default), reno, dctcp, ledbat
+                                   # or udp = { rate = \"1mbit\", size = \"1000b\" }")]
 pub(crate) struct Args {
     /// The scenario
     file: PathBuf,

@@ -87,7 +87,7 @@ pub struct FlowResults {
 /// What TCP alone has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionResults {
-    /// `reno`, `cubic` or `dctcp`.
+    /// `reno`, `cubic`, `dctcp` or `ledbat`.
     pub congestion_control: String,
     /// When the handshake was complete; `None` if it never was.
     pub established_ns: Option<u64>,

@@ -14,6 +14,8 @@ pub enum CongestionControl {
     Cubic,
     /// DCTCP, RFC 8257, as a scalable sender of L4S. Always asks for ECN.
     Dctcp,
+    /// LEDBAT, RFC 6817: less than best effort, held back by the delay that it causes.
+    Ledbat,
 }
 
 impl CongestionControl {
@@ -23,6 +25,7 @@ impl CongestionControl {
             CongestionControl::Reno => "reno",
             CongestionControl::Cubic => "cubic",
             CongestionControl::Dctcp => "dctcp",
+            CongestionControl::Ledbat => "ledbat",
         }
     }
 

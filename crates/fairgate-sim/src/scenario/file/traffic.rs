@@ -5,6 +5,7 @@
 //! udp = { rate = "2mbit", size = "1000b", pattern = "poisson" }
 //! udp = { rate = "2mbit", pattern = "on_off", on = { pareto = "100ms", shape = 1.5 }, off = "100ms" }
 //! tcp = {}                                                    # as much as the line takes
+//! tcp = { congestion_control = "ledbat", initial_window = 2 } # or reno, cubic (the default), dctcp
 //! tcp = { congestion_control = "reno", rate = "1mbit", size = "10kb" }
 //! tcp = { size = { pareto = "100kb", shape = 1.5 }, pause = { exponential = "5s" }, transfers = 100 }
 //! ```

@@ -1,12 +1,15 @@
-//! How the congestion window moves: what NewReno, CUBIC and DCTCP have in common, and the choice between them.
+//! How the congestion window moves: what NewReno, CUBIC, DCTCP and LEDBAT have in common, and the choice between them.
 
 mod cubic;
 mod cubic_root;
 mod dctcp;
 mod hystart;
+mod ledbat;
+mod queueing;
 
 use cubic::Cubic;
 use dctcp::Dctcp;
+use ledbat::Ledbat;
 
 use super::clock::{Clock, Moment};
 use super::config::{Config, CongestionControl};
@@ -36,6 +39,19 @@ impl Window {
 
     pub(super) fn in_slow_start(&self) -> bool {
         self.size < self.threshold
+    }
+
+    /// Slow start for `acked` segments; then by a segment for as many as `per_increase` says, given the window and those left over.
+    fn grow(&mut self, acked: u32, per_increase: impl FnOnce(u32, u32) -> u32) {
+        let mut left = acked;
+        if self.in_slow_start() {
+            left = self.slow_start(acked);
+            if left == 0 {
+                return;
+            }
+        }
+        let per_increase = per_increase(self.size, left);
+        self.increase_additively(per_increase, left);
     }
 
     /// Grows by a segment for each acknowledged, up to the threshold. Returns the acknowledged segments left over.
@@ -73,6 +89,17 @@ pub(super) struct Sample {
     pub(super) next: u64,
 }
 
+/// What an acknowledgement of new data lets the window do, outside of a reduction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// Segments that it says were delivered.
+    pub(super) delivered: u32,
+    /// Segments outstanding before it.
+    pub(super) outstanding: u32,
+    /// The window is what limits the sender.
+    pub(super) limited: bool,
+}
+
 /// The algorithm and its state.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
@@ -82,6 +109,8 @@ pub(super) enum Control {
     Cubic(Cubic),
     /// DCTCP.
     Dctcp(Dctcp),
+    /// LEDBAT.
+    Ledbat(Ledbat),
 }
 
 /// Why the window comes down.
@@ -97,6 +126,7 @@ impl Control {
             CongestionControl::Reno => Control::Reno,
             CongestionControl::Cubic => Control::Cubic(Cubic::new(config, clock, now, next)),
             CongestionControl::Dctcp => Control::Dctcp(Dctcp::new(next)),
+            CongestionControl::Ledbat => Control::Ledbat(Ledbat::new()),
         }
     }
 
@@ -107,6 +137,13 @@ impl Control {
         }
     }
 
+    /// Sees how long an acknowledged segment took one way, by the clocks of the two ends, ms.
+    pub(super) fn on_one_way_delay(&mut self, millis: u32, now: Moment) {
+        if let Control::Ledbat(ledbat) = self {
+            ledbat.on_delay(millis, now);
+        }
+    }
+
     /// Sees how many segments an acknowledgement says were delivered, and whether it echoes a mark.
     pub(super) fn on_delivered(&mut self, delivered: u32, marked: bool, una: u64, next: u64) {
         if let Control::Dctcp(dctcp) = self {
@@ -114,20 +151,16 @@ impl Control {
         }
     }
 
-    /// Grows the window for `acked` segments. Only called while the window is what limits the sender.
-    pub(super) fn increase(&mut self, acked: u32, now: Moment, window: &mut Window) {
-        let mut left = acked;
-        if window.in_slow_start() {
-            left = window.slow_start(acked);
-            if left == 0 {
-                return;
-            }
+    /// Grows the window if it is what limits the sender; LEDBAT moves it either way, and has a bound of its own.
+    pub(super) fn on_progress(&mut self, progress: Progress, now: Moment, window: &mut Window) {
+        match self {
+            Control::Ledbat(ledbat) => ledbat.move_window(progress, window),
+            _ if !progress.limited => {}
+            Control::Reno | Control::Dctcp(_) => window.grow(progress.delivered, |size, _| size),
+            Control::Cubic(cubic) => window.grow(progress.delivered, |size, left| {
+                cubic.per_increase(left, now, size)
+            }),
         }
-        let per_increase = match self {
-            Control::Reno | Control::Dctcp(_) => window.size,
-            Control::Cubic(cubic) => cubic.per_increase(left, now, window.size),
-        };
-        window.increase_additively(per_increase, left);
     }
 
     /// The threshold after a loss or mark.
@@ -135,7 +168,7 @@ impl Control {
         match self {
             Control::Cubic(cubic) => cubic.reduced_threshold(window),
             Control::Dctcp(dctcp) if signal == Signal::Mark => dctcp.reduced_threshold(window),
-            Control::Reno | Control::Dctcp(_) => (window / 2).max(2),
+            Control::Reno | Control::Dctcp(_) | Control::Ledbat(_) => (window / 2).max(2),
         }
     }
 
@@ -158,12 +191,31 @@ impl Control {
 mod tests {
     use super::*;
 
+    fn progress(delivered: u32, window: &Window) -> Progress {
+        Progress {
+            delivered,
+            outstanding: window.size,
+            limited: true,
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_full_does_not_grow() {
+        let mut window = Window::new(10);
+        let unused = Progress {
+            limited: false,
+            ..progress(5, &window)
+        };
+        Control::Reno.on_progress(unused, Moment::default(), &mut window);
+        assert_eq!((window.size, window.credit), (10, 0));
+    }
+
     #[test]
     fn slow_start_ends_exactly_at_the_threshold() {
         let mut window = Window::new(10);
         window.threshold = 13;
         let mut reno = Control::Reno;
-        reno.increase(5, Moment::default(), &mut window);
+        reno.on_progress(progress(5, &window), Moment::default(), &mut window);
         assert_eq!((window.size, window.credit), (13, 2));
         assert!(!window.in_slow_start());
     }
@@ -174,7 +226,7 @@ mod tests {
         window.threshold = 10;
         let mut reno = Control::Reno;
         for _ in 0..10 {
-            reno.increase(1, Moment::default(), &mut window);
+            reno.on_progress(progress(1, &window), Moment::default(), &mut window);
         }
         assert_eq!(window.size, 11);
         assert_eq!(reno.reduced_threshold(11, Signal::Loss), 5);

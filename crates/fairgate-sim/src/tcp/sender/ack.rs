@@ -2,7 +2,7 @@
 
 use super::transmit::Resend;
 use super::{Sender, State};
-use crate::tcp::congestion::Sample;
+use crate::tcp::congestion::{Progress, Sample};
 use crate::tcp::scoreboard::{Circumstances, Evidence};
 use crate::tcp::segment::{Flags, Segment};
 
@@ -67,6 +67,11 @@ impl Sender {
         let delivered = (self.board.delivered() - delivered_before) as u32;
         self.control
             .on_delivered(delivered, ack.marked, self.una, self.next);
+        // An echo that comes with new data is of a segment that has just arrived; others are of old ones (RFC 7323, section 4.3).
+        if ack.advances && ack.echo != 0 {
+            let millis = segment.timestamp.saturating_sub(ack.echo);
+            self.control.on_one_way_delay(millis, self.now);
+        }
         let mut set_timer = self.measure_rtt(&ack, &evidence);
         if evidence.delivered_before > 0 {
             self.rack.adapt(self.board.delivered(), evidence.delivered_before);
@@ -84,7 +89,14 @@ impl Sender {
             self.set_transmission_timer();
         }
         let delivered = (self.board.delivered() - delivered_before) as u32 + ack.duplicates;
-        self.control_window(&ack, delivered, self.board.losses() > losses_before);
+        let progress = Progress {
+            delivered,
+            outstanding: outstanding_before,
+            limited: self
+                .usage
+                .is_limited(self.window.size, self.window.in_slow_start()),
+        };
+        self.control_window(&ack, progress, self.board.losses() > losses_before);
         self.resend = judgement.resend;
         if self.fin_sent && self.una == self.next {
             self.state = State::Closed;
@@ -225,27 +237,22 @@ impl Sender {
         }
     }
 
-    /// Moves the congestion window: down during a reduction, up if it limits the sender.
-    fn control_window(&mut self, ack: &Ack, delivered: u32, lost: bool) {
+    /// Moves the congestion window: down during a reduction, else as the congestion control says.
+    fn control_window(&mut self, ack: &Ack, progress: Progress, lost: bool) {
         if self.is_reducing() {
-            self.reduce_window(delivered, ack.advances && !lost);
+            self.reduce_window(progress.delivered, ack.advances && !lost);
             return;
         }
         // Where much is reordered, everything that arrives counts; else only what comes in order (RFC 5681).
-        let progress = if self.reordering > super::REORDERING {
+        let counted = if self.reordering > super::REORDERING {
             ack.acked + ack.sacked + ack.duplicates
         } else {
             ack.acked
         };
-        if progress == 0 {
+        if counted == 0 {
             return;
         }
-        if self
-            .usage
-            .is_limited(self.window.size, self.window.in_slow_start())
-        {
-            self.control.increase(delivered, self.now, &mut self.window);
-        }
+        self.control.on_progress(progress, self.now, &mut self.window);
         self.usage.stamp = self.now.jiffies;
     }
 }
