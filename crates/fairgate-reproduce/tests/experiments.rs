@@ -195,7 +195,7 @@ fn bounds_are_held_and_stand_beside_what_was_measured() {
 #[test]
 fn every_discipline_goes_through_every_scenario_of_rfc7928() {
     let result = quick("rfc7928");
-    assert_eq!(result.grids.len(), 26);
+    assert_eq!(result.grids.len(), 28);
     for grid in &result.grids {
         for (discipline, values) in &grid.rows {
             assert_eq!(values.len(), grid.head.len(), "{}: {discipline}", grid.title);

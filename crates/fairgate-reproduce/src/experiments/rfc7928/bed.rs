@@ -29,7 +29,7 @@ const QUICK: Duration = Duration::from_secs(12);
 const QUICK_FROM: Duration = Duration::from_secs(4);
 
 /// The networks and their traffic.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     (
         "long",
         include_str!("../../../../../experiments/rfc7928/long.toml"),
@@ -41,6 +41,10 @@ const FILES: [(&str, &str); 11] = [
     (
         "unresponsive",
         include_str!("../../../../../experiments/rfc7928/unresponsive.toml"),
+    ),
+    (
+        "background",
+        include_str!("../../../../../experiments/rfc7928/background.toml"),
     ),
     ("rtt", include_str!("../../../../../experiments/rfc7928/rtt.toml")),
     (

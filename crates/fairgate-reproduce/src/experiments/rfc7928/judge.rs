@@ -17,6 +17,8 @@ const FAIR_HALF: f64 = 5.0 * 1448.0 / 1514.0;
 const ONE_WAY: f64 = 50.0;
 /// The same of the path of `coupling`, ms.
 const COUPLED_ONE_WAY: f64 = 10.0;
+/// LEDBAT's target, ms.
+const LEDBAT_TARGET: f64 = 100.0;
 /// "Nine tenths."
 const MOST: f64 = 0.9;
 
@@ -63,6 +65,8 @@ pub(super) fn all(findings: &mut Findings, runs: &Runs<'_>) {
     target(findings, runs);
     isolation(findings, runs);
     choke(findings, runs);
+    background(findings, runs);
+    priority(findings, runs);
     rtt(findings, runs);
     bursts(findings, runs);
     sparse(findings, runs);
@@ -152,6 +156,37 @@ fn choke(findings: &mut Findings, runs: &Runs<'_>) {
         choke < red,
         format!("{choke:.1} % of the goodput under CHOKe, {red:.1} % under RED"),
     );
+}
+
+fn background(findings: &mut Findings, runs: &Runs<'_>) {
+    let alone = |figure| runs.mean("background-alone", BASE, figure);
+    let (used, delay) = (alone(GOODPUT) / (2.0 * FAIR_HALF), alone(DELAY));
+    let beside =
+        runs.mean("background", BASE, "background: goodput") / runs.mean("background", BASE, GOODPUT);
+    findings.judge(
+        "background",
+        used >= MOST && delay <= LEDBAT_TARGET && beside <= 1.0 - MOST,
+        format!(
+            "alone {:.1} % of the line, {delay:.1} ms; beside NewReno {:.1} % of the goodput",
+            used * 100.0,
+            beside * 100.0
+        ),
+    );
+}
+
+fn priority(findings: &mut Findings, runs: &Runs<'_>) {
+    let mut exceptions = Exceptions::default();
+    let mut shares = Vec::new();
+    for discipline in managed(runs, "background") {
+        let of = |figure| runs.mean("background", discipline, figure);
+        let (background, bulk) = (of("background: goodput"), of("bulk: goodput"));
+        exceptions.note(background.max(bulk) <= 2.0 * background.min(bulk), || {
+            format!("{discipline}: LEDBAT {background:.2}, NewReno {bulk:.2} Mbit/s")
+        });
+        shares.push(100.0 * background / (background + bulk));
+    }
+    let summary = format!("LEDBAT has {} of the goodput", range(shares.into_iter(), "%"));
+    exceptions.judge(findings, "priority", summary);
 }
 
 fn rtt(findings: &mut Findings, runs: &Runs<'_>) {
