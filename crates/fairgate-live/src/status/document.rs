@@ -223,7 +223,6 @@ impl NodeStatus {
     /// The same as the library has it.
     pub fn state(&self) -> State {
         let dropped = |reason: DropReason| self.drops.get(reason.name()).copied().unwrap_or(0);
-        let variables = self.variables.iter();
         State {
             statistics: Statistics {
                 enqueued: self.enqueued.into(),
@@ -234,9 +233,7 @@ impl NodeStatus {
                 marked: self.marked,
                 overlimits: self.overlimits,
             },
-            variables: variables
-                .map(|(name, value)| (name.clone(), (*value).into()))
-                .collect(),
+            variables: of_library(&self.variables),
         }
     }
 
@@ -244,16 +241,8 @@ impl NodeStatus {
     pub fn class_state(&self, minor: u16) -> Option<State> {
         let known = self.class_states.iter().find(|known| known.class == minor)?;
         let held = self.classes.iter().find(|node| node.class == Some(minor));
-        let variables = known.variables.iter();
-        Some(
-            held.map_or_else(State::default, NodeStatus::state).of_class(
-                known.sent.into(),
-                known.overlimits,
-                variables
-                    .map(|(name, value)| (name.clone(), (*value).into()))
-                    .collect(),
-            ),
-        )
+        let held = held.map_or_else(State::default, NodeStatus::state);
+        Some(held.of_class(known.sent.into(), known.overlimits, of_library(&known.variables)))
     }
 
     fn with_books(discipline: &dyn Discipline, class: Option<u16>, statistics: &Statistics) -> NodeStatus {
@@ -310,6 +299,14 @@ impl From<Count> for CountStatus {
             bytes: count.bytes,
         }
     }
+}
+
+/// Variables as the library has them.
+fn of_library(variables: &BTreeMap<String, ValueStatus>) -> Vec<(String, Value)> {
+    let variables = variables.iter();
+    variables
+        .map(|(name, value)| (name.clone(), (*value).into()))
+        .collect()
 }
 
 impl From<CountStatus> for Count {

@@ -270,27 +270,29 @@ fn show_average(
     details.extend(shown.map(|(word, amount)| Detail::new(word, amount).when(When::Detailed)));
 }
 
-/// What red counts: packets marked, dropped early, dropped for want of room, and dropped for other reasons, of which the kernel
-/// knows none any more. What a discipline inside marks or drops by itself is not among them.
+/// What red counts. What a discipline inside marks or drops by itself is not among it, and of other reasons the kernel knows
+/// none any more.
 fn red_counts(red: &Running<'_>) -> [Option<Detail>; 4] {
     let own = |name: &str| red.number(name).unwrap_or(0);
-    [
-        Running::count("marked", own("marked")),
-        Running::count("early", own("early")),
-        Running::count("pdrop", red.dropped_for(&[DropReason::QueueLimit])),
-        Running::count("other", 0),
-    ]
+    counts(red, own("marked"), own("early"), |_| 0)
 }
 
 /// The same of choke, which has no discipline inside.
 fn choke_counts(choke: &Running<'_>) -> [Option<Detail>; 4] {
     let early = choke.dropped_for(&[DropReason::Aqm]);
-    let full = choke.dropped_for(&[DropReason::QueueLimit]);
+    counts(choke, choke.marked(), early, |full| {
+        choke.dropped() - early - full
+    })
+}
+
+/// Packets marked, dropped early, dropped for want of room, and dropped for other reasons.
+fn counts(aqm: &Running<'_>, marked: u64, early: u64, other: impl Fn(u64) -> u64) -> [Option<Detail>; 4] {
+    let full = aqm.dropped_for(&[DropReason::QueueLimit]);
     [
-        Running::count("marked", choke.marked()),
+        Running::count("marked", marked),
         Running::count("early", early),
         Running::count("pdrop", full),
-        Running::count("other", choke.dropped() - early - full),
+        Running::count("other", other(full)),
     ]
 }
 
