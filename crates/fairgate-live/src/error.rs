@@ -84,6 +84,40 @@ pub enum LiveError {
         /// Its name.
         interface: String,
     },
+    /// The kernel's own stack uses the interface, and would forward, answer or route beside the bridge.
+    #[error(
+        "`{interface}` {used_for}: this machine would pass frames there beside the queue, or answer them itself"
+    )]
+    #[diagnostic(help(
+        "take it away: `{remedy}`; or write `isolate = true` in [run]: while it runs, this machine then neither sees \
+         frames on the two interfaces nor sends by them, at its own addresses there neither"
+    ))]
+    Used {
+        /// Its name.
+        interface: String,
+        /// What for, to follow its name.
+        used_for: String,
+        /// The command that ends the use.
+        remedy: String,
+    },
+    /// This kernel can't keep its stack away from the interface.
+    #[error("this kernel can't be kept away from `{interface}`: that needs Linux 6.6 with BPF")]
+    #[diagnostic(help(
+        "leave `isolate = true` out of [run], and take addresses, bridges and VLANs off the interface"
+    ))]
+    NoIsolation {
+        /// Its name.
+        interface: String,
+    },
+    /// Another bridge forwards from the interface.
+    #[error("{process} already forwards from `{interface}`: every frame would pass twice")]
+    #[diagnostic(help("stop that `fairgate run`, or choose another interface"))]
+    InterfaceInUse {
+        /// Its name.
+        interface: String,
+        /// Who.
+        process: String,
+    },
     /// The kernel refused for lack of privileges.
     #[error("{action} needs privileges that this process does not have")]
     #[diagnostic(help(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
+use crate::attach::{Attachment, mark_of};
 use crate::config::End;
 use crate::error::LiveError;
 use crate::sys::interface::{Interface, Unusable};
@@ -28,6 +29,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 pub(crate) struct Port {
     pub(crate) interface: Interface,
     device: Device,
+    /// Whether a program at the interface's hook pushes tags for us.
+    pushes_tags: bool,
 }
 
 #[derive(Debug)]
@@ -57,7 +60,11 @@ impl Port {
     }
 
     /// Starts to receive.
-    pub(crate) fn open(interface: Interface, tap: Option<Tap>) -> Result<Port, LiveError> {
+    pub(crate) fn open(
+        interface: Interface,
+        tap: Option<Tap>,
+        attachment: &Attachment,
+    ) -> Result<Port, LiveError> {
         let device = match tap {
             Some(tap) => Device::Tap(tap),
             None => {
@@ -72,7 +79,28 @@ impl Port {
                 Device::Packet(Box::new(PacketSocket::open(&interface, layout).map_err(open)?))
             }
         };
-        Ok(Port { interface, device })
+        Ok(Port {
+            interface,
+            device,
+            pushes_tags: attachment.is_isolated(),
+        })
+    }
+
+    /// Looks whether the interface takes longer frames than it did. True if so.
+    pub(crate) fn has_grown(&mut self) -> bool {
+        let now = Interface::lookup(&self.interface.name);
+        let mtu = now.map_or(0, |now| {
+            if now.index == self.interface.index {
+                now.mtu
+            } else {
+                0
+            }
+        });
+        let has_grown = mtu > self.interface.mtu;
+        if has_grown {
+            self.interface.mtu = mtu;
+        }
+        has_grown
     }
 
     /// The oldest frame not yet released.
@@ -98,6 +126,16 @@ impl Port {
         match &mut self.device {
             Device::Packet(socket) => socket.send(frames),
             Device::Tap(tap) => tap.send(frames),
+        }
+    }
+
+    /// Sends a frame that [`Port::send`] found too long, if its tag is all that makes it so.
+    pub(crate) fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
+        match (&mut self.device, Tag::of(frame)) {
+            (Device::Packet(socket), Some(tag)) if self.pushes_tags => {
+                socket.send_tagged(frame, mark_of(tag))
+            }
+            _ => Err(Errno::EMSGSIZE),
         }
     }
 

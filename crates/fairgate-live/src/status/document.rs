@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 
 use fairgate::classify::Holder;
-use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Value};
+use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Time, Value};
 use fairgate_config::Spec;
 use fairgate_config::tc::State;
 use serde::{Deserialize, Serialize};
 
 use crate::direction::Direction;
+use crate::pace::Punctuality;
+use crate::sys::priority::waited_for_processor;
 
 /// A running bridge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,8 +23,47 @@ pub struct Status {
     pub pid: u32,
     /// Seconds since its start.
     pub uptime_s: f64,
+    /// Whether this machine's own stack is kept away from both interfaces.
+    pub isolated: bool,
+    /// How its thread shares the processor.
+    pub processor: ProcessorStatus,
     /// From left to right, from right to left.
     pub directions: Vec<DirectionStatus>,
+}
+
+/// How punctual the forwarding thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorStatus {
+    /// Whether it is a real-time thread.
+    pub realtime: bool,
+    /// How often it woke up.
+    pub wake_ups: u64,
+    /// How often it woke up more than 1 ms after the time that was set.
+    pub late_wake_ups: u64,
+    /// The latest wake-up, microseconds after its time.
+    pub latest_us: f64,
+    /// How often it stood still for more than 5 ms while it had work: another thread had the processor, the kernel
+    /// throttled it, or a status was written.
+    pub stalls: u64,
+    /// The longest of these times, microseconds.
+    pub longest_stall_us: f64,
+    /// Seconds for which it was ready to run and waited for the processor; none if the kernel does not count them.
+    pub waited_s: Option<f64>,
+}
+
+impl ProcessorStatus {
+    pub(crate) fn of(punctuality: &Punctuality, realtime: bool) -> ProcessorStatus {
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        ProcessorStatus {
+            realtime,
+            wake_ups: punctuality.wake_ups,
+            late_wake_ups: punctuality.late,
+            latest_us: micros(punctuality.latest),
+            stalls: punctuality.stalls,
+            longest_stall_us: micros(punctuality.longest_stall),
+            waited_s: waited_for_processor().map(|waited| waited.as_secs_f64()),
+        }
+    }
 }
 
 /// One direction of the bridge.
@@ -161,12 +202,14 @@ pub const QUEUE: &str = "tree";
 
 impl DirectionStatus {
     pub(crate) fn of(
-        direction: &Direction,
+        direction: &mut Direction,
+        now: Time,
         queue: &Spec,
         from: &str,
         to: &str,
         missed: u64,
     ) -> DirectionStatus {
+        let rate_bps = direction.rate.bits_per_second(now, direction.books.sent.bytes);
         let books = &direction.books;
         let sojourn = &direction.sojourn;
         let micros = |nanos: u64| nanos as f64 / 1e3;
@@ -174,7 +217,7 @@ impl DirectionStatus {
             from: from.to_string(),
             to: to.to_string(),
             sent: books.sent.into(),
-            rate_bps: direction.rate.bits_per_second(),
+            rate_bps,
             in_line: direction.in_line() as u64,
             lost: Losses {
                 ring_full: missed,

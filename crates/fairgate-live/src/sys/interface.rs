@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+use crate::sys::guardian::Guardian;
+
 /// An Ethernet interface that is up.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
@@ -75,6 +77,28 @@ pub(crate) enum Merging {
     Lro,
 }
 
+/// Switches merging on again when it is dropped, or when this process dies.
+#[derive(Debug)]
+pub(crate) struct MergingGuardian {
+    _guardian: Guardian,
+}
+
+impl MergingGuardian {
+    /// For those of [`Merging::ALL`] that are in `on`.
+    pub(crate) fn start(interface: &str, on: [bool; 2]) -> Result<MergingGuardian, Errno> {
+        let work = || {
+            for (_, merging) in on.iter().zip(Merging::ALL).filter(|(is_on, _)| **is_on) {
+                // The interface may be gone; then there is nothing to restore.
+                let _ = merging.set(interface, true);
+            }
+        };
+        // SAFETY: `Merging::set` makes a socket and calls `ioctl` with structures on its stack; names are copied into
+        // them byte by byte. Nothing is allocated, locked or unwrapped.
+        let guardian = unsafe { Guardian::start(work) }?;
+        Ok(MergingGuardian { _guardian: guardian })
+    }
+}
+
 /// `struct ethtool_value` of linux/ethtool.h.
 #[repr(C)]
 struct EthtoolValue {
@@ -89,6 +113,9 @@ const ETHTOOL_SGRO: u32 = 0x2c;
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
 impl Merging {
+    /// Both.
+    pub(crate) const ALL: [Merging; 2] = [Merging::Gro, Merging::Lro];
+
     /// Whether the interface does it. A driver that knows no such question doesn't.
     pub(crate) fn is_on(self, interface: &str) -> Result<bool, Errno> {
         let answer = match self {
