@@ -1,6 +1,6 @@
 //! One side of the bump: an interface by its packet sockets, or a TAP device.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use crate::attach::{Attachment, mark_of};
 use crate::config::End;
 use crate::error::LiveError;
-use crate::sys::interface::{Interface, Unusable};
+use crate::sys::interface::{Interface, Unusable, control_socket};
 use crate::sys::layout::Layout;
 use crate::sys::ring::Received;
 use crate::sys::socket::{PacketSocket, RING_SLOTS};
@@ -29,6 +29,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 pub(crate) struct Port {
     pub(crate) interface: Interface,
     device: Device,
+    /// To ask about the interface: this thread may be in another network namespace by then.
+    control: OwnedFd,
     /// Whether a program at the interface's hook pushes tags for us.
     pushes_tags: bool,
 }
@@ -79,16 +81,18 @@ impl Port {
                 Device::Packet(Box::new(PacketSocket::open(&interface, layout).map_err(open)?))
             }
         };
+        let control = control_socket().map_err(LiveError::system("opening a control socket"))?;
         Ok(Port {
             interface,
             device,
+            control,
             pushes_tags: attachment.is_isolated(),
         })
     }
 
     /// Looks whether the interface takes longer frames than it did. True if so.
     pub(crate) fn has_grown(&mut self) -> bool {
-        let now = Interface::lookup(&self.interface.name);
+        let now = Interface::lookup_by(&self.control, &self.interface.name);
         let mtu = now.map_or(0, |now| {
             if now.index == self.interface.index {
                 now.mtu
@@ -182,7 +186,7 @@ impl Port {
     /// error would take a removal for a going down.
     fn fate(&self) -> &'static str {
         for _ in 0..REMOVAL_LOOKS {
-            match Interface::lookup(&self.interface.name) {
+            match Interface::lookup_by(&self.control, &self.interface.name) {
                 Ok(now) if now.index == self.interface.index => return "went down and came back",
                 Err(Unusable::Down) => thread::sleep(BETWEEN_LOOKS),
                 _ => return "disappeared",

@@ -9,6 +9,7 @@ use fairgate_live::{Bridge, LiveError, Plan, Wake};
 use crate::commands::status;
 use crate::exit::{Failure, Outcome};
 use crate::input;
+use crate::log::{self, Log};
 use crate::output::{self, Format};
 
 /// Schedule the live traffic between two interfaces
@@ -70,28 +71,39 @@ pub(crate) fn run_document(
 ) -> Result<Outcome, Failure> {
     let document = read()?;
     let plan = Plan::read(&document)?;
-    input::warn(document.queues(), format);
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     bridge.serve_status(socket).map_err(failure)?;
+    // After the signals are taken over: the log's thread must not receive them.
+    let (log, writer) = log::start();
+    let notices = log.clone();
+    bridge.on_notice(move |notice| notices.say(notice));
+    warn(&document, &log, format);
     if let Err(error) = bridge.prioritise() {
-        eprintln!("warning: {error}; on a busy machine packets will wait for the processor");
+        log.say(format_args!(
+            "warning: {error}; on a busy machine packets will wait for the processor"
+        ));
     }
     if format == Format::Text {
-        eprintln!(
+        log.say(format_args!(
             "Forwarding between {} and {}; `fairgate status --socket {}` shows how, Ctrl-C ends it.",
             plan.ends[0].name(),
             plan.ends[1].name(),
             socket.display()
-        );
+        ));
     }
-    loop {
-        match bridge.run().map_err(failure)? {
-            Wake::Stop => break,
-            Wake::Reload => reload(&mut bridge, read, name, format),
+    let ended = loop {
+        match bridge.run() {
+            Ok(Wake::Stop) => break Ok(()),
+            Ok(Wake::Reload) => reload(&mut bridge, read, name, &log, format),
+            Err(error) => break Err(failure(error)),
         }
-    }
+    };
     let last = bridge.status();
+    // The interfaces are given back before anything is printed: standard output may take its time.
+    drop((bridge, log));
+    writer.finish();
+    ended?;
     match format {
         Format::Json => output::json("status", &last)?,
         Format::Text => output::text(&status::tables(&last))?,
@@ -100,18 +112,35 @@ pub(crate) fn run_document(
 }
 
 /// Reads the file again. A mistake in it, or a change that can't be made in place, is said and changes nothing.
-fn reload(bridge: &mut Bridge, read: &dyn Fn() -> Result<Document, Failure>, name: &str, format: Format) {
+fn reload(
+    bridge: &mut Bridge,
+    read: &dyn Fn() -> Result<Document, Failure>,
+    name: &str,
+    log: &Log,
+    format: Format,
+) {
     let plan = || -> Result<Plan, Failure> {
         let document = read()?;
         let plan = Plan::read(&document)?;
-        input::warn(document.queues(), format);
+        warn(&document, log, format);
         Ok(plan)
     };
     match plan().and_then(|plan| Ok(bridge.reload(plan)?)) {
-        Ok(()) => eprintln!("Read {name} again: its queues are in force."),
+        Ok(()) => log.say(format_args!("Read {name} again: its queues are in force.")),
         Err(Failure::Input(report) | Failure::Environment(report)) => {
-            eprintln!("{report:?}\n{name} is not in force; running on as before.");
+            log.say(format_args!(
+                "{report:?}\n{name} is not in force; running on as before."
+            ));
         }
         Err(Failure::ReaderGone) => {}
+    }
+}
+
+/// Says what is right in the queues of a file, and hardly meant to stay; a document has no place beside it.
+fn warn(document: &Document, log: &Log, format: Format) {
+    if format == Format::Text {
+        for warning in input::warnings(document.queues()) {
+            log.say(format_args!("warning: {warning}"));
+        }
     }
 }

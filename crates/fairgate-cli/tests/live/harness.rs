@@ -199,4 +199,3 @@ pub(crate) fn ping(network: &Network, address: &str) -> bool {
         .output();
     status.unwrap().status.success()
 }
-

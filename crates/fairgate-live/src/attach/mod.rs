@@ -19,8 +19,7 @@ use crate::config::{Isolate, Plan};
 use crate::error::LiveError;
 use crate::sys::interface::Interface;
 
-use isolation::Isolation;
-pub(crate) use isolation::mark_of;
+pub(crate) use isolation::{Isolation, mark_of};
 use lock::Lock;
 use merging::MergingGuard;
 use survey::Survey;

@@ -32,23 +32,28 @@ impl Interface {
     /// Looks an interface up in the network namespace of this thread.
     pub(crate) fn lookup(name: &str) -> Result<Interface, Unusable> {
         let control = control_socket().map_err(Unusable::System)?;
+        Interface::lookup_by(&control, name)
+    }
+
+    /// Looks an interface up in the network namespace that a control socket was made in.
+    pub(crate) fn lookup_by(control: &OwnedFd, name: &str) -> Result<Interface, Unusable> {
         let mut request = request(name).ok_or(Unusable::Missing)?;
         let system = |errno| match errno {
             Errno::ENODEV => Unusable::Missing,
             errno => Unusable::System(errno),
         };
-        ioctl(&control, libc::SIOCGIFINDEX, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFINDEX, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFINDEX has filled `ifru_ifindex`.
         let index = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
-        ioctl(&control, libc::SIOCGIFHWADDR, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFHWADDR, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFHWADDR has filled `ifru_hwaddr`.
         if unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } != libc::ARPHRD_ETHER {
             return Err(Unusable::NotEthernet);
         }
-        if flags(&control, &mut request).map_err(system)? & libc::IFF_UP as i16 == 0 {
+        if flags(control, &mut request).map_err(system)? & libc::IFF_UP as i16 == 0 {
             return Err(Unusable::Down);
         }
-        ioctl(&control, libc::SIOCGIFMTU, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFMTU, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFMTU has filled `ifru_mtu`.
         let mtu = unsafe { request.ifr_ifru.ifru_mtu } as usize;
         Ok(Interface {
@@ -155,7 +160,7 @@ fn ethtool(interface: &str, command: u32, data: u32) -> Result<u32, Errno> {
 }
 
 /// Any socket will do to ask about interfaces.
-fn control_socket() -> Result<OwnedFd, Errno> {
+pub(crate) fn control_socket() -> Result<OwnedFd, Errno> {
     socket(
         AddressFamily::Inet,
         SockType::Datagram,

@@ -1,7 +1,7 @@
 //! AF_PACKET sockets on one interface: a mapped ring to receive from, and a plain socket to send by in batches.
 //!
 //! Two sockets, because the receiving one carries a virtio header in front of each frame and the sending one needs
-//! none: frames are complete by then. Everything that is set here lives and dies with the sockets, promiscuous mode
+//! none: frames are complete by then. A third one sends the few frames that are too long by their VLAN tag. Everything that is set here lives and dies with the sockets, promiscuous mode
 //! included, so that even a killed process leaves the interface as it was.
 
 use std::io::IoSlice;
@@ -64,9 +64,8 @@ pub(crate) struct PacketSocket {
     scratch: Vec<u8>,
     /// Bytes of the frame in `scratch`, until it is released.
     filled: Option<usize>,
-    /// For frames that are too long with their tag, opened with the first.
-    tagger: Option<OwnedFd>,
-    interface: Interface,
+    /// For frames that are too long with their tag.
+    tagger: OwnedFd,
     missed: u64,
 }
 
@@ -105,6 +104,11 @@ impl PacketSocket {
         set_option(&sender, libc::PACKET_QDISC_BYPASS, &1)?;
         set_socket_option(&sender, libc::SO_SNDBUF, &SEND_BUFFER)?;
         bind(&sender, interface, 0)?;
+
+        // Through the queue of the interface, for the hook is in front of it.
+        let tagger = packet_socket(0)?;
+        set_socket_option(&tagger, libc::SO_SNDBUF, &SEND_BUFFER)?;
+        bind(&tagger, interface, 0)?;
         Ok(PacketSocket {
             ring,
             _mapping: mapping,
@@ -113,8 +117,7 @@ impl PacketSocket {
             batch: Batch::new(),
             scratch: vec![0; LONGEST_SUPER_PACKET],
             filled: None,
-            tagger: None,
-            interface: interface.clone(),
+            tagger,
             missed: 0,
         })
     }
@@ -162,21 +165,11 @@ impl PacketSocket {
     /// Frames of that length with a service tag, and those of 8 bytes over it with two tags, go this way: a tag that is
     /// pushed does not count, as it does not in a bridge.
     pub(crate) fn send_tagged(&mut self, frame: &[u8], mark: u32) -> Result<(), Errno> {
-        let socket = match &self.tagger {
-            Some(socket) => socket,
-            None => {
-                // Through the queue of the interface, for the hook is in front of it.
-                let socket = packet_socket(0)?;
-                set_socket_option(&socket, libc::SO_SNDBUF, &SEND_BUFFER)?;
-                bind(&socket, &self.interface, 0)?;
-                self.tagger.insert(socket)
-            }
-        };
-        set_socket_option(socket, libc::SO_MARK, &(mark as libc::c_int))?;
+        set_socket_option(&self.tagger, libc::SO_MARK, &(mark as libc::c_int))?;
         let (addresses, rest) = frame.split_at(Tag::POSITION);
         let parts = [IoSlice::new(addresses), IoSlice::new(&rest[Tag::BYTES..])];
         loop {
-            match sendmsg::<()>(socket.as_raw_fd(), &parts, &[], MsgFlags::MSG_DONTWAIT, None) {
+            match sendmsg::<()>(self.tagger.as_raw_fd(), &parts, &[], MsgFlags::MSG_DONTWAIT, None) {
                 Ok(_) => return Ok(()),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno),
