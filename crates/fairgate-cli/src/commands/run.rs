@@ -26,6 +26,12 @@ The file's [run] section:
   right = \"eth1\"
   left_to_right = \"wan\"              # [queue.wan]; without a queue, frames pass in order of arrival
   right_to_left = \"wan\"
+  name = \"home\"                      # of the status socket [default: the file's name without its ending]
+  frames = 16384                     # most frames held in a direction, 64 to 1048576 [default: 16384]
+  delay = \"5ms\"                      # added in each direction behind the queue, up to 10s, for tests [default: none]
+  spin = \"20us\"                      # stay awake for the last part of a wait, up to 1ms [default: none]
+  offloads = \"off\"                   # switch GRO and LRO off while running [default: \"keep\"]
+  realtime = false                   # do not ask for real-time scheduling [default: true]
 
 It needs the capabilities cap_net_raw and cap_net_admin. Both interfaces should have no addresses of their own.")]
 pub(crate) struct Args {
@@ -70,7 +76,7 @@ pub(crate) fn run_document(
 ) -> Result<Outcome, Failure> {
     let document = read()?;
     let plan = Plan::read(&document)?;
-    input::warn(document.queues(), format);
+    input::warn(&input::warnings(document.queues()), format);
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     bridge.serve_status(socket).map_err(failure)?;
@@ -104,7 +110,7 @@ fn reload(bridge: &mut Bridge, read: &dyn Fn() -> Result<Document, Failure>, nam
     let plan = || -> Result<Plan, Failure> {
         let document = read()?;
         let plan = Plan::read(&document)?;
-        input::warn(document.queues(), format);
+        input::warn(&input::warnings(document.queues()), format);
         Ok(plan)
     };
     match plan().and_then(|plan| Ok(bridge.reload(plan)?)) {

@@ -9,7 +9,10 @@ use super::check::id_of;
 use super::draft::{Draft, Entry as Written, FilterDraft};
 use super::filters;
 use crate::error::Problem;
-use crate::registry::Entry;
+use crate::registry::{Entry, ParameterInfo};
+
+/// A key, and the place of its value.
+type Place = (&'static str, Range<usize>);
 
 /// The places of one discipline's settings and filters. It is no part of what the tree is: equal trees may stand anywhere.
 #[derive(Clone)]
@@ -18,17 +21,17 @@ pub(crate) struct Origin {
     /// The discipline's name.
     discipline: Range<usize>,
     /// The values that are given.
-    settings: Vec<(&'static str, Range<usize>)>,
+    settings: Vec<Place>,
     /// Of each filter, in their order.
     filters: Vec<FilterOrigin>,
-    /// Of each class that is given to hosts: its number, and what it is given by.
-    each: Vec<(u16, Range<usize>)>,
+    /// Of each class: its number, and the values that stand beside it.
+    classes: Vec<(u16, Vec<Place>)>,
 }
 
 #[derive(Clone)]
 struct FilterOrigin {
     header: Range<usize>,
-    conditions: Vec<(&'static str, Range<usize>)>,
+    conditions: Vec<Place>,
 }
 
 impl Origin {
@@ -39,22 +42,35 @@ impl Origin {
         keys: &[&Written],
     ) -> Origin {
         let parameters = entry.parameters();
-        let named = |(key, given): &&Written| {
-            let info = parameters.iter().find(|info| info.name == key.get_ref())?;
-            Some((info.name, given.span()))
+        let of_classes = entry.class_parameters();
+        let place = |known: Option<&'static str>, (_, given): &Written| Some((known?, given.span()));
+        let named = |parameters: &[ParameterInfo], written: &Written| {
+            let name = written.0.get_ref();
+            let info = parameters.iter().find(|info| info.name == name);
+            place(info.map(|info| info.name), written)
         };
         let filter = |filter: &FilterDraft| FilterOrigin {
             header: filter.header.clone(),
             conditions: filters::places(filter),
         };
-        let each = |class: &Draft| Some((id_of(class)?, class.setting("each")?.1.span()));
+        let class = |class: &Draft| {
+            let each = class.setting("each").and_then(|each| place(Some("each"), each));
+            let written = class.settings.iter();
+            let settings = written
+                .filter_map(|written| named(&of_classes, written))
+                .chain(each);
+            Some((id_of(class)?, settings.collect()))
+        };
         let discipline = draft.discipline.as_ref().map(toml::Spanned::span);
         Origin {
             source: Arc::clone(source),
             discipline: discipline.unwrap_or(draft.header.clone()),
-            settings: keys.iter().filter_map(named).collect(),
+            settings: keys
+                .iter()
+                .filter_map(|written| named(&parameters, written))
+                .collect(),
             filters: draft.filters.iter().map(filter).collect(),
-            each: draft.classes.iter().filter_map(each).collect(),
+            classes: draft.classes.iter().filter_map(class).collect(),
         }
     }
 
@@ -66,7 +82,7 @@ impl Origin {
             discipline: 0..0,
             settings: Vec::new(),
             filters: Vec::new(),
-            each: Vec::new(),
+            classes: Vec::new(),
         }
     }
 
@@ -85,9 +101,10 @@ impl Origin {
         given.map_or(filter.header.clone(), |(_, place)| place.clone())
     }
 
-    /// What a class is given to hosts by.
-    pub(crate) fn each(&self, class: u16) -> Range<usize> {
-        let given = self.each.iter().find(|(minor, _)| *minor == class);
+    /// The value of a class's parameter, or what the class is given to hosts by, `each`.
+    pub(crate) fn class_parameter(&self, class: u16, name: &str) -> Range<usize> {
+        let of_class = self.classes.iter().find(|(minor, _)| *minor == class);
+        let given = of_class.and_then(|(_, settings)| settings.iter().find(|(other, _)| *other == name));
         given.map_or(self.discipline.clone(), |(_, place)| place.clone())
     }
 

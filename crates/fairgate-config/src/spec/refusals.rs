@@ -1,5 +1,7 @@
 //! What is right in itself, and can't work on a live line.
 
+use std::time::Duration;
+
 use super::Spec;
 use crate::error::Problem;
 use crate::registry::{Longest, ParameterInfo};
@@ -43,7 +45,27 @@ impl Spec {
     /// # Ok::<(), fairgate_config::FileError>(())
     /// ```
     pub fn too_small_for(&self, frame: Frame) -> Vec<Problem> {
-        self.gather(&mut |tree, path| tree.own_too_small_for(frame, path))
+        self.gather(&mut |tree, path| tree.own_too_small_for(frame, "a full frame", path))
+    }
+
+    /// What may go wrong where this tree forwards frames, of which nothing is known yet but that it is Ethernet: buckets and limits
+    /// that are too small at an MTU of 1500, with a VLAN tag or without one, and buckets that are no deeper than wake-ups are late.
+    pub fn live_warnings(&self) -> Vec<Problem> {
+        self.gather(&mut |tree, path| {
+            let mut found = tree.own_too_small_for(Frame::ETHERNET, "a full frame at an MTU of 1500", path);
+            let tagged = tree.own_too_small_for(
+                Frame::TAGGED,
+                "a full frame with a VLAN tag at an MTU of 1500",
+                path,
+            );
+            for problem in tagged.into_iter().chain(tree.shallow_buckets(path)) {
+                // Once told, a place need not be told again for a reason that is the smaller one.
+                if found.iter().all(|told| told.span != problem.span) {
+                    found.push(problem);
+                }
+            }
+            found
+        })
     }
 
     /// Each place that asks for a packet's mark. A frame that comes in from a wire carries none, so that a filter there would
@@ -72,7 +94,7 @@ impl Spec {
         }
     }
 
-    fn own_too_small_for(&self, frame: Frame, path: &str) -> Vec<Problem> {
+    fn own_too_small_for(&self, frame: Frame, a_frame: &str, path: &str) -> Vec<Problem> {
         let size = |bytes: u64| units::format_size(bytes);
         let problem = |(name, longest): (&'static str, Longest)| {
             let (most, needed, what) = match longest {
@@ -85,7 +107,7 @@ impl Spec {
                 self.origin.problem(
                     self.origin.parameter(name),
                     format!(
-                        "`{name}` of `{}`{path} is {most}, but a full frame {what} {needed}: each one would be dropped",
+                        "`{name}` of `{}`{path} is {most}, but {a_frame} {what} {needed}: each one would be dropped",
                         self.discipline()
                     ),
                     format!("must be at least {needed}"),
@@ -97,6 +119,42 @@ impl Spec {
         };
         let longest = self.entry.longest(&self.settings, !self.children.is_empty());
         longest.into_iter().filter_map(problem).collect()
+    }
+
+    /// The buckets that hold back what exceeds them, and are full again sooner than a process is surely awake: what would have
+    /// come in from then on is lost, and with it a part of the rate.
+    fn shallow_buckets(&self, path: &str) -> Vec<Problem> {
+        let name = self.discipline();
+        let of_tbf = (name == "tbf").then(|| {
+            let parameters = self.parameters();
+            let shallow = shallow(&parameters, "burst", "rate", Frame::ETHERNET.length)?;
+            Some((self.origin.parameter("burst"), format!("`{name}`{path}"), shallow))
+        });
+        let buckets = [("burst", "rate"), ("cburst", "ceil")];
+        let of_classes = self.classes().into_iter().flat_map(|class| {
+            buckets.map(|(burst, rate)| {
+                // A class of htb sends while it has any tokens at all.
+                let shallow = shallow(&class.parameters, burst, rate, 0)?;
+                let what = format!("class {} of `{name}`{path}", class.minor);
+                Some((self.origin.class_parameter(class.minor, burst), what, shallow))
+            })
+        });
+        let told = of_tbf.into_iter().chain(of_classes).flatten();
+        told.map(|(at, what, shallow)| {
+            let Shallow { bucket, bytes, enough, .. } = shallow;
+            let [bytes, enough] = [bytes, enough].map(units::format_size);
+            let lasts = units::format_duration(Duration::from_nanos(shallow.nanos));
+            self.origin.problem(
+                at,
+                format!(
+                    "`{bucket}` of {what} is {bytes}, full again {lasts} after a frame may leave: a run that wakes up later than that \
+                     does not reach the rate"
+                ),
+                format!("less than {} of the rate", units::format_duration(LATE)),
+                format!("raise `{bucket}` to {enough} or more"),
+            )
+        })
+        .collect()
     }
 
     /// Filters on marks, classes that are given to hosts told apart by marks, and cake's parameter.
@@ -129,7 +187,7 @@ impl Spec {
             .map(|template| {
                 let minor = template.class;
                 let what = format!("class {minor} of `{name}`{path} is given to hosts by their mark");
-                problem(self.origin.each(minor), what)
+                problem(self.origin.class_parameter(minor, "each"), what)
             });
         let is_by_mark = |(info, value): &(ParameterInfo, Value)| {
             info.name == "fwmark" && !matches!(value, Value::Number(0) | Value::None)
@@ -140,6 +198,43 @@ impl Spec {
         });
         filters.chain(templates).chain(parameter).collect()
     }
+}
+
+/// How late a process may well wake up on a machine that does little else, and several times that.
+const LATE: Duration = Duration::from_micros(200);
+
+/// A bucket that is full again soon.
+struct Shallow {
+    bucket: &'static str,
+    bytes: u64,
+    /// How long it fills after a frame may leave, ns.
+    nanos: u64,
+    /// How deep it should be, bytes.
+    enough: u64,
+}
+
+/// Whether the bucket of the parameter `bucket`, filled at that of `rate`, is full less than [`LATE`] after `frame` bytes are in it.
+fn shallow(
+    parameters: &[(ParameterInfo, Value)],
+    bucket: &'static str,
+    rate: &str,
+    frame: u32,
+) -> Option<Shallow> {
+    let number = |name: &str| match parameters.iter().find(|(info, _)| info.name == name)?.1 {
+        Value::Number(number) => Some(number),
+        _ => None,
+    };
+    let (bytes, rate) = (number(bucket)?, u128::from(number(rate)?));
+    let spare = u128::from(bytes.saturating_sub(frame.into()));
+    let nanos = spare * 8_000_000_000 / rate.max(1);
+    let late = (rate * LATE.as_nanos()).div_ceil(8_000_000_000);
+    let enough = u64::try_from(late).ok()?.checked_add(frame.into())?;
+    (nanos < LATE.as_nanos()).then_some(Shallow {
+        bucket,
+        bytes,
+        nanos: nanos as u64,
+        enough,
+    })
 }
 
 /// A place in a tree, for a sentence: nothing for the root.

@@ -175,3 +175,54 @@ fn whatever_asks_for_a_mark_is_told_with_its_place() {
     ];
     assert_eq!(told, expected);
 }
+
+#[test]
+fn without_an_interface_usual_frames_are_assumed() {
+    let told = |tree: &str| -> Vec<String> {
+        let told = Spec::inline(tree).unwrap().live_warnings();
+        told.into_iter().map(|told| told.message).collect()
+    };
+    assert_eq!(
+        told("tbf rate=1mbit burst=1000 / fifo limit_bytes=1514"),
+        [
+            "`burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would be dropped",
+            "`limit_bytes` of `fifo` in class 1 is 1514b, but a full frame with a VLAN tag at an MTU of 1500 is 1518b: \
+             each one would be dropped"
+        ]
+    );
+    assert!(told("tbf rate=19mbit burst=5kb / fq_codel").is_empty());
+}
+
+#[test]
+fn a_bucket_that_is_soon_full_again_is_told_with_the_depth_that_is_enough() {
+    let told = |tree: &str| -> Vec<String> {
+        let told = Spec::inline(tree).unwrap().live_warnings();
+        told.iter()
+            .map(|told| format!("{}; {}", told.message, told.help))
+            .collect()
+    };
+    assert_eq!(
+        told("tbf rate=1gbit burst=4014 / fifo"),
+        [
+            "`burst` of `tbf` is 4014b, full again 20us after a frame may leave: a run that wakes up later than that does not \
+             reach the rate; raise `burst` to 26514b or more"
+        ]
+    );
+    assert!(told("tbf rate=1gbit burst=26514 / fifo").is_empty());
+    assert!(
+        told("policer rate=1gbit burst=4014 / fifo").is_empty(),
+        "it holds nothing back"
+    );
+    let htb = "htb { 1 rate=80mbit ceil=800mbit burst=2000 cburst=2000 / fifo }";
+    assert_eq!(
+        told(htb),
+        [
+            "`cburst` of class 1 of `htb` is 2000b, full again 20us after a frame may leave: a run that wakes up later than \
+             that does not reach the rate; raise `cburst` to 20000b or more"
+        ]
+    );
+    assert!(
+        told(&htb.replace(" cburst=2000", "")).is_empty(),
+        "1 ms by default"
+    );
+}
