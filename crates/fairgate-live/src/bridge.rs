@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fairgate::{FlowHasher, Time};
-use fairgate_config::Spec;
+use fairgate_config::{Problem, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -32,8 +32,9 @@ use crate::clock;
 use crate::config::Plan;
 use crate::direction::{Direction, TooLong, Turn};
 use crate::error::{LiveError, ReloadError};
+use crate::fitness;
 use crate::pace::{AHEAD, Next, Pace};
-use crate::port::{Port, longest_frame};
+use crate::port::{Port, longest_frame, longest_frame_at};
 use crate::status::{DirectionStatus, ProcessorStatus, Server, Status};
 use crate::sys::priority::{realtime_share, set_realtime};
 
@@ -58,7 +59,7 @@ pub enum Wake {
 }
 
 /// What happened while frames were forwarded that people may want to know.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Notice {
     /// Longer frames are forwarded from now on.
@@ -69,6 +70,9 @@ pub enum Notice {
         /// The new one, bytes.
         mtu: usize,
     },
+    /// Frames of the new length don't fit a tree: it drops them all.
+    #[error("warning: {0}; {help}", help = .0.help)]
+    TooSmall(Problem),
 }
 
 /// What the events of the epoll are about.
@@ -145,6 +149,7 @@ impl Bridge {
                 right: right.name,
             });
         }
+        fitness::check(&plan.queues, left.mtu)?;
         let attachments = [
             Attachment::take(&left, left_tap.is_some(), plan)?,
             Attachment::take(&right, right_tap.is_some(), plan)?,
@@ -337,11 +342,28 @@ impl Bridge {
                 (self.notify)(Notice::MtuRaised { interface, mtu });
             }
         }
-        let longest = self.ports.iter().map(|port| longest_frame(&port.interface)).max();
-        for direction in &mut self.directions {
-            direction.grow(longest.expect("a bridge has two ports"));
+        if has_grown {
+            let longest = longest_frame_at(self.mtu());
+            for direction in &mut self.directions {
+                direction.grow(longest);
+            }
+            if let Err(error) = fitness::check(&self.plan.queues, self.mtu()) {
+                for problem in error.problems() {
+                    (self.notify)(Notice::TooSmall(problem.clone()));
+                }
+            }
         }
         has_grown
+    }
+
+    /// The larger of the two MTUs.
+    fn mtu(&self) -> usize {
+        self.ports[0].interface.mtu.max(self.ports[1].interface.mtu)
+    }
+
+    /// Places of the trees where full frames pass, and those that carry a VLAN tag do not.
+    pub fn doubts(&self) -> Vec<Problem> {
+        fitness::doubts(&self.plan.queues, self.mtu())
     }
 
     fn send(&mut self, from: usize, now: Time) -> Result<Turn, LiveError> {
@@ -499,6 +521,7 @@ impl Bridge {
         if let Some(key) = self.plan.fixed_difference(&plan) {
             return Err(ReloadError::Fixed { key });
         }
+        fitness::check(&plan.queues, self.mtu())?;
         self.apply(0, &plan.queues[0])?;
         if let Err(error) = self.apply(1, &plan.queues[1]) {
             let before = self.plan.queues[0].clone();

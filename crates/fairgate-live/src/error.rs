@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fairgate_config::{ApplyError, BuildError};
+use fairgate_config::{ApplyError, BuildError, FileError};
 use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
@@ -16,6 +16,10 @@ pub enum LiveError {
     #[error(transparent)]
     #[diagnostic(help("this is a setting that the check of the file let through; change it"))]
     Build(#[from] BuildError),
+    /// A tree that would drop every full frame of these interfaces, or asks for what no frame carries.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unfit(#[from] FileError),
     /// No interface of that name in this network namespace.
     #[error("there is no interface `{interface}` in this network namespace")]
     #[diagnostic(help("`ip -brief link` lists the interfaces"))]
@@ -161,7 +165,10 @@ pub enum LiveError {
 impl LiveError {
     /// Whether the configuration is at fault, and not the machine.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, LiveError::Build(_) | LiveError::SameInterface { .. })
+        matches!(
+            self,
+            LiveError::Build(_) | LiveError::Unfit(_) | LiveError::SameInterface { .. }
+        )
     }
 
     /// A system call's error, with privileges told apart.
@@ -203,6 +210,10 @@ pub enum ReloadError {
         /// The key.
         key: &'static str,
     },
+    /// A tree that would drop every full frame of these interfaces, or asks for what no frame carries.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unfit(#[from] FileError),
     /// The tree has another shape, or a discipline refuses.
     #[error("the queue from `{from}`: {source}")]
     #[diagnostic(help("stop the run and start it again to replace disciplines"))]

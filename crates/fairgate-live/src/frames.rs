@@ -24,14 +24,19 @@ pub(crate) struct FrameStore {
 impl FrameStore {
     /// Room for `count` frames of up to `longest` bytes before a VLAN tag is put back.
     pub(crate) fn new(count: u32, longest: usize) -> FrameStore {
-        // Chunks of whole cache lines share none.
-        let chunk = (longest + Tag::BYTES).next_multiple_of(64);
+        let chunk = FrameStore::chunk_for(longest);
         FrameStore {
             bytes: vec![0; chunk * count as usize],
             chunk,
             places: vec![Place::default(); count as usize],
             free: (0..count).rev().collect(),
         }
+    }
+
+    /// Bytes of memory that a frame occupies where frames are of up to `longest` bytes before a VLAN tag is put back.
+    pub(crate) fn chunk_for(longest: usize) -> usize {
+        // Chunks of whole cache lines share none.
+        (longest + Tag::BYTES).next_multiple_of(64)
     }
 
     /// Makes room for longer frames. All frames stay, under their numbers. Allocates: not for the packet path.

@@ -29,6 +29,7 @@ mod clock;
 mod config;
 mod direction;
 mod error;
+mod fitness;
 mod frames;
 mod line;
 mod offload;

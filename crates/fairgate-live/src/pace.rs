@@ -181,7 +181,7 @@ mod tests {
                 Next::Work => unreachable!("nothing is left to do"),
                 Next::Wait => {
                     pace.woke(now, now + 18_000, None);
-                    now = now + 20_000;
+                    now += 20_000;
                 }
                 Next::Rest(until) => {
                     pace.woke(now, until, Some(until));
@@ -222,7 +222,7 @@ mod tests {
             let (mut now, mut spans) = (Time::ZERO, Vec::new());
             for turn in turns.into_iter().cycle() {
                 let begin = now;
-                now = now + turn;
+                now += turn;
                 if let Next::Rest(until) = pace.next(now, true) {
                     pace.woke(now, until, Some(until));
                     spans.push((begin, until, until.nanos_since(now)));

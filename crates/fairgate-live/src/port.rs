@@ -17,7 +17,7 @@ use crate::sys::tap::Tap;
 use crate::vlan::Tag;
 
 /// Bytes of an Ethernet header.
-const ETHERNET_HEADER: usize = 14;
+pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// How often, and how far apart, an interface that went down is looked at to see whether it is being removed: a fifth of
 /// a second in all, while the run ends.
@@ -42,9 +42,14 @@ enum Device {
     Tap(Tap),
 }
 
-/// The longest frame of an interface: MTU, header, and a VLAN tag that the kernel leaves inside.
+/// The longest frame at an MTU: header, and a VLAN tag that the kernel leaves inside.
+pub(crate) fn longest_frame_at(mtu: usize) -> usize {
+    mtu + ETHERNET_HEADER + Tag::BYTES
+}
+
+/// The longest frame of an interface.
 pub(crate) fn longest_frame(interface: &Interface) -> usize {
-    interface.mtu + ETHERNET_HEADER + Tag::BYTES
+    longest_frame_at(interface.mtu)
 }
 
 impl Port {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fairgate_config::Document;
 use fairgate_live::status::default_socket;
-use fairgate_live::{Bridge, LiveError, Plan, Wake};
+use fairgate_live::{Bridge, LiveError, Plan, ReloadError, Wake};
 
 use crate::commands::status;
 use crate::exit::{Failure, Outcome};
@@ -27,8 +27,18 @@ The file's [run] section:
   right = \"eth1\"
   left_to_right = \"wan\"              # [queue.wan]; without a queue, frames pass in order of arrival
   right_to_left = \"wan\"
+  name = \"home\"                      # of the status socket [default: the file's name without its ending]
+  frames = 16384                     # most frames held in a direction, 64 to 1048576 [default: 16384]
+  delay = \"5ms\"                      # added in each direction behind the queue, up to 10s, for tests [default: none]
+  spin = \"20us\"                      # stay awake for the last part of a wait, up to 1ms [default: none]
+  offloads = \"off\"                   # switch GRO and LRO off while running [default: \"keep\"]
+  isolate = true                     # keep this machine's own stack away from the two interfaces [default: if it
+                                     # does not use them; false: never]
+  realtime = false                   # do not ask for real-time scheduling [default: true]
 
-It needs the capabilities cap_net_raw and cap_net_admin. Both interfaces should have no addresses of their own.")]
+It needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. While it runs, this machine's own
+stack neither sees frames on the two interfaces nor sends by them. Interfaces with an address, in a bridge, or with
+VLANs on top are refused unless `isolate = true` says that this use may rest.")]
 pub(crate) struct Args {
     /// The configuration file
     file: PathBuf,
@@ -44,10 +54,11 @@ pub(crate) struct Args {
 
 /// Tells the configuration's mistakes from the machine's refusals.
 pub(crate) fn failure(error: LiveError) -> Failure {
-    if error.is_bad_input() {
-        Failure::Input(error.into())
-    } else {
-        Failure::environment(error)
+    match error {
+        // By itself, so that its places are told one by one.
+        LiveError::Unfit(error) => error.into(),
+        error if error.is_bad_input() => Failure::Input(error.into()),
+        error => Failure::environment(error),
     }
 }
 
@@ -78,7 +89,7 @@ pub(crate) fn run_document(
     let (log, writer) = log::start();
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.say(notice));
-    warn(&document, &log, format);
+    warn(&bridge, &document, &log, format);
     if let Err(error) = bridge.prioritise() {
         log.say(format_args!(
             "warning: {error}; on a busy machine packets will wait for the processor"
@@ -119,13 +130,17 @@ fn reload(
     log: &Log,
     format: Format,
 ) {
-    let plan = || -> Result<Plan, Failure> {
+    let mut reload = || -> Result<(), Failure> {
         let document = read()?;
         let plan = Plan::read(&document)?;
-        warn(&document, log, format);
-        Ok(plan)
+        bridge.reload(plan).map_err(|error| match error {
+            ReloadError::Unfit(error) => Failure::from(error),
+            error => error.into(),
+        })?;
+        warn(bridge, &document, log, format);
+        Ok(())
     };
-    match plan().and_then(|plan| Ok(bridge.reload(plan)?)) {
+    match reload() {
         Ok(()) => log.say(format_args!("Read {name} again: its queues are in force.")),
         Err(Failure::Input(report) | Failure::Environment(report)) => {
             log.say(format_args!(
@@ -137,9 +152,11 @@ fn reload(
 }
 
 /// Says what is right in the queues of a file, and hardly meant to stay; a document has no place beside it.
-fn warn(document: &Document, log: &Log, format: Format) {
+fn warn(bridge: &Bridge, document: &Document, log: &Log, format: Format) {
     if format == Format::Text {
-        for warning in input::warnings(document.queues()) {
+        let doubts = bridge.doubts();
+        let doubts = doubts.iter().map(input::at_its_place);
+        for warning in input::warnings(document.queues()).into_iter().chain(doubts) {
             log.say(format_args!("warning: {warning}"));
         }
     }

@@ -32,7 +32,7 @@ pub struct Status {
 }
 
 /// How punctual the forwarding thread is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorStatus {
     /// Whether it is a real-time thread.
     pub realtime: bool,
