@@ -144,6 +144,17 @@ pub enum LiveError {
         /// Right interface.
         right: String,
     },
+    /// The status can't be served there.
+    #[error("{0}")]
+    #[diagnostic(help("give another place, with --socket"))]
+    Socket(String),
+    /// Something that is no socket is where the status socket should be.
+    #[error("{path} is there already, and is no socket", path = .path.display())]
+    #[diagnostic(help("nothing was removed; give another path, with --socket"))]
+    NoSocket {
+        /// What is there.
+        path: PathBuf,
+    },
     /// Another process listens at the status socket.
     #[error("another process answers at {path}", path = .path.display())]
     #[diagnostic(help("stop that run, or give this one another `name` in [run] or another --socket"))]

@@ -117,7 +117,7 @@ pub(crate) fn run_document(
     ended?;
     match format {
         Format::Json => output::json("status", &last)?,
-        Format::Text => output::text(&status::tables(&last))?,
+        Format::Text => output::text(&status::tables(&last, None))?,
     }
     Ok(Outcome::Yes)
 }

@@ -161,6 +161,10 @@ pub struct NodeStatus {
     pub marked: u64,
     /// How often nothing could be sent although something was queued.
     pub overlimits: u64,
+    /// The sojourn times of all packets handed out, summed, seconds. A packet's sojourn time here is from its arrival
+    /// to its departure from this node. Of two statuses, the difference of these sums over that of `dequeued.packets`
+    /// is the mean delay between them.
+    pub sojourn_s: f64,
     /// Inner state, under the field's usual names.
     pub variables: BTreeMap<String, ValueStatus>,
     /// The disciplines of its classes, without those that no host has yet.
@@ -242,6 +246,9 @@ impl DirectionStatus {
     }
 }
 
+/// The library's unit of summed sojourn times, seconds.
+const SOJOURN_UNIT_S: f64 = Statistics::SOJOURN_UNIT as f64 * 1e-9;
+
 impl NodeStatus {
     /// A discipline's books and state, with those of its classes.
     pub fn of(discipline: &dyn Discipline, class: Option<u16>) -> NodeStatus {
@@ -275,6 +282,7 @@ impl NodeStatus {
                 dropped_by_reason: DropReason::ALL.map(dropped),
                 marked: self.marked,
                 overlimits: self.overlimits,
+                sojourn: (self.sojourn_s / SOJOURN_UNIT_S) as u64,
             },
             variables: of_library(&self.variables),
         }
@@ -314,6 +322,7 @@ impl NodeStatus {
             drops,
             marked: statistics.marked,
             overlimits: statistics.overlimits,
+            sojourn_s: statistics.sojourn as f64 * SOJOURN_UNIT_S,
             variables,
             classes,
             class_states,
