@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -27,17 +27,28 @@ pub(crate) struct Run {
 impl Run {
     /// Starts it, without waiting.
     pub(crate) fn spawn(router: &Namespace, configuration: &str) -> Run {
+        Run::spawn_with(router, configuration, &["run", "--json"], |command| {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        })
+    }
+
+    /// Starts it with other words, and what `prepare` does to the command, without waiting.
+    pub(crate) fn spawn_with(
+        router: &Namespace,
+        configuration: &str,
+        words: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) -> Run {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("run.toml"), configuration).unwrap();
-        let child = router
-            .command(env!("CARGO_BIN_EXE_fairgate"))
-            .args(["run", "--json", "--socket"])
-            .arg(folder.path().join("sock"))
-            .arg(folder.path().join("run.toml"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = router.command(env!("CARGO_BIN_EXE_fairgate"));
+        command
+            .args(words)
+            .arg("--socket")
+            .arg(folder.path().join("sock"));
+        command.arg(folder.path().join("run.toml"));
+        prepare(&mut command);
+        let child = command.spawn().unwrap();
         let socket = folder.path().join("sock");
         Run {
             child: Some(child),

@@ -6,3 +6,4 @@ mod common;
 mod forwarding;
 mod harness;
 mod takeover;
+mod talking;

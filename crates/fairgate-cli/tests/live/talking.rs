@@ -1,0 +1,211 @@
+//! What a run says, and to whom: forwarding depends on nobody who reads it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use fairgate_live::status::fetch;
+use fairgate_live::testbed::Network;
+use nix::sys::signal::Signal;
+
+use crate::common::can_build_networks;
+use crate::harness::{PLAIN, Run, ping, refusal};
+
+/// Where standard output or error goes that takes nothing.
+fn full() -> Stdio {
+    OpenOptions::new().write(true).open("/dev/full").unwrap().into()
+}
+
+/// Closed, full, or a pipe that nobody reads: frames pass, reloads happen, and the run ends when asked to.
+#[test]
+fn forwarding_depends_on_no_reader() {
+    if !can_build_networks("forwarding_depends_on_no_reader") {
+        return;
+    }
+    for kind in ["closed", "full", "unread"] {
+        let network = Network::build().unwrap();
+        let mut unread = None;
+        let prepare = |command: &mut Command| match kind {
+            "closed" => {
+                let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+                let shell = "exec \"$0\" \"$@\" >&- 2>&-";
+                let program = command.get_program().to_owned();
+                *command = Command::new("sh");
+                command.args(["-c", shell]).arg(program).args(arguments);
+            }
+            "full" => {
+                command.stdout(full()).stderr(full());
+            }
+            _ => {
+                let (reader, writer) = std::io::pipe().unwrap();
+                nix::fcntl::fcntl(&writer, nix::fcntl::FcntlArg::F_SETPIPE_SZ(4096)).unwrap();
+                command.stdout(writer.try_clone().unwrap()).stderr(writer);
+                unread = Some(reader);
+            }
+        };
+        let mut run = Run::spawn_with(&network.router, PLAIN, &["run"], prepare).wait();
+        // A file that can't be read is told of at length: more than any pipe holds.
+        let file = run.folder.path().join("run.toml");
+        fs::write(&file, "[run]\nnonsense = 1\n").unwrap();
+        for _ in 0..50 {
+            run.signal(Signal::SIGHUP);
+            run.status();
+        }
+        assert!(ping(&network, Network::RIGHT), "{kind}");
+        run.signal(Signal::SIGTERM);
+        let mut patience = 1000;
+        while fetch(&run.socket()).is_ok() {
+            assert!(patience > 0, "{kind}: it does not end");
+            patience -= 1;
+            thread::sleep(Duration::from_millis(10));
+        }
+        // Whoever reads at last finds what there was room for.
+        let mut text = String::new();
+        if let Some(mut reader) = unread {
+            reader.read_to_string(&mut text).unwrap();
+            assert!(text.contains("nonsense"), "{text}");
+        }
+        let code = run.output().status.code();
+        // A final status that finds no room is an error of the machine's, said by the exit code at least.
+        let expected = if kind == "full" { Some(3) } else { Some(0) };
+        assert_eq!(code, expected, "{kind}");
+    }
+}
+
+/// `fairgate status --socket PATH`: exit code, and what it says.
+fn status_of(path: &std::path::Path) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_fairgate"))
+        .args(["status", "--json", "--socket"])
+        .arg(path)
+        .output()
+        .unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let message = document["errors"][0]["message"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    (output.status.code(), message)
+}
+
+#[test]
+fn a_stopped_run_is_said_to_be_stopped() {
+    if !can_build_networks("a_stopped_run_is_said_to_be_stopped") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, PLAIN);
+    let id = run.status().pid;
+    run.signal(Signal::SIGSTOP);
+    let (code, message) = status_of(&run.socket());
+    run.signal(Signal::SIGCONT);
+    assert_eq!(code, Some(3));
+    assert!(
+        message.contains(&format!("process {id} does not answer: it is stopped")),
+        "{message}"
+    );
+    assert!(run.status().uptime_s > 0.0);
+    run.stop();
+}
+
+/// The answer of another user is not taken for that of a run.
+#[test]
+fn another_users_answer_is_refused() {
+    if !can_build_networks("another_users_answer_is_refused") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let socket = folder.path().join("evil.sock");
+    // Perl is part of every Debian.
+    let script = format!(
+        "use Socket; socket(my $s, PF_UNIX, SOCK_STREAM, 0); bind($s, sockaddr_un('{}')); listen($s, 1); \
+         accept(my $c, $s); syswrite($c, '{{}}');",
+        socket.display()
+    );
+    let mut other = Command::new("perl")
+        .args(["-e", &script])
+        .uid(65534)
+        .gid(65534)
+        .spawn()
+        .unwrap();
+    let mut patience = 1000;
+    while !socket.exists() {
+        assert!(patience > 0);
+        patience -= 1;
+        thread::sleep(Duration::from_millis(10));
+    }
+    let (code, message) = status_of(&socket);
+    let _ = other.kill();
+    other.wait().unwrap();
+    assert_eq!(code, Some(3));
+    assert!(message.contains("user 65534 answers there"), "{message}");
+}
+
+#[test]
+fn a_file_in_the_sockets_place_stays() {
+    if !can_build_networks("a_file_in_the_sockets_place_stays") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, run) = (folder.path().join("precious"), folder.path().join("run.toml"));
+    fs::write(&file, "precious").unwrap();
+    fs::write(&run, PLAIN).unwrap();
+    let output = network
+        .router
+        .command(env!("CARGO_BIN_EXE_fairgate"))
+        .args(["run", "--socket"])
+        .args([&file, &run])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("is no socket"), "{said}");
+    let mut text = String::new();
+    File::open(&file).unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "precious");
+}
+
+/// Trees that could forward nothing between these interfaces.
+#[test]
+fn trees_that_would_drop_every_frame_are_refused() {
+    if !can_build_networks("trees_that_would_drop_every_frame_are_refused") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let shaped = |burst: &str| {
+        format!(
+            "[queue.line]\ndiscipline = \"tbf\"\nrate = \"20mbit\"\nburst = \"{burst}\"\n\
+             inner = {{ discipline = \"fq_codel\" }}\n{PLAIN}left_to_right = \"line\"\n"
+        )
+    };
+    let (code, message) = refusal(&network.router, &shaped("1000b"));
+    assert_eq!(code, Some(2));
+    assert!(
+        message.contains("`burst`") && message.contains("would be dropped"),
+        "{message}"
+    );
+    Run::start(&network.router, &shaped("5kb")).stop();
+    for interface in ["left", "right"] {
+        network
+            .router
+            .ip(&["link", "set", interface, "mtu", "9000"])
+            .unwrap();
+    }
+    let (code, message) = refusal(&network.router, &shaped("5kb"));
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("`burst`"), "{message}");
+    Run::start(&network.router, &shaped("20kb")).stop();
+
+    let marked = format!(
+        "[queue.line]\ndiscipline = \"drr\"\n[[queue.line.class]]\nid = 1\ndiscipline = \"fifo\"\n\
+         [[queue.line.filter]]\nmark = 6\nclass = 1\n{PLAIN}left_to_right = \"line\"\n"
+    );
+    let (code, message) = refusal(&network.router, &marked);
+    assert_eq!(code, Some(2));
+    assert!(message.contains("mark"), "{message}");
+}
