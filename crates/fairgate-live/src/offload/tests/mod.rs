@@ -4,6 +4,7 @@
 mod identification;
 mod plain;
 mod refused;
+mod stacks;
 mod tunnels;
 mod wire;
 

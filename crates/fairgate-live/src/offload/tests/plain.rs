@@ -3,8 +3,9 @@
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
 
+use super::stacks::stack;
 use super::tunnels::super_packet;
-use super::wire::{Place, Stack, Transport, Version, stack};
+use super::wire::{Place, Stack, Transport, Version};
 use super::{GSO_ECN, GSO_NONE, GSO_UDP_L4, NEEDS_CHECKSUM, finish, vnet};
 
 /// Checks lengths and all checksums of a frame; returns its TCP header, identification and payload.

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::wire::{Place, Stack, Transport, Tunnel, Version, Wrap, stack};
+use super::stacks::stack;
+use super::wire::{Place, Stack, Transport, Tunnel, Version, Wrap};
 use super::{GSO_ECN, GSO_TCP4, GSO_TCP6, GSO_UDP_L4, NEEDS_CHECKSUM, finish, vnet};
 use crate::offload::Unsupported;
 use crate::offload::vnet::VnetHeader;

@@ -1,8 +1,5 @@
-//! Packets as a sender without any offload puts them on the wire, and the super-packets that stand for many
-//! of them.
-
-use proptest::collection::vec;
-use proptest::prelude::*;
+//! Packets as a sender without any offload puts them on the wire, and the super-packets that stand for many of
+//! them. Nothing of this is shared with the code under test. The tests of live traffic send these packets, too.
 
 /// One header around the innermost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +10,8 @@ pub(super) enum Wrap {
         over: Version,
         key: bool,
         checksum: bool,
+        /// Counts packets, so that they can't be merged.
+        sequence: bool,
         ethernet: bool,
     },
     Udp {
@@ -27,25 +26,6 @@ pub(super) enum Wrap {
     Pppoe,
     /// Extension headers between an IPv6 header and what it carries.
     Segments,
-}
-
-impl Wrap {
-    /// Whether it says by an EtherType or the like what it carries.
-    fn may_carry_labels(self) -> bool {
-        match self {
-            Wrap::Gre { .. } => true,
-            Wrap::Udp { tunnel, .. } => !matches!(tunnel, Tunnel::Gue | Tunnel::Ip),
-            _ => false,
-        }
-    }
-
-    /// Whether it carries nothing else.
-    fn carries_labels(self) -> bool {
-        let Wrap::Udp { tunnel, .. } = self else {
-            return false;
-        };
-        tunnel == Tunnel::Mpls
-    }
 }
 
 /// What UDP carries.
@@ -289,6 +269,7 @@ impl Stack {
                 over,
                 key,
                 checksum,
+                sequence,
                 ethernet: whole,
             } => {
                 let (inner, packet) = if whole {
@@ -296,7 +277,7 @@ impl Stack {
                 } else {
                     (inner, packet)
                 };
-                let packet = gre(inner, key, checksum, packet, place);
+                let packet = gre(inner, [checksum, key, sequence], packet, place);
                 *version = over;
                 self.ip(over, level, 47, packet, place)
             }
@@ -333,7 +314,7 @@ impl Stack {
                         [header, packet].concat()
                     }
                     Tunnel::Gue => [vec![0, protocol, 0, 0], packet].concat(),
-                    Tunnel::Gre => gre(inner, false, false, packet, place),
+                    Tunnel::Gre => gre(inner, [false; 3], packet, place),
                     Tunnel::Mpls | Tunnel::Ip => packet,
                 };
                 let mut header = vec![0xc0, 0x01];
@@ -372,8 +353,9 @@ impl Stack {
     }
 }
 
-fn gre(inner: u16, key: bool, checksum: bool, packet: Vec<u8>, place: Place<'_>) -> Vec<u8> {
-    let mut header = vec![u8::from(checksum) << 7 | u8::from(key) << 5, 0];
+fn gre(inner: u16, [checksum, key, sequence]: [bool; 3], packet: Vec<u8>, place: Place<'_>) -> Vec<u8> {
+    let flags = u8::from(checksum) << 7 | u8::from(key) << 5 | u8::from(sequence) << 4;
+    let mut header = vec![flags, 0];
     header.extend(inner.to_be_bytes());
     if checksum {
         header.extend([0; 4]);
@@ -381,90 +363,13 @@ fn gre(inner: u16, key: bool, checksum: bool, packet: Vec<u8>, place: Place<'_>)
     if key {
         header.extend([0, 0, 0xbe, 0xef]);
     }
+    if sequence {
+        header.extend(u32::from(place.index).to_be_bytes());
+    }
     header.extend(packet);
     if checksum && !place.unfinished {
         let checksum = !sum(&header);
         put(&mut header, 4, checksum);
     }
     header
-}
-
-fn version() -> impl Strategy<Value = Version> {
-    prop_oneof![Just(Version::V4), Just(Version::V6)]
-}
-
-fn tunnel() -> impl Strategy<Value = (u16, Tunnel)> {
-    let geneve =
-        (0u8..64, any::<bool>()).prop_map(|(options, ethernet)| Tunnel::Geneve { options, ethernet });
-    prop_oneof![
-        (prop_oneof![Just(4789), Just(8472)], Just(Tunnel::Vxlan)),
-        (Just(4789), Just(Tunnel::VxlanPolicy)),
-        (Just(4790), Just(Tunnel::VxlanIp)),
-        (Just(6081), geneve),
-        (Just(6080), prop_oneof![Just(Tunnel::Gue), Just(Tunnel::Ip)]),
-        (Just(4754), Just(Tunnel::Gre)),
-        (Just(6635), Just(Tunnel::Mpls)),
-    ]
-}
-
-/// A header that can lie around IP.
-fn around_ip() -> impl Strategy<Value = Wrap> {
-    let gre =
-        (version(), any::<(bool, bool, bool)>()).prop_map(|(over, (key, checksum, ethernet))| Wrap::Gre {
-            over,
-            key,
-            checksum,
-            ethernet,
-        });
-    let udp = (version(), any::<bool>(), tunnel()).prop_map(|(over, checksum, (port, tunnel))| Wrap::Udp {
-        over,
-        checksum,
-        port,
-        tunnel,
-    });
-    prop_oneof![
-        2 => version().prop_map(Wrap::Ip),
-        3 => gre,
-        6 => udp,
-        1 => Just(Wrap::Segments),
-    ]
-}
-
-/// Up to three tunnels, one in the other, and what may be around them.
-pub(super) fn stack() -> impl Strategy<Value = Stack> {
-    let outermost = prop_oneof![
-        4 => Just(None),
-        1 => (1u8..4).prop_map(|labels| Some(Wrap::Mpls { labels })),
-        1 => Just(Some(Wrap::Pppoe)),
-    ];
-    let transport = prop_oneof![3 => Just(Transport::Tcp), 1 => Just(Transport::Udp)];
-    let seed = prop_oneof![4 => any::<u16>(), 1 => Just(0)];
-    (
-        0u8..3,
-        outermost,
-        vec((around_ip(), any::<bool>()), 0..4),
-        version(),
-        transport,
-        seed,
-        any::<bool>(),
-    )
-        .prop_map(
-            |(tags, outermost, tunnels, version, transport, seed, ip_options)| {
-                let mut wraps = Vec::from_iter(outermost);
-                for (wrap, labelled) in tunnels {
-                    wraps.push(wrap);
-                    if labelled && wrap.may_carry_labels() || wrap.carries_labels() {
-                        wraps.push(Wrap::Mpls { labels: 2 });
-                    }
-                }
-                Stack {
-                    tags,
-                    wraps,
-                    version,
-                    transport,
-                    seed,
-                    ip_options,
-                }
-            },
-        )
 }
