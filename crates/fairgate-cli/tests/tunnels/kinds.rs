@@ -33,6 +33,7 @@ fn kind(name: String, wraps: Vec<Wrap>, version: Version, merged: Merged) -> Kin
             transport: Transport::Tcp,
             seed: 1000,
             ip_options: false,
+            constant: false,
         },
         merged,
     }
@@ -69,15 +70,15 @@ pub(crate) fn all() -> Vec<Kind> {
         datagrams.stack.transport = Transport::Udp;
         kinds.push(datagrams);
     }
-    // Identification zero stays zero where fragments are forbidden.
-    let mut constant = kind(
-        "zero".into(),
-        vec![Wrap::Ip(Version::V4)],
-        Version::V4,
-        Merged::Always,
-    );
-    constant.stack.seed = 0;
-    kinds.push(constant);
+    for (name, wraps) in [("nothing", vec![]), ("IP in IP", vec![Wrap::Ip(Version::V4)])] {
+        for seed in [0, 1000] {
+            let name = format!("{name} with identification {seed} all the time");
+            let mut constant = kind(name, wraps.clone(), Version::V4, Merged::Always);
+            constant.stack.seed = seed;
+            constant.stack.constant = true;
+            kinds.push(constant);
+        }
+    }
     kinds
 }
 

@@ -3,6 +3,7 @@
 //! Every segment is a copy of the headers with its part of the payload, patched from the inside out, because
 //! the checksum of an outer header covers the inner ones.
 
+use super::identification::Identifications;
 use super::layers::{IPV6_HEADER, Kind, Layer, Layers, PPPOE_HEADER, Transport};
 use super::never_zero;
 use super::vnet::{Cwr, VnetHeader, Wanted};
@@ -10,8 +11,6 @@ use crate::checksum::Sum;
 
 const TCP_FIN_PSH: u8 = 0x01 | 0x08;
 const TCP_CWR: u8 = 0x80;
-
-const IPV4_DONT_FRAGMENT: u8 = 0x40;
 
 /// How to cut a super-packet, and how far it is cut.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +27,8 @@ pub(super) struct Cut {
     /// The sum that the transport checksum starts from, but for the segment's length. The field holds the sum
     /// of the pseudo header, with the length of all.
     pseudo: Sum,
+    /// A bit for each layer, from the lowest: IPv4 whose identification stays.
+    constant: u16,
     /// Payload bytes written so far.
     done: usize,
     index: u16,
@@ -35,7 +36,12 @@ pub(super) struct Cut {
 
 impl Cut {
     /// How to cut `frame`; `None` if its headers and the virtio header do not fit together.
-    pub(super) fn new(frame: &[u8], offload: VnetHeader, wanted: Wanted) -> Option<Cut> {
+    pub(super) fn new(
+        frame: &[u8],
+        offload: VnetHeader,
+        wanted: Wanted,
+        identifications: &mut Identifications,
+    ) -> Option<Cut> {
         let (transport, shortest, cwr) = match wanted {
             Wanted::Tcp { cwr, .. } => (Transport::Tcp, 20, cwr),
             Wanted::Udp => (Transport::Udp, 8, Cwr::All),
@@ -71,6 +77,12 @@ impl Cut {
             return None;
         }
         let length = (frame.len() - start) as u16;
+        let mut constant = 0;
+        for (index, layer) in layers.as_slice().iter().enumerate() {
+            if layer.kind == Kind::Ipv4 && identifications.is_constant(&frame[layer.at()..]) {
+                constant |= 1 << index;
+            }
+        }
         Some(Cut {
             layers,
             transport,
@@ -82,6 +94,7 @@ impl Cut {
             pseudo: Sum::default()
                 .add(&header[field..field + 2])
                 .add(&(!length).to_be_bytes()),
+            constant,
             done: 0,
             index: 0,
         })
@@ -142,7 +155,10 @@ impl Cut {
         for (index, layer) in layers.iter().enumerate().rev() {
             let at = layer.at();
             match layer.kind {
-                Kind::Ipv4 => patch_ipv4(&mut out[at..], self.index),
+                Kind::Ipv4 => {
+                    let is_constant = self.constant >> index & 1 != 0;
+                    patch_ipv4(&mut out[at..], if is_constant { 0 } else { self.index });
+                }
                 Kind::Ipv6 => set_length(out, at + 4, at + IPV6_HEADER),
                 Kind::Pppoe => set_length(out, at + 4, at + PPPOE_HEADER),
                 Kind::Udp { checksum } => {
@@ -182,28 +198,17 @@ fn patch_tcp(header: &mut [u8], advance: u32, last: bool) {
     }
 }
 
-/// Writes length, identification and header checksum of segment `index`. The packet begins at the header.
-fn patch_ipv4(packet: &mut [u8], index: u16) {
+/// Writes length, identification and header checksum. The packet begins at the header; its identification is
+/// so much above the first one.
+fn patch_ipv4(packet: &mut [u8], advance: u16) {
     let length = packet.len() as u16;
     packet[2..4].copy_from_slice(&length.to_be_bytes());
-    let identification = u16::from_be_bytes([packet[4], packet[5]]);
-    if !is_constant(packet[6], identification) {
-        packet[4..6].copy_from_slice(&identification.wrapping_add(index).to_be_bytes());
-    }
+    let identification = u16::from_be_bytes([packet[4], packet[5]]).wrapping_add(advance);
+    packet[4..6].copy_from_slice(&identification.to_be_bytes());
     packet[10..12].fill(0);
     let header = usize::from(packet[0] & 0x0f) * 4;
     let checksum = Sum::default().add(&packet[..header]).finish();
     packet[10..12].copy_from_slice(&checksum);
-}
-
-/// Whether all packets of a super-packet carried the same identification.
-///
-/// Linux merges packets whose identification counts up, and packets where it stays the same and fragmentation
-/// is forbidden (`inet_gro_flush`); which of both it was is not in the virtio header. Hosts that do not count
-/// send zero (RFC 6864 section 4.1). One that counts and has come to zero gets zeros for one super-packet,
-/// which means the same.
-fn is_constant(flags: u8, identification: u16) -> bool {
-    flags & IPV4_DONT_FRAGMENT != 0 && identification == 0
 }
 
 /// Writes to `field` the number of bytes from `from` on.

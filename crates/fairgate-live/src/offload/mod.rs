@@ -9,7 +9,7 @@
 //! ```text
 //!   vnet        what is missing
 //!   layers      the headers up to the payload, through tunnels; udp_tunnel: those behind UDP
-//!   cut         the segments, one after the other
+//!   cut         the segments, one after the other; identification: whether IPv4's counts
 //! ```
 //!
 //! Segments are cut as the kernel cuts them (`tcp_gso_segment`, `__udp_gso_segment`, `inet_gso_segment`,
@@ -24,6 +24,7 @@
 //! one header (`rx-gro-list`).
 
 mod cut;
+mod identification;
 mod layers;
 mod udp_tunnel;
 mod vnet;
@@ -33,6 +34,7 @@ mod tests;
 
 use crate::checksum::Sum;
 use cut::Cut;
+pub(crate) use identification::Identifications;
 use vnet::Wanted;
 pub(crate) use vnet::{VNET_HEADER, VnetHeader};
 
@@ -58,7 +60,11 @@ pub(crate) struct Segments<'a> {
 
 impl<'a> Segments<'a> {
     /// Looks at what is to be done.
-    pub(crate) fn new(frame: &'a [u8], offload: VnetHeader) -> Result<Segments<'a>, Unsupported> {
+    pub(crate) fn new(
+        frame: &'a [u8],
+        offload: VnetHeader,
+        identifications: &mut Identifications,
+    ) -> Result<Segments<'a>, Unsupported> {
         let wanted = offload.wanted().ok_or(Unsupported)?;
         let work = match wanted {
             // The checksums around it, of UDP and GRE, are complete: senders compute them from what this one
@@ -72,7 +78,7 @@ impl<'a> Segments<'a> {
                 Work::Checksum { start, field }
             }
             Wanted::Tcp { .. } | Wanted::Udp => {
-                Work::Cut(Cut::new(frame, offload, wanted).ok_or(Unsupported)?)
+                Work::Cut(Cut::new(frame, offload, wanted, identifications).ok_or(Unsupported)?)
             }
         };
         Ok(Segments {

@@ -9,7 +9,7 @@ mod tunnels;
 mod wire;
 
 use super::vnet::VnetHeader;
-use super::{Segments, Unsupported};
+use super::{Identifications, Segments, Unsupported};
 
 const NEEDS_CHECKSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
@@ -30,7 +30,16 @@ fn vnet(flags: u8, gso_type: u8, size: u16, start: usize, offset: u16) -> VnetHe
 
 /// Writes all frames out.
 fn finish(frame: &[u8], offload: VnetHeader) -> Result<Vec<Vec<u8>>, Unsupported> {
-    let mut segments = Segments::new(frame, offload)?;
+    finish_after(frame, offload, &mut Identifications::default())
+}
+
+/// Writes all frames out, after other super-packets.
+fn finish_after(
+    frame: &[u8],
+    offload: VnetHeader,
+    identifications: &mut Identifications,
+) -> Result<Vec<Vec<u8>>, Unsupported> {
+    let mut segments = Segments::new(frame, offload, identifications)?;
     let mut out = vec![0xee; segments.longest()];
     let mut frames = Vec::new();
     while !segments.is_finished() {

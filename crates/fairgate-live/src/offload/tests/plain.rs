@@ -42,6 +42,7 @@ fn plain(version: Version, tags: u8) -> Stack {
         transport: Transport::Tcp,
         seed: 0xfffe,
         ip_options: false,
+        constant: false,
     }
 }
 

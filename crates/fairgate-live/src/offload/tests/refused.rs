@@ -8,8 +8,8 @@ use super::wire::{Stack, Transport, Tunnel, Version, Wrap};
 use super::{
     GSO_NONE, GSO_TCP4, GSO_TCP6, GSO_UDP_FRAGMENTS, GSO_UDP_L4, NEEDS_CHECKSUM, Unsupported, finish, vnet,
 };
-use crate::offload::Segments;
 use crate::offload::vnet::VnetHeader;
+use crate::offload::{Identifications, Segments};
 
 fn stack_of(wraps: Vec<Wrap>) -> Stack {
     Stack {
@@ -19,6 +19,7 @@ fn stack_of(wraps: Vec<Wrap>) -> Stack {
         transport: Transport::Tcp,
         seed: 1,
         ip_options: false,
+        constant: false,
     }
 }
 
@@ -150,9 +151,12 @@ fn an_outer_udp_checksum_needs_to_know_the_destination() {
 fn what_is_longer_than_ip_is_refused() {
     let (mut frame, offload) = super_packet(&stack_of(Vec::new()), &PAYLOAD, 1000, 0);
     frame.resize(14 + 0xffff, 0);
-    assert!(Segments::new(&frame, offload).is_ok());
+    assert!(Segments::new(&frame, offload, &mut Identifications::default()).is_ok());
     frame.push(0);
-    assert_eq!(Segments::new(&frame, offload).err(), Some(Unsupported));
+    assert_eq!(
+        Segments::new(&frame, offload, &mut Identifications::default()).err(),
+        Some(Unsupported)
+    );
 }
 
 proptest! {
@@ -216,7 +220,7 @@ proptest! {
             frame.truncate(cut.index(frame.len()));
         }
         let offload = header.map_or(offload, |bytes| VnetHeader::parse(&bytes));
-        if let Ok(mut segments) = Segments::new(&frame, offload) {
+        if let Ok(mut segments) = Segments::new(&frame, offload, &mut Identifications::default()) {
             let longest = segments.longest();
             prop_assert!(longest <= frame.len());
             let mut out = vec![0; longest];

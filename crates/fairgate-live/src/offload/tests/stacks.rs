@@ -81,6 +81,7 @@ pub(super) fn stack() -> impl Strategy<Value = Stack> {
                     transport,
                     seed,
                     ip_options,
+                    constant: false,
                 }
             },
         )

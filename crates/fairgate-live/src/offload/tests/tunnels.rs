@@ -99,6 +99,7 @@ fn stack_of(wraps: Vec<Wrap>) -> Stack {
         transport: Transport::Tcp,
         seed: 1,
         ip_options: false,
+        constant: false,
     }
 }
 

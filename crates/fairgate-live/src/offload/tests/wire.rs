@@ -1,5 +1,6 @@
-//! Packets as a sender without any offload puts them on the wire, and the super-packets that stand for many of
-//! them. Nothing of this is shared with the code under test. The tests of live traffic send these packets, too.
+//! Packets as a sender without any offload puts them on the wire, and the super-packets that stand for many
+//! of them. Nothing of this is shared with the code under test. The tests of live traffic send these packets,
+//! too.
 
 /// One header around the innermost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub(super) struct Stack {
     pub(super) seed: u16,
     /// IPv4 without options, or with four bytes of them in the innermost header.
     pub(super) ip_options: bool,
+    /// IPv4 identification does not count where fragments are forbidden.
+    pub(super) constant: bool,
 }
 
 /// What differs from segment to segment.
@@ -155,10 +158,11 @@ impl Stack {
         level.is_multiple_of(2)
     }
 
-    /// Counts up, from another number in each level; zero that forbids fragments stays.
+    /// Counts up, from another number in each level. Where fragments are forbidden zero stays, and so does
+    /// what is constant.
     fn identification(&self, level: usize, index: u16) -> u16 {
         let first = self.seed.wrapping_mul(level as u16 + 1);
-        if first == 0 && self.forbids_fragments(level) {
+        if self.forbids_fragments(level) && (self.constant || first == 0) {
             first
         } else {
             first.wrapping_add(index)
