@@ -25,6 +25,12 @@ impl Sum {
         self
     }
 
+    /// Adds what another sum holds.
+    #[inline]
+    pub(crate) fn add_sum(self, other: Sum) -> Sum {
+        Sum(self.0 + other.0)
+    }
+
     /// The checksum as it goes into a header.
     pub(crate) fn finish(self) -> [u8; 2] {
         let mut sum = self.0;

@@ -15,7 +15,7 @@ use nix::errno::Errno;
 
 use crate::frames::FrameStore;
 use crate::line::Line;
-use crate::offload::Segments;
+use crate::offload::{Identifications, Segments};
 use crate::port::Port;
 use crate::rate::RateWindow;
 use crate::sys::ring::Received;
@@ -73,6 +73,7 @@ pub(crate) struct Direction {
     frames: FrameStore,
     line: Line,
     hasher: FlowHasher,
+    identifications: Identifications,
     /// What filters know the receiving port by.
     interface: u16,
     /// How long before they are due packets may leave, ns.
@@ -102,6 +103,7 @@ impl Direction {
             frames: FrameStore::new(count, longest),
             line: Line::new(delay, count as usize),
             hasher,
+            identifications: Identifications::default(),
             interface,
             ahead,
             time: Time::ZERO,
@@ -138,7 +140,8 @@ impl Direction {
     }
 
     fn accept_unfinished(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
-        let Ok(mut segments) = Segments::new(received.bytes, received.offload) else {
+        let segments = Segments::new(received.bytes, received.offload, &mut self.identifications);
+        let Ok(mut segments) = segments else {
             self.books.unsupported_offload += 1;
             return Ok(());
         };

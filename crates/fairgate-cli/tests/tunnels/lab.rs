@@ -1,0 +1,156 @@
+//! Two hosts, the router between them, and eyes on its wires.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use fairgate_live::status::{Status, fetch};
+use fairgate_live::testbed::{Namespace, Network};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use pnet_datalink::{Channel, Config, DataLinkReceiver, DataLinkSender, channel, interfaces};
+use tempfile::TempDir;
+
+/// A socket that sends and receives whole frames.
+pub(crate) struct Wire {
+    sender: Box<dyn DataLinkSender>,
+    receiver: Box<dyn DataLinkReceiver>,
+}
+
+impl Wire {
+    /// Opens it on an interface of a namespace. A read that brings nothing for `quiet` ends a look at it.
+    pub(crate) fn open(namespace: &Namespace, interface: &str, quiet: Duration) -> Wire {
+        let open = || {
+            let interface = interfaces()
+                .into_iter()
+                .find(|found| found.name == interface)
+                .unwrap_or_else(|| panic!("`{interface}` is in {}", namespace.name()));
+            let config = Config {
+                // A super-packet with its headers.
+                read_buffer_size: 128 << 10,
+                read_timeout: Some(quiet),
+                ..Config::default()
+            };
+            match channel(&interface, config) {
+                Ok(Channel::Ethernet(sender, receiver)) => Wire { sender, receiver },
+                Ok(_) => panic!("`{}` is not Ethernet", interface.name),
+                Err(error) => panic!("`{}`: {error}", interface.name),
+            }
+        };
+        namespace.enter(open).unwrap()
+    }
+
+    pub(crate) fn send(&mut self, frames: &[Vec<u8>]) {
+        for frame in frames {
+            self.sender
+                .send_to(frame, None)
+                .expect("packet sockets say what went wrong")
+                .unwrap();
+        }
+    }
+
+    /// Frames from a sender of this address: up to so many, until nothing more comes.
+    pub(crate) fn arrived(&mut self, from: &[u8], most: usize) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        while frames.len() < most
+            && let Ok(frame) = self.receiver.next()
+        {
+            if frame.get(6..12) == Some(from) {
+                frames.push(frame.to_vec());
+            }
+        }
+        frames
+    }
+
+    /// Length of the longest frame that came, until nothing more comes; zero if none.
+    pub(crate) fn longest(&mut self) -> usize {
+        let mut longest = 0;
+        while let Ok(frame) = self.receiver.next() {
+            longest = longest.max(frame.len());
+        }
+        longest
+    }
+}
+
+/// Calls a program in a namespace; false if it fails.
+pub(crate) fn succeeds(namespace: &Namespace, program: &str, arguments: &[&str]) -> bool {
+    let output = namespace.command(program).args(arguments).output();
+    output.unwrap().status.success()
+}
+
+/// Calls a program in a namespace.
+pub(crate) fn call(namespace: &Namespace, program: &str, arguments: &[&str]) -> String {
+    let output = namespace.command(program).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Switches offloads of an interface.
+pub(crate) fn offloads(namespace: &Namespace, interface: &str, offloads: &[&str], to: &str) {
+    let mut arguments = vec!["-K", interface];
+    arguments.extend(offloads.iter().flat_map(|offload| [*offload, to]));
+    call(namespace, "ethtool", &arguments);
+}
+
+/// `fairgate run` in the router of a network.
+pub(crate) struct Run {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Run {
+    /// Starts it and waits until it forwards.
+    pub(crate) fn start(router: &Namespace) -> Run {
+        let folder = tempfile::tempdir().unwrap();
+        let configuration = folder.path().join("run.toml");
+        fs::write(&configuration, "[run]\nleft = \"left\"\nright = \"right\"\n").unwrap();
+        let child = router
+            .command(env!("CARGO_BIN_EXE_fairgate"))
+            .args(["run", "--json", "--socket"])
+            .arg(folder.path().join("sock"))
+            .arg(configuration)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut run = Run { child, folder };
+        while fetch(&run.socket()).is_err() {
+            assert!(run.child.try_wait().unwrap().is_none(), "the run ended early");
+            thread::sleep(Duration::from_millis(10));
+        }
+        run
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("sock")
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        fetch(&self.socket()).unwrap()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT);
+        let _ = self.child.wait();
+    }
+}
+
+/// A network whose left interface of the router merges what the left host sends packet by packet.
+pub(crate) fn merging_network() -> Network {
+    let network = Network::build().unwrap();
+    // veth merges only what a sender without segmentation offload hands over.
+    for host in [&network.left, &network.right] {
+        offloads(host, "eth0", &["tso", "gso", "gro", "tx"], "off");
+    }
+    offloads(&network.router, "left", &["gro", "rx-udp-gro-forwarding"], "on");
+    // Merged packets wait for more to come, instead of going on at once.
+    for (file, value) in [("gro_flush_timeout", 2_000_000), ("napi_defer_hard_irqs", 2)] {
+        let script = format!("echo {value} > /sys/class/net/left/{file}");
+        call(&network.router, "sh", &["-c", &script]);
+    }
+    network
+}

@@ -1,0 +1,220 @@
+//! Tunnels of the hosts themselves, whose devices leave cutting and checksums to the hardware.
+
+use std::io::{IoSlice, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::Duration;
+
+use fairgate_live::testbed::{Namespace, Network};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+
+use crate::common::can_build_networks;
+use crate::lab::{Run, Wire, call, offloads, succeeds};
+use crate::missing;
+
+/// A connection that brings nothing for so long has stalled.
+const STALLED: Duration = Duration::from_secs(60);
+
+/// Ethernet's MTU and header.
+const LONGEST_FRAME: usize = 1514;
+
+/// Commands of `ip` that make the device `t0`. LOCAL4, REMOTE4, LOCAL6 and REMOTE6 stand for the hosts'
+/// addresses.
+const DEVICES: [&[&str]; 21] = [
+    &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 4789 noudpcsum"],
+    &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 4789 udpcsum"],
+    &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 8472 gbp udpcsum"],
+    &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 9999 udpcsum"],
+    &["link add t0 type vxlan id 42 local LOCAL6 remote REMOTE6 dstport 4789"],
+    &["link add t0 type vxlan id 42 local LOCAL6 remote REMOTE6 dstport 4789 udp6zerocsumtx udp6zerocsumrx"],
+    // One in the other.
+    &[
+        "link add t1 type vxlan id 41 local LOCAL4 remote REMOTE4 dstport 4789 udpcsum",
+        "address add INNER4/24 dev t1",
+        "link set t1 up",
+        "link add t0 type vxlan id 42 local INNER4 remote OPPOSITE4 dstport 4790 udpcsum",
+    ],
+    &["link add t0 type geneve id 42 remote REMOTE4 udpcsum"],
+    &["link add t0 type geneve id 42 remote REMOTE6"],
+    &["link add t0 type gre local LOCAL4 remote REMOTE4 ttl 64"],
+    &["link add t0 type gre local LOCAL4 remote REMOTE4 ttl 64 key 7 csum"],
+    &["link add t0 type gre local LOCAL4 remote REMOTE4 ttl 64 key 7 seq"],
+    &["link add t0 type gretap local LOCAL4 remote REMOTE4 ttl 64 key 7 csum"],
+    &["link add t0 type ip6gre local LOCAL6 remote REMOTE6"],
+    &["link add t0 type ip6gretap local LOCAL6 remote REMOTE6 key 7 csum"],
+    &["link add t0 type ipip local LOCAL4 remote REMOTE4 ttl 64"],
+    &["link add t0 type sit local LOCAL4 remote REMOTE4 ttl 64"],
+    &["link add t0 type ip6tnl local LOCAL6 remote REMOTE6 mode any"],
+    &[
+        "fou add port 5555 ipproto 4",
+        "link add t0 type ipip local LOCAL4 remote REMOTE4 encap fou encap-sport auto encap-dport 5555",
+    ],
+    &[
+        "fou add port 6080 gue",
+        "link add t0 type ipip local LOCAL4 remote REMOTE4 encap gue encap-sport auto encap-dport 6080",
+    ],
+    &["link add t0 link eth0 type vlan id 5"],
+];
+
+/// Fills in a command for the host with this number, 1 or 2.
+fn filled(command: &str, number: u8) -> String {
+    let other = 3 - number;
+    command
+        .replace("LOCAL4", &format!("10.77.0.{number}"))
+        .replace("REMOTE4", &format!("10.77.0.{other}"))
+        .replace("LOCAL6", &format!("fd77::{number}"))
+        .replace("REMOTE6", &format!("fd77::{other}"))
+        .replace("INNER4", &format!("10.79.0.{number}"))
+        .replace("OPPOSITE4", &format!("10.79.0.{other}"))
+}
+
+fn ip(host: &Namespace, command: &str) -> bool {
+    let arguments: Vec<&str> = command.split(' ').collect();
+    succeeds(host, "ip", &arguments)
+}
+
+/// Makes the device on both hosts, with addresses inside. False if this kernel can't.
+fn build(network: &Network, commands: &[&str]) -> bool {
+    [(&network.left, 1), (&network.right, 2)]
+        .into_iter()
+        .all(|(host, number)| {
+            commands.iter().all(|command| ip(host, &filled(command, number)))
+                && ip(host, &format!("address add 10.78.0.{number}/24 dev t0"))
+                && ip(host, &format!("address add fd78::{number}/64 dev t0 nodad"))
+                && ip(host, "link set t0 up")
+        })
+}
+
+/// Addresses of the right host inside of a tunnel, by which versions of IP the tunnel carries.
+fn inside(commands: &str) -> &'static [&'static str] {
+    const BOTH: [&str; 2] = ["10.78.0.2:4000", "[fd78::2]:4000"];
+    if commands.contains("type ipip") {
+        &BOTH[..1]
+    } else if commands.contains("type sit") {
+        &BOTH[1..]
+    } else {
+        &BOTH
+    }
+}
+
+/// Takes the devices down again.
+fn clear(network: &Network) {
+    for host in [&network.left, &network.right] {
+        for device in ["t0", "t1"] {
+            ip(host, &format!("link del {device}"));
+        }
+    }
+}
+
+/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives.
+fn transfer(network: &Network, address: &str, what: &str) {
+    let bytes: Vec<u8> = (0..2_000_000u32)
+        .map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0])
+        .collect();
+    let address: SocketAddr = address.parse().unwrap();
+    let bind = || TcpListener::bind(address);
+    let listener = network.right.enter(bind).unwrap().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, STALLED);
+    let mut sender = network.left.enter(connect).unwrap().expect(what);
+    let (mut receiver, _) = listener.accept().unwrap();
+    sender.set_write_timeout(Some(STALLED)).unwrap();
+    receiver.set_read_timeout(Some(STALLED)).unwrap();
+    thread::scope(|scope| {
+        let received = scope.spawn(|| {
+            let mut received = Vec::new();
+            receiver.read_to_end(&mut received).map(|_| received)
+        });
+        let sent = sender.write_all(&bytes);
+        drop(sender);
+        sent.expect(what);
+        let received = received.join().unwrap().expect(what);
+        assert!(received == bytes, "other bytes arrive than were sent: {what}");
+    });
+}
+
+/// Sends one buffer that the kernel is to cut into datagrams (`UDP_SEGMENT`), and compares what arrives.
+fn datagrams(network: &Network, address: &str, what: &str) {
+    const SIZE: u16 = 1000;
+    let bytes: Vec<u8> = (0..20_500u32).map(|number| (number % 251) as u8).collect();
+    let address: SocketAddr = address.parse().unwrap();
+    let bind = || UdpSocket::bind(address);
+    let receiver = network.right.enter(bind).unwrap().unwrap();
+    receiver.set_read_timeout(Some(STALLED)).unwrap();
+    let bind = || {
+        let socket = UdpSocket::bind(if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
+        socket.connect(address).map(|()| socket)
+    };
+    let sender = network.left.enter(bind).unwrap().unwrap();
+    sendmsg::<()>(
+        sender.as_raw_fd(),
+        &[IoSlice::new(&bytes)],
+        &[ControlMessage::UdpGsoSegments(&SIZE)],
+        MsgFlags::empty(),
+        None,
+    )
+    .expect(what);
+    for part in bytes.chunks(SIZE.into()) {
+        let mut datagram = [0; 2000];
+        let length = receiver.recv(&mut datagram).expect(what);
+        assert!(datagram[..length] == *part, "another datagram arrives: {what}");
+    }
+}
+
+/// How often a host found a checksum wrong.
+fn checksum_errors(host: &Namespace) -> u64 {
+    let named = call(host, "nstat", &["-az"]);
+    named
+        .lines()
+        .filter(|line| line.contains("CsumErrors"))
+        .map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap())
+        .sum()
+}
+
+#[test]
+fn what_a_local_tunnel_leaves_undone_is_done() {
+    const TEST: &str = "what_a_local_tunnel_leaves_undone_is_done";
+    if !can_build_networks(TEST) {
+        return;
+    }
+    let network = Network::build().unwrap();
+    for (host, number) in [(&network.left, 1), (&network.right, 2)] {
+        assert!(ip(host, &format!("address add fd77::{number}/64 dev eth0 nodad")));
+    }
+    // What arrives is looked at before it is merged again.
+    offloads(&network.right, "eth0", &["gro"], "off");
+    let run = Run::start(&network.router);
+    let quiet = Duration::from_millis(20);
+    let mut left = Wire::open(&network.router, "left", quiet);
+    let mut right = Wire::open(&network.right, "eth0", quiet);
+    let mut tested = 0;
+    for commands in DEVICES {
+        let what = commands.join("; ");
+        if build(&network, commands) {
+            // A device says hello at once, and nobody who can read it may be there yet.
+            let errors = checksum_errors(&network.right);
+            left.longest();
+            right.longest();
+            for address in inside(&what) {
+                let what = format!("{what}; to {address}");
+                transfer(&network, address, &what);
+                datagrams(&network, address, &what);
+                let before = left.longest();
+                let after = right.longest();
+                // Devices cut on their own what hardware could not: counted packets, and a tunnel in a
+                // tunnel.
+                let cuts_itself = what.contains(" seq") || what.contains(" t1 ");
+                assert!(before > LONGEST_FRAME || cuts_itself, "no super-packets: {what}");
+                assert!(after <= LONGEST_FRAME, "{after} bytes in a frame: {what}");
+            }
+            let lost = &run.status().directions[0].lost;
+            assert_eq!(lost.unsupported_offload, 0, "{what}");
+            assert_eq!(checksum_errors(&network.right), errors, "wrong checksums: {what}");
+            tested += 1;
+        } else {
+            missing(TEST, &format!("`ip {what}`"));
+        }
+        clear(&network);
+    }
+    assert!(tested > 0, "this kernel has no tunnel at all");
+}

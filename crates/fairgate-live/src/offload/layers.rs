@@ -1,0 +1,343 @@
+//! The walk from the start of a super-packet to its transport header, and what has to be patched on the way.
+//!
+//! The virtio header tells where the innermost transport header begins, but not what lies before it. Whoever
+//! cuts has to write lengths and checksums of every header that covers the payload, so every header has to be
+//! known. The walk follows what the headers say comes next: Ethernet, VLAN tags, MPLS, PPPoE, IPv4, IPv6 with
+//! its extension headers, GRE, and UDP with a tunnel header. Its answer counts only if it arrives at the
+//! transport header exactly.
+
+use super::udp_tunnel::Format;
+use crate::checksum::Sum;
+use crate::vlan::Tag;
+
+/// Most headers with something to patch: IP and UDP of six tunnels, one in the other. Linux stops at five
+/// (`IP_TUNNEL_RECURSION_LIMIT`).
+const MOST_LAYERS: usize = 12;
+
+pub(super) const IPV4: u16 = 0x0800;
+pub(super) const IPV6: u16 = 0x86dd;
+pub(super) const MPLS: u16 = 0x8847;
+const MPLS_MULTICAST: u16 = 0x8848;
+const PPPOE_SESSION: u16 = 0x8864;
+/// A whole Ethernet frame ("transparent Ethernet bridging", RFC 7637).
+pub(super) const ETHERNET: u16 = 0x6558;
+
+const PROTOCOL_HOP_BY_HOP: u8 = 0;
+pub(super) const PROTOCOL_IPV4: u8 = 4;
+const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
+pub(super) const PROTOCOL_IPV6: u8 = 41;
+const PROTOCOL_ROUTING: u8 = 43;
+pub(super) const PROTOCOL_GRE: u8 = 47;
+const PROTOCOL_DESTINATION: u8 = 60;
+
+const ETHERNET_HEADER: usize = 14;
+const IPV4_HEADER: usize = 20;
+pub(super) const IPV6_HEADER: usize = 40;
+const UDP_HEADER: usize = 8;
+/// PPPoE's header. PPP's protocol number, two bytes, follows and counts as payload (RFC 2516).
+pub(super) const PPPOE_HEADER: usize = 6;
+
+/// Transport protocols by their IP protocol numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Transport {
+    Tcp = PROTOCOL_TCP,
+    Udp = PROTOCOL_UDP,
+}
+
+impl Transport {
+    /// Where in the transport header its checksum is.
+    pub(super) fn checksum_offset(self) -> usize {
+        match self {
+            Transport::Tcp => 16,
+            Transport::Udp => 6,
+        }
+    }
+}
+
+/// A header that differs from segment to segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// IPv4: length, identification, header checksum.
+    Ipv4,
+    /// IPv6: length.
+    Ipv6,
+    /// UDP around a tunnel: length, and the checksum if it has one.
+    Udp { checksum: bool },
+    /// GRE with a checksum. GRE without has nothing to patch.
+    Gre,
+    /// PPPoE: length.
+    Pppoe,
+}
+
+/// A [`Kind`] and where its header begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layer {
+    pub(super) kind: Kind,
+    at: u16,
+}
+
+impl Layer {
+    /// Where the header begins, from the start of the frame.
+    pub(super) fn at(self) -> usize {
+        self.at.into()
+    }
+}
+
+/// The layers of a super-packet, from the outermost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layers {
+    layers: [Layer; MOST_LAYERS],
+    count: u8,
+}
+
+impl Layers {
+    const NONE: Layers = Layers {
+        layers: [Layer {
+            kind: Kind::Ipv6,
+            at: 0,
+        }; MOST_LAYERS],
+        count: 0,
+    };
+
+    /// The layers of a frame whose transport header begins at `start`; `None` if they are not all understood.
+    /// The last one is the IP header of the transport header.
+    pub(super) fn of(frame: &[u8], start: usize, transport: Transport) -> Option<Layers> {
+        let walk = Walk {
+            headers: frame.get(..start)?,
+            length: frame.len(),
+            transport: transport as u8,
+        };
+        walk.follow(0, Next::Ethernet, Layers::NONE, Trust::Header)
+    }
+
+    pub(super) fn as_slice(&self) -> &[Layer] {
+        &self.layers[..usize::from(self.count)]
+    }
+
+    /// The innermost layer.
+    pub(super) fn last(&self) -> Option<Layer> {
+        self.as_slice().last().copied()
+    }
+
+    fn with(mut self, kind: Kind, at: usize) -> Option<Layers> {
+        *self.layers.get_mut(usize::from(self.count))? = Layer {
+            kind,
+            at: u16::try_from(at).ok()?,
+        };
+        self.count += 1;
+        Some(self)
+    }
+}
+
+/// What a header says comes behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Ethernet,
+    /// By EtherType.
+    Type(u16),
+    /// By IP protocol number.
+    Protocol(u8),
+}
+
+/// Whether what comes next was said or guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// A header or a well-known port said it.
+    Header,
+    /// The port says nothing: lengths and header checksums have to hold, too.
+    Guess,
+}
+
+/// A walk through the headers of one frame.
+#[derive(Clone, Copy, Debug)]
+struct Walk<'a> {
+    /// The frame up to the transport header. No header may reach beyond.
+    headers: &'a [u8],
+    /// Length of the frame.
+    length: usize,
+    transport: u8,
+}
+
+impl<'a> Walk<'a> {
+    fn follow(self, mut at: usize, mut next: Next, mut layers: Layers, trust: Trust) -> Option<Layers> {
+        loop {
+            (at, next) = match next {
+                Next::Ethernet => (
+                    at + ETHERNET_HEADER,
+                    Next::Type(self.word(at + ETHERNET_HEADER - 2)?),
+                ),
+                Next::Type(Tag::CUSTOMER | Tag::SERVICE) => {
+                    (at + Tag::BYTES, Next::Type(self.word(at + Tag::BYTES - 2)?))
+                }
+                Next::Type(ETHERNET) => (at, Next::Ethernet),
+                Next::Type(IPV4) | Next::Protocol(PROTOCOL_IPV4) => {
+                    layers = layers.with(Kind::Ipv4, at)?;
+                    self.ipv4(at, trust)?
+                }
+                Next::Type(IPV6) | Next::Protocol(PROTOCOL_IPV6) => {
+                    layers = layers.with(Kind::Ipv6, at)?;
+                    self.ipv6(at, trust)?
+                }
+                Next::Type(MPLS | MPLS_MULTICAST) => self.mpls(at)?,
+                Next::Type(PPPOE_SESSION) => {
+                    layers = layers.with(Kind::Pppoe, at)?;
+                    self.pppoe(at)?
+                }
+                Next::Protocol(protocol) if at == self.headers.len() => {
+                    return (protocol == self.transport).then_some(layers);
+                }
+                Next::Protocol(PROTOCOL_GRE) => {
+                    let (inside, next, checksum) = self.gre(at)?;
+                    if checksum {
+                        layers = layers.with(Kind::Gre, at)?;
+                    }
+                    (inside, next)
+                }
+                Next::Protocol(PROTOCOL_UDP) => return self.udp(at, layers, trust),
+                Next::Type(_) | Next::Protocol(_) => return None,
+            };
+        }
+    }
+
+    /// IPv4: options are passed over; a fragment is no super-packet.
+    fn ipv4(self, at: usize, trust: Trust) -> Option<(usize, Next)> {
+        let header = self.bytes(at, IPV4_HEADER)?;
+        let length = usize::from(header[0] & 0x0f) * 4;
+        let is_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
+        if header[0] >> 4 != 4 || length < IPV4_HEADER || is_fragment {
+            return None;
+        }
+        let protocol = header[9];
+        let header = self.bytes(at, length)?;
+        if trust == Trust::Guess {
+            let is_whole = Sum::default().add(header).finish() == [0, 0];
+            if !is_whole || !self.reaches_the_end(self.word(at + 2)?, at) {
+                return None;
+            }
+        }
+        Some((at + length, Next::Protocol(protocol)))
+    }
+
+    /// IPv6: the extension headers that Linux passes over, too (`ipv6_gso_pull_exthdrs`).
+    fn ipv6(self, at: usize, trust: Trust) -> Option<(usize, Next)> {
+        let header = self.bytes(at, IPV6_HEADER)?;
+        if header[0] >> 4 != 6 {
+            return None;
+        }
+        let mut protocol = header[6];
+        if trust == Trust::Guess && !self.reaches_the_end(self.word(at + 4)?, at + IPV6_HEADER) {
+            return None;
+        }
+        let mut inside = at + IPV6_HEADER;
+        while let PROTOCOL_HOP_BY_HOP | PROTOCOL_ROUTING | PROTOCOL_DESTINATION = protocol {
+            let extension = self.bytes(inside, 2)?;
+            protocol = extension[0];
+            inside += (usize::from(extension[1]) + 1) * 8;
+        }
+        Some((inside, Next::Protocol(protocol)))
+    }
+
+    /// MPLS: labels up to the bottom of the stack. They do not say what follows; IP is told by its version
+    /// (RFC 4928).
+    fn mpls(self, mut at: usize) -> Option<(usize, Next)> {
+        while self.bytes(at, 4)?[2] & 1 == 0 {
+            at += 4;
+        }
+        at += 4;
+        let next = match self.bytes(at, 1)?[0] >> 4 {
+            4 => IPV4,
+            6 => IPV6,
+            _ => return None,
+        };
+        Some((at, Next::Type(next)))
+    }
+
+    fn pppoe(self, at: usize) -> Option<(usize, Next)> {
+        let header = self.bytes(at, PPPOE_HEADER + 2)?;
+        // Version 1, type 1, code 0: session data.
+        if header[..2] != [0x11, 0] {
+            return None;
+        }
+        let next = match u16::from_be_bytes([header[6], header[7]]) {
+            0x0021 => IPV4,
+            0x0057 => IPV6,
+            _ => return None,
+        };
+        Some((at + PPPOE_HEADER + 2, Next::Type(next)))
+    }
+
+    /// GRE (RFC 2784, RFC 2890). A sequence number has to be another one in every segment, and the packets
+    /// that follow have taken the next ones already: Linux does not merge such packets either.
+    fn gre(self, at: usize) -> Option<(usize, Next, bool)> {
+        const CHECKSUM: u16 = 0x8000;
+        const KEY: u16 = 0x2000;
+        let flags = self.word(at)?;
+        let next = self.word(at + 2)?;
+        if flags & !(CHECKSUM | KEY) != 0 {
+            return None;
+        }
+        let length = 4 + if flags & CHECKSUM != 0 { 4 } else { 0 } + if flags & KEY != 0 { 4 } else { 0 };
+        Some((at + length, Next::Type(next), flags & CHECKSUM != 0))
+    }
+
+    /// A UDP header before the transport header carries a tunnel. The port may say which; otherwise all
+    /// formats that lead to the transport header have to pass the same layers.
+    fn udp(self, at: usize, layers: Layers, trust: Trust) -> Option<Layers> {
+        let header = self.bytes(at, UDP_HEADER)?;
+        if trust == Trust::Guess && !self.reaches_the_end(self.word(at + 4)?, at) {
+            return None;
+        }
+        let checksum = header[6..8] != [0, 0];
+        if checksum && !self.shows_its_destination(layers.last()?) {
+            return None;
+        }
+        let layers = layers.with(Kind::Udp { checksum }, at)?;
+        let inside = at + UDP_HEADER;
+        let through = |format: Format, trust: Trust| {
+            let (at, next) = format.inside(self.headers, inside)?;
+            self.follow(at, next, layers, trust)
+        };
+        let port = self.word(at + 2)?;
+        if let Some(found) = Format::of_port(port).and_then(|format| through(format, trust)) {
+            return Some(found);
+        }
+        // One guess has to do: guesses within guesses would multiply the ways to try.
+        if trust == Trust::Guess {
+            return None;
+        }
+        let mut fitting = Format::TOLD_BY_STRUCTURE
+            .into_iter()
+            .filter_map(|format| through(format, Trust::Guess));
+        let found = fitting.next()?;
+        let is_clear = fitting.all(|other| other.as_slice() == found.as_slice());
+        is_clear.then_some(found)
+    }
+
+    /// Whether the destination that goes into the pseudo header is the one in the IP header: not so where a
+    /// source route leads elsewhere first.
+    fn shows_its_destination(self, ip: Layer) -> bool {
+        let header = &self.headers[ip.at()..];
+        match ip.kind {
+            Kind::Ipv4 => header[0] & 0x0f == 5,
+            _ => header[6] == PROTOCOL_UDP,
+        }
+    }
+
+    /// Whether a length field says what is there. It holds the low bits of what is longer than 64 KiB, or
+    /// zero.
+    fn reaches_the_end(self, length: u16, from: usize) -> bool {
+        let actual = self.length - from;
+        length == actual as u16 || (actual > 0xffff && length == 0)
+    }
+
+    fn bytes(self, at: usize, length: usize) -> Option<&'a [u8]> {
+        self.headers.get(at..)?.get(..length)
+    }
+
+    fn word(self, at: usize) -> Option<u16> {
+        let bytes = self.bytes(at, 2)?;
+        Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+}

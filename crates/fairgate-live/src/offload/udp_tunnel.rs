@@ -1,0 +1,117 @@
+//! Tunnel headers behind UDP.
+//!
+//! Reserved bits have to be zero and extensions known: one that changes what lies behind, or what the
+//! receiver does with the checksums inside ("remote checksum offload"), would make wrong packets of right
+//! ones.
+
+use super::layers::{ETHERNET, IPV4, IPV6, MPLS, Next, PROTOCOL_GRE, PROTOCOL_IPV4, PROTOCOL_IPV6};
+
+/// What lies behind a UDP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// VXLAN (RFC 7348) with or without group policy, and its generic protocol extension.
+    Vxlan,
+    /// GENEVE (RFC 8926).
+    Geneve,
+    /// Generic UDP encapsulation (draft-ietf-intarea-gue). Its variant 1 is IP at once, as are "foo over UDP"
+    /// with IP and Linux's bare UDP tunnels.
+    Gue,
+    /// MPLS in UDP (RFC 7510).
+    Mpls,
+    /// GRE in UDP (RFC 8086), "foo over UDP" with GRE.
+    Gre,
+}
+
+impl Format {
+    /// Formats that tell themselves on any port. MPLS does not: a label may be any four bytes, so that a
+    /// stack of labels could swallow headers that have to be patched.
+    pub(super) const TOLD_BY_STRUCTURE: [Format; 4] =
+        [Format::Vxlan, Format::Geneve, Format::Gue, Format::Gre];
+
+    /// The format of a well-known destination port.
+    pub(super) fn of_port(port: u16) -> Option<Format> {
+        match port {
+            // IANA's, the one that Linux took before, and that of the extension.
+            4789 | 8472 | 4790 => Some(Format::Vxlan),
+            6081 => Some(Format::Geneve),
+            6080 => Some(Format::Gue),
+            6635 => Some(Format::Mpls),
+            4754 => Some(Format::Gre),
+            _ => None,
+        }
+    }
+
+    /// What lies behind the tunnel header at `at`, and where; `None` if this is no such header.
+    pub(super) fn inside(self, headers: &[u8], at: usize) -> Option<(usize, Next)> {
+        let header = headers.get(at..)?;
+        match self {
+            Format::Vxlan => vxlan(header).map(|next| (at + VXLAN_HEADER, next)),
+            Format::Geneve => geneve(header).map(|(length, next)| (at + length, next)),
+            Format::Gue => gue(header).map(|(length, next)| (at + length, next)),
+            Format::Mpls => Some((at, Next::Type(MPLS))),
+            Format::Gre => Some((at, Next::Protocol(PROTOCOL_GRE))),
+        }
+    }
+}
+
+const VXLAN_HEADER: usize = 8;
+
+/// Layouts as in Linux `include/net/vxlan.h`.
+fn vxlan(header: &[u8]) -> Option<Next> {
+    const HAS_NUMBER: u8 = 0x08;
+    const HAS_POLICY: u8 = 0x80;
+    /// "Don't learn", and "policy was applied".
+    const POLICY_FLAGS: u8 = 0x48;
+    const HAS_PROTOCOL: u8 = 0x04;
+    match *header.first_chunk::<VXLAN_HEADER>()? {
+        [HAS_NUMBER, 0, 0, 0, _, _, _, 0] => Some(Next::Ethernet),
+        [flags, policy, _, _, _, _, _, 0]
+            if flags == HAS_NUMBER | HAS_POLICY && policy & !POLICY_FLAGS == 0 =>
+        {
+            Some(Next::Ethernet)
+        }
+        [flags, 0, 0, protocol, _, _, _, 0] if flags == HAS_NUMBER | HAS_PROTOCOL => match protocol {
+            1 => Some(Next::Type(IPV4)),
+            2 => Some(Next::Type(IPV6)),
+            3 => Some(Next::Ethernet),
+            5 => Some(Next::Type(MPLS)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Length of the header with its options, and what follows.
+fn geneve(header: &[u8]) -> Option<(usize, Next)> {
+    /// Set if an option must not be ignored; the others are reserved, or mark control messages.
+    const CRITICAL: u8 = 0x40;
+    let [first, flags, high, low, _, _, _, reserved] = *header.first_chunk::<8>()?;
+    let (version, options) = (first >> 6, usize::from(first & 0x3f) * 4);
+    if version != 0 || flags & !CRITICAL != 0 || reserved != 0 {
+        return None;
+    }
+    match u16::from_be_bytes([high, low]) {
+        next @ (ETHERNET | IPV4 | IPV6 | MPLS) => Some((8 + options, Next::Type(next))),
+        _ => None,
+    }
+}
+
+/// Length of the header with its fields, and what follows.
+fn gue(header: &[u8]) -> Option<(usize, Next)> {
+    let [first, protocol, high, low] = *header.first_chunk::<4>()?;
+    match first >> 4 {
+        // Variant, the bit for control messages, and the number of words in fields. A field would be
+        // announced by a flag; none of them is known to leave the checksums inside alone.
+        0 | 1 if [high, low] == [0, 0] => match protocol {
+            // TCP and UDP, too, can be wrapped, and take their pseudo header from the outer addresses. Nobody
+            // does.
+            PROTOCOL_IPV4 | PROTOCOL_IPV6 | PROTOCOL_GRE => {
+                Some((4 + usize::from(first) * 4, Next::Protocol(protocol)))
+            }
+            _ => None,
+        },
+        4 => Some((0, Next::Type(IPV4))),
+        6 => Some((0, Next::Type(IPV6))),
+        _ => None,
+    }
+}
