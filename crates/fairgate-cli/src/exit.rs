@@ -51,7 +51,7 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
         Err(Failure::Environment(report)) => (3, report),
     };
     match format {
-        Format::Text => eprintln!("{report:?}"),
+        Format::Text => output::say(format_args!("{report:?}")),
         Format::Json => {
             // If even this can't be written, the exit code still tells.
             let _ = output::json("error", &ErrorDocument::of(&report));
@@ -68,9 +68,12 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         let message = message.trim_start_matches("error: ").trim_end();
         return finish(Err(Failure::Input(miette!("{message}"))), Format::Json);
     }
-    // Fails when the reader has gone away, which is no error.
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    match (error.print(), error.use_stderr()) {
+        // If even this can't be said, the exit code still tells.
+        (_, true) => ExitCode::from(2),
+        (Ok(()), false) => ExitCode::SUCCESS,
+        (Err(error), false) => finish(Err(output::lost(error)), Format::Text),
+    }
 }
 
 /// `fairgate.error/1`.

@@ -8,7 +8,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::exit::Failure;
-use crate::output::Format;
+use crate::output::{self, Format};
 
 #[derive(Debug, Error, Diagnostic)]
 pub(crate) enum ReadError {
@@ -40,7 +40,7 @@ pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) ->
 pub(crate) fn warn<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>, format: Format) {
     if format == Format::Text {
         for warning in warnings(queues) {
-            eprintln!("warning: {warning}");
+            output::say(format_args!("warning: {warning}"));
         }
     }
 }

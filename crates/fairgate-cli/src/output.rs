@@ -1,5 +1,6 @@
 //! Results: tables, JSON documents, result files.
 
+use std::fmt::Display;
 use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -43,11 +44,23 @@ pub(crate) enum WriteError {
 /// Prints text as it is.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
-        Err(error) => Err(Failure::environment(WriteError::Stdout(error))),
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(lost)
+}
+
+/// Why standard output did not take what was printed.
+pub(crate) fn lost(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => Failure::environment(WriteError::Stdout(error)),
     }
+}
+
+/// Says a line to people, on standard error. If that is closed or full there is nobody to tell: unlike `eprintln!`,
+/// this never panics.
+pub(crate) fn say(line: impl Display) {
+    let mut stderr = io::stderr().lock();
+    let _ = writeln!(stderr, "{line}");
 }
 
 /// A result with the name and version of its schema: `{"schema": "fairgate.NAME/1", ...}`.

@@ -5,6 +5,7 @@ mod dummynet;
 mod replay;
 mod reproduce;
 mod show;
+mod streams;
 mod tc;
 
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use fairgate_bench::callgrind;
 use fairgate_bench::{Job, JobError};
 
 use crate::exit::{Failure, Outcome};
-use crate::output::Format;
+use crate::output::{self, Format};
 
 /// Measure what schedulers cost on this machine
 #[derive(clap::Args)]
@@ -51,7 +51,9 @@ pub(super) fn counter() -> Option<fairgate_reproduce::Count<'static>> {
     match callgrind::check() {
         Ok(()) => Some(&instructions),
         Err(error) => {
-            eprintln!("{error}; what is judged by instructions is judged by times");
+            output::say(format_args!(
+                "{error}; what is judged by instructions is judged by times"
+            ));
             None
         }
     }

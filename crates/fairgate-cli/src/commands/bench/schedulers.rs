@@ -194,7 +194,7 @@ fn counted_at(args: &Args) -> Result<Vec<u32>, Failure> {
         Ok(()) => Ok(vec![64]),
         Err(error) if is_asked_for => Err(Failure::environment(BenchError::Count(error))),
         Err(error) => {
-            eprintln!("{error}; the times come without");
+            output::say(format_args!("{error}; the times come without"));
             Ok(Vec::new())
         }
     }

@@ -1,0 +1,75 @@
+//! Standard streams that are closed, full or read by nobody: no command panics, and the exit code still tells.
+
+use std::fs::{File, OpenOptions};
+use std::process::Stdio;
+
+use super::{fairgate, text};
+
+/// A command of each family, and the exit code that it has where all is well.
+const FAMILIES: &[(&[&str], i32)] = &[
+    (&["list"], 0),
+    (&["list", "nonsense"], 2),
+    (&["--help"], 0),
+    (&["lisp"], 2),
+    (&["check", "../../../../examples/home.toml"], 0),
+    (&["check", "typo.toml"], 2),
+    (&["tc", "qdisc add dev eth0 root fq_codel"], 0),
+    (&["tc", "qdisc add dev eth0 root nonsense"], 2),
+    (&["dummynet", "pipe 1 config bw 10Mbit/s codel"], 0),
+    (&["replay", "nowhere"], 2),
+    (&["validate", "kernel-tcp", "nowhere"], 2),
+    (&["reproduce"], 0),
+    (&["reproduce", "nonsense"], 2),
+    (&["bounds", "nonsense"], 2),
+    (&["bench", "schedulers", "--flows", "0"], 2),
+    (&["theory", "mm1", "--load", "2"], 2),
+    (&["simulate", "nowhere.toml"], 2),
+    (&["compare", "--rate", "none"], 2),
+    (&["compare", "--trace", "nowhere.pcap"], 2),
+    (&["testbed", "--queue", "nonsense"], 2),
+    (&["status", "--socket", "nowhere.sock"], 3),
+    (&["show", "--socket", "nowhere.sock"], 3),
+    (&["run", "nowhere.toml"], 2),
+];
+
+fn full() -> File {
+    OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it")
+}
+
+/// A pipe that nobody reads.
+fn unread() -> Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn nothing_panics_when_standard_error_takes_nothing() {
+    for (arguments, code) in FAMILIES {
+        for stream in [full().into(), unread()] {
+            let output = fairgate(arguments).stderr(stream).output().expect("built");
+            assert_eq!(output.status.code(), Some(*code), "{arguments:?}");
+        }
+    }
+}
+
+/// What is printed there is lost: code 3 if the disk is full, 0 if the reader did not want it.
+#[test]
+fn nothing_panics_when_standard_output_takes_nothing() {
+    for (arguments, code) in FAMILIES {
+        for (stream, lost) in [(full().into(), 3), (unread(), 0)] {
+            let output = fairgate(arguments).stdout(stream).output().expect("built");
+            let expected = if *code == 0 { lost } else { *code };
+            let stderr = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(expected), "{arguments:?}: {stderr}");
+            assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+        }
+        let with_json = [arguments, &["--json"][..]].concat();
+        let output = fairgate(&with_json).stdout(full()).output().expect("built");
+        let expected = if *code == 0 { 3 } else { *code };
+        assert_eq!(output.status.code(), Some(expected), "{with_json:?}");
+    }
+}
