@@ -6,7 +6,7 @@ use fairgate_config::FileError;
 use miette::{Diagnostic, Report, miette};
 use serde::Serialize;
 
-use crate::output::{self, Format};
+use crate::output::{self, Format, Unwritten};
 
 /// What a command that worked found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +50,16 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
         Err(Failure::Input(report)) => (2, report),
         Err(Failure::Environment(report)) => (3, report),
     };
+    let document = || ErrorDocument::of(&report);
     match format {
         Format::Text => output::say(format_args!("{report:?}")),
+        // Standard output has the result, and a document only.
+        Format::Json if report.is::<Unwritten>() => {
+            output::say(output::json_text("error", &document()).trim_end())
+        }
         Format::Json => {
             // If even this can't be written, the exit code still tells.
-            let _ = output::json("error", &ErrorDocument::of(&report));
+            let _ = output::json("error", &document());
         }
     }
     ExitCode::from(code)

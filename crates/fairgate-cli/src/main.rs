@@ -10,6 +10,7 @@ mod exit;
 mod input;
 mod output;
 mod progress;
+mod shell;
 
 use std::process::ExitCode;
 
@@ -78,6 +79,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    output::colour::install();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),

@@ -1,7 +1,7 @@
 //! `fairgate theory`: what formulas say, with runs of the real code beside them.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::CellAlignment;
@@ -18,7 +18,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
 /// Packets of which each run measures the delays.
@@ -70,6 +70,13 @@ struct Common {
     /// Draw the figure, SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+}
+
+impl Common {
+    fn plot_target(&self) -> Result<Option<Target>, Failure> {
+        let mut targets = Targets::beside([]);
+        self.plot.as_deref().map(|path| targets.open(path)).transpose()
+    }
 }
 
 #[derive(clap::Args)]
@@ -226,6 +233,7 @@ fn queue(
         },
         greedy: args.greedy,
     };
+    let plot = args.common.plot_target()?;
     let bar = progress::share(format);
     bar.set_length(args.common.seeds);
     let mut runs = Vec::new();
@@ -301,7 +309,7 @@ fn queue(
             greedy => format!(", over {greedy} greedy flows"),
         }
     );
-    show(&answer, &chart, &remark, args.common.plot.as_deref(), format)
+    show(&answer, &chart, &remark, plot, format)
 }
 
 /// Priority of a video: the estimate in both readings, the Markov chain, and the discipline.
@@ -316,6 +324,7 @@ fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
     let spec = spec(&discipline)?;
     let seconds = args.time.as_secs_f64();
     let steps = 19u32;
+    let plot = args.common.plot_target()?;
     let bar = progress::share(format);
     bar.set_length(steps.into());
     let mut rows = Vec::new();
@@ -387,7 +396,7 @@ fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
          exactly; the discipline itself where that takes less than {LONGEST} s. Fair queueing gives priority up to {:.3} Mbit/s.",
         sharing.fair_rate() * packet / 1e6
     );
-    show(&answer, &chart, &remark, args.common.plot.as_deref(), format)
+    show(&answer, &chart, &remark, plot, format)
 }
 
 fn spec(text: &str) -> Result<Spec, FileError> {
@@ -415,16 +424,17 @@ fn show(
     answer: &Answer,
     chart: &Chart,
     remark: &str,
-    plot: Option<&Path>,
+    plot: Option<Target>,
     format: Format,
 ) -> Result<Outcome, Failure> {
-    if let Some(path) = plot {
-        output::file(path, |file| file.write_all(chart.svg().as_bytes()))?;
-    }
-    match format {
-        Format::Json => output::json("theory", answer)?,
-        Format::Text => output::text(&text(answer, remark))?,
-    }
+    let draw = |target: Target| target.write(|file| file.write_all(chart.svg().as_bytes()));
+    output::deliver(
+        || plot.map_or(Ok(()), draw),
+        |_| match format {
+            Format::Json => output::json("theory", answer),
+            Format::Text => output::text(&text(answer, remark)),
+        },
+    )?;
     Ok(Outcome::Yes)
 }
 

@@ -2,12 +2,14 @@
 //! of their own the others.
 
 mod dummynet;
+mod files;
 mod replay;
 mod reproduce;
 mod show;
 mod streams;
 mod tc;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -51,6 +53,11 @@ fn json(arguments: &[&str], code: i32) -> Value {
     let (stdout, stderr) = ends(arguments, code);
     assert_eq!(stderr, "", "with --json nothing is said besides");
     serde_json::from_str(&stdout).expect("one JSON document on standard output")
+}
+
+/// Says that a test did not run, past the test harness, which swallows what `eprintln!` says.
+fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
 #[test]
