@@ -2,7 +2,9 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
+use fairgate_config::units::parse_duration;
 use fairgate_config::{Document, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -42,6 +44,15 @@ pub(crate) fn warn<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>, format
         for warning in warnings(queues) {
             output::say(format_args!("warning: {warning}"));
         }
+    }
+}
+
+/// A time on the command line in which something is to happen.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => Err("must be above 0, such as 10s".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
     }
 }
 

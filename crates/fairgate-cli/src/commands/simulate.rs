@@ -56,7 +56,7 @@ pub(crate) struct Args {
     seed: Option<u64>,
 
     /// Simulate and measure for so long instead of the file's time: 10s, 5min
-    #[arg(long, value_parser = fairgate_config::units::parse_duration)]
+    #[arg(long, value_parser = input::some_time)]
     duration: Option<Duration>,
 
     /// Write results to a file (.json, .csv, .parquet) or a folder

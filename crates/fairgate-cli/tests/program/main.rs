@@ -8,6 +8,7 @@ mod reproduce;
 mod show;
 mod streams;
 mod tc;
+mod values;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

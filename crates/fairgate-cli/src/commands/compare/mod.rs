@@ -17,12 +17,13 @@ use std::time::Duration;
 use fairgate::Rate;
 use fairgate::classify::Prefix;
 use fairgate_config::Spec;
-use fairgate_config::units::{parse_duration, parse_rate};
+use fairgate_config::units::parse_rate;
 use fairgate_report::{Comparison, page, table};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
+use crate::input::some_time;
 use crate::output::{self, Format, Target, Targets, colour};
 use crate::shell;
 use direction::{Direction, parse_prefix};
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     queues: Vec<String>,
 
     /// How long: of the scenario, or from the capture's beginning [default: 60s, or all of the capture]
-    #[arg(long, value_parser = parse_duration)]
+    #[arg(long, value_parser = some_time)]
     duration: Option<Duration>,
 
     /// Seed of every random choice
