@@ -15,6 +15,8 @@ pub(crate) enum Outcome {
     Yes,
     /// The answer is no: a difference, a failed check. Exit code 1.
     No,
+    /// Some of the input could not be read, and the result says which. Exit code 2.
+    Incomplete,
 }
 
 /// Why a command did not work.
@@ -47,6 +49,7 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
     let (code, report) = match result {
         Ok(Outcome::Yes) | Err(Failure::ReaderGone) => return ExitCode::SUCCESS,
         Ok(Outcome::No) => return ExitCode::from(1),
+        Ok(Outcome::Incomplete) => return ExitCode::from(2),
         Err(Failure::Input(report)) => (2, report),
         Err(Failure::Environment(report)) => (3, report),
     };

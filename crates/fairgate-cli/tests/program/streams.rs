@@ -17,7 +17,7 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["tc", "qdisc add dev eth0 root fq_codel"], 0),
     (&["tc", "qdisc add dev eth0 root nonsense"], 2),
     (&["dummynet", "pipe 1 config bw 10Mbit/s codel"], 0),
-    (&["replay", "nowhere"], 2),
+    (&["replay"], 2),
     (&["validate", "kernel-tcp", "nowhere"], 2),
     (&["reproduce"], 0),
     (&["reproduce", "nonsense"], 2),
