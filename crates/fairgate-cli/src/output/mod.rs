@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::exit::Failure;
 
 pub(crate) use folder::Folder;
-pub(crate) use tables::{table, table_text, wrap};
+pub(crate) use tables::{page_table, page_width, table, table_text, wrap};
 pub(crate) use target::{Target, Targets, Unwritten};
 
 /// How a command prints its result.

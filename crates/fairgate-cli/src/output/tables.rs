@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 
 /// A table in the program's one style: columns aligned, no frames. Lines are wrapped on a terminal only, so
 /// that
@@ -15,6 +15,27 @@ pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
+    }
+    table
+}
+
+/// Width of a page of text that goes anywhere but to a terminal.
+const PAGE: u16 = 100;
+
+/// Width of a page: the terminal's, if there is one.
+pub(crate) fn page_width() -> u16 {
+    Table::new().width().unwrap_or(PAGE)
+}
+
+/// A table to be read and not searched: its cells are broken between words so that it fits the page. The first
+/// `unbroken` columns are names.
+pub(crate) fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken: usize) -> Table {
+    let mut table = table(header);
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(page_width());
+    for column in table.column_iter_mut().take(unbroken) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
     table
 }

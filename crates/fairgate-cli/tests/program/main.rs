@@ -89,6 +89,21 @@ fn list_shows_every_discipline_with_its_parameters() {
 }
 
 #[test]
+fn list_fits_the_page() {
+    let listing = json(&["list", "--json"], 0);
+    let disciplines = listing["disciplines"].as_array().expect("a list");
+    let names = disciplines.iter().map(|discipline| discipline["name"].as_str());
+    for name in names.chain([None]) {
+        let arguments: Vec<&str> = std::iter::once("list").chain(name).collect();
+        let (page, _) = ends(&arguments, 0);
+        for line in page.lines() {
+            let width = line.chars().count();
+            assert!(width <= 110, "{name:?} has a line of {width} columns: {line}");
+        }
+    }
+}
+
+#[test]
 fn list_knows_what_was_meant() {
     let (_, stderr) = ends(&["list", "fqcodel"], 2);
     assert!(stderr.contains("there is no discipline `fqcodel`"), "{stderr}");
