@@ -3,7 +3,7 @@
 //! A command is a file in `commands/`, with its arguments and a function `run`; a line in [`Command`] and one in
 //! [`Command::run`] join it. Results go through [`output`], errors through [`exit::Failure`].
 
-#![deny(clippy::print_stdout)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
 mod exit;

@@ -1,7 +1,9 @@
 //! What commands write to: inputs stay, devices stay, nothing is found out too late or lost.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -259,6 +261,58 @@ fn a_signal_leaves_nothing_behind() {
         assert_eq!(desk.names(), ["pipe"]);
         assert!(fs::metadata(desk.at("pipe")).unwrap().file_type().is_fifo());
     }
+}
+
+/// The command that is shown is read by a shell as the name that the file has.
+#[test]
+fn a_file_may_have_any_name() {
+    let name = OsStr::from_bytes(b"m\xfc n.pcap");
+    let desk = Desk::new();
+    fs::copy(folder("../../examples/home.pcap.gz"), desk.0.path().join(name)).unwrap();
+    let mut command = desk.command(&["compare", "--queue", "fifo", "--json", "--trace"]);
+    let output = command.arg(name).output().expect("the program was built");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("the result");
+    let shown = document["command"].as_str().expect("text");
+    assert!(shown.contains(r"--trace $'m\374 n.pcap'"), "{shown}");
+
+    let script = OsStr::from_bytes(b"m\xfc.tc");
+    fs::write(desk.0.path().join(script), "qdisc add dev eth0 root fq_codel").unwrap();
+    let output = desk
+        .command(&["tc"])
+        .arg(script)
+        .output()
+        .expect("the program was built");
+    assert!(
+        text(&output.stdout).contains("fq_codel"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+/// Its own arguments are in the result of `bench`.
+#[test]
+fn an_output_may_have_any_name() {
+    let desk = Desk::new();
+    let bench = [
+        "bench",
+        "schedulers",
+        "--algorithms",
+        "drr",
+        "--flows",
+        "1",
+        "--runs",
+        "1",
+        "--no-instructions",
+        "--out",
+    ];
+    let name = OsStr::from_bytes(b"m\xfc.json");
+    let output = desk
+        .command(&bench)
+        .arg(name)
+        .output()
+        .expect("the program was built");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(desk.0.path().join(name).exists());
 }
 
 fn make_pipe(path: &Path) {
