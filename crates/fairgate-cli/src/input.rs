@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fairgate_config::units::parse_duration;
-use fairgate_config::{Document, Spec};
+use fairgate_config::{Document, Problem, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -38,10 +38,30 @@ pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) ->
     queues.flat_map(of_queue).collect()
 }
 
+/// What may go wrong where a tree forwards frames.
+pub(crate) fn live_warnings(spec: &Spec) -> Vec<String> {
+    spec.live_warnings().iter().map(at_its_place).collect()
+}
+
+/// What `fairgate run` refuses whatever the interfaces are.
+pub(crate) fn refused_live(spec: &Spec) -> Vec<String> {
+    let refused = spec.asks_for_marks();
+    refused
+        .iter()
+        .map(|problem| format!("{}; `fairgate run` refuses this", at_its_place(problem)))
+        .collect()
+}
+
+/// What is wrong where, in one line.
+pub(crate) fn at_its_place(problem: &Problem) -> String {
+    let (line, column) = problem.position();
+    format!("{}:{line}:{column}: {problem}; {}", problem.file(), problem.help)
+}
+
 /// Says it to people; a document has no place beside it.
-pub(crate) fn warn<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>, format: Format) {
+pub(crate) fn warn(warnings: &[String], format: Format) {
     if format == Format::Text {
-        for warning in warnings(queues) {
+        for warning in warnings {
             output::say(format_args!("warning: {warning}"));
         }
     }

@@ -8,6 +8,7 @@
 mod commands;
 mod exit;
 mod input;
+mod log;
 mod output;
 mod progress;
 mod shell;

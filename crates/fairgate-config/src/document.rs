@@ -91,6 +91,13 @@ impl Document {
         }
     }
 
+    /// The document with trees that were written elsewhere, which sections refer to as to its own. Where the names of two are the same,
+    /// the document's own is replaced.
+    pub fn with_queues(mut self, queues: impl IntoIterator<Item = (String, Spec)>) -> Document {
+        self.queues.extend(queues);
+        self
+    }
+
     /// The file's name, as it was given.
     pub fn name(&self) -> &str {
         self.source.name()

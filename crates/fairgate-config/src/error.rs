@@ -21,6 +21,27 @@ pub struct Problem {
 }
 
 impl Problem {
+    pub(crate) fn new(
+        source: &Arc<NamedSource<String>>,
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Problem {
+        Problem {
+            message: message.into(),
+            span,
+            label: label.into(),
+            help: help.into(),
+            source: Arc::clone(source),
+        }
+    }
+
+    /// The name of the text that it is in.
+    pub fn file(&self) -> &str {
+        self.source.name()
+    }
+
     /// Line and column of the place, both counted from 1, the column in characters.
     pub fn position(&self) -> (usize, usize) {
         let text = self.source.inner();
@@ -64,6 +85,20 @@ pub struct FileError {
 }
 
 impl FileError {
+    /// The error that `problems`, all of one text, make; none if there are none. What was found twice, because a tree is used
+    /// twice, is said once.
+    ///
+    /// # Errors
+    /// If there are problems.
+    pub fn unless_empty(mut problems: Vec<Problem>) -> Result<(), FileError> {
+        problems.sort_by_key(|problem| problem.span.start);
+        problems.dedup_by(|one, other| one.span == other.span && one.message == other.message);
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(FileError { problems }),
+        }
+    }
+
     /// The mistakes, in the order of their places. At least one.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
@@ -139,13 +174,13 @@ impl Problems {
         label: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.found.push(Problem {
-            message: message.into(),
-            span,
-            label: label.into(),
-            help: help.into(),
-            source: Arc::clone(&self.source),
-        });
+        let problem = Problem::new(&self.source, span, message, label, help);
+        self.found.push(problem);
+    }
+
+    /// The text that they are in.
+    pub(crate) fn source(&self) -> &Arc<NamedSource<String>> {
+        &self.source
     }
 
     /// How many were found so far.
@@ -154,12 +189,8 @@ impl Problems {
     }
 
     /// `value`, unless something was found.
-    pub(crate) fn unless_any<T>(mut self, value: T) -> Result<T, FileError> {
-        if self.found.is_empty() {
-            return Ok(value);
-        }
-        self.found.sort_by_key(|problem| problem.span.start);
-        Err(FileError { problems: self.found })
+    pub(crate) fn unless_any<T>(self, value: T) -> Result<T, FileError> {
+        FileError::unless_empty(self.found).map(|()| value)
     }
 
     /// What was found; there must be something.

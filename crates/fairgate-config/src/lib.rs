@@ -22,9 +22,9 @@ mod value;
 pub use document::Document;
 pub use error::{FileError, Problem};
 pub use registry::{
-    About, Children, ClassSettings, Entry, Family, ParameterInfo, Parts, Setting, Settings, entries,
+    About, Children, ClassSettings, Entry, Family, Longest, ParameterInfo, Parts, Setting, Settings, entries,
     registry, similar_name,
 };
-pub use spec::{ApplyError, BuildError, ClassSpec, Spec};
+pub use spec::{ApplyError, BuildError, ClassSpec, Frame, Spec};
 pub use units::UnitError;
 pub use value::{Unit, Value};

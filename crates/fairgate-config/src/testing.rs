@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Settings};
-use crate::spec::{Given, Spec, read_value};
+use crate::spec::{Given, Origin, Spec, read_value};
 use crate::value::{Unit, Value};
 
 /// The smallest right description of a discipline: required parameters at the least that everyone takes, one class.
@@ -25,6 +25,7 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
             ..Settings::default()
         },
         children: Vec::new(),
+        origin: Origin::nowhere(),
     };
     let fifo = || Spec::inline("fifo").expect("fifo needs nothing");
     match entry.about().children {

@@ -2,7 +2,8 @@
 //!
 //! A turn: take what has arrived, send what may leave, sleep until a frame arrives or the earliest departure. The
 //! sleep is an `epoll_wait` with a timer set to the nanosecond; late wake-ups (virtual machines: milliseconds) don't
-//! change the rate, because shapers count tokens by the clock and not wake-ups.
+//! change the rate, because shapers count tokens by the clock and not wake-ups. [`Pace`] makes it longer when there
+//! are many.
 //!
 //! The same sleep watches for signals and for clients that ask for the status; neither is looked at more than once a
 //! turn.
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fairgate::{FlowHasher, Time};
-use fairgate_config::Spec;
+use fairgate_config::{Problem, Spec};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -20,24 +21,31 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use thiserror::Error;
 
+use crate::attach::Attachment;
 use crate::clock;
 use crate::config::Plan;
-use crate::direction::{Direction, Turn};
+use crate::direction::{Direction, TooLong, Turn};
 use crate::error::{LiveError, ReloadError};
-use crate::merging::MergingGuard;
-use crate::port::{Port, longest_frame};
-use crate::status::{DirectionStatus, Server, Status};
-use crate::sys::priority::set_realtime;
+use crate::fitness;
+use crate::pace::{AHEAD, Next, Pace};
+use crate::port::{Port, longest_frame, longest_frame_at};
+use crate::status::{DirectionStatus, ProcessorStatus, Server, Status};
+use crate::sys::priority::{realtime_share, set_realtime};
 
 /// Most frames received from a port in one turn: what arrives meanwhile on the other side waits for so long.
 const RECEIVE_TURN: usize = 64;
 
 /// How long to wait for room in a full socket. Half of its buffer leaves in 0.2 ms at 10 Gb/s.
 const RETRY: u64 = 50_000;
+/// Shortest time between two looks at the MTUs, ns.
+const BETWEEN_MTU_LOOKS: u64 = 100_000_000;
+
 /// By which filters know the left port and the right one.
 const INTERFACES: [u16; 2] = [1, 2];
 
@@ -48,6 +56,23 @@ pub enum Wake {
     Stop,
     /// SIGHUP: the configuration should be read again.
     Reload,
+}
+
+/// What happened while frames were forwarded that people may want to know.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum Notice {
+    /// Longer frames are forwarded from now on.
+    #[error("the MTU of `{interface}` is {mtu} now: frames of that length pass")]
+    MtuRaised {
+        /// Whose.
+        interface: String,
+        /// The new one, bytes.
+        mtu: usize,
+    },
+    /// Frames of the new length don't fit a tree: it drops them all.
+    #[error("warning: {0}; {help}", help = .0.help)]
+    TooSmall(Problem),
 }
 
 /// What the events of the epoll are about.
@@ -88,9 +113,15 @@ pub struct Bridge {
     server: Option<Server>,
     /// What is running.
     plan: Plan,
+    pace: Pace,
+    /// Whether this thread is a real-time one.
+    realtime: bool,
+    /// Not before then are MTUs looked at again.
+    next_mtu_look: Time,
+    notify: Box<dyn FnMut(Notice) + Send>,
     started: Time,
-    /// Dropped after the ports: offloads come back when nothing is received any more.
-    _merging: [MergingGuard; 2],
+    /// Dropped after the ports: the kernel gets the interfaces back when nothing is received any more.
+    attachments: [Attachment; 2],
 }
 
 impl Bridge {
@@ -118,9 +149,10 @@ impl Bridge {
                 right: right.name,
             });
         }
-        let merging = [
-            MergingGuard::apply(&left.name, plan.offloads)?,
-            MergingGuard::apply(&right.name, plan.offloads)?,
+        fitness::check(&plan.queues, left.mtu)?;
+        let attachments = [
+            Attachment::take(&left, left_tap.is_some(), plan)?,
+            Attachment::take(&right, right_tap.is_some(), plan)?,
         ];
         let longest = longest_frame(&left);
         let mut chance = match seed {
@@ -131,6 +163,8 @@ impl Bridge {
         let mut direction = |side: usize| -> Result<Direction, LiveError> {
             let tree = plan.queues[side].build(chance.next_u64())?;
             let delay = plan.delay.as_nanos() as u64;
+            // Who asks for exact departures gets them.
+            let ahead = if plan.spin.is_zero() { AHEAD } else { 0 };
             Ok(Direction::new(
                 INTERFACES[side],
                 tree,
@@ -138,15 +172,19 @@ impl Bridge {
                 plan.frames,
                 longest,
                 delay,
+                ahead,
             ))
         };
         let directions = [direction(0)?, direction(1)?];
-        let ports = [Port::open(left, left_tap)?, Port::open(right, right_tap)?];
+        let ports = [
+            Port::open(left, left_tap, &attachments[0])?,
+            Port::open(right, right_tap, &attachments[1])?,
+        ];
 
         let system = || LiveError::system("preparing the event loop");
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(system())?;
         let timer = TimerFd::new(
-            ClockId::CLOCK_MONOTONIC,
+            timerfd::ClockId::CLOCK_MONOTONIC,
             TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
         )
         .map_err(system())?;
@@ -161,8 +199,12 @@ impl Bridge {
             stop: Arc::new(stop),
             server: None,
             plan: plan.clone(),
+            pace: Pace::new(clock::now(), realtime_share(), plan.spin.is_zero()),
+            realtime: false,
+            next_mtu_look: Time::ZERO,
+            notify: Box::new(drop),
             started: clock::now(),
-            _merging: merging,
+            attachments,
         };
         bridge.watch(bridge.ports[0].receiver(), EpollFlags::EPOLLIN, Token::Left)?;
         bridge.watch(bridge.ports[1].receiver(), EpollFlags::EPOLLIN, Token::Right)?;
@@ -209,11 +251,18 @@ impl Bridge {
     ///
     /// # Errors
     /// If the kernel refuses. Forwarding works without, less punctually.
-    pub fn prioritise(&self) -> Result<(), LiveError> {
-        if !self.plan.realtime {
-            return Ok(());
+    pub fn prioritise(&mut self) -> Result<(), LiveError> {
+        if self.plan.realtime {
+            set_realtime().map_err(LiveError::system("asking for real-time scheduling"))?;
+            self.realtime = true;
         }
-        set_realtime().map_err(LiveError::system("asking for real-time scheduling"))
+        Ok(())
+    }
+
+    /// Has `notify` told what happens while frames are forwarded. It is called on the forwarding thread and must not
+    /// wait for anything.
+    pub fn on_notice(&mut self, notify: impl FnMut(Notice) + Send + 'static) {
+        self.notify = Box::new(notify);
     }
 
     /// What stops this bridge from another thread.
@@ -245,7 +294,12 @@ impl Bridge {
                 wake = [wake, next].into_iter().flatten().min();
             }
             busy |= wake.is_some_and(|wake| wake.nanos_since(now) <= spin);
-            if let Some(reason) = self.sleep(busy, wake)? {
+            let reason = match self.pace.next(now, busy) {
+                Next::Work => self.look(EpollTimeout::ZERO)?,
+                Next::Wait => self.wait(now, wake)?,
+                Next::Rest(until) => self.rest(now, until)?,
+            };
+            if let Some(reason) = reason {
                 return Ok(reason);
             }
         }
@@ -255,13 +309,61 @@ impl Bridge {
     fn receive(&mut self, from: usize, now: Time) -> Result<bool, LiveError> {
         for _ in 0..RECEIVE_TURN {
             match self.ports[from].front() {
-                Ok(Some(received)) => self.directions[from].accept(&received, now),
+                Ok(Some(received)) => {
+                    if let Err(TooLong) = self.directions[from].accept(&received, now) {
+                        if self.follow_mtu(now) {
+                            // Once more, with room.
+                            continue;
+                        }
+                        self.directions[from].books.too_long += 1;
+                    }
+                }
                 Ok(None) => return Ok(false),
                 Err(errno) => return Err(self.lost(from, errno)),
             }
             self.ports[from].release();
         }
         Ok(true)
+    }
+
+    /// Looks whether someone has raised an MTU, and makes room for frames of that length. True if so.
+    #[cold]
+    fn follow_mtu(&mut self, now: Time) -> bool {
+        // Long frames that nobody allowed must not cost a system call each.
+        if now < self.next_mtu_look {
+            return false;
+        }
+        self.next_mtu_look = now + BETWEEN_MTU_LOOKS;
+        let mut has_grown = false;
+        for port in &mut self.ports {
+            if port.has_grown() {
+                has_grown = true;
+                let (interface, mtu) = (port.interface.name.clone(), port.interface.mtu);
+                (self.notify)(Notice::MtuRaised { interface, mtu });
+            }
+        }
+        if has_grown {
+            let longest = longest_frame_at(self.mtu());
+            for direction in &mut self.directions {
+                direction.grow(longest);
+            }
+            if let Err(error) = fitness::check(&self.plan.queues, self.mtu()) {
+                for problem in error.problems() {
+                    (self.notify)(Notice::TooSmall(problem.clone()));
+                }
+            }
+        }
+        has_grown
+    }
+
+    /// The larger of the two MTUs.
+    fn mtu(&self) -> usize {
+        self.ports[0].interface.mtu.max(self.ports[1].interface.mtu)
+    }
+
+    /// Places of the trees where full frames pass, and those that carry a VLAN tag do not.
+    pub fn doubts(&self) -> Vec<Problem> {
+        fitness::doubts(&self.plan.queues, self.mtu())
     }
 
     fn send(&mut self, from: usize, now: Time) -> Result<Turn, LiveError> {
@@ -271,20 +373,37 @@ impl Bridge {
             .map_err(|errno| self.lost(to, errno))
     }
 
-    /// Sleeps until something happens, but not past `wake`, and not at all if `busy`.
-    fn sleep(&mut self, busy: bool, wake: Option<Time>) -> Result<Option<Wake>, LiveError> {
-        let timeout = if busy {
-            EpollTimeout::ZERO
-        } else {
-            EpollTimeout::NONE
-        };
+    /// Sleeps until something happens, but not past `wake`.
+    fn wait(&mut self, since: Time, wake: Option<Time>) -> Result<Option<Wake>, LiveError> {
         // One that is set too early costs a turn without work, and is not worth a system call to clear.
-        if let (false, Some(wake)) = (busy, wake)
+        if let Some(wake) = wake
             && self.armed != Some(wake)
         {
             self.set_timer(wake)?;
             self.armed = Some(wake);
         }
+        let armed = self.armed;
+        let reason = self.look(EpollTimeout::NONE)?;
+        // The timer's event has cleared it, if it was the timer.
+        let due = armed.filter(|_| self.armed.is_none());
+        self.pace.woke(since, clock::now(), due);
+        Ok(reason)
+    }
+
+    /// Sleeps until `until`, then looks what has happened.
+    fn rest(&mut self, since: Time, until: Time) -> Result<Option<Wake>, LiveError> {
+        // A signal ends the sleep early, which does no harm: it is looked at next.
+        let _ = clock_nanosleep(
+            ClockId::CLOCK_MONOTONIC,
+            ClockNanosleepFlags::TIMER_ABSTIME,
+            &time_spec(until),
+        );
+        self.pace.woke(since, clock::now(), Some(until));
+        self.look(EpollTimeout::ZERO)
+    }
+
+    /// Handles the events that are there, or the first that come before `timeout`.
+    fn look(&mut self, timeout: EpollTimeout) -> Result<Option<Wake>, LiveError> {
         let mut events = [EpollEvent::empty(); 8];
         let count = match self.epoll.wait(&mut events, timeout) {
             Ok(count) => count,
@@ -327,7 +446,7 @@ impl Bridge {
             .nanos()
             .saturating_sub(self.plan.spin.as_nanos() as u64)
             .max(1);
-        let at = TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64);
+        let at = time_spec(Time::from_nanos(nanos));
         self.timer
             .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
             .map_err(LiveError::system("setting the timer"))
@@ -374,14 +493,22 @@ impl Bridge {
         let missed = [0, 1].map(|side: usize| self.ports[side].missed());
         let directions = [0, 1].map(|from: usize| {
             let direction = &mut self.directions[from];
-            direction.rate.update(now, direction.books.sent.bytes);
             let queue = &self.plan.queues[from];
-            DirectionStatus::of(direction, queue, &names[from], &names[1 - from], missed[from])
+            DirectionStatus::of(
+                direction,
+                now,
+                queue,
+                &names[from],
+                &names[1 - from],
+                missed[from],
+            )
         });
         Status {
             name: self.plan.name.clone(),
             pid: std::process::id(),
             uptime_s: now.nanos_since(self.started) as f64 * 1e-9,
+            isolated: self.attachments.iter().all(Attachment::is_isolated),
+            processor: ProcessorStatus::of(&self.pace.punctuality, self.realtime),
             directions: directions.into(),
         }
     }
@@ -394,6 +521,7 @@ impl Bridge {
         if let Some(key) = self.plan.fixed_difference(&plan) {
             return Err(ReloadError::Fixed { key });
         }
+        fitness::check(&plan.queues, self.mtu())?;
         self.apply(0, &plan.queues[0])?;
         if let Err(error) = self.apply(1, &plan.queues[1]) {
             let before = self.plan.queues[0].clone();
@@ -407,7 +535,8 @@ impl Bridge {
 
     fn apply(&mut self, from: usize, queue: &Spec) -> Result<(), ReloadError> {
         let direction = &mut self.directions[from];
-        let result = queue.apply_to(&mut *direction.tree, clock::now(), &mut direction.pool);
+        let now = direction.tree_time(clock::now());
+        let result = queue.apply_to(&mut *direction.tree, now, &mut direction.pool);
         direction.free_returned();
         result.map_err(|source| ReloadError::Tree {
             from: self.ports[from].interface.name.clone(),
@@ -427,82 +556,10 @@ impl Bridge {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sys::interface::Interface;
-    use crate::sys::layout::Layout;
-    use crate::sys::socket::PacketSocket;
-    use crate::testbed::Network;
-    use crate::vlan::Tag;
-    use fairgate_config::Document;
-    use nix::unistd::geteuid;
-    use std::io::Write;
-    use std::thread;
-    use std::time::Duration;
-
-    /// A socket on the one interface of a host.
-    fn open_host(host: &crate::testbed::Namespace) -> PacketSocket {
-        let open = || {
-            let interface = Interface::lookup("eth0").unwrap();
-            PacketSocket::open(&interface, Layout::new(2000, 1).unwrap()).unwrap()
-        };
-        host.enter(open).unwrap()
-    }
-
-    /// The kernel takes tags out of frames on both receiving sides; whoever receives behind the bridge must be told
-    /// the same tag, and find a second one where it was.
-    #[test]
-    fn vlan_tags_pass() {
-        if !geteuid().is_root() {
-            // Past the test harness, which swallows what `eprintln!` says.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: vlan_tags_pass needs root to build network namespaces"
-            );
-            return;
-        }
-        let network = Network::build().unwrap();
-        let text = "[run]\nleft = \"left\"\nright = \"right\"\n";
-        let plan = Plan::read(&Document::parse("vlan.toml", text).unwrap()).unwrap();
-        let mut bridge = network
-            .router
-            .enter(|| Bridge::open(&plan, Some(1)))
-            .unwrap()
-            .unwrap();
-        let stopper = bridge.stopper();
-        let (mut source, mut sink) = (open_host(&network.left), open_host(&network.right));
-        thread::scope(|scope| {
-            let running = scope.spawn(|| bridge.run());
-            for (outer, tci, inner) in [
-                (Tag::CUSTOMER, 0x2005, [0x12, 0x34]),
-                (Tag::SERVICE, 0x0007, [0x81, 0x00]),
-            ] {
-                let mut frame = vec![2; 12];
-                frame.extend(outer.to_be_bytes());
-                frame.extend(u16::to_be_bytes(tci));
-                frame.extend(inner);
-                frame.extend([9; 60]);
-                let (sent, result) = source.send(std::iter::once(&frame[..]));
-                assert_eq!((sent, result), (1, Ok(())));
-                // Other frames come from the hosts themselves: neighbour discovery.
-                let expected = Some(Tag { tpid: outer, tci });
-                loop {
-                    let Some(received) = sink.front() else {
-                        thread::sleep(Duration::from_millis(1));
-                        continue;
-                    };
-                    if received.tag.is_some() {
-                        assert_eq!(received.tag, expected);
-                        assert_eq!(received.bytes[..12], frame[..12]);
-                        assert_eq!(received.bytes[12..], frame[16..]);
-                        break sink.release();
-                    }
-                    sink.release();
-                }
-            }
-            stopper.stop();
-            assert_eq!(running.join().unwrap().unwrap(), Wake::Stop);
-        });
-    }
+fn time_spec(time: Time) -> TimeSpec {
+    let nanos = time.nanos();
+    TimeSpec::new((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64)
 }
+
+#[cfg(test)]
+mod tests;

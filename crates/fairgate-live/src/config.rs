@@ -11,6 +11,7 @@
 //! delay = "5ms"             # added in each direction behind the queue, to stand in for a long line
 //! spin = "20us"             # wait for the shaper's next packet awake for the last 20 us
 //! offloads = "off"          # switch GRO and LRO off while running
+//! isolate = true            # keep this machine's own stack away from both interfaces, though it uses them
 //! realtime = false          # do not ask for real-time scheduling
 //! ```
 
@@ -53,6 +54,18 @@ pub enum Offloads {
     Off,
 }
 
+/// Whether to keep the kernel's own stack away from the interfaces while running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolate {
+    /// If nothing uses them. An interface with an address, in a bridge, or with VLANs on top is refused.
+    #[default]
+    Unused,
+    /// Whatever uses them: that use rests while the bridge runs.
+    Always,
+    /// Never: the kernel sees all frames, and answers, routes and bridges them as it would without us.
+    Never,
+}
+
 /// A checked `[run]` section.
 #[derive(Clone)]
 pub struct Plan {
@@ -70,6 +83,8 @@ pub struct Plan {
     pub spin: Duration,
     /// Receive offloads.
     pub offloads: Offloads,
+    /// Whether the kernel's own stack sees the frames too.
+    pub isolate: Isolate,
     /// Whether to ask for real-time scheduling.
     pub realtime: bool,
 }
@@ -87,6 +102,7 @@ struct Section {
     spin: Option<Spanned<String>>,
     #[serde(default)]
     offloads: Offloads,
+    isolate: Option<bool>,
     realtime: Option<bool>,
 }
 
@@ -130,6 +146,11 @@ impl Plan {
             delay: read_duration(document, section.delay.as_ref(), "delay", LONGEST_DELAY)?,
             spin: read_duration(document, section.spin.as_ref(), "spin", LONGEST_SPIN)?,
             offloads: section.offloads,
+            isolate: match section.isolate {
+                None => Isolate::Unused,
+                Some(true) => Isolate::Always,
+                Some(false) => Isolate::Never,
+            },
             realtime: section.realtime.unwrap_or(true),
         };
         if plan.ends[0] == plan.ends[1] {
@@ -154,6 +175,7 @@ impl Plan {
             ("delay", self.delay != other.delay),
             ("spin", self.spin != other.spin),
             ("offloads", self.offloads != other.offloads),
+            ("isolate", self.isolate != other.isolate),
             ("realtime", self.realtime != other.realtime),
         ];
         differences

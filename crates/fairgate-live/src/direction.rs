@@ -47,6 +47,10 @@ pub(crate) struct Books {
     pub(crate) socket_full: u64,
 }
 
+/// A frame that is longer than the MTU allowed when the store was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
 /// How a turn of sending ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -71,10 +75,15 @@ pub(crate) struct Direction {
     hasher: FlowHasher,
     /// What filters know the receiving port by.
     interface: u16,
+    /// How long before they are due packets may leave, ns.
+    ahead: u64,
+    /// The tree's own time: that of its last packet, which may be ahead of the clock by `ahead`.
+    time: Time,
 }
 
 impl Direction {
-    /// A direction from the port of this number that holds up to `count` frames of up to `longest` bytes, and delays them by `delay` ns.
+    /// A direction from the port of this number that holds up to `count` frames of up to `longest` bytes, delays them
+    /// by `delay` ns, and sends packets that are due within `ahead` ns with those that are due.
     pub(crate) fn new(
         interface: u16,
         tree: Box<dyn Discipline>,
@@ -82,6 +91,7 @@ impl Direction {
         count: u32,
         longest: usize,
         delay: u64,
+        ahead: u64,
     ) -> Direction {
         Direction {
             tree,
@@ -93,18 +103,30 @@ impl Direction {
             line: Line::new(delay, count as usize),
             hasher,
             interface,
+            ahead,
+            time: Time::ZERO,
         }
     }
 
-    /// Takes a received frame in: into the tree, as the one or many packets that the wire would carry.
+    /// The tree's time at `now`: it never goes back.
     #[inline]
-    pub(crate) fn accept(&mut self, received: &Received<'_>, now: Time) {
+    pub(crate) fn tree_time(&mut self, now: Time) -> Time {
+        self.time = self.time.max(now);
+        self.time
+    }
+
+    /// Takes a received frame in: into the tree, as the one or many packets that the wire would carry.
+    ///
+    /// # Errors
+    /// If it is longer than the store has room for. Nothing has happened then.
+    #[inline]
+    pub(crate) fn accept(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
         if received.bytes.len() < received.length || received.bytes.len() < Tag::POSITION {
             self.books.truncated += 1;
         } else if !received.offload.is_complete() {
-            self.accept_unfinished(received, now);
+            return self.accept_unfinished(received, now);
         } else if received.bytes.len() > self.frames.longest() {
-            self.books.too_long += 1;
+            return Err(TooLong);
         } else {
             let bytes = received.bytes;
             self.accept_frame(received.tag, now, |out| {
@@ -112,23 +134,29 @@ impl Direction {
                 bytes.len()
             });
         }
+        Ok(())
     }
 
-    fn accept_unfinished(&mut self, received: &Received<'_>, now: Time) {
+    fn accept_unfinished(&mut self, received: &Received<'_>, now: Time) -> Result<(), TooLong> {
         let Ok(mut segments) = Segments::new(received.bytes, received.offload) else {
             self.books.unsupported_offload += 1;
-            return;
+            return Ok(());
         };
         if segments.longest() > self.frames.longest() {
-            self.books.too_long += 1;
-            return;
+            return Err(TooLong);
         }
         while !segments.is_finished() {
             if !self.accept_frame(received.tag, now, |out| segments.write_next(out)) {
                 // The rest of the super-packet finds no room either; it counts as one.
-                return;
+                break;
             }
         }
+        Ok(())
+    }
+
+    /// Makes room for frames of up to `longest` bytes.
+    pub(crate) fn grow(&mut self, longest: usize) {
+        self.frames.grow(longest);
     }
 
     /// Stores the frame that `write` writes, and enqueues it. False if there was no room to store it.
@@ -148,8 +176,9 @@ impl Direction {
             .pool
             .insert_with_headers(packet, headers.key)
             .expect("there are as many packets as frames, and a frame was free");
+        let time = self.tree_time(now);
         // The verdict is for senders that can be told; these are on another machine.
-        let _ = self.tree.enqueue(id, now, &mut self.pool);
+        let _ = self.tree.enqueue(id, time, &mut self.pool);
         self.free_returned();
         true
     }
@@ -184,14 +213,30 @@ impl Direction {
     #[inline]
     fn fill_line(&mut self, now: Time) -> usize {
         for moved in 0..BATCH {
-            let chosen = self.tree.dequeue(now, &mut self.pool);
-            self.free_returned();
-            let Some(id) = chosen else {
+            let Some(id) = self.next_packet(now) else {
                 return moved;
             };
             self.enter_line(id, now);
         }
         BATCH
+    }
+
+    /// The next packet that may leave now, or is due so soon that another wake-up is not worth it.
+    #[inline]
+    fn next_packet(&mut self, now: Time) -> Option<PacketId> {
+        let mut time = self.tree_time(now);
+        loop {
+            let chosen = self.tree.dequeue(time, &mut self.pool);
+            self.free_returned();
+            if chosen.is_some() || self.tree.backlog().packets == 0 {
+                return chosen;
+            }
+            let due = self.tree.watchdog()?;
+            if due <= time || due > now + self.ahead {
+                return None;
+            }
+            time = self.tree_time(due);
+        }
     }
 
     /// Ends a packet's stay in the pool and puts its frame into the line.
@@ -228,13 +273,27 @@ impl Direction {
                     self.books.socket_full += 1;
                     return Ok(false);
                 }
-                // A frame longer than the MTU, a runt, a TAP device that is down for the moment: goes on without it.
-                Err(Errno::EMSGSIZE | Errno::EINVAL | Errno::EIO) => {
+                Err(Errno::EMSGSIZE) => self.send_long(now, port),
+                // A runt, a TAP device that is down for the moment: goes on without it.
+                Err(Errno::EINVAL | Errno::EIO) => {
                     self.leave_line();
                     self.books.refused += 1;
                 }
                 Err(errno) => return Err(errno),
             }
+        }
+    }
+
+    /// Sends the frame at the end of the line, which is longer than the MTU: by its tag, or it is lost.
+    #[cold]
+    fn send_long(&mut self, now: Time, port: &mut Port) {
+        let frames = &self.frames;
+        let frame = self.line.due(now).next().map(|number| frames.get(number));
+        let sent = port.send_tagged(frame.expect("the port was handed this frame"));
+        let length = self.leave_line();
+        match sent {
+            Ok(()) => self.books.sent.add(length),
+            Err(_) => self.books.refused += 1,
         }
     }
 
@@ -277,7 +336,7 @@ mod tests {
     /// A direction around a tree written as on the command line, with room for four frames.
     fn direction(queue: &str, delay: u64) -> Direction {
         let tree = Spec::inline(queue).unwrap().build(1).unwrap();
-        Direction::new(1, tree, FlowHasher::new([1, 2]), 4, 1518, delay)
+        Direction::new(1, tree, FlowHasher::new([1, 2]), 4, 1518, delay, 0)
     }
 
     fn offer(direction: &mut Direction, bytes: &[u8], length: usize, now: Time) {
@@ -288,7 +347,9 @@ mod tests {
             tag: None,
             offload: VnetHeader::default(),
         };
-        direction.accept(&received, now);
+        if direction.accept(&received, now).is_err() {
+            direction.books.too_long += 1;
+        }
     }
 
     /// A UDP packet whose sender can do ECN.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fairgate_config::{ApplyError, BuildError};
+use fairgate_config::{ApplyError, BuildError, FileError};
 use miette::Diagnostic;
 use nix::errno::Errno;
 use thiserror::Error;
@@ -16,6 +16,10 @@ pub enum LiveError {
     #[error(transparent)]
     #[diagnostic(help("this is a setting that the check of the file let through; change it"))]
     Build(#[from] BuildError),
+    /// A tree that would drop every full frame of these interfaces, or asks for what no frame carries.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unfit(#[from] FileError),
     /// No interface of that name in this network namespace.
     #[error("there is no interface `{interface}` in this network namespace")]
     #[diagnostic(help("`ip -brief link` lists the interfaces"))]
@@ -84,6 +88,40 @@ pub enum LiveError {
         /// Its name.
         interface: String,
     },
+    /// The kernel's own stack uses the interface, and would forward, answer or route beside the bridge.
+    #[error(
+        "`{interface}` {used_for}: this machine would pass frames there beside the queue, or answer them itself"
+    )]
+    #[diagnostic(help(
+        "take it away: `{remedy}`; or write `isolate = true` in [run]: while it runs, this machine then neither sees \
+         frames on the two interfaces nor sends by them, at its own addresses there neither"
+    ))]
+    Used {
+        /// Its name.
+        interface: String,
+        /// What for, to follow its name.
+        used_for: String,
+        /// The command that ends the use.
+        remedy: String,
+    },
+    /// This kernel can't keep its stack away from the interface.
+    #[error("this kernel can't be kept away from `{interface}`: that needs Linux 6.6 with BPF")]
+    #[diagnostic(help(
+        "leave `isolate = true` out of [run], and take addresses, bridges and VLANs off the interface"
+    ))]
+    NoIsolation {
+        /// Its name.
+        interface: String,
+    },
+    /// Another bridge forwards from the interface.
+    #[error("{process} already forwards from `{interface}`: every frame would pass twice")]
+    #[diagnostic(help("stop that `fairgate run`, or choose another interface"))]
+    InterfaceInUse {
+        /// Its name.
+        interface: String,
+        /// Who.
+        process: String,
+    },
     /// The kernel refused for lack of privileges.
     #[error("{action} needs privileges that this process does not have")]
     #[diagnostic(help(
@@ -106,6 +144,17 @@ pub enum LiveError {
         /// Right interface.
         right: String,
     },
+    /// The status can't be served there.
+    #[error("{0}")]
+    #[diagnostic(help("give another place, with --socket"))]
+    Socket(String),
+    /// Something that is no socket is where the status socket should be.
+    #[error("{path} is there already, and is no socket", path = .path.display())]
+    #[diagnostic(help("nothing was removed; give another path, with --socket"))]
+    NoSocket {
+        /// What is there.
+        path: PathBuf,
+    },
     /// Another process listens at the status socket.
     #[error("another process answers at {path}", path = .path.display())]
     #[diagnostic(help("stop that run, or give this one another `name` in [run] or another --socket"))]
@@ -127,7 +176,10 @@ pub enum LiveError {
 impl LiveError {
     /// Whether the configuration is at fault, and not the machine.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, LiveError::Build(_) | LiveError::SameInterface { .. })
+        matches!(
+            self,
+            LiveError::Build(_) | LiveError::Unfit(_) | LiveError::SameInterface { .. }
+        )
     }
 
     /// A system call's error, with privileges told apart.
@@ -169,6 +221,10 @@ pub enum ReloadError {
         /// The key.
         key: &'static str,
     },
+    /// A tree that would drop every full frame of these interfaces, or asks for what no frame carries.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unfit(#[from] FileError),
     /// The tree has another shape, or a discipline refuses.
     #[error("the queue from `{from}`: {source}")]
     #[diagnostic(help("stop the run and start it again to replace disciplines"))]

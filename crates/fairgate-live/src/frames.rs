@@ -24,14 +24,40 @@ pub(crate) struct FrameStore {
 impl FrameStore {
     /// Room for `count` frames of up to `longest` bytes before a VLAN tag is put back.
     pub(crate) fn new(count: u32, longest: usize) -> FrameStore {
-        // Chunks of whole cache lines share none.
-        let chunk = (longest + Tag::BYTES).next_multiple_of(64);
+        let chunk = FrameStore::chunk_for(longest);
         FrameStore {
             bytes: vec![0; chunk * count as usize],
             chunk,
             places: vec![Place::default(); count as usize],
             free: (0..count).rev().collect(),
         }
+    }
+
+    /// Bytes of memory that a frame occupies where frames are of up to `longest` bytes before a VLAN tag is put back.
+    pub(crate) fn chunk_for(longest: usize) -> usize {
+        // Chunks of whole cache lines share none.
+        (longest + Tag::BYTES).next_multiple_of(64)
+    }
+
+    /// Makes room for longer frames. All frames stay, under their numbers. Allocates: not for the packet path.
+    pub(crate) fn grow(&mut self, longest: usize) {
+        let mut grown = FrameStore::new(self.places.len() as u32, longest);
+        if grown.chunk <= self.chunk {
+            return;
+        }
+        let chunks = self.bytes.chunks_exact(self.chunk);
+        for ((to, from), place) in grown
+            .bytes
+            .chunks_exact_mut(grown.chunk)
+            .zip(chunks)
+            .zip(&self.places)
+        {
+            let end = usize::from(place.start) + place.length as usize;
+            to[..end].copy_from_slice(&from[..end]);
+        }
+        grown.places = std::mem::take(&mut self.places);
+        grown.free = std::mem::take(&mut self.free);
+        *self = grown;
     }
 
     /// The longest frame that fits.
@@ -90,5 +116,45 @@ impl FrameStore {
         let place = self.places[number as usize];
         let begin = number as usize * self.chunk + usize::from(place.start);
         &mut self.bytes[begin..begin + place.length as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_stay_when_the_store_grows() {
+        let mut store = FrameStore::new(4, 1518);
+        let write = |byte: u8, length: usize| {
+            move |out: &mut [u8]| {
+                out[..length].fill(byte);
+                length
+            }
+        };
+        let tag = Tag {
+            tpid: Tag::SERVICE,
+            tci: 9,
+        };
+        let plain = store.store(None, write(1, 1518)).unwrap();
+        let freed = store.store(None, write(2, 60)).unwrap();
+        let tagged = store.store(Some(tag), write(3, 1518)).unwrap();
+        let before = store.get(tagged).to_vec();
+        store.free(freed);
+        store.grow(9018);
+        assert_eq!(store.longest().next_multiple_of(64), 9024);
+        assert_eq!(store.get(plain), [1; 1518]);
+        assert_eq!(
+            (store.get(tagged), Tag::of(store.get(tagged))),
+            (&before[..], Some(tag))
+        );
+        let long = store.store(Some(tag), write(4, 9018)).unwrap();
+        assert_eq!(store.get(long).len(), 9022);
+        assert!(store.store(None, write(5, 60)).is_some());
+        assert!(
+            store.store(None, write(6, 60)).is_none(),
+            "four frames are in use"
+        );
+        assert_eq!(store.get(plain), [1; 1518]);
     }
 }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Neither side knows of the bump: frames keep their addresses, their VLAN tags and their order within a flow. Both
-//! interfaces belong to the bridge while it runs and should have no addresses of their own; promiscuous mode, offloads
-//! and TAP devices are put back when it ends, however it ends.
+//! interfaces belong to the bridge while it runs: the kernel's own stack neither sees what arrives there nor sends by
+//! them. All of this is put back when it ends, however it ends.
 //!
 //! * [`Plan`] reads the `[run]` section of a configuration file.
 //! * [`Bridge`] opens both ends and forwards, one thread and one event loop.
@@ -22,16 +22,18 @@
 
 #![deny(unsafe_code)]
 
+mod attach;
 mod bridge;
 mod checksum;
 mod clock;
 mod config;
 mod direction;
 mod error;
+mod fitness;
 mod frames;
 mod line;
-mod merging;
 mod offload;
+mod pace;
 mod port;
 mod rate;
 pub mod status;
@@ -39,6 +41,6 @@ mod sys;
 pub mod testbed;
 mod vlan;
 
-pub use bridge::{Bridge, Stopper, Wake};
-pub use config::{End, Offloads, Plan};
+pub use bridge::{Bridge, Notice, Stopper, Wake};
+pub use config::{End, Isolate, Offloads, Plan};
 pub use error::{LiveError, ReloadError};

@@ -1,14 +1,15 @@
 //! One side of the bump: an interface by its packet sockets, or a TAP device.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::Duration;
 
 use nix::errno::Errno;
 
+use crate::attach::{Attachment, mark_of};
 use crate::config::End;
 use crate::error::LiveError;
-use crate::sys::interface::{Interface, Unusable};
+use crate::sys::interface::{Interface, Unusable, control_socket};
 use crate::sys::layout::Layout;
 use crate::sys::ring::Received;
 use crate::sys::socket::{PacketSocket, RING_SLOTS};
@@ -16,7 +17,7 @@ use crate::sys::tap::Tap;
 use crate::vlan::Tag;
 
 /// Bytes of an Ethernet header.
-const ETHERNET_HEADER: usize = 14;
+pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// How often, and how far apart, an interface that went down is looked at to see whether it is being removed: a fifth of
 /// a second in all, while the run ends.
@@ -28,6 +29,10 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 pub(crate) struct Port {
     pub(crate) interface: Interface,
     device: Device,
+    /// To ask about the interface: this thread may be in another network namespace by then.
+    control: OwnedFd,
+    /// Whether a program at the interface's hook pushes tags for us.
+    pushes_tags: bool,
 }
 
 #[derive(Debug)]
@@ -37,9 +42,14 @@ enum Device {
     Tap(Tap),
 }
 
-/// The longest frame of an interface: MTU, header, and a VLAN tag that the kernel leaves inside.
+/// The longest frame at an MTU: header, and a VLAN tag that the kernel leaves inside.
+pub(crate) fn longest_frame_at(mtu: usize) -> usize {
+    mtu + ETHERNET_HEADER + Tag::BYTES
+}
+
+/// The longest frame of an interface.
 pub(crate) fn longest_frame(interface: &Interface) -> usize {
-    interface.mtu + ETHERNET_HEADER + Tag::BYTES
+    longest_frame_at(interface.mtu)
 }
 
 impl Port {
@@ -57,7 +67,11 @@ impl Port {
     }
 
     /// Starts to receive.
-    pub(crate) fn open(interface: Interface, tap: Option<Tap>) -> Result<Port, LiveError> {
+    pub(crate) fn open(
+        interface: Interface,
+        tap: Option<Tap>,
+        attachment: &Attachment,
+    ) -> Result<Port, LiveError> {
         let device = match tap {
             Some(tap) => Device::Tap(tap),
             None => {
@@ -72,7 +86,30 @@ impl Port {
                 Device::Packet(Box::new(PacketSocket::open(&interface, layout).map_err(open)?))
             }
         };
-        Ok(Port { interface, device })
+        let control = control_socket().map_err(LiveError::system("opening a control socket"))?;
+        Ok(Port {
+            interface,
+            device,
+            control,
+            pushes_tags: attachment.is_isolated(),
+        })
+    }
+
+    /// Looks whether the interface takes longer frames than it did. True if so.
+    pub(crate) fn has_grown(&mut self) -> bool {
+        let now = Interface::lookup_by(&self.control, &self.interface.name);
+        let mtu = now.map_or(0, |now| {
+            if now.index == self.interface.index {
+                now.mtu
+            } else {
+                0
+            }
+        });
+        let has_grown = mtu > self.interface.mtu;
+        if has_grown {
+            self.interface.mtu = mtu;
+        }
+        has_grown
     }
 
     /// The oldest frame not yet released.
@@ -98,6 +135,16 @@ impl Port {
         match &mut self.device {
             Device::Packet(socket) => socket.send(frames),
             Device::Tap(tap) => tap.send(frames),
+        }
+    }
+
+    /// Sends a frame that [`Port::send`] found too long, if its tag is all that makes it so.
+    pub(crate) fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
+        match (&mut self.device, Tag::of(frame)) {
+            (Device::Packet(socket), Some(tag)) if self.pushes_tags => {
+                socket.send_tagged(frame, mark_of(tag))
+            }
+            _ => Err(Errno::EMSGSIZE),
         }
     }
 
@@ -144,7 +191,7 @@ impl Port {
     /// error would take a removal for a going down.
     fn fate(&self) -> &'static str {
         for _ in 0..REMOVAL_LOOKS {
-            match Interface::lookup(&self.interface.name) {
+            match Interface::lookup_by(&self.control, &self.interface.name) {
                 Ok(now) if now.index == self.interface.index => return "went down and came back",
                 Err(Unusable::Down) => thread::sleep(BETWEEN_LOOKS),
                 _ => return "disappeared",

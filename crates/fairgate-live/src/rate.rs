@@ -2,37 +2,50 @@
 
 use fairgate::Time;
 
-/// Shortest time that a rate is taken over, ns.
-const WINDOW: u64 = 1_000_000_000;
+/// Length of a slot, ns.
+const SLOT: u64 = 100_000_000;
 
-/// Bytes per window, measured whenever someone comes by: at least a second apart, longer when nothing happens.
+/// Slots in a second.
+const SLOTS: usize = 10;
+
+/// Bytes sent in each tenth of the last second. A second in which nothing was sent has the rate 0, also if nobody
+/// came by to say so.
 #[derive(Debug, Default)]
 pub(crate) struct RateWindow {
-    since: Time,
+    /// Number of the slot that is being filled, counted from time 0.
+    slot: u64,
+    /// The count of bytes at the start of that slot.
     bytes: u64,
-    bits_per_second: f64,
+    /// Bytes of the slots before it. Slot `n` is at index `n % SLOTS`.
+    full: [u64; SLOTS],
 }
 
 impl RateWindow {
-    /// Tells the count of bytes by `now`. Costs a comparison but once a second.
+    /// Tells the count of bytes by `now`. Costs a comparison but ten times a second.
     #[inline]
     pub(crate) fn update(&mut self, now: Time, bytes: u64) {
-        if now.nanos_since(self.since) >= WINDOW {
+        if now.nanos() >= (self.slot + 1) * SLOT {
             self.roll(now, bytes);
         }
     }
 
     #[cold]
     fn roll(&mut self, now: Time, bytes: u64) {
-        let seconds = now.nanos_since(self.since) as f64 * 1e-9;
-        self.bits_per_second = (bytes - self.bytes) as f64 * 8.0 / seconds;
-        self.since = now;
+        let next = now.nanos() / SLOT;
+        // What was sent since the last call counts for the slot that was being filled.
+        self.full[self.slot as usize % SLOTS] = bytes - self.bytes;
+        for empty in (self.slot + 1..next).take(SLOTS) {
+            self.full[empty as usize % SLOTS] = 0;
+        }
+        self.slot = next;
         self.bytes = bytes;
     }
 
-    /// Over the last window.
-    pub(crate) fn bits_per_second(&self) -> f64 {
-        self.bits_per_second
+    /// Bits per second over the last ten full slots before `now`.
+    pub(crate) fn bits_per_second(&mut self, now: Time, bytes: u64) -> f64 {
+        self.update(now, bytes);
+        let window = SLOT as f64 * SLOTS as f64 * 1e-9;
+        self.full.iter().sum::<u64>() as f64 * 8.0 / window
     }
 }
 
@@ -41,15 +54,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_is_at_least_a_second() {
+    fn the_rate_is_that_of_the_last_second() {
         let mut rate = RateWindow::default();
-        rate.update(Time::from_millis(999), 1_000_000);
-        assert_eq!(rate.bits_per_second(), 0.0);
-        rate.update(Time::from_millis(2_000), 1_000_000);
-        assert_eq!(rate.bits_per_second(), 4_000_000.0);
-        rate.update(Time::from_millis(2_500), 9_000_000);
-        assert_eq!(rate.bits_per_second(), 4_000_000.0);
-        rate.update(Time::from_millis(12_000), 1_000_000);
-        assert_eq!(rate.bits_per_second(), 0.0);
+        for tenth in 0..30 {
+            rate.update(Time::from_millis(100 * tenth), 1_000 * tenth);
+        }
+        let sent = 30_000;
+        assert_eq!(rate.bits_per_second(Time::from_millis(3_000), sent), 80_000.0);
+        // Half a second later half of the window is empty.
+        assert_eq!(rate.bits_per_second(Time::from_millis(3_500), sent), 40_000.0);
+    }
+
+    /// Nobody comes by while the line is idle.
+    #[test]
+    fn traffic_that_ended_does_not_show_seconds_later() {
+        let mut rate = RateWindow::default();
+        for tenth in 0..20 {
+            rate.update(Time::from_millis(100 * tenth), 1_000_000 * tenth);
+        }
+        assert!(rate.bits_per_second(Time::from_millis(2_050), 19_000_000) > 0.0);
+        assert_eq!(rate.bits_per_second(Time::from_millis(8_000), 19_000_000), 0.0);
+        assert_eq!(rate.bits_per_second(Time::from_millis(9_000), 19_000_000), 0.0);
+    }
+
+    #[test]
+    fn a_burst_counts_once() {
+        let mut rate = RateWindow::default();
+        rate.update(Time::from_millis(1_000), 0);
+        rate.update(Time::from_millis(1_050), 500);
+        assert_eq!(rate.bits_per_second(Time::from_millis(1_100), 500), 4_000.0);
+        assert_eq!(rate.bits_per_second(Time::from_millis(1_600), 500), 4_000.0);
+        assert_eq!(rate.bits_per_second(Time::from_millis(2_100), 500), 0.0);
     }
 }

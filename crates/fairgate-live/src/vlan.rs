@@ -19,6 +19,14 @@ impl Tag {
     /// Bytes in front of the outermost tag: two MAC addresses.
     pub(crate) const POSITION: usize = 12;
 
+    /// The outermost tag of a frame, if it has one.
+    pub(crate) fn of(frame: &[u8]) -> Option<Tag> {
+        let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
+        let tpid = word(Tag::POSITION)?;
+        let tci = word(Tag::POSITION + 2)?;
+        matches!(tpid, Tag::CUSTOMER | Tag::SERVICE).then_some(Tag { tpid, tci })
+    }
+
     /// Puts the tag back: `space` holds [`Tag::BYTES`] free bytes and then a frame of at least 12 bytes; afterwards
     /// the frame, longer by the tag, begins at the front of `space`.
     pub(crate) fn insert(self, space: &mut [u8]) {
@@ -49,5 +57,8 @@ mod tests {
                 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x88, 0xa8, 0xe1, 0x23, 12, 13, 14, 15
             ]
         );
+        assert_eq!(Tag::of(&space), Some(tag));
+        assert_eq!(Tag::of(&space[..15]), None);
+        assert_eq!(Tag::of(&space[1..]), None);
     }
 }

@@ -279,6 +279,14 @@ impl<A: Algorithm> Node<A> {
         verdict
     }
 
+    /// Enters a packet in the books that leaves to be sent.
+    #[inline]
+    fn hand_out(&mut self, id: PacketId, now: Time, pool: &Pool) {
+        let packet = &pool[id];
+        self.ledger
+            .dequeued(packet.length, now.nanos_since(packet.enqueued_at));
+    }
+
     /// Has the algorithm choose, and keeps what it chose for the next dequeue.
     fn take_out(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let before = pool.changes();
@@ -352,7 +360,7 @@ impl<A: Algorithm> Discipline for Node<A> {
         if !matches!(self.peeked, Peeked::Nothing)
             && let Peeked::TakenOut(id) = std::mem::take(&mut self.peeked)
         {
-            self.ledger.dequeued(pool[id].length);
+            self.hand_out(id, now, pool);
             return Some(id);
         }
         let before = pool.changes();
@@ -360,7 +368,7 @@ impl<A: Algorithm> Discipline for Node<A> {
             return self.sent_nothing(before, pool);
         };
         self.settle(before, pool);
-        self.ledger.dequeued(pool[id].length);
+        self.hand_out(id, now, pool);
         Some(id)
     }
 

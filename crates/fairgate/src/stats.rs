@@ -41,9 +41,21 @@ pub struct Statistics {
     pub marked: u64,
     /// How often nothing could be sent although something was queued.
     pub overlimits: u64,
+    /// The sojourn times of all packets handed out, summed, in units of [`Statistics::SOJOURN_UNIT`] ns. A packet's
+    /// sojourn time here is from its arrival at the root of the tree to its departure from this node.
+    pub sojourn: u64,
 }
 
 impl Statistics {
+    /// Nanoseconds of a unit of [`Statistics::sojourn`]: a queue of 1,000 packets fills 64 bits in 600 years.
+    pub const SOJOURN_UNIT: u64 = 1024;
+
+    /// Mean sojourn time of the packets handed out, ns; none if there were none.
+    pub fn mean_sojourn(&self) -> Option<f64> {
+        let packets = self.dequeued.packets;
+        (packets > 0).then(|| self.sojourn as f64 * Statistics::SOJOURN_UNIT as f64 / packets as f64)
+    }
+
     /// What was queued when the books were read.
     pub fn backlog(&self) -> Count {
         Count {
@@ -70,6 +82,7 @@ impl Statistics {
             dropped_by_reason: std::array::from_fn(by_reason),
             marked: self.marked - before.marked,
             overlimits: self.overlimits - before.overlimits,
+            sojourn: self.sojourn - before.sojourn,
         }
     }
 
@@ -90,6 +103,7 @@ pub(crate) struct Ledger {
     packets_out: u64,
     bytes_in: u64,
     bytes_out: u64,
+    sojourn: u64,
     dropped: Count,
     flushed: Count,
     dropped_by_reason: [u64; DropReason::COUNT],
@@ -105,11 +119,12 @@ impl Ledger {
         self.bytes_in += u64::from(length);
     }
 
-    /// A packet was handed out to be sent.
+    /// A packet was handed out to be sent after `sojourn` ns.
     #[inline]
-    pub(crate) fn dequeued(&mut self, length: u32) {
+    pub(crate) fn dequeued(&mut self, length: u32, sojourn: u64) {
         self.packets_out += 1;
         self.bytes_out += u64::from(length);
+        self.sojourn += sojourn / Statistics::SOJOURN_UNIT;
     }
 
     /// A packet was given back.
@@ -163,6 +178,7 @@ impl Ledger {
             dropped_by_reason: self.dropped_by_reason,
             marked: self.marked,
             overlimits: self.overlimits,
+            sojourn: self.sojourn,
         }
     }
 }

@@ -17,7 +17,10 @@ use crate::output::{self, Format};
 #[command(after_help = "\
 Examples:
   fairgate check home.toml          what is wrong, or the trees as they will be built
-  fairgate check --json home.toml   the same for a script; exit code 2 if something is wrong")]
+  fairgate check --json home.toml   the same for a script; exit code 2 if something is wrong
+
+What is right but hardly meant so is a warning: a bucket below a full frame (of 1514 bytes at an MTU of 1500, 1518 with a VLAN tag;
+`fairgate run` knows the interfaces' MTU, and refuses), a filter on a mark in a tree that is to be run.")]
 pub(crate) struct Args {
     /// The file to check
     file: PathBuf,
@@ -25,24 +28,35 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let document = input::document(&args.file)?;
-    check_sections(&document)?;
-    input::warn(document.queues(), format);
+    let plan = check_sections(&document)?;
+    let warnings = warnings(&document, plan.as_ref());
+    input::warn(&warnings, format);
     match format {
-        Format::Json => output::json("check", &Checked::of(&document))?,
+        Format::Json => output::json("check", &Checked::of(&document, warnings))?,
         Format::Text => output::text(&tree_text(&document))?,
     }
     Ok(Outcome::Yes)
 }
 
-/// The sections of the crates that run and simulate: each checks its own.
-fn check_sections(document: &Document) -> Result<(), FileError> {
-    if document.sections().any(|section| section == "run") {
-        Plan::read(document)?;
-    }
-    if document.sections().any(|section| section == "simulate") {
+/// The sections of the crates that run and simulate: each checks its own. What is to be run, if anything is.
+fn check_sections(document: &Document) -> Result<Option<Plan>, FileError> {
+    let has = |section| document.sections().any(|other| other == section);
+    if has("simulate") {
         Scenario::read(document)?;
     }
-    Ok(())
+    has("run").then(|| Plan::read(document)).transpose()
+}
+
+/// What is right, and hardly meant so.
+fn warnings(document: &Document, plan: Option<&Plan>) -> Vec<String> {
+    let mut warnings = input::warnings(document.queues());
+    warnings.extend(document.queues().flat_map(|(_, spec)| input::live_warnings(spec)));
+    // A simulated packet may carry a mark.
+    let run = document
+        .queues()
+        .filter(|(_, spec)| plan.is_some_and(|plan| plan.queues.contains(spec)));
+    warnings.extend(run.flat_map(|(_, spec)| input::refused_live(spec)));
+    warnings
 }
 
 fn tree_text(document: &Document) -> String {
@@ -74,7 +88,7 @@ struct Checked<'a> {
 }
 
 impl Checked<'_> {
-    fn of(document: &Document) -> Checked<'_> {
+    fn of(document: &Document, warnings: Vec<String>) -> Checked<'_> {
         Checked {
             file: document.name(),
             queues: document
@@ -82,7 +96,7 @@ impl Checked<'_> {
                 .map(|(name, spec)| (name.to_owned(), tree(spec)))
                 .collect(),
             sections: document.sections().collect(),
-            warnings: input::warnings(document.queues()),
+            warnings,
         }
     }
 }

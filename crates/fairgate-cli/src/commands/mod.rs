@@ -8,7 +8,6 @@ pub(crate) mod dummynet;
 pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
-#[allow(clippy::print_stderr)]
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod show;

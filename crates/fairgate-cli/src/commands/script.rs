@@ -92,7 +92,7 @@ pub(crate) fn run(
     let found = trees()?;
     let named = || found.iter().map(|tree| (tree.name.as_str(), &tree.spec));
     if args.run.is_none() {
-        input::warn(named(), format);
+        input::warn(&warnings(&found), format);
     }
     match (&args.run, format, args.tree) {
         (Some(interface), ..) => {
@@ -104,7 +104,7 @@ pub(crate) fn run(
             let queues = named().map(|(name, spec)| (name.to_owned(), check::tree(spec)));
             let trees = Trees {
                 queues: queues.collect(),
-                warnings: input::warnings(named()),
+                warnings: warnings(&found),
             };
             output::json(language.name, &trees)?;
             Ok(Outcome::Yes)
@@ -118,6 +118,16 @@ pub(crate) fn run(
             Ok(Outcome::Yes)
         }
     }
+}
+
+/// What is right in the trees, and hardly meant so; a script's trees are for frames from a wire.
+fn warnings(trees: &[Tree]) -> Vec<String> {
+    let mut warnings = input::warnings(trees.iter().map(|tree| (tree.name.as_str(), &tree.spec)));
+    for tree in trees {
+        warnings.extend(input::live_warnings(&tree.spec));
+        warnings.extend(input::refused_live(&tree.spec));
+    }
+    warnings
 }
 
 /// The script's name for messages, and its text.
@@ -176,11 +186,11 @@ fn device(trees: &[Tree]) -> Result<&str, ScriptError> {
 
 /// What `fairgate run` would be given for these trees.
 fn document(trees: &[Tree], device: &str, interface: &str) -> Result<Document, Failure> {
-    let mut text = toml(trees);
+    let mut text = String::new();
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let _ = writeln!(
         text,
-        "\n[run]\nleft = {}\nright = {}",
+        "[run]\nleft = {}\nright = {}",
         quoted(interface),
         quoted(device)
     );
@@ -192,5 +202,7 @@ fn document(trees: &[Tree], device: &str, interface: &str) -> Result<Document, F
         };
         let _ = writeln!(text, "{way} = {}", quoted(&tree.name));
     }
-    Ok(Document::parse(device, &text)?)
+    // The trees as they were read, so that whoever finds a mistake in one can tell its place in the script.
+    let queues = trees.iter().map(|tree| (tree.name.clone(), tree.spec.clone()));
+    Ok(Document::parse(device, &text)?.with_queues(queues))
 }

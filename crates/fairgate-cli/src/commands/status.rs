@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use fairgate_live::status::{DirectionStatus, NodeStatus, Status, fetch, running};
+use fairgate_live::status::{
+    DirectionStatus, FetchError, NodeStatus, ProcessorStatus, Status, fetch, running,
+};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -39,13 +41,28 @@ pub(crate) enum StatusError {
     #[diagnostic(help("say which one, with --socket PATH"))]
     Several { sockets: String },
     #[error("no status from {socket}")]
-    #[diagnostic(help("is the run still there? Its process must be yours, or you root"))]
-    NoAnswer { socket: String, source: io::Error },
+    #[diagnostic(help("is the run still there? Its process must be yours or root's"))]
+    NoAnswer { socket: String, source: FetchError },
+    #[error("no run can be looked for")]
+    #[diagnostic(help("name its socket, with --socket PATH"))]
+    Untrusted(#[source] FetchError),
 }
 
+/// Rates and delays are measured between two statuses so far apart.
+const INTERVAL: Duration = Duration::from_secs(1);
+
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+    let socket = args.socket.as_deref();
+    // A document has counts, of which its reader makes what rates he likes.
+    let mut before = match format {
+        Format::Json => None,
+        Format::Text => Some(ask(socket)?),
+    };
     loop {
-        let status = ask(args.socket.as_deref())?;
+        if before.is_some() {
+            thread::sleep(INTERVAL);
+        }
+        let status = ask(socket)?;
         match format {
             Format::Json => output::json("status", &status)?,
             Format::Text => {
@@ -55,13 +72,17 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
                 } else {
                     ""
                 };
-                output::text(&format!("{clear}{}", tables(&status)))?;
+                output::text(&format!("{clear}{}", tables(&status, before.as_ref())))?;
             }
         }
         if !args.watch {
             return Ok(Outcome::Yes);
         }
-        thread::sleep(Duration::from_secs(1));
+        if format == Format::Json {
+            thread::sleep(INTERVAL);
+        } else {
+            before = Some(status);
+        }
     }
 }
 
@@ -80,7 +101,7 @@ pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
 }
 
 fn only_socket() -> Result<PathBuf, StatusError> {
-    let mut sockets = running();
+    let mut sockets = running().map_err(StatusError::Untrusted)?;
     match sockets.len() {
         0 => Err(StatusError::NoneRuns),
         1 => Ok(sockets.remove(0)),
@@ -94,32 +115,85 @@ fn only_socket() -> Result<PathBuf, StatusError> {
     }
 }
 
-/// The status for people.
-pub(crate) fn tables(status: &Status) -> String {
+/// The status for people. Rates and delays are those since `before`, or since the start.
+pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
+    let before = before.filter(|before| before.pid == status.pid && before.uptime_s < status.uptime_s);
+    let seconds = status.uptime_s - before.map_or(0.0, |before| before.uptime_s);
     let mut text = format!(
         "{}: process {}, running for {:.1} s\n",
         status.name, status.pid, status.uptime_s
     );
-    for direction in &status.directions {
-        text.push('\n');
-        text.push_str(&direction_text(direction));
+    text.push_str(&processor_text(&status.processor));
+    if !status.isolated {
+        text.push_str("this machine's own stack sees the frames too\n");
     }
-    text
+    let _ = match before {
+        Some(_) => writeln!(text, "rates and delays are those of the last {seconds:.1} s"),
+        None => writeln!(text, "rates and delays are those since the start"),
+    };
+    for (index, direction) in status.directions.iter().enumerate() {
+        let before = before.and_then(|before| before.directions.get(index));
+        text.push('\n');
+        text.push_str(&direction_text(direction, before, seconds));
+    }
+    printable(&text)
 }
 
-fn direction_text(direction: &DirectionStatus) -> String {
+/// Names come from files and interfaces. A control character in one must not reach the terminal.
+fn printable(text: &str) -> String {
+    let is_plain = |character: &char| *character == '\n' || !character.is_control();
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_plain(&character) {
+            plain.push(character);
+        } else {
+            plain.extend(character.escape_default());
+        }
+    }
+    plain
+}
+
+/// Whether packets wait for the processor; nothing if they never did.
+fn processor_text(processor: &ProcessorStatus) -> String {
+    let mut causes = Vec::new();
+    if processor.late_wake_ups > 0 {
+        causes.push(format!(
+            "{} of {} wake-ups were over 1 ms late, the latest {}",
+            processor.late_wake_ups,
+            processor.wake_ups,
+            millis(processor.latest_us)
+        ));
+    }
+    if processor.stalls > 0 {
+        causes.push(format!(
+            "it stood still {} times for over 5 ms, at most {}",
+            processor.stalls,
+            millis(processor.longest_stall_us)
+        ));
+    }
+    match causes.is_empty() {
+        true => String::new(),
+        false => format!("processor: {}\n", causes.join("; ")),
+    }
+}
+
+fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>, seconds: f64) -> String {
     let sojourn = &direction.sojourn;
     let mut text = format!(
-        "{} -> {}: {} packets, {} bytes sent, {:.3} Mbit/s in the last second\n",
+        "{} -> {}: {} packets, {} bytes sent, {} Mbit/s\n",
         direction.from,
         direction.to,
         direction.sent.packets,
         direction.sent.bytes,
-        direction.rate_bps / 1e6
+        megabits(
+            direction.sent.bytes,
+            before.map_or(0, |before| before.sent.bytes),
+            seconds
+        )
     );
     let _ = writeln!(
         text,
-        "in the queue: mean {}, median {}, 95 % {}, 99 % {}, longest {}",
+        "in the queue since the start: mean {}, median {}, 95 % {}, 99 % {}, longest {}",
         millis(sojourn.mean_us),
         millis(sojourn.p50_us),
         millis(sojourn.p95_us),
@@ -147,6 +221,8 @@ fn direction_text(direction: &DirectionStatus) -> String {
         "DISCIPLINE",
         "SENT",
         "BYTES",
+        "MBIT/S",
+        "DELAY",
         "DROPPED",
         "MARKED",
         "BACKLOG",
@@ -154,19 +230,37 @@ fn direction_text(direction: &DirectionStatus) -> String {
         "OVERLIMITS",
         "DROPPED FOR",
     ]);
-    add_rows(&mut table, &direction.tree, 0);
+    add_rows(
+        &mut table,
+        &direction.tree,
+        before.map(|before| &before.tree),
+        seconds,
+        0,
+    );
     text.push_str(&output::table_text(&table));
     text
 }
 
-fn add_rows(table: &mut comfy_table::Table, node: &NodeStatus, depth: usize) {
+fn add_rows(
+    table: &mut comfy_table::Table,
+    node: &NodeStatus,
+    before: Option<&NodeStatus>,
+    seconds: f64,
+    depth: usize,
+) {
+    // A class that was replaced, or that another host has now, begins anew.
+    let before = before.filter(|before| {
+        before.discipline == node.discipline
+            && before.host == node.host
+            && before.dequeued.packets <= node.dequeued.packets
+    });
     let host = node
         .host
         .as_ref()
         .map_or(String::new(), |host| format!("{host} "));
     let class = node
         .class
-        .map_or(String::new(), |class| format!("{class:x}: {host}"));
+        .map_or(String::new(), |class| format!("{class}: {host}"));
     let drops: Vec<String> = node
         .drops
         .iter()
@@ -176,6 +270,12 @@ fn add_rows(table: &mut comfy_table::Table, node: &NodeStatus, depth: usize) {
         format!("{:indent$}{class}{}", "", node.discipline, indent = 2 * depth),
         node.dequeued.packets.to_string(),
         node.dequeued.bytes.to_string(),
+        megabits(
+            node.dequeued.bytes,
+            before.map_or(0, |before| before.dequeued.bytes),
+            seconds,
+        ),
+        delay(node, before),
         node.dropped.packets.to_string(),
         node.marked.to_string(),
         node.backlog.packets.to_string(),
@@ -184,11 +284,44 @@ fn add_rows(table: &mut comfy_table::Table, node: &NodeStatus, depth: usize) {
         drops.join(", "),
     ]);
     for class in &node.classes {
-        add_rows(table, class, depth + 1);
+        let before = before.and_then(|before| before.classes.iter().find(|other| other.class == class.class));
+        add_rows(table, class, before, seconds, depth + 1);
+    }
+}
+
+/// Bytes since `before` as Mbit/s.
+fn megabits(bytes: u64, before: u64, seconds: f64) -> String {
+    let rate = (bytes - before.min(bytes)) as f64 * 8e-6 / seconds.max(1e-9);
+    format!("{rate:.3}")
+}
+
+/// Mean delay of the packets that have left since `before`; a dash if none has.
+fn delay(node: &NodeStatus, before: Option<&NodeStatus>) -> String {
+    let packets = node.dequeued.packets - before.map_or(0, |before| before.dequeued.packets);
+    let sojourn_s = node.sojourn_s - before.map_or(0.0, |before| before.sojourn_s);
+    match packets {
+        0 => "-".to_owned(),
+        packets => millis(sojourn_s.max(0.0) * 1e6 / packets as f64),
     }
 }
 
 /// Microseconds as milliseconds, for a table.
 fn millis(micros: f64) -> String {
     format!("{:.3} ms", micros / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_not_sent() {
+        assert_eq!(printable("a\x1b[2Jb\nc\u{9b}"), "a\\u{1b}[2Jb\nc\\u{9b}");
+    }
+
+    #[test]
+    fn rates_are_those_between_two_statuses() {
+        assert_eq!(megabits(2_500_000, 0, 1.0), "20.000");
+        assert_eq!(megabits(2_500_000, 1_250_000, 2.0), "5.000");
+    }
 }

@@ -27,7 +27,7 @@ fn a_script_becomes_a_configuration_file() {
     std::fs::write(&path, toml).expect("the place is writable");
     let (checked, _) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
     assert!(checked.starts_with(&tree), "{tree}\n{checked}");
-    assert!(tree.contains("tbf rate=20mbit burst=1514b"), "{tree}");
+    assert!(tree.contains("tbf rate=20mbit burst=10000b"), "{tree}");
     assert!(tree.contains("wf2q_plus default=2"), "{tree}");
     let document = json(&["dnctl", "--json", &office()], 0);
     assert_eq!(document["schema"], "fairgate.dummynet/1");
@@ -39,7 +39,7 @@ fn commands_come_from_arguments() {
     let (single, _) = ends(&["dummynet", "--tree", "pipe 1 config bw 1Mbit/s"], 0);
     assert_eq!(
         single,
-        "queue out\n  tbf rate=1mbit burst=1514b\n  └─ fifo limit=50\n"
+        "queue out\n  tbf rate=1mbit burst=4542b\n  └─ fifo limit=50\n"
     );
     let (words, _) = ends(
         &[
@@ -61,7 +61,7 @@ fn commands_come_from_arguments() {
     );
     assert_eq!(
         lines,
-        "queue em0/in\n  tbf rate=1mbit burst=9014b\n  └─ fifo limit=50\n"
+        "queue em0/in\n  tbf rate=1mbit burst=27042b\n  └─ fifo limit=50\n"
     );
 }
 

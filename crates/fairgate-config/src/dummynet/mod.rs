@@ -13,8 +13,8 @@
 //!
 //! What a script becomes:
 //!
-//! * A pipe of some bandwidth is a `tbf` that is as deep as the longest frame, or as its `burst`: both let the first packet of a
-//!   burst beyond that go when as much time has passed as it takes at the pipe's rate. A pipe without one shapes nothing.
+//! * A pipe of some bandwidth is a `tbf`, as deep as 4 ms of it or three of the longest frames, whichever is more, and its `burst` on
+//!   top: dummynet too sends what is due since its last tick, however late the tick comes. A pipe without one shapes nothing.
 //! * In a pipe that rules lead to is its queue, a `fifo` or what the pipe names for it. In one that queues are connected to is the
 //!   scheduler of the same number: WF2Q+ if no `sched` line says another. As in dummynet the two do not share the bandwidth.
 //! * What has a `mask` is a class with `each`: a pipe's in `htb`, at the rate of the pipe, a queue's in the scheduler. As many hosts

@@ -36,6 +36,11 @@ const LONGEST_OF_RED: u64 = 1500;
 const BUCKETS: u64 = 64;
 /// `net.inet.ip.dummynet.max_chain_len`: with more for each bucket idle ones are forgotten.
 const DEEPEST: u64 = 16;
+/// A pipe's bucket is as deep as the time between so many wake-ups a second, 4 ms: four ticks of dummynet's usual kernel, and
+/// one of a Linux that counts 250 a second.
+const LATEST_WAKE_UPS_A_SECOND: u64 = 250;
+/// And as deep as so many frames: on slow lines 4 ms is less than one.
+const FEWEST_FRAMES: u64 = 3;
 /// The number of the class, in a tree of several targets, of packets that pass.
 const PASSING: usize = 1;
 
@@ -249,7 +254,7 @@ impl<'a> Translation<'a, '_> {
             }
             return Some(inner);
         };
-        let depth = self.depth(pipe)?;
+        let depth = self.depth(pipe, *bandwidth.get_ref());
         let mut shaper = named("tbf", &pipe.number.span());
         shaper.settings = vec![
             number(&bandwidth.span(), "rate", *bandwidth.get_ref()),
@@ -259,21 +264,23 @@ impl<'a> Translation<'a, '_> {
         Some(shaper)
     }
 
-    /// What may pass a pipe at once, bytes.
-    fn depth(&mut self, pipe: &Configured) -> Option<Spanned<u64>> {
-        let frame = self.frame();
-        match &pipe.burst {
-            Some(burst) if (1..frame).contains(burst.get_ref()) => {
-                let message = format!("a burst of {} bytes can't be carried over", burst.get_ref());
-                let help =
-                    format!("write burst {frame}, the longest frame, or leave it out, which is as much");
-                self.problems
-                    .add(burst.span(), message, "less than the longest frame", help);
-                None
-            }
-            Some(burst) if *burst.get_ref() > 0 => Some(burst.clone()),
-            _ => Some(Spanned::new(pipe.number.span(), frame)),
-        }
+    /// What may pass a pipe at once, bytes, at its place.
+    ///
+    /// dummynet gives a pipe credit at every tick of the kernel, for all the time that went by, and sends while there is credit
+    /// (`serve_sched` of ip_dn_io.c): a tick that comes late costs nothing, and packets leave in bursts of a tick. A token bucket
+    /// gives credit for as much time as it is deep, and what goes by beyond that is lost. One of a single frame is full again
+    /// when the next frame may leave, so that every late wake-up costs rate; it has to be deeper than wake-ups are late.
+    /// `burst` comes on top, as there.
+    fn depth(&self, pipe: &Configured, bandwidth: u64) -> Spanned<u64> {
+        let in_time = bandwidth / 8 / LATEST_WAKE_UPS_A_SECOND;
+        let allowed = in_time.max(FEWEST_FRAMES * self.frame());
+        let (place, burst) = match &pipe.burst {
+            Some(burst) => (burst.span(), *burst.get_ref()),
+            None => (pipe.number.span(), 0),
+        };
+        // A bucket holds less than 4 GiB: the time of 4 ms at 8.5 Tb/s.
+        let most = u64::from(u32::MAX).saturating_sub(burst);
+        Spanned::new(place, allowed.min(most).saturating_add(burst))
     }
 
     /// The longest frame of the device.
@@ -293,7 +300,7 @@ impl<'a> Translation<'a, '_> {
             );
             return None;
         };
-        let depth = self.depth(pipe)?;
+        let depth = self.depth(pipe, *bandwidth.get_ref());
         let place = pipe.number.span();
         let mut draft = named("htb", &place);
         let hosts = 2;

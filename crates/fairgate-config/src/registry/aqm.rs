@@ -12,7 +12,8 @@ use fairgate::aqm::rred::{self, Rred};
 use fairgate::aqm::wred::{self, Wred};
 use fairgate::{ConfigError, Discipline, Rate};
 
-use super::{About, Children, Description, Family, Lens, Parameter, Parts, Placing};
+use super::description::bounding;
+use super::{About, Children, Description, Family, Lens, Longest, Parameter, Parts, Placing};
 use crate::value::{Unit, choice_field};
 
 /// What the control law can tell apart: from a tick of 1024 ns to under 2^37 ns.
@@ -155,7 +156,7 @@ macro_rules! red_parameters {
     (|$config:ident| $red:expr; $($first:expr,)*) => {
         &[
             $($first,)*
-            limit_in_bytes(|$config, _| &mut $red.limit),
+            bounding(|$config, has_inner| (!has_inner).then(|| Longest::Length($red.limit.into())), limit_in_bytes(|$config, _| &mut $red.limit)),
             Parameter::new(
                 "limit_packets",
                 Unit::Count("packets"),
@@ -266,12 +267,18 @@ pub(super) static ARED: Description<ared::Config, ared::Config> = Description {
             |ared, _| &mut ared.target,
         ),
         avpkt(|ared, _| &mut ared.avpkt),
-        Parameter::new(
-            "limit",
-            Unit::Bytes,
-            POSITIVE,
-            "Most bytes queued; none for four times RED's `max`.",
-            |ared, _| &mut ared.limit,
+        bounding(
+            |ared, has_inner| {
+                let bytes = ared.bytes().ok().filter(|_| !has_inner);
+                bytes.map(|bytes| Longest::Length(bytes.into()))
+            },
+            Parameter::new(
+                "limit",
+                Unit::Bytes,
+                POSITIVE,
+                "Most bytes queued; none for four times RED's `max`.",
+                |ared, _| &mut ared.limit,
+            ),
         ),
         ecn(|ared, _| &mut ared.response.ecn),
         harddrop(|ared, _| &mut ared.response.harddrop),
@@ -446,7 +453,10 @@ pub(super) static WRED: Description<wred::Config, wred::Config> = Description {
         children: Children::None,
     },
     parameters: &[
-        limit_in_bytes(|wred, _| &mut wred.limit),
+        bounding(
+            |wred, _| Some(Longest::Length(wred.limit.into())),
+            limit_in_bytes(|wred, _| &mut wred.limit),
+        ),
         threshold(
             "min_1",
             "Average from which on packets of precedence 0 are marked.",
@@ -599,12 +609,15 @@ pub(super) static DUALPI2: Description<DualPi2Settings, dualpi2::Config> = Descr
             "Most packets queued in both queues.",
             |dualpi2, _| &mut dualpi2.config.limit,
         ),
-        Parameter::new(
-            "memory_limit",
-            Unit::Bytes,
-            1..=u64::MAX,
-            "Most memory that queued packets may occupy; none for two of `mtu` for each packet of `limit`.",
-            |dualpi2, _| &mut dualpi2.config.memory_limit,
+        bounding(
+            |dualpi2, _| Some(Longest::Memory(dualpi2.config.memory())),
+            Parameter::new(
+                "memory_limit",
+                Unit::Bytes,
+                1..=u64::MAX,
+                "Most memory that queued packets may occupy; none for two of `mtu` for each packet of `limit`.",
+                |dualpi2, _| &mut dualpi2.config.memory_limit,
+            ),
         ),
         up_to_a_minute(
             "target",

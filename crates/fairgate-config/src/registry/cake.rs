@@ -2,7 +2,8 @@
 
 use fairgate::rounds::cake::{Cake, Cells, Config, Framing, Isolation, Tins};
 
-use super::{About, Children, Description, Family, Parameter, Placing};
+use super::description::bounding;
+use super::{About, Children, Description, Family, Longest, Parameter, Placing};
 use crate::value::{Smallest, Unit, choice_field};
 
 choice_field!(Tins {
@@ -237,12 +238,15 @@ pub(super) static CAKE: Description<CakeSettings, Config> = Description {
             "Whether dropped packets count for the shaper: they have used a bottleneck before it.",
             |cake, _| &mut cake.config.ingress,
         ),
-        Parameter::new(
-            "memory_limit",
-            Unit::Bytes,
-            1..=u64::MAX,
-            "Most memory that queued packets may occupy; none for four rtt of the bandwidth, at least 4mb.",
-            |cake, _| &mut cake.config.memory_limit,
+        bounding(
+            |cake, _| Some(Longest::Memory(cake.config.memory())),
+            Parameter::new(
+                "memory_limit",
+                Unit::Bytes,
+                1..=u64::MAX,
+                "Most memory that queued packets may occupy; none for four rtt of the bandwidth, at least 4mb.",
+                |cake, _| &mut cake.config.memory_limit,
+            ),
         ),
         Parameter::new(
             "mtu",

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use fairgate::classify::{Classifier, Templates};
 use fairgate::{ConfigError, Discipline};
 
-use super::{About, ClassSettings, Entry, ParameterInfo, Parts, Settings};
+use super::{About, ClassSettings, Entry, Longest, ParameterInfo, Parts, Settings};
 use crate::value::{Field, Unit};
 
 /// A discipline whose users' settings are an `S` and whose own parameters are a `C`. The two are the same type unless
@@ -34,7 +34,11 @@ pub(super) struct Parameter<S> {
     required: bool,
     doc: &'static str,
     field: Lens<S>,
+    longest: Option<Bound<S>>,
 }
+
+/// The longest packet that a parameter lets pass, if it bounds that; told besides whether there is an inner discipline.
+pub(super) type Bound<S> = fn(&S, bool) -> Option<Longest>;
 
 impl<S> Parameter<S> {
     /// A parameter of numbers.
@@ -52,6 +56,7 @@ impl<S> Parameter<S> {
             required: false,
             doc,
             field,
+            longest: None,
         }
     }
 
@@ -90,6 +95,12 @@ impl<S> Parameter<S> {
             doc: self.doc,
         }
     }
+}
+
+/// The same parameter, which bounds the longest packet.
+pub(super) const fn bounding<S>(longest: Bound<S>, mut parameter: Parameter<S>) -> Parameter<S> {
+    parameter.longest = Some(longest);
+    parameter
 }
 
 /// By what packets are placed.
@@ -173,6 +184,21 @@ impl<S: 'static, C: 'static> Entry for Description<S, C> {
 
     fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError> {
         Ok(Box::new((self.config)(self.settle(settings, 0))?))
+    }
+
+    fn longest(&self, settings: &Settings, has_inner: bool) -> Vec<(&'static str, Longest)> {
+        let bounding = self.parameters.iter().filter_map(|parameter| {
+            let longest = parameter.longest?;
+            Some((parameter.name, longest))
+        });
+        let mut bounding = bounding.peekable();
+        if bounding.peek().is_none() {
+            return Vec::new();
+        }
+        let settled = self.settle(settings, 0);
+        bounding
+            .filter_map(|(name, longest)| Some((name, longest(&settled, has_inner)?)))
+            .collect()
     }
 
     fn build(&self, settings: &Settings, parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {

@@ -10,8 +10,9 @@ use fairgate::rounds::drr::{self, Drr};
 use fairgate::scheduler::Flows;
 use fairgate::{ConfigError, Discipline, Rate};
 
+use super::description::bounding;
 use super::queues::DROP_FROM;
-use super::{About, Children, Description, Family, Lens, Parameter, Parts, Placing};
+use super::{About, Children, Description, Family, Lens, Longest, Parameter, Parts, Placing};
 use crate::value::{Unit, choice_field};
 
 choice_field!(FlowBy {
@@ -70,12 +71,15 @@ const fn leaf<C: Default>(
 /// Of sqf and lqf.
 static PARAMETERS: &[Parameter<Config>] = &[
     limit(1 << 25, |sqf, _| &mut sqf.limit),
-    Parameter::new(
-        "limit_bytes",
-        Unit::Bytes,
-        1..=(1 << 48) - (1 << 33),
-        "Most bytes queued in all.",
-        |sqf, _| &mut sqf.limit_bytes,
+    bounding(
+        |sqf, _| sqf.limit_bytes.map(Longest::Length),
+        Parameter::new(
+            "limit_bytes",
+            Unit::Bytes,
+            1..=(1 << 48) - (1 << 33),
+            "Most bytes queued in all.",
+            |sqf, _| &mut sqf.limit_bytes,
+        ),
     ),
     drop_from(
         "Which packet of the longest flow pays: the newest or the oldest.",

@@ -246,6 +246,15 @@ pub struct Parts {
     pub seed: u64,
 }
 
+/// The longest packet that a bucket or a limit can hold. One beyond it is dropped, however little is queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Longest {
+    /// By its length, bytes.
+    Length(u64),
+    /// By the memory that it occupies, bytes.
+    Memory(u64),
+}
+
 /// A discipline as the registry knows it.
 pub trait Entry: Sync {
     /// Name, family, use.
@@ -271,6 +280,10 @@ pub trait Entry: Sync {
     /// # Errors
     /// If the settings contradict one another.
     fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError>;
+
+    /// The parameters that bound the longest packet, as they are set, each with its bound. `has_inner` is whether a discipline
+    /// is inside.
+    fn longest(&self, settings: &Settings, has_inner: bool) -> Vec<(&'static str, Longest)>;
 
     /// The discipline, ready to use.
     ///

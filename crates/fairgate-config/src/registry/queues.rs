@@ -11,7 +11,8 @@ use fairgate::queues::tbf::{self, Limit, Tbf};
 use fairgate::queues::token_bucket::{Peak, Profile};
 use fairgate::{ConfigError, Rate};
 
-use super::{About, Children, Description, Family, Lens, Parameter, Placing};
+use super::description::bounding;
+use super::{About, Children, Description, Family, Lens, Longest, Parameter, Placing};
 use crate::value::{Unit, choice_field};
 
 choice_field!(DropFrom {
@@ -37,12 +38,15 @@ pub(super) static FIFO: Description<fifo::Config, fifo::Config> = Description {
             "Most packets queued.",
             |fifo, _| &mut fifo.limit_packets,
         ),
-        Parameter::new(
-            "limit_bytes",
-            Unit::Bytes,
-            1..=u64::MAX,
-            "Most bytes queued.",
-            |fifo, _| &mut fifo.limit_bytes,
+        bounding(
+            |fifo, _| fifo.limit_bytes.map(Longest::Length),
+            Parameter::new(
+                "limit_bytes",
+                Unit::Bytes,
+                1..=u64::MAX,
+                "Most bytes queued.",
+                |fifo, _| &mut fifo.limit_bytes,
+            ),
         ),
         Parameter::word(
             "drop",
@@ -118,6 +122,16 @@ impl ProfileSettings {
         peakrate: None,
         mtu: None,
     };
+
+    /// What the bucket of `burst` bytes holds.
+    fn first_bucket(&self) -> Longest {
+        Longest::Length(self.burst.into())
+    }
+
+    /// What that of the peak rate holds.
+    fn second_bucket(&self) -> Option<Longest> {
+        self.mtu.map(|mtu| Longest::Length(mtu.into()))
+    }
 
     fn profile(self) -> Result<Profile, ConfigError> {
         let peak = match (self.peakrate, self.mtu) {
@@ -204,16 +218,22 @@ pub(super) static TBF: Description<TbfSettings, tbf::Config> = Description {
     },
     parameters: &[
         rate("The rate to hold.", |tbf, _| &mut tbf.profile.rate),
-        burst(
-            "Bytes that may leave at once after an idle time: at least the longest packet.",
-            |tbf, _| &mut tbf.profile.burst,
+        bounding(
+            |tbf, _| Some(tbf.profile.first_bucket()),
+            burst(
+                "Bytes that may leave at once after an idle time: at least the longest packet.",
+                |tbf, _| &mut tbf.profile.burst,
+            ),
         ),
-        Parameter::new(
-            "limit",
-            Unit::Bytes,
-            1..=u64::MAX,
-            "Most bytes queued; not with an inner discipline.",
-            |tbf, _| &mut tbf.limit,
+        bounding(
+            |tbf, _| tbf.limit.map(Longest::Length),
+            Parameter::new(
+                "limit",
+                Unit::Bytes,
+                1..=u64::MAX,
+                "Most bytes queued; not with an inner discipline.",
+                |tbf, _| &mut tbf.limit,
+            ),
         ),
         Parameter::new(
             "latency",
@@ -225,9 +245,12 @@ pub(super) static TBF: Description<TbfSettings, tbf::Config> = Description {
         peakrate("How fast a burst may leave: above the rate.", |tbf, _| {
             &mut tbf.profile.peakrate
         }),
-        mtu(
-            "Bytes that may leave at once at the peak rate: at least the longest packet.",
-            |tbf, _| &mut tbf.profile.mtu,
+        bounding(
+            |tbf, _| tbf.profile.second_bucket(),
+            mtu(
+                "Bytes that may leave at once at the peak rate: at least the longest packet.",
+                |tbf, _| &mut tbf.profile.mtu,
+            ),
         ),
     ],
     class_parameters: &[],
@@ -257,12 +280,15 @@ pub(super) static LEAKY_BUCKET: Description<leaky_bucket::Config, leaky_bucket::
             "The rate at which packets leave.",
             |bucket, _| &mut bucket.rate,
         ),
-        Parameter::required(
-            "bucket",
-            Unit::Bytes,
-            1..=u64::MAX,
-            "Most bytes queued: at least the longest packet.",
-            |bucket, _| &mut bucket.bucket,
+        bounding(
+            |bucket, _| Some(Longest::Length(bucket.bucket)),
+            Parameter::required(
+                "bucket",
+                Unit::Bytes,
+                1..=u64::MAX,
+                "Most bytes queued: at least the longest packet.",
+                |bucket, _| &mut bucket.bucket,
+            ),
         ),
     ],
     class_parameters: &[],
@@ -279,6 +305,11 @@ pub(super) struct PolicerSettings {
 }
 
 impl PolicerSettings {
+    /// Whether what exceeds is lost.
+    fn drops(&self) -> bool {
+        self.remark.is_none()
+    }
+
     fn config(self) -> Result<policer::Config, ConfigError> {
         Ok(policer::Config {
             profile: self.profile.profile()?,
@@ -297,16 +328,22 @@ pub(super) static POLICER: Description<PolicerSettings, policer::Config> = Descr
     },
     parameters: &[
         rate("The rate that conforms.", |policer, _| &mut policer.profile.rate),
-        burst(
-            "Bytes that conform at once after an idle time: at least the longest packet.",
-            |policer, _| &mut policer.profile.burst,
+        bounding(
+            |policer, _| policer.drops().then(|| policer.profile.first_bucket()),
+            burst(
+                "Bytes that conform at once after an idle time: at least the longest packet.",
+                |policer, _| &mut policer.profile.burst,
+            ),
         ),
         peakrate("How fast a burst may come: above the rate.", |policer, _| {
             &mut policer.profile.peakrate
         }),
-        mtu(
-            "Bytes that conform at once at the peak rate: at least the longest packet.",
-            |policer, _| &mut policer.profile.mtu,
+        bounding(
+            |policer, _| policer.profile.second_bucket().filter(|_| policer.drops()),
+            mtu(
+                "Bytes that conform at once at the peak rate: at least the longest packet.",
+                |policer, _| &mut policer.profile.mtu,
+            ),
         ),
         Parameter::new(
             "remark",

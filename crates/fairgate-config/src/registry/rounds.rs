@@ -16,9 +16,10 @@ use fairgate::rounds::sfq::{self, Sfq};
 use fairgate::scheduler::{Flows, classes, flows};
 
 use super::aqm::{codel_parameters, pie_parameters};
+use super::description::bounding;
 use super::queues::DROP_FROM;
 use super::schedulers::{self, FlatSettings, classful, flat};
-use super::{About, Children, Description, Family, Parameter, Placing};
+use super::{About, Children, Description, Family, Longest, Parameter, Placing};
 use crate::value::{Unit, choice_field};
 
 pub(super) static SFQ: Description<sfq::Config, sfq::Config> = Description {
@@ -262,13 +263,13 @@ pub(super) static FQ_CODEL: Description<fq_codel::Config, fq_codel::Config> = De
             "Most packets queued in all flows together.",
             |fq_codel, _| &mut fq_codel.limit,
         ),
-        Parameter::new(
+        bounding(|fq_codel, _| Some(Longest::Memory(fq_codel.memory_limit)), Parameter::new(
             "memory_limit",
             Unit::Bytes,
             1..=u64::MAX,
             "Most memory that queued packets may occupy.",
             |fq_codel, _| &mut fq_codel.memory_limit,
-        ),
+        )),
         Parameter::new(
             "flows",
             Unit::Count("flows"),
@@ -314,13 +315,13 @@ pub(super) static FQ_PIE: Description<fq_pie::Config, fq_pie::Config> = Descript
             "Most packets queued in all flows together.",
             |fq_pie, _| &mut fq_pie.limit,
         ),
-        Parameter::new(
+        bounding(|fq_pie, _| Some(Longest::Memory(fq_pie.memory_limit)), Parameter::new(
             "memory_limit",
             Unit::Bytes,
             1..=u64::MAX,
             "Most memory that queued packets may occupy.",
             |fq_pie, _| &mut fq_pie.memory_limit,
-        ),
+        )),
         Parameter::new(
             "flows",
             Unit::Count("flows"),
@@ -520,13 +521,13 @@ pub(super) static MSFC: Description<MsfcSettings, msfc::Config> = Description {
             "Most packets queued in all flows together.",
             |msfc, _| &mut msfc.config.limit,
         ),
-        Parameter::new(
+        bounding(|msfc, _| Some(Longest::Memory(msfc.config.memory_limit)), Parameter::new(
             "memory_limit",
             Unit::Bytes,
             1..=u64::MAX,
             "Most memory that queued packets may occupy.",
             |msfc, _| &mut msfc.config.memory_limit,
-        ),
+        )),
         Parameter::new(
             "drop_batch",
             Unit::Count("packets"),

@@ -14,7 +14,7 @@ use toml::Spanned;
 use super::draft::{Draft, Entry as Written, SEE_LIST};
 use super::filters;
 use super::given::{self, Given, Mistake};
-use super::{Spec, inner_classes, parent_of, templates};
+use super::{Origin, Spec, inner_classes, parent_of, templates};
 use crate::error::Problems;
 use crate::registry::{
     self, Children, ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings,
@@ -78,6 +78,7 @@ fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Che
                 entry,
                 settings,
                 children,
+                origin: Origin::of(problems.source(), entry, draft, keys),
             };
             Some((spec, discipline))
         }
@@ -729,7 +730,7 @@ fn place_of(draft: &Draft, error: &ConfigError) -> Option<Range<usize>> {
 }
 
 /// The number of a class, if it has a right one.
-fn id_of(class: &Draft) -> Option<u16> {
+pub(super) fn id_of(class: &Draft) -> Option<u16> {
     let (_, given) = class.setting("id")?;
     class_number("id", given).ok()
 }

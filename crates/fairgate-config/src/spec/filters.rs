@@ -1,13 +1,13 @@
 //! Filters and handles: read as written in `[[filter]]`, and written so that they read the same.
 
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use fairgate::ConfigError;
 use fairgate::classify::{Filter, Masked, Match, Prefix};
 use toml::Spanned;
 
-use super::draft::FilterDraft;
+use super::draft::{Entry as Written, FilterDraft};
 use super::given::{Given, Mistake};
 use super::names::{DSCPS, ETHERTYPES, PROTOCOLS};
 use crate::error::Problems;
@@ -30,6 +30,15 @@ const KEYS: [&str; 14] = [
     "ethertype",
     "interface",
 ];
+
+/// Where the conditions of a filter stand: the values that are given.
+pub(crate) fn places(draft: &FilterDraft) -> Vec<(&'static str, Range<usize>)> {
+    let place = |(key, given): &Written| {
+        let known = KEYS.into_iter().find(|known| known == key.get_ref())?;
+        Some((known, given.span()))
+    };
+    draft.entries.iter().filter_map(place).collect()
+}
 
 /// Reads a filter. `class` reads the number of its class.
 pub(crate) fn read(

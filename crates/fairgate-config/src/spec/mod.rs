@@ -7,7 +7,9 @@ mod filters;
 mod given;
 mod inline;
 mod names;
+mod origin;
 mod print;
+mod refusals;
 mod templates;
 mod warnings;
 
@@ -28,6 +30,8 @@ pub(crate) use draft::{Draft, Entry as Written, FilterDraft};
 #[cfg(test)]
 pub(crate) use given::read as read_value;
 pub(crate) use given::{Given, in_order};
+pub(crate) use origin::Origin;
+pub use refusals::Frame;
 
 use crate::error::{FileError, Problems};
 use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings};
@@ -43,6 +47,8 @@ pub struct Spec {
     pub(crate) settings: Settings,
     /// One for each class, in their order (of a tree, for each class that no other names as its parent); or the inner one.
     pub(crate) children: Vec<Spec>,
+    /// Where it was written. Two trees are equal wherever that is.
+    pub(crate) origin: Origin,
 }
 
 /// A class within a [`Spec`].

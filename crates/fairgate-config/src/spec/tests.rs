@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 
-use super::{ApplyError, Spec};
+use super::{ApplyError, Origin, Spec};
 use crate::Document;
 use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Setting, Settings, entries, registry};
 use crate::value::{Unit, Value};
@@ -37,7 +37,7 @@ fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
 }
 
 /// Some of the parameters, and all required ones.
-fn settings(parameters: Vec<ParameterInfo>) -> BoxedStrategy<Vec<Setting>> {
+pub(super) fn settings(parameters: Vec<ParameterInfo>) -> BoxedStrategy<Vec<Setting>> {
     let each: Vec<_> = parameters
         .iter()
         .map(|info| match info.default {
@@ -144,6 +144,7 @@ fn leaf() -> impl Strategy<Value = Spec> {
                 ..Settings::default()
             },
             children: Vec::new(),
+            origin: Origin::nowhere(),
         })
     })
 }
@@ -191,6 +192,7 @@ fn tree() -> impl Strategy<Value = Spec> {
                             classifier,
                         },
                         children,
+                        origin: Origin::nowhere(),
                     })
             },
         )

@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 
 use fairgate::classify::Holder;
-use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Value};
+use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Time, Value};
 use fairgate_config::Spec;
 use fairgate_config::tc::State;
 use serde::{Deserialize, Serialize};
 
 use crate::direction::Direction;
+use crate::pace::Punctuality;
+use crate::sys::priority::waited_for_processor;
 
 /// A running bridge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,8 +23,47 @@ pub struct Status {
     pub pid: u32,
     /// Seconds since its start.
     pub uptime_s: f64,
+    /// Whether this machine's own stack is kept away from both interfaces.
+    pub isolated: bool,
+    /// How its thread shares the processor.
+    pub processor: ProcessorStatus,
     /// From left to right, from right to left.
     pub directions: Vec<DirectionStatus>,
+}
+
+/// How punctual the forwarding thread is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorStatus {
+    /// Whether it is a real-time thread.
+    pub realtime: bool,
+    /// How often it woke up.
+    pub wake_ups: u64,
+    /// How often it woke up more than 1 ms after the time that was set.
+    pub late_wake_ups: u64,
+    /// The latest wake-up, microseconds after its time.
+    pub latest_us: f64,
+    /// How often it stood still for more than 5 ms while it had work: another thread had the processor, the kernel
+    /// throttled it, or a status was written.
+    pub stalls: u64,
+    /// The longest of these times, microseconds.
+    pub longest_stall_us: f64,
+    /// Seconds for which it was ready to run and waited for the processor; none if the kernel does not count them.
+    pub waited_s: Option<f64>,
+}
+
+impl ProcessorStatus {
+    pub(crate) fn of(punctuality: &Punctuality, realtime: bool) -> ProcessorStatus {
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        ProcessorStatus {
+            realtime,
+            wake_ups: punctuality.wake_ups,
+            late_wake_ups: punctuality.late,
+            latest_us: micros(punctuality.latest),
+            stalls: punctuality.stalls,
+            longest_stall_us: micros(punctuality.longest_stall),
+            waited_s: waited_for_processor().map(|waited| waited.as_secs_f64()),
+        }
+    }
 }
 
 /// One direction of the bridge.
@@ -120,6 +161,10 @@ pub struct NodeStatus {
     pub marked: u64,
     /// How often nothing could be sent although something was queued.
     pub overlimits: u64,
+    /// The sojourn times of all packets handed out, summed, seconds. A packet's sojourn time here is from its arrival
+    /// to its departure from this node. Of two statuses, the difference of these sums over that of `dequeued.packets`
+    /// is the mean delay between them.
+    pub sojourn_s: f64,
     /// Inner state, under the field's usual names.
     pub variables: BTreeMap<String, ValueStatus>,
     /// The disciplines of its classes, without those that no host has yet.
@@ -161,12 +206,14 @@ pub const QUEUE: &str = "tree";
 
 impl DirectionStatus {
     pub(crate) fn of(
-        direction: &Direction,
+        direction: &mut Direction,
+        now: Time,
         queue: &Spec,
         from: &str,
         to: &str,
         missed: u64,
     ) -> DirectionStatus {
+        let rate_bps = direction.rate.bits_per_second(now, direction.books.sent.bytes);
         let books = &direction.books;
         let sojourn = &direction.sojourn;
         let micros = |nanos: u64| nanos as f64 / 1e3;
@@ -174,7 +221,7 @@ impl DirectionStatus {
             from: from.to_string(),
             to: to.to_string(),
             sent: books.sent.into(),
-            rate_bps: direction.rate.bits_per_second(),
+            rate_bps,
             in_line: direction.in_line() as u64,
             lost: Losses {
                 ring_full: missed,
@@ -198,6 +245,9 @@ impl DirectionStatus {
         }
     }
 }
+
+/// The library's unit of summed sojourn times, seconds.
+const SOJOURN_UNIT_S: f64 = Statistics::SOJOURN_UNIT as f64 * 1e-9;
 
 impl NodeStatus {
     /// A discipline's books and state, with those of its classes.
@@ -232,6 +282,7 @@ impl NodeStatus {
                 dropped_by_reason: DropReason::ALL.map(dropped),
                 marked: self.marked,
                 overlimits: self.overlimits,
+                sojourn: (self.sojourn_s / SOJOURN_UNIT_S) as u64,
             },
             variables: of_library(&self.variables),
         }
@@ -271,6 +322,7 @@ impl NodeStatus {
             drops,
             marked: statistics.marked,
             overlimits: statistics.overlimits,
+            sojourn_s: statistics.sojourn as f64 * SOJOURN_UNIT_S,
             variables,
             classes,
             class_states,

@@ -3,6 +3,8 @@
 mod document;
 mod server;
 
-pub use document::{CountStatus, DirectionStatus, Losses, NodeStatus, QUEUE, Sojourn, Status, ValueStatus};
+pub use document::{
+    CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status, ValueStatus,
+};
 pub(crate) use server::Server;
-pub use server::{default_socket, fetch, running};
+pub use server::{FetchError, default_socket, fetch, running};

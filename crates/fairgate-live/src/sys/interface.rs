@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+use crate::sys::guardian::Guardian;
+
 /// An Ethernet interface that is up.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
@@ -30,23 +32,28 @@ impl Interface {
     /// Looks an interface up in the network namespace of this thread.
     pub(crate) fn lookup(name: &str) -> Result<Interface, Unusable> {
         let control = control_socket().map_err(Unusable::System)?;
+        Interface::lookup_by(&control, name)
+    }
+
+    /// Looks an interface up in the network namespace that a control socket was made in.
+    pub(crate) fn lookup_by(control: &OwnedFd, name: &str) -> Result<Interface, Unusable> {
         let mut request = request(name).ok_or(Unusable::Missing)?;
         let system = |errno| match errno {
             Errno::ENODEV => Unusable::Missing,
             errno => Unusable::System(errno),
         };
-        ioctl(&control, libc::SIOCGIFINDEX, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFINDEX, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFINDEX has filled `ifru_ifindex`.
         let index = unsafe { request.ifr_ifru.ifru_ifindex } as u32;
-        ioctl(&control, libc::SIOCGIFHWADDR, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFHWADDR, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFHWADDR has filled `ifru_hwaddr`.
         if unsafe { request.ifr_ifru.ifru_hwaddr.sa_family } != libc::ARPHRD_ETHER {
             return Err(Unusable::NotEthernet);
         }
-        if flags(&control, &mut request).map_err(system)? & libc::IFF_UP as i16 == 0 {
+        if flags(control, &mut request).map_err(system)? & libc::IFF_UP as i16 == 0 {
             return Err(Unusable::Down);
         }
-        ioctl(&control, libc::SIOCGIFMTU, &mut request).map_err(system)?;
+        ioctl(control, libc::SIOCGIFMTU, &mut request).map_err(system)?;
         // SAFETY: SIOCGIFMTU has filled `ifru_mtu`.
         let mtu = unsafe { request.ifr_ifru.ifru_mtu } as usize;
         Ok(Interface {
@@ -75,6 +82,28 @@ pub(crate) enum Merging {
     Lro,
 }
 
+/// Switches merging on again when it is dropped, or when this process dies.
+#[derive(Debug)]
+pub(crate) struct MergingGuardian {
+    _guardian: Guardian,
+}
+
+impl MergingGuardian {
+    /// For those of [`Merging::ALL`] that are in `on`.
+    pub(crate) fn start(interface: &str, on: [bool; 2]) -> Result<MergingGuardian, Errno> {
+        let work = || {
+            for (_, merging) in on.iter().zip(Merging::ALL).filter(|(is_on, _)| **is_on) {
+                // The interface may be gone; then there is nothing to restore.
+                let _ = merging.set(interface, true);
+            }
+        };
+        // SAFETY: `Merging::set` makes a socket and calls `ioctl` with structures on its stack; names are copied into
+        // them byte by byte. Nothing is allocated, locked or unwrapped.
+        let guardian = unsafe { Guardian::start(work) }?;
+        Ok(MergingGuardian { _guardian: guardian })
+    }
+}
+
 /// `struct ethtool_value` of linux/ethtool.h.
 #[repr(C)]
 struct EthtoolValue {
@@ -89,6 +118,9 @@ const ETHTOOL_SGRO: u32 = 0x2c;
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
 impl Merging {
+    /// Both.
+    pub(crate) const ALL: [Merging; 2] = [Merging::Gro, Merging::Lro];
+
     /// Whether the interface does it. A driver that knows no such question doesn't.
     pub(crate) fn is_on(self, interface: &str) -> Result<bool, Errno> {
         let answer = match self {
@@ -128,7 +160,7 @@ fn ethtool(interface: &str, command: u32, data: u32) -> Result<u32, Errno> {
 }
 
 /// Any socket will do to ask about interfaces.
-fn control_socket() -> Result<OwnedFd, Errno> {
+pub(crate) fn control_socket() -> Result<OwnedFd, Errno> {
     socket(
         AddressFamily::Inet,
         SockType::Datagram,

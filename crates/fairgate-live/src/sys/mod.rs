@@ -4,7 +4,9 @@
 //!   layout     where a slot lies in a ring: plain arithmetic
 //!   ring       reads slots of mapped memory         unsafe: pointers into the mapping
 //!   socket     AF_PACKET sockets, receive and send  unsafe: setsockopt, mmap, sendmmsg
+//!   guardian   a child that outlives us             unsafe: fork
 //!   interface  ioctls on interfaces                 unsafe: ioctl
+//!   bpf        programs at tc's hooks               unsafe: bpf
 //!   priority   real-time scheduling                 unsafe: sched_setscheduler
 //!   tap        creates TAP devices                  unsafe: ioctl
 //! ```
@@ -13,6 +15,8 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod bpf;
+pub(crate) mod guardian;
 pub(crate) mod interface;
 pub(crate) mod layout;
 pub(crate) mod priority;

@@ -1,9 +1,12 @@
 //! Real-time scheduling of this thread.
 
+use std::fs;
+use std::time::Duration;
+
 use nix::errno::Errno;
 
 /// Puts this thread before all ordinary ones (SCHED_FIFO, the lowest of its priorities). It still sleeps whenever it
-/// has nothing to do, and the kernel keeps 5 % of each core for others in any case (sched(7), RLIMIT_RTTIME aside).
+/// has nothing to do, and rests before the kernel makes it (see `pace.rs`).
 pub(crate) fn set_realtime() -> Result<(), Errno> {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: the kernel reads a live `sched_param`; 0 is this thread.
@@ -15,4 +18,30 @@ pub(crate) fn set_realtime() -> Result<(), Errno> {
         )
     };
     Errno::result(result).map(drop)
+}
+
+/// The share of a core that the kernel leaves to real-time threads, in parts per million (sched(7)).
+pub(crate) fn realtime_share() -> u64 {
+    let read = |name: &str| -> Option<i64> {
+        fs::read_to_string(format!("/proc/sys/kernel/{name}"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    match (read("sched_rt_runtime_us"), read("sched_rt_period_us")) {
+        // -1: without a limit.
+        (Some(runtime @ 0..), Some(period @ 1..)) => {
+            (runtime as u64).saturating_mul(1_000_000) / period as u64
+        }
+        _ => 1_000_000,
+    }
+}
+
+/// For how long this thread was ready to run and another one had the processor. `None` if this kernel does not count
+/// it (Linux `Documentation/scheduler/sched-stats.rst`, "/proc/<pid>/schedstat").
+pub(crate) fn waited_for_processor() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanos = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
 }

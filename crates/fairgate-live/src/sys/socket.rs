@@ -1,19 +1,22 @@
 //! AF_PACKET sockets on one interface: a mapped ring to receive from, and a plain socket to send by in batches.
 //!
 //! Two sockets, because the receiving one carries a virtio header in front of each frame and the sending one needs
-//! none: frames are complete by then. Everything that is set here lives and dies with the sockets, promiscuous mode
+//! none: frames are complete by then. A third one sends the few frames that are too long by their VLAN tag. Everything that is set here lives and dies with the sockets, promiscuous mode
 //! included, so that even a killed process leaves the interface as it was.
 
+use std::io::IoSlice;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
 use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, sendmsg};
 
 use crate::offload::VNET_HEADER;
 use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
 use crate::sys::ring::{Received, Ring};
+use crate::vlan::Tag;
 
 /// Slots of a receive ring. At a million packets a second, 4 ms of a scheduler's hiccup.
 pub(crate) const RING_SLOTS: usize = 4096;
@@ -59,6 +62,10 @@ pub(crate) struct PacketSocket {
     batch: Batch,
     /// A frame longer than its slot is read to here.
     scratch: Vec<u8>,
+    /// Bytes of the frame in `scratch`, until it is released.
+    filled: Option<usize>,
+    /// For frames that are too long with their tag.
+    tagger: OwnedFd,
     missed: u64,
 }
 
@@ -97,6 +104,11 @@ impl PacketSocket {
         set_option(&sender, libc::PACKET_QDISC_BYPASS, &1)?;
         set_socket_option(&sender, libc::SO_SNDBUF, &SEND_BUFFER)?;
         bind(&sender, interface, 0)?;
+
+        // Through the queue of the interface, for the hook is in front of it.
+        let tagger = packet_socket(0)?;
+        set_socket_option(&tagger, libc::SO_SNDBUF, &SEND_BUFFER)?;
+        bind(&tagger, interface, 0)?;
         Ok(PacketSocket {
             ring,
             _mapping: mapping,
@@ -104,6 +116,8 @@ impl PacketSocket {
             sender,
             batch: Batch::new(),
             scratch: vec![0; LONGEST_SUPER_PACKET],
+            filled: None,
+            tagger,
             missed: 0,
         })
     }
@@ -116,10 +130,13 @@ impl PacketSocket {
             return Some(received);
         }
         // The whole frame, behind the same virtio header that the slot holds. Frames and slots pair up in order.
-        let length = match receive(&self.receiver, &mut self.scratch) {
-            Ok(length) => length,
-            // Impossible by the kernel's order of doing things; then the frame counts as truncated.
-            Err(_) => return Some(received),
+        let length = match self.filled {
+            Some(length) => length,
+            None => match receive(&self.receiver, &mut self.scratch) {
+                Ok(length) => *self.filled.insert(length),
+                // Impossible by the kernel's order of doing things; then the frame counts as truncated.
+                Err(_) => return Some(received),
+            },
         };
         let end = length.clamp(VNET_HEADER, self.scratch.len());
         Some(Received {
@@ -131,6 +148,7 @@ impl PacketSocket {
     /// Hands the slot of [`PacketSocket::front`] back.
     #[inline]
     pub(crate) fn release(&mut self) {
+        self.filled = None;
         self.ring.release();
     }
 
@@ -138,6 +156,25 @@ impl PacketSocket {
     /// what was wrong with the next one.
     pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
         self.batch.send(&self.sender, frames)
+    }
+
+    /// Sends a frame without its outermost tag, under a mark by which a program at the interface's hook pushes the tag
+    /// again (`attach/isolation.rs`).
+    ///
+    /// A packet socket takes frames of 4 bytes over the MTU if these are an 802.1Q tag (`packet_extra_vlan_len_allowed`).
+    /// Frames of that length with a service tag, and those of 8 bytes over it with two tags, go this way: a tag that is
+    /// pushed does not count, as it does not in a bridge.
+    pub(crate) fn send_tagged(&mut self, frame: &[u8], mark: u32) -> Result<(), Errno> {
+        set_socket_option(&self.tagger, libc::SO_MARK, &(mark as libc::c_int))?;
+        let (addresses, rest) = frame.split_at(Tag::POSITION);
+        let parts = [IoSlice::new(addresses), IoSlice::new(&rest[Tag::BYTES..])];
+        loop {
+            match sendmsg::<()>(self.tagger.as_raw_fd(), &parts, &[], MsgFlags::MSG_DONTWAIT, None) {
+                Ok(_) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
     }
 
     /// Frames that found the ring full, since the socket was opened.

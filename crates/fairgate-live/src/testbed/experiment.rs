@@ -144,7 +144,9 @@ impl Experiment {
                 retransmits: connection.retransmits,
             })
             .collect();
-        let status = fetch(&socket).map_err(TestbedError::io("asking the bridge for its status"))?;
+        let status = fetch(&socket)
+            .map_err(std::io::Error::other)
+            .map_err(TestbedError::io("asking the bridge for its status"))?;
         router.interrupt(interrupt)?;
         Ok(Outcome {
             scenario: scenario.label.clone(),

@@ -65,6 +65,15 @@ impl Config {
             )),
         }
     }
+
+    /// Most bytes queued, given or derived.
+    ///
+    /// # Errors
+    /// If no thresholds can be derived.
+    pub fn bytes(&self) -> Result<u32, ConfigError> {
+        let (_, max) = self.thresholds()?;
+        Ok(self.limit.unwrap_or(max * 4))
+    }
 }
 
 impl Parameters for Config {
@@ -81,7 +90,7 @@ impl Parameters for Config {
         }
         let (min, max) = self.thresholds()?;
         let red = red::Config {
-            limit: self.limit.unwrap_or(max * 4),
+            limit: self.bytes()?,
             avpkt: self.avpkt,
             response: self.response,
             adaptive: true,

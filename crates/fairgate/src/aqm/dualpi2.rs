@@ -108,6 +108,12 @@ const MOST_UPDATES: u64 = 4096;
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl Config {
+    /// Most memory that queued packets may occupy, given or derived.
+    pub fn memory(&self) -> u64 {
+        let derived = || u64::from(self.limit) * 2 * u64::from(self.mtu);
+        self.memory_limit.unwrap_or_else(derived)
+    }
+
     fn law(&self) -> Result<Law, ConfigError> {
         check_within("limit", self.limit, 1, u32::MAX)?;
         check_within("alpha", self.alpha, 0, (1 << 31) - 1)?;
@@ -147,9 +153,8 @@ impl Config {
             ));
         }
         let protected = i64::from(self.classic_protection);
-        let derived = || u64::from(self.limit) * 2 * u64::from(self.mtu);
         Ok(Law {
-            memory_limit: self.memory_limit.unwrap_or_else(derived),
+            memory_limit: self.memory(),
             target: self.target.as_nanos() as i128,
             alpha: scaled(self.alpha),
             beta: scaled(self.beta),

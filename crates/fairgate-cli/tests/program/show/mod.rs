@@ -10,7 +10,9 @@ use std::thread;
 use fairgate::{FlowKey, Packet, Pool, Time};
 use fairgate_config::Spec;
 use fairgate_config::tc::{Device, Script};
-use fairgate_live::status::{CountStatus, DirectionStatus, Losses, NodeStatus, QUEUE, Sojourn, Status};
+use fairgate_live::status::{
+    CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
+};
 
 use super::{ends, json};
 
@@ -40,6 +42,8 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
         name: "test".to_owned(),
         pid: 1,
         uptime_s: 1.0,
+        isolated: true,
+        processor: ProcessorStatus::default(),
         directions: vec![DirectionStatus {
             from: "eth0".to_owned(),
             to: device.to_owned(),

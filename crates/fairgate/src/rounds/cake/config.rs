@@ -106,7 +106,8 @@ impl Config {
         self.bandwidth.map_or(0, |rate| rate.bits_per_second() / 8)
     }
 
-    pub(super) fn memory(&self) -> u64 {
+    /// Most memory that queued packets may occupy, given or derived.
+    pub fn memory(&self) -> u64 {
         if let Some(given) = self.memory_limit {
             return given;
         }

@@ -1,0 +1,8 @@
+//! `fairgate run` on real interfaces, in network namespaces of its own.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod forwarding;
+mod harness;
+mod takeover;

@@ -1,0 +1,310 @@
+//! What a run does to its interfaces, and what else this machine does with them meanwhile.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::Duration;
+
+use fairgate_live::testbed::{Namespace, Network};
+use nix::sys::signal::Signal;
+
+use crate::common::can_build_networks;
+use crate::harness::{PLAIN, Run, ping, refusal, transfer};
+
+/// Settings of the kernel in a namespace, below /proc/sys/net.
+fn set(namespace: &Namespace, name: &str, value: &str) {
+    let write = || fs::write(format!("/proc/sys/net/{name}"), value);
+    namespace.enter(write).unwrap().unwrap();
+}
+
+fn ip(namespace: &Namespace, command: &str) -> String {
+    let words: Vec<&str> = command.split(' ').collect();
+    namespace.ip(&words).unwrap()
+}
+
+/// Packets that the kernel of a namespace has forwarded itself.
+fn forwarded_by_kernel(namespace: &Namespace) -> u64 {
+    let read = || fs::read_to_string("/proc/thread-self/net/snmp");
+    let text = namespace.enter(read).unwrap().unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.split(' ').position(|name| name == "ForwDatagrams").unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
+}
+
+/// Beside the run the kernel would route between the two, unshaped.
+#[test]
+fn a_router_that_routes_itself_is_refused_or_kept_away() {
+    if !can_build_networks("a_router_that_routes_itself_is_refused_or_kept_away") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let router = &network.router;
+    ip(router, "address add 10.77.0.254/24 dev left");
+    ip(router, "address add 10.78.0.254/24 dev right");
+    set(router, "ipv4/ip_forward", "1");
+    let (code, message) = refusal(router, PLAIN);
+    assert_eq!(code, Some(3));
+    assert!(
+        message.contains("`left` has the address 10.77.0.254/24"),
+        "{message}"
+    );
+
+    // Two networks, and hosts that send by the router's address: only the kernel's own forwarding joins them.
+    ip(&network.right, "address add 10.78.0.2/24 dev eth0");
+    ip(&network.right, "address del 10.77.0.2/24 dev eth0");
+    ip(&network.left, "route add 10.78.0.0/24 via 10.77.0.254");
+    ip(&network.right, "route add 10.77.0.0/24 via 10.78.0.254");
+    assert!(ping(&network, "10.78.0.2"), "the router routes before the run");
+    let before = forwarded_by_kernel(router);
+    assert!(before > 0);
+
+    let run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
+    assert!(run.status().isolated);
+    assert!(!ping(&network, "10.78.0.2"), "the kernel routes beside the run");
+    assert!(
+        !ping(&network, "10.77.0.254"),
+        "the kernel answers beside the run"
+    );
+    assert_eq!(forwarded_by_kernel(router), before);
+    run.stop();
+    assert!(ping(&network, "10.78.0.2"), "the router routes again");
+
+    // Killed, it leaves nothing behind either.
+    let mut run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
+    assert!(!ping(&network, "10.77.0.254"));
+    run.signal(Signal::SIGKILL);
+    run.output();
+    assert!(ping(&network, "10.78.0.2"), "the router routes again");
+}
+
+#[test]
+fn ports_of_a_bridge_are_refused_or_kept_away() {
+    if !can_build_networks("ports_of_a_bridge_are_refused_or_kept_away") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let router = &network.router;
+    ip(router, "link add br0 type bridge");
+    ip(router, "link set left master br0");
+    ip(router, "link set right master br0");
+    ip(router, "link set br0 up");
+    let (code, message) = refusal(router, PLAIN);
+    assert_eq!(code, Some(3));
+    assert!(message.contains("`left` is a port of `br0`"), "{message}");
+    let run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
+    let output = network
+        .left
+        .command("ping")
+        .args(["-n", "-c", "5", "-i", "0.05", Network::RIGHT])
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(
+        text.contains(" 5 received") && !text.contains("duplicate"),
+        "{text}"
+    );
+    run.stop();
+    assert!(ping(&network, Network::RIGHT), "the kernel's bridge is back");
+}
+
+/// A VLAN on top is found in the same way; not every kernel has VLANs.
+#[test]
+fn an_interface_with_others_on_top_is_refused() {
+    if !can_build_networks("an_interface_with_others_on_top_is_refused") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    ip(&network.router, "link add link right name above type macvlan");
+    let (code, message) = refusal(&network.router, PLAIN);
+    assert_eq!(code, Some(3));
+    assert!(message.contains("`right` carries `above`"), "{message}");
+    ip(&network.router, "link del above");
+    Run::start(&network.router, PLAIN).stop();
+}
+
+/// Nothing uses the interfaces; but their kernel would take an address from any router advertisement that passes.
+#[test]
+fn router_advertisements_pass_and_leave_no_address() {
+    if !can_build_networks("router_advertisements_pass_and_leave_no_address") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let router = &network.router;
+    for interface in ["left", "right"] {
+        set(router, &format!("ipv6/conf/{interface}/accept_ra"), "1");
+        set(router, &format!("ipv6/conf/{interface}/disable_ipv6"), "0");
+    }
+    let run = Run::start(router, PLAIN);
+    assert!(run.status().isolated);
+    // Until the left host has taken it: then the advertisement has passed.
+    let mut patience = 50;
+    while !ip(&network.left, "-6 address show dev eth0").contains("fd0f::1:") {
+        assert!(patience > 0, "the advertisement does not pass");
+        patience -= 1;
+        advertise(&network.right);
+        thread::sleep(Duration::from_millis(100));
+    }
+    let addresses = ip(router, "-6 address show");
+    assert!(!addresses.contains("fd0f"), "{addresses}");
+    assert_eq!(ip(router, "-6 route show default"), "");
+    run.stop();
+}
+
+/// Sends a router advertisement with a prefix from a host (RFC 4861, section 4.2).
+fn advertise(host: &Namespace) {
+    let mut message = vec![134, 0, 0, 0, 64, 0, 0x07, 0x08, 0, 0, 0, 0, 0, 0, 0, 0];
+    message.extend([3, 4, 64, 0xc0]);
+    message.extend([0, 1, 0x51, 0x80, 0, 0, 0x38, 0x40, 0, 0, 0, 0]);
+    message.extend([0xfd, 0x0f, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let send = || -> nix::Result<()> {
+        use nix::sys::socket::*;
+        let socket = socket(
+            AddressFamily::Inet6,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::IcmpV6,
+        )?;
+        let hops = 255;
+        setsockopt(&socket, sockopt::Ipv6MulticastHops, &hops)?;
+        let index = nix::net::if_::if_nametoindex("eth0")?;
+        let to = std::net::SocketAddrV6::new("ff02::1".parse().unwrap(), 0, 0, index);
+        sendto(
+            socket.as_raw_fd(),
+            &message,
+            &SockaddrIn6::from(to),
+            MsgFlags::empty(),
+        )
+        .map(drop)
+    };
+    // A link-local address is not usable before it is known to be unique.
+    let mut patience = 500;
+    while let Err(error) = host.enter(send).unwrap() {
+        assert!(patience > 0, "{error}");
+        patience -= 1;
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn an_interface_belongs_to_one_run() {
+    if !can_build_networks("an_interface_belongs_to_one_run") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let run = Run::start(&network.router, PLAIN);
+    for other in [PLAIN, "[run]\nleft = \"tap:fg0\"\nright = \"right\"\n"] {
+        let (code, message) = refusal(&network.router, other);
+        assert_eq!(code, Some(3));
+        assert!(
+            message.contains("already forwards from") && message.contains("process "),
+            "{message}"
+        );
+    }
+    // The same names in another namespace are other interfaces.
+    let beside = Network::build().unwrap();
+    Run::start(&beside.router, PLAIN).stop();
+    run.stop();
+    Run::start(&network.router, PLAIN).stop();
+}
+
+/// What ethtool says of generic receive offload at both interfaces of the router.
+fn merging(network: &Network) -> Vec<bool> {
+    let is_on = |interface: &&str| {
+        let output = network
+            .router
+            .command("ethtool")
+            .args(["-k", interface])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("generic-receive-offload: on")
+    };
+    ["left", "right"].iter().map(is_on).collect()
+}
+
+#[test]
+fn offloads_are_switched_off_and_on_again() {
+    if !can_build_networks("offloads_are_switched_off_and_on_again") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    // One that was off before stays off.
+    for (interface, state) in [("right", "off"), ("left", "on")] {
+        let command = ["-K", interface, "gro", state];
+        assert!(
+            network
+                .router
+                .command("ethtool")
+                .args(command)
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    assert_eq!(merging(&network), [true, false]);
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+        let mut run = Run::start(&network.router, &format!("{PLAIN}offloads = \"off\"\n"));
+        assert_eq!(merging(&network), [false, false]);
+        transfer(&network, &format!("{}:4000", Network::RIGHT));
+        run.signal(signal);
+        run.output();
+        // After a kill it is another process that puts them back, a moment later.
+        let mut patience = 500;
+        while merging(&network) != [true, false] {
+            assert!(patience > 0, "not put back after {signal}");
+            patience -= 1;
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Whether echo requests of `payload` bytes, which must not be fragmented, come back.
+fn echo_passes(network: &Network, address: &str, payload: usize) -> bool {
+    let output = network
+        .left
+        .command("ping")
+        .args([
+            "-n",
+            "-c",
+            "3",
+            "-i",
+            "0.05",
+            "-W",
+            "2",
+            "-M",
+            "do",
+            "-s",
+            &payload.to_string(),
+            address,
+        ])
+        .output()
+        .unwrap();
+    output.status.success()
+}
+
+#[test]
+fn a_raised_mtu_is_followed() {
+    if !can_build_networks("a_raised_mtu_is_followed") {
+        return;
+    }
+    let network = Network::build().unwrap();
+    let mut run = Run::start(&network.router, PLAIN);
+    assert!(echo_passes(&network, Network::RIGHT, 1472));
+    for (namespace, interface) in [
+        (&network.router, "right"),
+        (&network.router, "left"),
+        (&network.right, "eth0"),
+        (&network.left, "eth0"),
+    ] {
+        ip(namespace, &format!("link set {interface} mtu 9000"));
+    }
+    assert!(echo_passes(&network, Network::RIGHT, 8972));
+    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    let sent = run.status().directions[0].sent;
+    assert!(sent.bytes / sent.packets > 3000, "{sent:?}");
+    run.signal(Signal::SIGINT);
+    let said = run.output().stderr;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("the MTU of `left` is 9000 now"), "{said}");
+}

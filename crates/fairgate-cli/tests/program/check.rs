@@ -1,0 +1,113 @@
+//! `check` of what is right: the examples, and what is right but hardly meant so.
+
+use std::path::PathBuf;
+
+use super::{ends, folder, json};
+
+/// A file of this text, in a folder that goes with the first.
+fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a place for files");
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).expect("the place is writable");
+    let path = path.to_str().expect("an ordinary path").to_owned();
+    (folder, path)
+}
+
+fn examples(extension: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder("../../examples")).expect("the project has examples");
+    let paths = entries.map(|entry| entry.expect("a readable folder").path());
+    let of_kind = paths.filter(|path| path.extension().is_some_and(|found| found == extension));
+    let text = |path: PathBuf| path.to_str().expect("an ordinary path").to_owned();
+    of_kind.map(text).collect()
+}
+
+/// Right, and without a warning: they are to be taken as they are.
+#[test]
+fn every_example_is_right() {
+    let files = examples("toml");
+    assert!(files.len() >= 4, "{files:?}");
+    for path in files {
+        let (stdout, stderr) = ends(&["check", &path], 0);
+        assert!(stdout.contains("is right"), "{stdout}");
+        assert_eq!(stderr, "", "{path}");
+        let document = json(&["check", "--json", &path], 0);
+        assert_eq!(document["schema"], "fairgate.check/1");
+        let text = std::fs::read_to_string(&path).expect("a file");
+        let has = |section: &str| {
+            let sections = document["sections"].as_array().expect("a list");
+            sections.iter().any(|other| other == section)
+        };
+        for command in ["run", "simulate"] {
+            let is_named = text.contains(&format!("fairgate {command} examples/"));
+            assert_eq!(has(command), is_named, "what {path} says of `fairgate {command}`");
+        }
+    }
+    for (language, extension) in [("tc", "tc"), ("dummynet", "ipfw")] {
+        let files = examples(extension);
+        assert!(!files.is_empty());
+        for path in files {
+            let (_, stderr) = ends(&[language, "--tree", &path], 0);
+            assert_eq!(stderr, "", "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_bucket_below_a_full_frame_is_a_warning() {
+    let (_folder, path) = file(
+        "small.toml",
+        "[queue.wan]\ndiscipline = 'tbf'\nrate = '1mbit'\nburst = '1000b'\ninner = { discipline = 'fifo' }\n",
+    );
+    let expected = format!(
+        "{path}:4:9: `burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would be dropped; raise \
+         `burst` to 1514b or more, or let only shorter frames come: lower the interfaces' MTU"
+    );
+    let (stdout, stderr) = ends(&["check", &path], 0);
+    assert!(stdout.contains("is right"), "{stdout}");
+    assert_eq!(stderr, format!("warning: {expected}\n"));
+    let document = json(&["check", "--json", &path], 0);
+    assert_eq!(document["warnings"], serde_json::json!([expected]));
+}
+
+/// A simulated packet may carry a mark, and one from a wire carries none.
+#[test]
+fn a_filter_on_a_mark_is_a_warning_where_it_is_to_be_run() {
+    let tree = "[queue.wan]\ndiscipline = 'drr'\ndefault = 1\nclass = [{ id = 1, discipline = 'fifo' }]\n\
+                filter = [{ class = 1, mark = 7 }]\n";
+    let (_folder, path) = file("marks.toml", tree);
+    assert_eq!(ends(&["check", &path], 0).1, "");
+    let run = format!("{tree}[run]\nleft = 'a'\nright = 'b'\nleft_to_right = 'wan'\n");
+    let (_folder, path) = file("marks.toml", &run);
+    let (_, stderr) = ends(&["check", &path], 0);
+    assert!(
+        stderr.starts_with(&format!(
+            "warning: {path}:5:31: filter 1 of `drr` asks for a mark"
+        )),
+        "{stderr}"
+    );
+    assert!(stderr.ends_with("`fairgate run` refuses this\n"), "{stderr}");
+
+    let script = "qdisc add dev e root handle 1: drr\nclass add dev e parent 1: classid 1:1 drr\n\
+                  filter add dev e parent 1: handle 7 fw flowid 1:1";
+    let (_, stderr) = ends(&["tc", script], 0);
+    assert!(
+        stderr.starts_with("warning: command line:3:35: filter 1 of `drr` asks for a mark"),
+        "{stderr}"
+    );
+}
+
+/// The reader of the section tells its keys when one is wrong.
+#[test]
+fn the_help_of_run_names_every_key_of_its_section() {
+    let (_folder, path) = file("keys.toml", "[run]\nnonsense = 1\n");
+    let (_, stderr) = ends(&["check", "--json", &path], 2);
+    assert_eq!(stderr, "");
+    let errors = json(&["check", "--json", &path], 2);
+    let message = errors["errors"][0]["message"].as_str().expect("a message");
+    let keys: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
+    assert!(keys.len() >= 10, "{message}");
+    let (help, _) = ends(&["run", "--help"], 0);
+    for key in keys {
+        assert!(help.contains(&format!("\n  {key} = ")), "{key} is not in\n{help}");
+    }
+}

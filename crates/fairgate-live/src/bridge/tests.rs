@@ -1,0 +1,145 @@
+//! VLAN tags through a bridge, between hosts of a network of its own.
+
+use std::io::Write;
+use std::thread;
+use std::time::Duration;
+
+use fairgate_config::Document;
+use nix::unistd::geteuid;
+
+use super::*;
+use crate::attach::{Isolation, mark_of};
+use crate::sys::interface::Interface;
+use crate::sys::layout::Layout;
+use crate::sys::socket::PacketSocket;
+use crate::testbed::{Namespace, Network};
+use crate::vlan::Tag;
+
+fn can_build_networks(test: &str) -> bool {
+    if !geteuid().is_root() {
+        // Past the test harness, which swallows what `eprintln!` says.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: {test} needs root to build network namespaces"
+        );
+    }
+    geteuid().is_root()
+}
+
+/// A socket on the one interface of a host.
+fn open_host(host: &Namespace) -> PacketSocket {
+    let open = || {
+        let interface = Interface::lookup("eth0").unwrap();
+        PacketSocket::open(&interface, Layout::new(2000, 1).unwrap()).unwrap()
+    };
+    host.enter(open).unwrap()
+}
+
+/// Ends the bridge also when a test fails: its thread would be waited for without end.
+struct StopOnDrop(Stopper);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Runs `work` with a socket on each host while a bridge runs between them, and returns the final status.
+fn with_bridge(work: impl FnOnce(&Network, PacketSocket, PacketSocket)) -> Status {
+    let network = Network::build().unwrap();
+    let text = "[run]\nleft = \"left\"\nright = \"right\"\n";
+    let plan = Plan::read(&Document::parse("vlan.toml", text).unwrap()).unwrap();
+    let open = || Bridge::open(&plan, Some(1));
+    let mut bridge = network.router.enter(open).unwrap().unwrap();
+    let stop = StopOnDrop(bridge.stopper());
+    thread::scope(|scope| {
+        let running = scope.spawn(|| bridge.run());
+        let stop = stop;
+        work(&network, open_host(&network.left), open_host(&network.right));
+        drop(stop);
+        assert_eq!(running.join().unwrap().unwrap(), Wake::Stop);
+    });
+    bridge.status()
+}
+
+/// A tag, four bytes and as much payload as asked for.
+fn tagged(tag: Tag, inner: [u8; 4], payload: usize) -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend(tag.tpid.to_be_bytes());
+    frame.extend(tag.tci.to_be_bytes());
+    frame.extend(inner);
+    frame.resize(frame.len() + payload, 9);
+    frame
+}
+
+/// Waits for a tagged frame, which must be this one. Other frames come from the hosts themselves: neighbour discovery.
+fn expect(sink: &mut PacketSocket, frame: &[u8]) {
+    for _ in 0..5_000 {
+        let Some(received) = sink.front() else {
+            thread::sleep(Duration::from_millis(1));
+            continue;
+        };
+        let tag = received.tag;
+        if tag.is_some() {
+            assert_eq!(tag, Tag::of(frame));
+            assert_eq!(received.bytes[..12], frame[..12]);
+            assert_eq!(received.bytes[12..], frame[16..]);
+        }
+        sink.release();
+        if tag.is_some() {
+            return;
+        }
+    }
+    panic!("no frame with a tag arrives");
+}
+
+/// The kernel takes tags out of frames on both receiving sides; whoever receives behind the bridge must be told
+/// the same tag, and find a second one where it was.
+#[test]
+fn vlan_tags_pass() {
+    if !can_build_networks("vlan_tags_pass") {
+        return;
+    }
+    with_bridge(|_, mut source, mut sink| {
+        for (tpid, tci, inner) in [
+            (Tag::CUSTOMER, 0x2005, [0x12, 0x34, 9, 9]),
+            (Tag::SERVICE, 0x0007, [0x81, 0x00, 9, 9]),
+        ] {
+            let frame = tagged(Tag { tpid, tci }, inner, 58);
+            let (sent, result) = source.send(std::iter::once(&frame[..]));
+            assert_eq!((sent, result), (1, Ok(())));
+            expect(&mut sink, &frame);
+        }
+    });
+}
+
+/// Frames that are longer than the MTU by their tags alone, as VLAN interfaces of the hosts would send them: the
+/// kernel's bridge passes them, and so does ours.
+#[test]
+fn full_sized_frames_with_tags_pass() {
+    if !can_build_networks("full_sized_frames_with_tags_pass") {
+        return;
+    }
+    let status = with_bridge(|network, mut source, mut sink| {
+        let isolate = || Isolation::of(&Interface::lookup("eth0").unwrap());
+        let _pushes_tags = network.left.enter(isolate).unwrap().unwrap();
+        for (tpid, inner, length) in [
+            (Tag::CUSTOMER, None, 1518),
+            (Tag::SERVICE, None, 1518),
+            (Tag::SERVICE, Some([0x81, 0x00, 0x20, 0x05]), 1522),
+            (Tag::CUSTOMER, Some([0x81, 0x00, 0x20, 0x05]), 1522),
+        ] {
+            let tag = Tag { tpid, tci: 0x6007 };
+            let mut frame = match inner {
+                None => tagged(tag, [0x12, 0x34, 9, 9], 1498),
+                Some(inner) => tagged(tag, inner, 1502),
+            };
+            // A protocol that nobody knows.
+            frame[length - 1502..length - 1500].copy_from_slice(&[0x12, 0x34]);
+            assert_eq!(frame.len(), length);
+            source.send_tagged(&frame, mark_of(tag)).unwrap();
+            expect(&mut sink, &frame);
+        }
+    });
+    assert_eq!(status.directions[0].lost.refused, 0);
+}
