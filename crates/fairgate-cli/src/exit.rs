@@ -6,7 +6,7 @@ use fairgate_config::FileError;
 use miette::{Diagnostic, Report, miette};
 use serde::Serialize;
 
-use crate::output::{self, Format};
+use crate::output::{self, Format, Unwritten};
 
 /// What a command that worked found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum Outcome {
     Yes,
     /// The answer is no: a difference, a failed check. Exit code 1.
     No,
+    /// Some of the input could not be read, and the result says which. Exit code 2.
+    Incomplete,
 }
 
 /// Why a command did not work.
@@ -47,14 +49,20 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
     let (code, report) = match result {
         Ok(Outcome::Yes) | Err(Failure::ReaderGone) => return ExitCode::SUCCESS,
         Ok(Outcome::No) => return ExitCode::from(1),
+        Ok(Outcome::Incomplete) => return ExitCode::from(2),
         Err(Failure::Input(report)) => (2, report),
         Err(Failure::Environment(report)) => (3, report),
     };
+    let document = || ErrorDocument::of(&report);
     match format {
         Format::Text => output::say(format_args!("{report:?}")),
+        // Standard output has the result, and a document only.
+        Format::Json if report.is::<Unwritten>() => {
+            output::say(output::json_text("error", &document()).trim_end())
+        }
         Format::Json => {
             // If even this can't be written, the exit code still tells.
-            let _ = output::json("error", &ErrorDocument::of(&report));
+            let _ = output::json("error", &document());
         }
     }
     ExitCode::from(code)

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
+use fairgate_config::units::parse_duration;
 use fairgate_config::{Document, Problem, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -62,6 +64,15 @@ pub(crate) fn warn(warnings: &[String], format: Format) {
         for warning in warnings {
             output::say(format_args!("warning: {warning}"));
         }
+    }
+}
+
+/// A time on the command line in which something is to happen.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => Err("must be above 0, such as 10s".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A command is a file in `commands/`, with its arguments and a function `run`; a line in [`Command`] and one in
 //! [`Command::run`] join it. Results go through [`output`], errors through [`exit::Failure`].
 
-#![deny(clippy::print_stdout)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
 mod exit;
@@ -11,6 +11,7 @@ mod input;
 mod log;
 mod output;
 mod progress;
+mod shell;
 
 use std::process::ExitCode;
 
@@ -79,6 +80,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    output::colour::install();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),

@@ -23,6 +23,11 @@ pub(crate) fn simulated(millis: u64, format: Format) -> ProgressBar {
     bar(millis, "{bar:40} simulating, {percent} %, {eta} left", format)
 }
 
+/// By steps, with what is being done now.
+pub(crate) fn steps(count: u64, format: Format) -> ProgressBar {
+    bar(count, "{bar:40} {pos}/{len} {msg}", format)
+}
+
 /// By trials, with what is being tried.
 pub(crate) fn trials(count: u64, format: Format) -> ProgressBar {
     bar(count, "{bar:40} {percent} %, {eta} left, {msg}", format)

@@ -108,12 +108,9 @@ fn the_same_command_gives_the_same_bytes() {
     for arguments in [vec!["--trace", EXAMPLE], vec!["--duration", "5s", "--seed", "7"]] {
         let run = || {
             let desk = Desk::new();
-            let output = desk.compare(&[arguments.as_slice(), &["--json"]].concat());
+            let output = desk.compare(&[arguments.as_slice(), &["--json", "--out", "report.html"]].concat());
             assert!(output.status.success(), "{}", stderr(&output));
-            (
-                output.stdout,
-                std::fs::read(desk.path("fairgate-report.html")).unwrap(),
-            )
+            (output.stdout, std::fs::read(desk.path("report.html")).unwrap())
         };
         assert!(run() == run(), "{arguments:?}");
     }

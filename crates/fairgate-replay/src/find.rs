@@ -50,7 +50,6 @@ fn is_trace(path: &Path) -> bool {
 
 /// The setup of a trace: `TRACE.json` beside `TRACE.jsonl.gz`.
 pub(crate) fn setup_of(trace: &Path) -> PathBuf {
-    let name = trace.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.strip_suffix(SUFFIX).unwrap_or(&name);
-    trace.with_file_name(format!("{stem}.json"))
+    // Of .jsonl.gz; the rest of the name need not be text.
+    trace.with_extension("").with_extension("json")
 }

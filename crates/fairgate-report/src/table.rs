@@ -178,7 +178,8 @@ fn disciplines(comparison: &Comparison, colour: bool) -> Table {
 
 fn new_table(headings: impl Iterator<Item = &'static str>) -> Table {
     let mut table = Table::new();
-    table.load_style(NOTHING);
+    // The caller decides on colours; comfy-table would ask whether standard output is a terminal.
+    table.load_style(NOTHING).enforce_styling();
     table.set_header(headings.enumerate().map(|(index, heading)| {
         let alignment = if index == 0 {
             CellAlignment::Left

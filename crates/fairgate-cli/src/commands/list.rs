@@ -60,7 +60,7 @@ fn unknown(name: &str) -> UnknownDiscipline {
 }
 
 fn overview(entries: &[&dyn Entry]) -> String {
-    let mut table = output::table(["NAME", "USE IT", "PARAMETERS AND DEFAULTS"]);
+    let mut table = output::page_table(["NAME", "USE IT", "PARAMETERS AND DEFAULTS"], 1);
     for entry in entries {
         let of_classes = entry.class_parameters();
         let parameters = entry.parameters();
@@ -78,7 +78,7 @@ fn overview(entries: &[&dyn Entry]) -> String {
             Children::None => about.name.to_owned(),
             holds => format!("{}\n({})", about.name, holds.name()),
         };
-        table.add_row([name, output::wrap(about.when, 44), lines.join("\n")]);
+        table.add_row([name, about.when.to_owned(), lines.join("\n")]);
     }
     let mut text = output::table_text(&table);
     text.push_str(
@@ -127,6 +127,11 @@ fn detail(entry: &dyn Entry) -> String {
     if entry.takes_filters() {
         text.push_str("`handle`, [[queue.NAME.filter]] and `default` place packets.\n");
     }
+    let width = output::page_width().into();
+    let mut text: String = text
+        .lines()
+        .map(|line| output::wrap(line, width) + "\n")
+        .collect();
     text.push_str(&parameter_table(&entry.parameters()));
     if !entry.class_parameters().is_empty() {
         text.push_str("\nOf each class:\n");
@@ -139,14 +144,14 @@ fn parameter_table(parameters: &[ParameterInfo]) -> String {
     if parameters.is_empty() {
         return String::new();
     }
-    let mut table = output::table(["PARAMETER", "UNIT", "DEFAULT", "ALLOWED", "MEANING"]);
+    let mut table = output::page_table(["PARAMETER", "UNIT", "DEFAULT", "ALLOWED", "MEANING"], 2);
     for info in parameters {
         table.add_row([
             info.name.to_owned(),
             info.unit.name().to_owned(),
-            output::wrap(&default(info), 24),
+            default(info),
             info.allowed(),
-            output::wrap(info.doc, 60),
+            info.doc.to_owned(),
         ]);
     }
     format!("\n{}", output::table_text(&table))

@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use fairgate_replay::{Difference, Outcome as Replayed};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format};
+use crate::progress;
 
 /// Replay recorded operations of Linux's disciplines through ours and compare
 #[derive(clap::Args)]
@@ -19,8 +19,8 @@ Examples:
   fairgate replay --json traces | jq .summary
 
 A trace is TRACE.jsonl.gz, an operation a line, with its setup TRACE.json beside it. A trace of a discipline that
-there is none of here is unsupported and not compared.
-Exit codes: 0 no trace differs; 1 one does; 2 a file can't be read.")]
+there is none of here is unsupported and not compared. One that can't be read is told, and the others are compared.
+Exit codes: 0 no trace differs; 1 one does; 2 one can't be read.")]
 pub(crate) struct Args {
     /// Traces, and folders of traces
     #[arg(required = true, value_name = "PATH")]
@@ -44,6 +44,7 @@ struct Summary {
     equal: u64,
     different: u64,
     unsupported: u64,
+    unreadable: u64,
 }
 
 /// One trace, and what its replay found.
@@ -70,6 +71,10 @@ enum TraceResult {
     Unsupported {
         reason: String,
     },
+    Unreadable {
+        reason: String,
+        help: &'static str,
+    },
 }
 
 #[derive(Serialize)]
@@ -80,24 +85,22 @@ struct Mismatch {
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let mut paths = Vec::new();
-    for path in &args.paths {
-        paths.extend(fairgate_replay::find(path)?);
-    }
-    let progress = match format {
-        Format::Text => ProgressBar::new(paths.len() as u64),
-        Format::Json => ProgressBar::hidden(),
-    };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
-    progress.set_style(style.expect("the template is right"));
     let mut report = Report {
         seed: args.seed,
         summary: Summary::default(),
         traces: Vec::new(),
     };
+    let mut paths = Vec::new();
+    for path in &args.paths {
+        match fairgate_replay::find(path) {
+            Ok(found) => paths.extend(found),
+            Err(error) => report.add(path, Err(error)),
+        }
+    }
+    let progress = progress::steps(paths.len() as u64, format);
     for path in &paths {
         progress.set_message(path.display().to_string());
-        report.add(path, fairgate_replay::replay(path, args.seed)?);
+        report.add(path, fairgate_replay::replay(path, args.seed));
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -105,24 +108,29 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         Format::Json => output::json("replay", &report)?,
         Format::Text => output::text(&report.text())?,
     }
-    match report.summary.different {
-        0 => Ok(Outcome::Yes),
-        _ => Ok(Outcome::No),
-    }
+    Ok(match (report.summary.unreadable, report.summary.different) {
+        (0, 0) => Outcome::Yes,
+        (0, _) => Outcome::No,
+        _ => Outcome::Incomplete,
+    })
 }
 
 impl Report {
-    fn add(&mut self, path: &Path, replayed: Replayed) {
+    fn add(&mut self, path: &Path, replayed: Result<Replayed, fairgate_replay::Error>) {
         let result = match replayed {
-            Replayed::Equal { operations } => {
+            Err(error) => {
+                self.summary.unreadable += 1;
+                TraceResult::unreadable(path, &error)
+            }
+            Ok(Replayed::Equal { operations }) => {
                 self.summary.equal += 1;
                 TraceResult::Equal { operations }
             }
-            Replayed::Unsupported { reason } => {
+            Ok(Replayed::Unsupported { reason }) => {
                 self.summary.unsupported += 1;
                 TraceResult::Unsupported { reason }
             }
-            Replayed::Different(difference) => {
+            Ok(Replayed::Different(difference)) => {
                 self.summary.different += 1;
                 TraceResult::different(difference)
             }
@@ -143,16 +151,34 @@ impl Report {
             equal,
             different,
             unsupported,
+            unreadable,
         } = self.summary;
-        let _ = writeln!(
+        let _ = write!(
             text,
             "\n{equal} equal, {different} different, {unsupported} unsupported"
         );
+        if unreadable > 0 {
+            let _ = write!(text, ", {unreadable} unreadable");
+        }
+        text.push('\n');
         text
     }
 }
 
 impl TraceResult {
+    fn unreadable(trace: &Path, error: &fairgate_replay::Error) -> TraceResult {
+        // The table names the trace; the file at fault may be its setup.
+        let file = match error.path == trace {
+            true => String::new(),
+            false => format!("{}: ", error.path.display()),
+        };
+        let line = error.line.map_or(String::new(), |line| format!("line {line}: "));
+        TraceResult::Unreadable {
+            reason: format!("{file}{line}{}", error.mistake),
+            help: error.mistake.remedy(),
+        }
+    }
+
     fn different(difference: Difference) -> TraceResult {
         TraceResult::Different {
             line: difference.line,
@@ -175,6 +201,7 @@ impl TraceResult {
             TraceResult::Equal { .. } => "equal",
             TraceResult::Different { .. } => "different",
             TraceResult::Unsupported { .. } => "unsupported",
+            TraceResult::Unreadable { .. } => "unreadable",
         }
     }
 
@@ -182,6 +209,7 @@ impl TraceResult {
         match self {
             TraceResult::Equal { operations } => format!("{operations} operations"),
             TraceResult::Unsupported { reason } => reason.clone(),
+            TraceResult::Unreadable { reason, help } => format!("{reason}\n{help}"),
             TraceResult::Different {
                 line,
                 t_ns,

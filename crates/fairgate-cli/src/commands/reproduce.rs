@@ -1,7 +1,6 @@
 //! `fairgate reproduce`: the papers' experiments, measured beside published.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use comfy_table::CellAlignment;
@@ -12,7 +11,7 @@ use thiserror::Error;
 
 use crate::commands::bench;
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Folder, Format, Target, Targets};
 use crate::progress;
 
 /// Steps of the progress bar for each experiment.
@@ -70,9 +69,6 @@ enum CommandError {
         id: &'static str,
         source: Box<ReproduceError>,
     },
-    #[error("can't make the folder {path}")]
-    #[diagnostic(help("choose another place with --out"))]
-    Folder { path: String, source: io::Error },
 }
 
 /// `fairgate.reproduce/1`.
@@ -107,8 +103,14 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     };
     let bar = progress::share(format);
     bar.set_length(experiments.len() as u64 * STEPS as u64);
+    let mut targets = Targets::beside([]);
+    let sinks = experiments
+        .iter()
+        .map(|experiment| Sink::open(args.out.join(experiment.id), &mut targets))
+        .collect::<Result<Vec<_>, Failure>>()?;
     let mut results = Vec::with_capacity(experiments.len());
-    for (index, experiment) in experiments.iter().enumerate() {
+    let mut written = Ok(());
+    for (index, (experiment, sink)) in experiments.iter().zip(sinks).enumerate() {
         let tell = |share: f64, what: &str| {
             bar.set_position(((index as f64 + share.clamp(0.0, 1.0)) * STEPS) as u64);
             bar.set_message(format!("{}: {what}", experiment.id));
@@ -123,22 +125,26 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         let result = experiment
             .reproduce(conditions)
             .map_err(|source| failure(experiment.id, source))?;
-        let folder = args.out.join(experiment.id);
-        write(&result, &folder, &command(&result, &args))?;
+        let folder = sink.path.clone();
+        let is_written = sink.write(&result, &command(&result, &args), &mut targets);
         if format == Format::Text {
-            bar.suspend(|| output::text(&text(&result, &folder)))?;
+            let folder = is_written.is_ok().then_some(folder.as_path());
+            bar.suspend(|| output::text(&text(&result, folder)))?;
         }
+        written = written.and(is_written);
         results.push(result);
     }
     bar.finish_and_clear();
-    if format == Format::Json {
-        output::json(
+    let print = |_| match format {
+        Format::Json => output::json(
             "reproduce",
             &Document {
                 experiments: &results,
             },
-        )?;
-    }
+        ),
+        Format::Text => Ok(()),
+    };
+    output::deliver(|| written, print)?;
     match results.iter().all(|result| result.holds) {
         true => Ok(Outcome::Yes),
         false => Ok(Outcome::No),
@@ -210,33 +216,49 @@ fn command(result: &Reproduction, args: &Args) -> String {
     format!("fairgate reproduce {} --seeds {}{quick}", result.id, args.seeds)
 }
 
-fn write(result: &Reproduction, folder: &Path, command: &str) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|source| {
-        Failure::environment(CommandError::Folder {
-            path: folder.display().to_string(),
-            source,
-        })
-    })?;
-    let file = |name: &str, text: &str| {
-        output::file(&folder.join(name), |file: &mut File| {
-            file.write_all(text.as_bytes())
-        })
-    };
-    let one = std::slice::from_ref(result);
-    file(
-        "result.json",
-        &output::json_text("reproduce", &Document { experiments: one }),
-    )?;
-    file("measured.csv", &result.rows_csv())?;
-    file("curves.csv", &result.curves_csv())?;
-    file("page.html", &result.page(command))?;
-    for (index, figure) in result.figures.iter().enumerate() {
-        file(&format!("figure-{}.svg", index + 1), &figure.svg())?;
-    }
-    Ok(())
+/// Where an experiment's results go, found to be writable before it runs.
+struct Sink {
+    path: PathBuf,
+    files: Vec<(Target, Content)>,
+    folder: Folder,
 }
 
-fn text(result: &Reproduction, folder: &Path) -> String {
+type Content = fn(&Reproduction, &str) -> String;
+
+const FILES: [(&str, Content); 4] = [
+    ("result.json", |result, _| {
+        let experiments = std::slice::from_ref(result);
+        output::json_text("reproduce", &Document { experiments })
+    }),
+    ("measured.csv", |result, _| result.rows_csv()),
+    ("curves.csv", |result, _| result.curves_csv()),
+    ("page.html", |result, command| result.page(command)),
+];
+
+impl Sink {
+    fn open(path: PathBuf, targets: &mut Targets) -> Result<Sink, Failure> {
+        let folder = Folder::make(&path)?;
+        let open = |(name, content): (&str, Content)| Ok((targets.open(&path.join(name))?, content));
+        let files = FILES.into_iter().map(open).collect::<Result<_, Failure>>()?;
+        Ok(Sink { path, files, folder })
+    }
+
+    fn write(self, result: &Reproduction, command: &str, targets: &mut Targets) -> Result<(), Failure> {
+        let fill = |target: Target, text: String| target.write(|file| file.write_all(text.as_bytes()));
+        let files = output::each(self.files, |(target, content)| {
+            fill(target, content(result, command))
+        });
+        let figures = (1..).zip(&result.figures).collect();
+        let figures = output::each(figures, |(number, figure)| {
+            let target = targets.open(&self.path.join(format!("figure-{number}.svg")))?;
+            fill(target, figure.svg())
+        });
+        drop(self.folder);
+        files.and(figures)
+    }
+}
+
+fn text(result: &Reproduction, folder: Option<&Path>) -> String {
     let mut text = format!(
         "{}: {} ({}, {})\n\n",
         result.id, result.title, result.paper, result.place
@@ -256,7 +278,10 @@ fn text(result: &Reproduction, folder: &Path) -> String {
     for remark in &result.remarks {
         text.push_str(&format!("\n{}\n", output::wrap(remark, WIDTH)));
     }
-    text.push_str(&format!("\nWritten to {}\n\n", folder.display()));
+    if let Some(folder) = folder {
+        text.push_str(&format!("\nWritten to {}\n", folder.display()));
+    }
+    text.push('\n');
     text
 }
 

@@ -1,8 +1,9 @@
 //! What commands that read scripts share: where the script is, how its trees are shown, what is run.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::Path;
 
 use fairgate_config::tc::Device;
 use fairgate_config::{Document, Spec};
@@ -21,7 +22,7 @@ use crate::output::{self, Format};
 pub(crate) struct ScriptArgs {
     /// Commands, the file that they are in, or - for standard input
     #[arg(required = true, value_name = "COMMANDS|FILE|-")]
-    commands: Vec<String>,
+    commands: Vec<OsString>,
 
     /// Print the trees instead of TOML
     #[arg(long)]
@@ -59,6 +60,9 @@ enum ScriptError {
     #[error("can't read standard input")]
     #[diagnostic(help("give a script as text, in UTF-8"))]
     Unreadable(#[source] std::io::Error),
+    #[error("the commands are not text: some bytes are no UTF-8")]
+    #[diagnostic(help("write them in UTF-8, or name one file"))]
+    NoText,
     #[error("the script has trees for {devices}; one can be run")]
     #[diagnostic(help("leave the lines for the other devices out"))]
     Several { devices: String },
@@ -127,10 +131,19 @@ fn warnings(trees: &[Tree]) -> Vec<String> {
 }
 
 /// The script's name for messages, and its text.
-fn script(commands: &[String], language: &Language) -> Result<(String, String), Failure> {
-    let first = commands[0].split_whitespace().next().unwrap_or_default();
-    let [single] = commands else {
-        return Ok(("command line".to_owned(), join(commands)));
+fn script(arguments: &[OsString], language: &Language) -> Result<(String, String), Failure> {
+    let commands: Vec<&str> = arguments
+        .iter()
+        .filter_map(|argument| argument.to_str())
+        .collect();
+    let single = match (arguments, &commands[..]) {
+        ([_], [single]) => *single,
+        // A file's name need not be text.
+        ([file], _) => return Ok((file.display().to_string(), input::text(Path::new(file))?)),
+        _ if commands.len() == arguments.len() => {
+            return Ok(("command line".to_owned(), join(&commands)));
+        }
+        _ => return Err(ScriptError::NoText.into()),
     };
     if single == "-" {
         let mut text = String::new();
@@ -138,15 +151,15 @@ fn script(commands: &[String], language: &Language) -> Result<(String, String), 
         read.map_err(ScriptError::Unreadable)?;
         return Ok(("standard input".to_owned(), text));
     }
+    let first = single.split_whitespace().next().unwrap_or_default();
     if language.starts.contains(&first) && single.contains(char::is_whitespace) {
-        return Ok(("command line".to_owned(), single.clone()));
+        return Ok(("command line".to_owned(), single.to_owned()));
     }
-    let path = PathBuf::from(single);
-    Ok((single.clone(), input::text(&path)?))
+    Ok((single.to_owned(), input::text(Path::new(single))?))
 }
 
 /// Commands, one an argument, each a line; or the words of a single one.
-fn join(commands: &[String]) -> String {
+fn join(commands: &[&str]) -> String {
     let are_lines = commands
         .iter()
         .all(|command| command.contains(char::is_whitespace));

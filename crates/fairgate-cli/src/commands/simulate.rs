@@ -1,7 +1,7 @@
 //! `fairgate simulate`: a scenario file through the discrete-event simulator.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
 use crate::input;
-use crate::output::{self, Format};
+use crate::output::{self, Folder, Format, Target, Targets};
 use crate::progress;
 
 /// Flows shown one by one; of more, groups are shown.
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     seed: Option<u64>,
 
     /// Simulate and measure for so long instead of the file's time: 10s, 5min
-    #[arg(long, value_parser = fairgate_config::units::parse_duration)]
+    #[arg(long, value_parser = input::some_time)]
     duration: Option<Duration>,
 
     /// Write results to a file (.json, .csv, .parquet) or a folder
@@ -75,9 +75,6 @@ enum SimulateError {
     #[error("can't tell the format of {path}")]
     #[diagnostic(help("end the name with .json, .csv or .parquet, or without an ending for a folder"))]
     Format { path: String },
-    #[error("can't make the folder {path}")]
-    #[diagnostic(help("choose another place"))]
-    Folder { path: String, source: io::Error },
     #[cfg(not(feature = "parquet"))]
     #[error("this program was built without Parquet")]
     #[diagnostic(help("write .csv, or build it with `--features parquet`"))]
@@ -85,7 +82,6 @@ enum SimulateError {
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let target = args.out.as_deref().map(Target::of).transpose()?;
     let mut scenario = Scenario::read(&input::document(&args.file)?)?;
     if let Some(seed) = args.seed {
         scenario.seed = seed;
@@ -93,14 +89,17 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     if let Some(duration) = args.duration {
         shorten(&mut scenario, duration)?;
     }
+    let mut targets = Targets::beside([args.file.as_path()]);
+    let sink = args.out.as_deref().map(|path| Sink::open(path, &mut targets));
+    let sink = sink.transpose()?.unwrap_or_default();
     let results = simulate(&scenario, format)?;
-    if let Some(target) = target {
-        target.write(&results)?;
-    }
-    match format {
-        Format::Json => output::json("simulate", &results)?,
-        Format::Text => output::text(&tables(&results))?,
-    }
+    output::deliver(
+        || sink.write(&results),
+        |_| match format {
+            Format::Json => output::json("simulate", &results),
+            Format::Text => output::text(&tables(&results)),
+        },
+    )?;
     Ok(Outcome::Yes)
 }
 
@@ -125,77 +124,102 @@ fn simulate(scenario: &Scenario, format: Format) -> Result<Results, SimulateErro
     Ok(results?)
 }
 
-/// Where results go.
-enum Target {
-    Json(PathBuf),
-    Csv(PathBuf),
+/// Where results go, found to be writable before the simulation.
+#[derive(Default)]
+struct Sink {
+    files: Vec<(Target, Content)>,
+    folder: Option<Folder>,
+}
+
+#[derive(Clone, Copy)]
+enum Content {
+    /// Everything.
+    Json,
+    Csv(Figures),
     #[cfg(feature = "parquet")]
-    Parquet(PathBuf),
-    Folder(PathBuf),
+    Parquet(Figures),
 }
 
-impl Target {
+/// A table of results.
+#[derive(Clone, Copy)]
+enum Figures {
+    Flows,
+    Interfaces,
+    Series,
+}
+
+impl Sink {
     /// By the ending of the name.
-    fn of(path: &Path) -> Result<Target, SimulateError> {
-        let path = path.to_owned();
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("json") => Ok(Target::Json(path)),
-            Some("csv") => Ok(Target::Csv(path)),
+    fn open(path: &Path, targets: &mut Targets) -> Result<Sink, Failure> {
+        let content = match path.extension().and_then(|ending| ending.to_str()) {
+            None => return Sink::folder(path, targets),
+            Some(_) if path.is_dir() => return Sink::folder(path, targets),
+            Some("json") => Content::Json,
+            Some("csv") => Content::Csv(Figures::Flows),
+            #[cfg(feature = "parquet")]
+            Some("parquet") => Content::Parquet(Figures::Flows),
             #[cfg(not(feature = "parquet"))]
-            Some("parquet") => Err(SimulateError::NoParquet),
-            #[cfg(feature = "parquet")]
-            Some("parquet") => Ok(Target::Parquet(path)),
-            None => Ok(Target::Folder(path)),
-            Some(_) if path.is_dir() => Ok(Target::Folder(path)),
-            Some(_) => Err(SimulateError::Format {
-                path: path.display().to_string(),
-            }),
-        }
-    }
-
-    fn write(&self, results: &Results) -> Result<(), Failure> {
-        match self {
-            Target::Json(path) => write_json(path, results),
-            Target::Csv(path) => write_csv(path, &results.flow_table()),
-            #[cfg(feature = "parquet")]
-            Target::Parquet(path) => write_parquet(path, &results.flow_table()),
-            Target::Folder(folder) => {
-                std::fs::create_dir_all(folder).map_err(|source| {
-                    Failure::environment(SimulateError::Folder {
-                        path: folder.display().to_string(),
-                        source,
-                    })
-                })?;
-                write_json(&folder.join("results.json"), results)?;
-                for (name, table) in [
-                    ("flows", results.flow_table()),
-                    ("interfaces", results.interface_table()),
-                    ("series", results.series_table()),
-                ] {
-                    write_csv(&folder.join(name).with_extension("csv"), &table)?;
-                    #[cfg(feature = "parquet")]
-                    write_parquet(&folder.join(name).with_extension("parquet"), &table)?;
-                }
-                Ok(())
+            Some("parquet") => return Err(SimulateError::NoParquet.into()),
+            Some(_) => {
+                let path = path.display().to_string();
+                return Err(SimulateError::Format { path }.into());
             }
+        };
+        let files = vec![(targets.open(path)?, content)];
+        Ok(Sink { files, folder: None })
+    }
+
+    /// All results, in all formats.
+    fn folder(path: &Path, targets: &mut Targets) -> Result<Sink, Failure> {
+        let mut sink = Sink {
+            files: Vec::new(),
+            folder: Some(Folder::make(path)?),
+        };
+        let mut add = |name: &str, content| -> Result<(), Failure> {
+            sink.files.push((targets.open(&path.join(name))?, content));
+            Ok(())
+        };
+        add("results.json", Content::Json)?;
+        for (name, figures) in [
+            ("flows", Figures::Flows),
+            ("interfaces", Figures::Interfaces),
+            ("series", Figures::Series),
+        ] {
+            add(&format!("{name}.csv"), Content::Csv(figures))?;
+            #[cfg(feature = "parquet")]
+            add(&format!("{name}.parquet"), Content::Parquet(figures))?;
+        }
+        Ok(sink)
+    }
+
+    fn write(self, results: &Results) -> Result<(), Failure> {
+        output::each(self.files, |(target, content)| {
+            target.write(|file| content.write(results, file))
+        })?;
+        drop(self.folder);
+        Ok(())
+    }
+}
+
+impl Content {
+    fn write(self, results: &Results, file: &mut File) -> io::Result<()> {
+        match self {
+            Content::Json => file.write_all(output::json_text("simulate", results).as_bytes()),
+            Content::Csv(figures) => figures.table(results).write_csv(file),
+            #[cfg(feature = "parquet")]
+            Content::Parquet(figures) => figures.table(results).write_parquet(file),
         }
     }
 }
 
-fn write_json(path: &Path, results: &Results) -> Result<(), Failure> {
-    let text = output::json_text("simulate", results);
-    output::file(path, |file: &mut File| {
-        io::Write::write_all(file, text.as_bytes())
-    })
-}
-
-fn write_csv(path: &Path, table: &Table) -> Result<(), Failure> {
-    output::file(path, |file: &mut File| table.write_csv(file))
-}
-
-#[cfg(feature = "parquet")]
-fn write_parquet(path: &Path, table: &Table) -> Result<(), Failure> {
-    output::file(path, |file: &mut File| table.write_parquet(file))
+impl Figures {
+    fn table(self, results: &Results) -> Table {
+        match self {
+            Figures::Flows => results.flow_table(),
+            Figures::Interfaces => results.interface_table(),
+            Figures::Series => results.series_table(),
+        }
+    }
 }
 
 fn tables(results: &Results) -> String {

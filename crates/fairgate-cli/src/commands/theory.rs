@@ -1,12 +1,12 @@
 //! `fairgate theory`: what formulas say, with runs of the real code beside them.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::CellAlignment;
 use fairgate::Rate;
-use fairgate_config::units::{parse_duration, parse_rate, parse_size};
+use fairgate_config::units::{parse_rate, parse_size};
 use fairgate_config::{BuildError, FileError, Spec};
 use fairgate_report::chart::{Chart, Curve, Point, Scale};
 use fairgate_theory::estimate::Estimate;
@@ -18,14 +18,22 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::input::some_time;
+use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
 /// Packets of which each run measures the delays.
 const PACKETS: u64 = 200_000;
-/// Losses of priority in each run, and the longest mean time for which the real code is run, s.
+/// The highest load at which they are enough: a queue forgets where it began in some `4 / (1 - load)^2`
+/// services, here 40,000 (Abate, Whitt 1987: the relaxation time of M/M/1).
+const MOST_LOAD: f64 = 0.99;
+/// Losses of priority in each run. The real code is run where one comes within so many transmissions in the
+/// mean, and where these and the buffer, each times the flows, are not too much work.
 const LOSSES: u64 = 20;
-const LONGEST: f64 = 120.0;
+const LONGEST: f64 = 120_000.0;
+const MOST_WORK: f64 = 5e6;
+/// States of the Markov chain: its cost is their third power.
+const MOST_STATES: f64 = 256.0;
 /// Points of a curve.
 const CURVE: u32 = 100;
 
@@ -51,7 +59,8 @@ enum Question {
     Mm1(QueueArgs),
     /// Delays with Poisson arrivals and packets of one length, through a fifo
     Md1(QueueArgs),
-    /// Delays of streams through PDRR, which gives them priority over greedy flows, beside the M/M/1 line of its paper
+    /// Delays of streams through PDRR, which gives them priority over greedy flows, beside the M/M/1 line of
+    /// its paper
     Pdrr(QueueArgs),
     /// How long a video keeps its priority beside TCP under shortest queue first
     Sqf(SqfArgs),
@@ -70,6 +79,13 @@ struct Common {
     /// Draw the figure, SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+}
+
+impl Common {
+    fn plot_target(&self) -> Result<Option<Target>, Failure> {
+        let mut targets = Targets::beside([]);
+        self.plot.as_deref().map(|path| targets.open(path)).transpose()
+    }
 }
 
 #[derive(clap::Args)]
@@ -105,7 +121,7 @@ struct SqfArgs {
     packet: u64,
 
     /// Length of the video
-    #[arg(long, default_value = "10min", value_parser = parse_duration)]
+    #[arg(long, default_value = "10min", value_parser = some_time)]
     time: Duration,
 
     #[command(flatten)]
@@ -123,6 +139,14 @@ enum TheoryError {
     #[error(transparent)]
     #[diagnostic(help("choose other parameters"))]
     Build(#[from] BuildError),
+    #[error("at a load of {0} the runs of {PACKETS} packets are too short to reach the steady state")]
+    #[diagnostic(help("choose a load of at most {MOST_LOAD}"))]
+    Load(f64),
+    #[error(
+        "the video's part of the buffer is {0} packets; its Markov chain is computed for at most {MOST_STATES}"
+    )]
+    #[diagnostic(help("choose a smaller --buffer or more --flows: the part is B / (n + 1)"))]
+    States(f64),
     #[error("packets have {0} bytes, but must have from 1 to 65535")]
     #[diagnostic(help("choose for example --packet 1000b"))]
     Packet(u64),
@@ -193,10 +217,7 @@ fn queue(
     discipline: &str,
     format: Format,
 ) -> Result<Outcome, Failure> {
-    let mean = u32::try_from(args.packet)
-        .ok()
-        .filter(|bytes| (1..=65_535).contains(bytes))
-        .ok_or(TheoryError::Packet(args.packet))?;
+    let mean = packet(args.packet)?;
     if args.greedy > 0 && question != "pdrr" {
         return Err(TheoryError::Greedy.into());
     }
@@ -206,6 +227,9 @@ fn queue(
         Mm1::new(args.load, service).map_err(TheoryError::from)?,
         Md1::new(args.load, service).map_err(TheoryError::from)?,
     );
+    if args.load > MOST_LOAD {
+        return Err(TheoryError::Load(args.load).into());
+    }
     let (is_constant, name) = (
         question == "md1",
         if question == "md1" { "M/D/1" } else { "M/M/1" },
@@ -226,6 +250,7 @@ fn queue(
         },
         greedy: args.greedy,
     };
+    let plot = args.common.plot_target()?;
     let bar = progress::share(format);
     bar.set_length(args.common.seeds);
     let mut runs = Vec::new();
@@ -301,21 +326,22 @@ fn queue(
             greedy => format!(", over {greedy} greedy flows"),
         }
     );
-    show(&answer, &chart, &remark, args.common.plot.as_deref(), format)
+    show(&answer, &chart, &remark, plot, format)
 }
 
 /// Priority of a video: the estimate in both readings, the Markov chain, and the discipline.
 fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
-    let packet = args.packet as f64 * 8.0;
-    if args.packet == 0 {
-        return Err(TheoryError::Packet(0).into());
-    }
+    let packet = f64::from(packet(args.packet)?) * 8.0;
     let line = args.common.rate.bits_per_second() as f64;
     let sharing = Sharing::new(line / packet, args.buffer, args.flows).map_err(TheoryError::from)?;
+    if sharing.limit() > MOST_STATES {
+        return Err(TheoryError::States(sharing.limit()).into());
+    }
     let discipline = format!("sqf limit={}", args.buffer);
     let spec = spec(&discipline)?;
     let seconds = args.time.as_secs_f64();
     let steps = 19u32;
+    let plot = args.common.plot_target()?;
     let bar = progress::share(format);
     bar.set_length(steps.into());
     let mut rows = Vec::new();
@@ -331,7 +357,7 @@ fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
             Value::exact("time printed, s", sharing.estimated_time(rate, Count::Poisson)),
             Value::exact("time exact, s", exact.mean_time()),
         ];
-        if exact.mean_time() < LONGEST {
+        if is_played(&sharing, exact.mean_time()) {
             let mut means = Vec::new();
             for seed in 1..=args.common.seeds {
                 let mut root = spec.build(seed).map_err(TheoryError::from)?;
@@ -382,12 +408,30 @@ fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
         ],
     };
     let remark = format!(
-        "P: probability that a video of {seconds} s loses its priority; time: mean until it does. The paper's estimate with N(t) \
-         normal, from which the figures in its text follow, and as printed, with N(t) Poisson; the Markov chain that it estimates, \
-         exactly; the discipline itself where that takes less than {LONGEST} s. Fair queueing gives priority up to {:.3} Mbit/s.",
+        "P: probability that a video of {seconds} s loses its priority; time: mean until it does. The paper's estimate \
+         with N(t) normal, from which the figures in its text follow, and as printed, with N(t) Poisson; the Markov \
+         chain that it estimates, exactly; the discipline itself where that is played through soon enough, within \
+         {LONGEST} transmissions at most. Fair queueing gives priority up to {:.3} Mbit/s.",
         sharing.fair_rate() * packet / 1e6
     );
-    show(&answer, &chart, &remark, args.common.plot.as_deref(), format)
+    show(&answer, &chart, &remark, plot, format)
+}
+
+/// Whether losses that take so long in the mean, s, are played through with the real code. What that costs
+/// depends on the transmissions, not on the seconds that they take, and on the flows: each fills its part of
+/// the buffer.
+fn is_played(sharing: &Sharing, mean_time: f64) -> bool {
+    let transmissions = mean_time * sharing.capacity();
+    let work = (transmissions + f64::from(sharing.buffer())) * f64::from(sharing.flows());
+    transmissions < LONGEST && work < MOST_WORK
+}
+
+/// Bytes of a packet.
+fn packet(bytes: u64) -> Result<u32, TheoryError> {
+    let length = u32::try_from(bytes).ok();
+    length
+        .filter(|bytes| (1..=65_535).contains(bytes))
+        .ok_or(TheoryError::Packet(bytes))
 }
 
 fn spec(text: &str) -> Result<Spec, FileError> {
@@ -415,16 +459,17 @@ fn show(
     answer: &Answer,
     chart: &Chart,
     remark: &str,
-    plot: Option<&Path>,
+    plot: Option<Target>,
     format: Format,
 ) -> Result<Outcome, Failure> {
-    if let Some(path) = plot {
-        output::file(path, |file| file.write_all(chart.svg().as_bytes()))?;
-    }
-    match format {
-        Format::Json => output::json("theory", answer)?,
-        Format::Text => output::text(&text(answer, remark))?,
-    }
+    let draw = |target: Target| target.write(|file| file.write_all(chart.svg().as_bytes()));
+    output::deliver(
+        || plot.map_or(Ok(()), draw),
+        |_| match format {
+            Format::Json => output::json("theory", answer),
+            Format::Text => output::text(&text(answer, remark)),
+        },
+    )?;
     Ok(Outcome::Yes)
 }
 

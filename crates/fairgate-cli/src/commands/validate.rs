@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format};
+use crate::progress;
 
 /// Run recorded experiments in the simulator and compare
 #[derive(clap::Args)]
@@ -100,7 +101,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     recordings.retain(|recording| validation.knows(&recording.cell));
     report.summary.unsupported = (found - recordings.len()) as u64;
 
-    let progress = output::progress(format, recordings.len() as u64);
+    let progress = progress::steps(recordings.len() as u64, format);
     for recording in &recordings {
         progress.set_message(recording.cell.name.clone());
         let comparison = validation

@@ -3,12 +3,15 @@
 
 mod check;
 mod dummynet;
+mod files;
 mod replay;
 mod reproduce;
 mod show;
 mod streams;
 mod tc;
+mod values;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -54,6 +57,11 @@ fn json(arguments: &[&str], code: i32) -> Value {
     serde_json::from_str(&stdout).expect("one JSON document on standard output")
 }
 
+/// Says that a test did not run, past the test harness, which swallows what `eprintln!` says.
+fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
 #[test]
 fn list_shows_every_discipline_with_its_parameters() {
     let (overview, _) = ends(&["list"], 0);
@@ -79,6 +87,21 @@ fn list_shows_every_discipline_with_its_parameters() {
         None,
         "no blanks at the ends of lines"
     );
+}
+
+#[test]
+fn list_fits_the_page() {
+    let listing = json(&["list", "--json"], 0);
+    let disciplines = listing["disciplines"].as_array().expect("a list");
+    let names = disciplines.iter().map(|discipline| discipline["name"].as_str());
+    for name in names.chain([None]) {
+        let arguments: Vec<&str> = std::iter::once("list").chain(name).collect();
+        let (page, _) = ends(&arguments, 0);
+        for line in page.lines() {
+            let width = line.chars().count();
+            assert!(width <= 110, "{name:?} has a line of {width} columns: {line}");
+        }
+    }
 }
 
 #[test]

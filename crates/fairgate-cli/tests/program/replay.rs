@@ -68,34 +68,75 @@ fn each_trace_is_equal_different_or_unsupported() {
     assert_eq!(report["traces"][1]["operations"], 3);
 }
 
+/// Each is told beside the others, which are compared.
 #[test]
-fn files_that_are_no_traces_are_bad_input() {
+fn what_is_no_trace_is_told_and_the_others_are_compared() {
     let folder = tempfile::tempdir().expect("a place for files");
-    let expect = |name: &str, trace: &[u8], part: &str| {
-        let path = write(folder.path(), name, "pfifo limit 1", trace);
-        let (stdout, stderr) = ends(&["replay", &path], 2);
-        assert_eq!(stdout, "");
-        // The report wraps long lines.
-        let message = stderr
-            .split_whitespace()
-            .filter(|word| *word != "│")
-            .collect::<Vec<_>>()
-            .join(" ");
-        assert!(message.contains(part), "{message}");
-        let errors = json(&["replay", "--json", &path], 2);
-        let message = errors["errors"][0]["message"].as_str().expect("text");
-        assert!(message.contains(part), "{message}");
-    };
     let whole = compressed(LINES);
-    expect(
-        "truncated",
-        &whole[..whole.len() - 12],
-        "the compressed data ends early or is damaged",
-    );
+    write(folder.path(), "a-equal", "pfifo limit 1", &whole);
+    write(folder.path(), "z-different", "pfifo limit 2", &whole);
     let unknown = LINES.replace(r#""op":"deq""#, r#""op":"peek""#);
-    expect("unknown", &compressed(&unknown), "line 3: unknown variant `peek`");
     let broken = LINES.replacen(r#""seq":1"#, r#""seq":"#, 1);
-    expect("broken", &compressed(&broken), "line 2: expected value");
-    let (_, stderr) = ends(&["replay", "missing"], 2);
-    assert!(stderr.contains("missing: can't be read"), "{stderr}");
+    let cases = [
+        ("broken", compressed(&broken), "line 2: expected value"),
+        ("setup", whole.clone(), "setup.json: expected"),
+        (
+            "truncated",
+            whole[..whole.len() - 12].to_vec(),
+            "the compressed data ends early or is damaged",
+        ),
+        ("unknown", compressed(&unknown), "line 3: unknown variant `peek`"),
+    ];
+    for (name, trace, _) in &cases {
+        write(folder.path(), name, "pfifo limit 1", trace);
+    }
+    std::fs::write(folder.path().join("setup.json"), "no JSON").expect("the place is writable");
+
+    let all = folder.path().to_str().expect("an ordinary path");
+    let (stdout, stderr) = ends(&["replay", "missing", all], 2);
+    assert_eq!(stderr, "");
+    assert!(
+        stdout.ends_with("1 equal, 1 different, 0 unsupported, 5 unreadable\n"),
+        "{stdout}"
+    );
+    let report = json(&["replay", "--json", "missing", all], 2);
+    let summary = &report["summary"];
+    assert_eq!(
+        (&summary["equal"], &summary["different"], &summary["unreadable"]),
+        (&1.into(), &1.into(), &5.into())
+    );
+    let traces = report["traces"].as_array().expect("a list");
+    let missing = ("missing", "can't be read: No such file");
+    for (name, part) in cases
+        .iter()
+        .map(|(name, _, part)| (*name, *part))
+        .chain([missing])
+    {
+        let is_it =
+            |trace: &&serde_json::Value| trace["path"].as_str().is_some_and(|path| path.contains(name));
+        let trace = traces.iter().find(is_it).expect(name);
+        assert_eq!(trace["result"], "unreadable");
+        let reason = trace["reason"].as_str().expect("text");
+        assert!(reason.contains(part), "{reason}");
+        assert!(trace["help"].is_string(), "{name}");
+        assert!(stdout.contains(reason), "{stdout}");
+    }
+}
+
+/// A name that is no text: the setup beside it is found.
+#[test]
+fn a_trace_may_have_any_name() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().expect("a place for files");
+    let plain = write(folder.path(), "plain", "pfifo limit 1", &compressed(LINES));
+    let odd = folder.path().join(OsStr::from_bytes(b"m\xfcnchen.jsonl.gz"));
+    std::fs::rename(plain, &odd).expect("a name is free");
+    std::fs::rename(
+        folder.path().join("plain.json"),
+        folder.path().join(OsStr::from_bytes(b"m\xfcnchen.json")),
+    )
+    .expect("a name is free");
+    let (stdout, _) = ends(&["replay", folder.path().to_str().expect("an ordinary path")], 0);
+    assert!(stdout.contains("1 equal"), "{stdout}");
 }

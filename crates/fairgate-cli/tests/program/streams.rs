@@ -1,4 +1,5 @@
-//! Standard streams that are closed, full or read by nobody: no command panics, and the exit code still tells.
+//! Standard streams that are closed, full or read by nobody: no command panics, and the exit code still
+//! tells.
 
 use std::fs::{File, OpenOptions};
 use std::process::Stdio;
@@ -16,7 +17,7 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["tc", "qdisc add dev eth0 root fq_codel"], 0),
     (&["tc", "qdisc add dev eth0 root nonsense"], 2),
     (&["dummynet", "pipe 1 config bw 10Mbit/s codel"], 0),
-    (&["replay", "nowhere"], 2),
+    (&["replay"], 2),
     (&["validate", "kernel-tcp", "nowhere"], 2),
     (&["reproduce"], 0),
     (&["reproduce", "nonsense"], 2),
@@ -71,5 +72,46 @@ fn nothing_panics_when_standard_output_takes_nothing() {
         let output = fairgate(&with_json).stdout(full()).output().expect("built");
         let expected = if *code == 0 { 3 } else { *code };
         assert_eq!(output.status.code(), Some(expected), "{with_json:?}");
+    }
+}
+
+/// By the standards: `NO_COLOR` and `TERM=dumb` ask for none, `CLICOLOR_FORCE` for colours in a pipe too. Of
+/// results, errors and clap's usage alike.
+#[test]
+fn one_rule_decides_on_colours() {
+    let desk = tempfile::tempdir().expect("a place for files");
+    let is_coloured = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = fairgate(arguments);
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "CI"] {
+            command.env_remove(variable);
+        }
+        let output = command
+            .current_dir(desk.path())
+            .envs(variables.iter().copied())
+            .output()
+            .expect("built");
+        output.stdout.contains(&0x1b) || output.stderr.contains(&0x1b)
+    };
+    let compare: &[&str] = &[
+        "compare",
+        "--duration",
+        "1s",
+        "--queue",
+        "fifo",
+        "--queue",
+        "fq_codel",
+    ];
+    for arguments in [compare, &["list", "nonsense"], &["lisp"]] {
+        let is_coloured = |variables| is_coloured(arguments, variables);
+        assert!(!is_coloured(&[]), "{arguments:?}: into a pipe");
+        assert!(
+            !is_coloured(&[("FORCE_COLOR", "0"), ("TERM", "xterm")]),
+            "{arguments:?}"
+        );
+        assert!(is_coloured(&[("CLICOLOR_FORCE", "1")]), "{arguments:?}: forced");
+        assert!(
+            !is_coloured(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]),
+            "{arguments:?}"
+        );
     }
 }

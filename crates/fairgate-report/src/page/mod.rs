@@ -47,6 +47,15 @@ pub fn render(comparison: &Comparison) -> String {
     .into_string()
 }
 
+/// Bytes at the beginning of a page that tell whether it is one of these.
+pub const MARKED_WITHIN: u64 = 1024;
+
+/// Whether what begins so was rendered here, by this version or another.
+pub fn is_report(beginning: &[u8]) -> bool {
+    let mark = br#"<meta name="generator" content="fairgate "#;
+    beginning.starts_with(b"<!DOCTYPE html>") && beginning.windows(mark.len()).any(|part| part == mark)
+}
+
 /// A section with a heading, one sentence on how to read it, and what there is to read.
 fn section(heading: &str, how_to_read: &str, body: Markup) -> Markup {
     html! {

@@ -9,8 +9,9 @@ const FALLEN: f64 = 1e-3;
 const CERTAIN: f64 = 40.0;
 /// Lengths of intervals that the search for the best one tries at most.
 const MOST_LENGTHS: u32 = 10_000;
-/// Ratio of successive lengths of intervals where any length will do.
+/// Ratio of successive lengths of intervals where any length will do, and the shortest, in transmissions.
 const STEP: f64 = 1.005;
+const SHORTEST: f64 = 1e-3;
 /// So many intervals of the best length make the probability exponential in time, and so small a part of the mean time may
 /// pass until then.
 const MANY: f64 = 1e3;
@@ -84,7 +85,7 @@ impl Sharing {
             let length = match count {
                 // Those in which a whole number of arrivals is just too much.
                 Count::Poisson => (first + f64::from(step) - self.limit()) / self.capacity,
-                Count::Normal => 1e-6 * libm::pow(STEP, f64::from(step)),
+                Count::Normal => SHORTEST / self.capacity * libm::pow(STEP, f64::from(step)),
             };
             let value = of(length);
             if value > best.0 {
@@ -101,7 +102,9 @@ impl Sharing {
         let with = |k: f64| of_intervals(k, self.excess(rate, time / k, count));
         let whole = with(1.0);
         match count {
-            Count::Normal => Lengths::geometric(time).fold(whole, |best, k| best.max(with(k))),
+            Count::Normal => {
+                Lengths::geometric(time * self.capacity).fold(whole, |best, k| best.max(with(k)))
+            }
             Count::Poisson => self.over_counts(rate, time, whole),
         }
     }
@@ -148,11 +151,11 @@ struct Lengths {
 }
 
 impl Lengths {
-    /// Down to a microsecond.
-    fn geometric(time: f64) -> Lengths {
+    /// Of so many transmissions, down to the shortest.
+    fn geometric(transmissions: f64) -> Lengths {
         Lengths {
             k: 1.0,
-            most: time * 1e6,
+            most: transmissions / SHORTEST,
         }
     }
 }
@@ -264,5 +267,26 @@ mod tests {
         assert!(p(10, 600.0, 600.0) < p(20, 600.0, 600.0));
         assert!(p(20, 600.0, 60.0) < p(20, 600.0, 600.0));
         assert!(p(20, 1100.0, 600.0) > 0.999_999);
+    }
+
+    /// Nothing but the unit of time tells a line from one a million times as fast.
+    #[test]
+    fn a_faster_line_is_the_same_in_less_time() {
+        let (slow, fast) = (line(20), Sharing::new(1e9, 200, 20).unwrap());
+        for count in [Count::Poisson, Count::Normal] {
+            let (long, short) = (
+                slow.estimate(800.0, 10.0, count),
+                fast.estimate(800e6, 10e-6, count),
+            );
+            assert!((short / long - 1.0).abs() < 1e-6, "{count:?}: {short} {long}");
+            let (long, short) = (
+                slow.estimated_time(800.0, count),
+                fast.estimated_time(800e6, count),
+            );
+            assert!(
+                (short * 1e6 / long - 1.0).abs() < 1e-6,
+                "{count:?}: {short} {long}"
+            );
+        }
     }
 }

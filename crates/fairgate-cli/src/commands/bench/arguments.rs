@@ -173,7 +173,13 @@ pub(super) fn parse_sizes(text: &str) -> Result<Sizes, String> {
         size.ok_or_else(|| format!("a length is a number of bytes from 1 to {}", Sizes::MOST))
     };
     if let Some((least, most)) = text.split_once('-') {
-        return Ok(Sizes::Uniform(size(least)?, size(most)?));
+        let (least, most) = (size(least)?, size(most)?);
+        return match least <= most {
+            true => Ok(Sizes::Uniform(least, most)),
+            false => Err(format!(
+                "the range begins at {least}, above its end {most}; write {most}-{least}"
+            )),
+        };
     }
     match text.split_once('/') {
         Some((one, other)) => Ok(Sizes::Bimodal(size(one)?, size(other)?)),
@@ -210,7 +216,7 @@ mod tests {
         for text in ["1000", "64-1500", "64/1500", "2048"] {
             assert_eq!(format_sizes(parse_sizes(text).unwrap()), text);
         }
-        for wrong in ["0", "2049", "64-", "/", "", "a", "64-1500-3"] {
+        for wrong in ["0", "2049", "64-", "/", "", "a", "64-1500-3", "1500-64"] {
             assert!(parse_sizes(wrong).is_err(), "{wrong}");
         }
     }

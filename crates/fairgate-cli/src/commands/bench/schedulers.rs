@@ -13,7 +13,9 @@ use thiserror::Error;
 use super::arguments::{LoadArg, Offered, format_sizes, parse_algorithm, parse_flows};
 use super::document::{Document, Floor, Measurement};
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Target, Targets};
+use crate::progress;
+use crate::shell;
 
 /// Flows that are measured by default, and with `--full`.
 const FLOWS: [u32; 6] = [1, 8, 64, 512, 4_096, 32_768];
@@ -110,9 +112,12 @@ enum BenchError {
 }
 
 pub(super) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    for path in &args.out {
-        writer(path)?;
-    }
+    let mut targets = Targets::beside([]);
+    let outputs = args
+        .out
+        .iter()
+        .map(|path| Ok((writer(path)?, targets.open(path)?)))
+        .collect::<Result<Vec<(Write, Target)>, Failure>>()?;
     let counted_at = counted_at(&args)?;
     let jobs = jobs(&args);
     if let Some(refusal) = jobs.iter().find_map(too_big) {
@@ -122,7 +127,7 @@ pub(super) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         .iter()
         .filter(|job| counted_at.contains(&job.workload.flows))
         .count() as u64;
-    let progress = output::progress(format, jobs.len() as u64 * u64::from(args.runs + 1) + counts + 1);
+    let progress = progress::steps(jobs.len() as u64 * u64::from(args.runs + 1) + counts + 1, format);
     progress.set_message("memory and branches");
     let mut document = document(&args);
     progress.inc(1);
@@ -131,14 +136,14 @@ pub(super) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         document.results.push(measure(job, &args, counts, &progress)?);
     }
     progress.finish_and_clear();
-    for path in &args.out {
-        let write = writer(path)?;
-        output::file(path, |file| write(&document, file))?;
-    }
-    match format {
-        Format::Json => output::json("bench-schedulers", &document)?,
-        Format::Text => output::text(&document.text())?,
-    }
+    let write = |(write, target): (Write, Target)| target.write(|file| write(&document, file));
+    output::deliver(
+        || output::each(outputs, write),
+        |_| match format {
+            Format::Json => output::json("bench-schedulers", &document),
+            Format::Text => output::text(&document.text()),
+        },
+    )?;
     Ok(if document.has_errors() {
         Outcome::No
     } else {
@@ -256,7 +261,7 @@ fn document(args: &Args) -> Document {
     let options = args.offered.options();
     let option = |index: usize| options.get(index).cloned().unwrap_or_default();
     Document {
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: shell::words(std::env::args_os()),
         order: option(1),
         weights: option(3),
         sizes: format_sizes(job.workload.sizes),

@@ -14,7 +14,7 @@ use miette::{Diagnostic, miette};
 use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
 /// Measure worst-case fairness of every scheduler against its published bounds
@@ -101,10 +101,13 @@ impl HowHard {
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    for path in &args.out {
-        writer(path)?;
-    }
     let candidates = chosen(&args.schedulers)?;
+    let mut targets = Targets::beside([]);
+    let outputs = args
+        .out
+        .iter()
+        .map(|path| Ok((writer(path)?, targets.open(path)?)))
+        .collect::<Result<Vec<(Write, Target)>, Failure>>()?;
     let effort = args.effort.effort();
     let trials = candidates.iter().map(|candidate| effort.trials(candidate)).sum();
     let progress = progress::trials(trials, format);
@@ -117,14 +120,14 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     .map_err(|error| Failure::Input(miette!("{error}")))?;
     progress.finish_and_clear();
 
-    for path in &args.out {
-        let write = writer(path)?;
-        output::file(path, |file| write(&survey, file))?;
-    }
-    match format {
-        Format::Json => output::json("bounds", &survey)?,
-        Format::Text => output::text(&text(&survey))?,
-    }
+    let write = |(write, target): (Write, Target)| target.write(|file| write(&survey, file));
+    output::deliver(
+        || output::each(outputs, write),
+        |_| match format {
+            Format::Json => output::json("bounds", &survey),
+            Format::Text => output::text(&text(&survey)),
+        },
+    )?;
     Ok(if survey.all_within() {
         Outcome::Yes
     } else {

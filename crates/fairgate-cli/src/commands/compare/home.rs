@@ -140,8 +140,8 @@ fn simulate(scenario: &Scenario, bar: &ProgressBar) -> Result<Results, fairgate_
 fn scenario(contestant: &Contestant, rate: Rate, duration: Duration, seed: u64) -> Scenario {
     let mut scenario = Scenario::new(duration);
     scenario.seed = seed;
-    scenario.interval =
-        Duration::from_nanos(bin_width(Time::from_nanos(duration.as_nanos() as u64)) / SAMPLES);
+    let interval = Duration::from_nanos(bin_width(Time::from_nanos(duration.as_nanos() as u64)) / SAMPLES);
+    scenario.interval = interval.min(duration);
     let (provider, home) = (scenario.node("provider"), scenario.node("home"));
     scenario.links.push(Link {
         rate_b: Some(upstream(rate)),

@@ -8,20 +8,24 @@ mod offload;
 mod services;
 mod trace;
 
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate::classify::Prefix;
 use fairgate_config::Spec;
-use fairgate_config::units::{parse_duration, parse_rate};
+use fairgate_config::units::parse_rate;
 use fairgate_report::{Comparison, page, table};
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::input::some_time;
+use crate::output::{self, Format, Target, Targets, colour};
+use crate::shell;
 use direction::{Direction, parse_prefix};
 
 /// What is compared unless the user says. drr gets the fifo's room: its own default is ten times that, and what it then
@@ -60,16 +64,17 @@ pub(crate) struct Args {
     queues: Vec<String>,
 
     /// How long: of the scenario, or from the capture's beginning [default: 60s, or all of the capture]
-    #[arg(long, value_parser = parse_duration)]
+    #[arg(long, value_parser = some_time)]
     duration: Option<Duration>,
 
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Where to write the report
-    #[arg(long, value_name = "FILE", default_value = "fairgate-report.html")]
-    out: PathBuf,
+    /// Where to write the report [default: fairgate-report.html, but nothing that is no report is replaced; with
+    /// --json none]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 
     #[command(flatten)]
     view: ViewArgs,
@@ -120,7 +125,15 @@ enum CompareError {
     #[error("`{name}` is named twice")]
     #[diagnostic(help("each discipline runs once; give them different settings, or name it once"))]
     Twice { name: String },
+    #[error("{DEFAULT_REPORT} is here, and is no report of `fairgate compare`")]
+    #[diagnostic(help(
+        "`--out FILE` writes the report to another file, or over this one; with `--json` none is written"
+    ))]
+    NoReport,
 }
+
+/// Where the report goes unless the user says.
+const DEFAULT_REPORT: &str = "fairgate-report.html";
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let queues = match args.queues.as_slice() {
@@ -141,6 +154,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             Ok(Contestant { name, spec })
         })
         .collect::<Result<Vec<_>, Failure>>()?;
+    let report = report(&args, format)?;
     let comparison = match args.trace {
         Some(file) => {
             let options = trace::Options {
@@ -169,33 +183,69 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             home::run(&options, contestants, command)?
         }
     };
-    show(&comparison, &args.out, format)
+    show(&comparison, report, format)
 }
 
-/// The report first, so that a figure on the terminal always has its file.
-fn show(comparison: &Comparison, out: &std::path::Path, format: Format) -> Result<Outcome, Failure> {
-    let page = page::render(comparison);
-    output::file(out, |file| file.write_all(page.as_bytes()))?;
-    match format {
-        Format::Json => output::json("compare", comparison)?,
-        Format::Text => {
-            let colour = std::io::stdout().is_terminal();
-            output::text(&format!(
-                "{}\nReport: {}\n",
-                table::render(comparison, colour),
-                out.display()
-            ))?;
+/// Where the report goes, if one is asked for. What nobody named is replaced only if it is a report as well.
+fn report(args: &Args, format: Format) -> Result<Option<(PathBuf, Target)>, Failure> {
+    let mut targets = Targets::beside(args.trace.as_deref());
+    let path = match (&args.out, format) {
+        (Some(path), _) => path.clone(),
+        (None, Format::Json) => return Ok(None),
+        (None, Format::Text) if is_taken(Path::new(DEFAULT_REPORT)) => {
+            return Err(CompareError::NoReport.into());
         }
+        (None, Format::Text) => PathBuf::from(DEFAULT_REPORT),
+    };
+    let target = targets.open(&path)?;
+    Ok(Some((path, target)))
+}
+
+/// Whether something is there that is no report. What can't be read may be anything.
+fn is_taken(path: &Path) -> bool {
+    if !path.exists() {
+        return false;
     }
+    let mut beginning = Vec::new();
+    let read = match path.is_file() {
+        true => File::open(path).and_then(|file| file.take(page::MARKED_WITHIN).read_to_end(&mut beginning)),
+        false => return true,
+    };
+    read.is_err() || !page::is_report(&beginning)
+}
+
+fn show(
+    comparison: &Comparison,
+    report: Option<(PathBuf, Target)>,
+    format: Format,
+) -> Result<Outcome, Failure> {
+    let path = report.as_ref().map(|(path, _)| path.display().to_string());
+    let write = |(_, target): (PathBuf, Target)| {
+        target.write(|file| file.write_all(page::render(comparison).as_bytes()))
+    };
+    output::deliver(
+        || report.map_or(Ok(()), write),
+        |is_written| match format {
+            Format::Json => output::json("compare", comparison),
+            Format::Text => {
+                let table = table::render(comparison, colour::for_stdout());
+                let report = path.filter(|_| is_written);
+                let report = report.map_or(String::new(), |path| format!("\nReport: {path}\n"));
+                output::text(&format!("{table}{report}"))
+            }
+        },
+    )?;
     Ok(Outcome::Yes)
 }
 
 /// The command that gives the same result again, whatever the defaults will be then.
 fn command_line(args: &Args, queues: &[String]) -> String {
-    let mut words = vec!["fairgate".to_owned(), "compare".to_owned()];
-    let mut option = |name: &str, value: String| words.extend([name.to_owned(), quoted(&value)]);
+    let mut words: Vec<OsString> = vec!["fairgate".into(), "compare".into()];
     if let Some(trace) = &args.trace {
-        option("--trace", trace.display().to_string());
+        words.extend(["--trace".into(), trace.clone().into_os_string()]);
+    }
+    let mut option = |name: &str, value: String| words.extend([name.into(), value.into()]);
+    if args.trace.is_some() {
         if args.view.direction != Direction::Auto {
             let value = clap::ValueEnum::to_possible_value(&args.view.direction);
             option(
@@ -220,17 +270,7 @@ fn command_line(args: &Args, queues: &[String]) -> String {
     option("--seed", args.seed.to_string());
     queues.iter().for_each(|queue| option("--queue", queue.clone()));
     if args.view.partial {
-        words.push("--partial".to_owned());
+        words.push("--partial".into());
     }
-    words.join(" ")
-}
-
-/// As a shell reads it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    shell::words(words)
 }

@@ -15,6 +15,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::random::Distribution;
+use crate::scenario::file::pair::Pair;
 
 /// The quantity as it is written.
 pub(super) enum Drawn {
@@ -26,13 +27,13 @@ pub(super) enum Drawn {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
-    uniform: Option<[String; 2]>,
+    uniform: Option<Pair>,
     exponential: Option<String>,
     pareto: Option<String>,
     normal: Option<String>,
     shape: Option<f64>,
     deviation: Option<String>,
-    between: Option<[String; 2]>,
+    between: Option<Pair>,
 }
 
 impl<'de> Deserialize<'de> for Drawn {
@@ -72,7 +73,7 @@ impl Drawn {
         };
         match table {
             Table {
-                uniform: Some([low, high]),
+                uniform: Some(Pair([low, high])),
                 exponential: None,
                 pareto: None,
                 normal: None,
@@ -111,7 +112,7 @@ impl Drawn {
                 normal: Some(mean),
                 shape: None,
                 deviation: Some(deviation),
-                between: Some([low, high]),
+                between: Some(Pair([low, high])),
             } => Ok(Distribution::Normal {
                 mean: parse(mean)?,
                 deviation: parse(deviation)?,

@@ -42,17 +42,19 @@ use fairgate_config::{Document, FileError, UnitError};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::scenario::file::pair::Pair;
 use crate::scenario::file::traffic::{TcpSection, UdpSection};
 use crate::scenario::{Culprit, Flow, Link, NodeId, Queue, Scenario, ScenarioError, Traffic};
 
 mod drawn;
+mod pair;
 mod traffic;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
     duration: Spanned<String>,
-    measure: Option<Spanned<[String; 2]>>,
+    measure: Option<Spanned<Pair>>,
     interval: Option<Spanned<String>>,
     seed: Option<u64>,
     #[serde(default, rename = "node")]
@@ -196,6 +198,7 @@ impl Reader<'_> {
         if let Some(window) = &section.measure {
             let [start, end] = window
                 .get_ref()
+                .0
                 .each_ref()
                 .map(|text| self.unit(&window.span(), parse_duration(text)));
             scenario.measure = start?..end?;

@@ -1,0 +1,103 @@
+//! Results: text, JSON documents, tables, files.
+
+pub(crate) mod colour;
+mod folder;
+mod tables;
+mod target;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use miette::Diagnostic;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::exit::Failure;
+
+pub(crate) use folder::Folder;
+pub(crate) use tables::{page_table, page_width, table, table_text, wrap};
+pub(crate) use target::{Target, Targets, Unwritten};
+
+/// How a command prints its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+impl Format {
+    /// From `--json`.
+    pub(crate) fn from_json_flag(json: bool) -> Format {
+        if json { Format::Json } else { Format::Text }
+    }
+}
+
+#[derive(Debug, Error, Diagnostic)]
+#[error("can't write to standard output: {0}")]
+#[diagnostic(help("look at where the output is sent: a full disk, a closed terminal"))]
+struct StdoutError(io::Error);
+
+/// Prints text as it is.
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(lost)
+}
+
+/// Why standard output did not take what was printed.
+pub(crate) fn lost(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => Failure::environment(StdoutError(error)),
+    }
+}
+
+/// Says a line to people, on standard error. If that is closed or full there is nobody to tell: unlike
+/// `eprintln!`, this never panics.
+pub(crate) fn say(line: impl Display) {
+    let mut stderr = io::stderr().lock();
+    let _ = writeln!(stderr, "{line}");
+}
+
+/// A result with the name and version of its schema: `{"schema": "fairgate.NAME/1", ...}`.
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    schema: String,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
+/// The JSON document `fairgate.NAME/1`. Every schema is described in `docs/json.md`.
+pub(crate) fn json_text(name: &str, content: &impl Serialize) -> String {
+    let envelope = Envelope {
+        schema: format!("fairgate.{name}/1"),
+        content,
+    };
+    let mut text =
+        serde_json::to_string_pretty(&envelope).expect("results have text keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+/// Prints the JSON document `fairgate.NAME/1`.
+pub(crate) fn json(name: &str, content: &impl Serialize) -> Result<(), Failure> {
+    text(&json_text(name, content))
+}
+
+/// Writes the files of a result and prints it. A file that can't be written does not keep the result from who
+/// waited for it: `print` is told whether all are there, and the failure comes after.
+pub(crate) fn deliver(
+    write: impl FnOnce() -> Result<(), Failure>,
+    print: impl FnOnce(bool) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let written = write();
+    let printed = print(written.is_ok());
+    written.and(printed)
+}
+
+/// Writes each, and tells the first failure.
+pub(crate) fn each<T>(outputs: Vec<T>, write: impl FnMut(T) -> Result<(), Failure>) -> Result<(), Failure> {
+    outputs.into_iter().map(write).fold(Ok(()), Result::and)
+}

@@ -1,0 +1,78 @@
+//! Tables and text for people.
+
+use std::io::{self, IsTerminal};
+
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+
+/// A table in the program's one style: columns aligned, no frames. Lines are wrapped on a terminal only, so
+/// that
+/// `grep` sees whole rows.
+pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.into_iter());
+    if io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// Width of a page of text that goes anywhere but to a terminal.
+const PAGE: u16 = 100;
+
+/// Width of a page: the terminal's, if there is one.
+pub(crate) fn page_width() -> u16 {
+    Table::new().width().unwrap_or(PAGE)
+}
+
+/// A table to be read and not searched: its cells are broken between words so that it fits the page. The first
+/// `unbroken` columns are names.
+pub(crate) fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken: usize) -> Table {
+    let mut table = table(header);
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(page_width());
+    for column in table.column_iter_mut().take(unbroken) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    table
+}
+
+/// Text in lines of at most `width` characters, broken between words, for a cell of a table.
+pub(crate) fn wrap(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+/// A table as text, without blanks at the ends of lines.
+pub(crate) fn table_text(table: &Table) -> String {
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_between_words() {
+        assert_eq!(wrap("a queue without flows", 8), "a queue\nwithout\nflows");
+        assert_eq!(wrap("", 8), "");
+        assert_eq!(wrap("incomprehensibilities", 8), "incomprehensibilities");
+    }
+}

@@ -1,0 +1,312 @@
+//! Files that results go to.
+//!
+//! A [`Target`] is opened before the work begins: what can't be written is found then, and not after an hour.
+//! The result has no name while it is written, so that no signal leaves a half of it behind, and takes the
+//! place of what was there in one step, when it is safe on the disk. A file that is replaced keeps its mode,
+//! owner and other attributes, and symbolic links are followed. What can't be replaced so is written in
+//! place: a device, a pipe, a file with several names, a file in a folder where nothing may be added.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Seek};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use miette::Diagnostic;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::unistd::linkat;
+use thiserror::Error;
+use xattr::FileExt;
+
+use crate::exit::Failure;
+
+/// Links that are followed from one to the next, as in the kernel.
+const MOST_LINKS: usize = 40;
+
+#[derive(Debug, Error, Diagnostic)]
+enum TargetError {
+    #[error("can't write {path}")]
+    #[diagnostic(help("nothing was changed; make room or choose another place"))]
+    Refused { path: String, source: io::Error },
+    #[error("can't write {path}: the command reads {input}, and that is the same file")]
+    #[diagnostic(help("name another file; what it holds now would be lost"))]
+    Input { path: String, input: String },
+    #[error("can't write {path}: {other} is the same file, and is written too")]
+    #[diagnostic(help("name each output once"))]
+    Twice { path: String, other: String },
+}
+
+/// A result that was found out, and is printed, but can't be written to a file.
+#[derive(Debug, Error, Diagnostic)]
+pub(crate) enum Unwritten {
+    #[error("can't write {path}")]
+    #[diagnostic(help("nothing was changed; make room or choose another place"))]
+    Nothing { path: String, source: io::Error },
+    #[error("can't write all of {path}")]
+    #[diagnostic(help("it is written in place, and what it holds now is not complete"))]
+    Part { path: String, source: io::Error },
+}
+
+/// What a file is, whatever its name: device and number.
+type Identity = (u64, u64);
+
+/// All that a command writes, kept apart from what it reads.
+pub(crate) struct Targets {
+    inputs: Vec<(PathBuf, Identity)>,
+    /// As they were named, with what they are if they are there, and where they will be.
+    outputs: Vec<(PathBuf, Option<Identity>, PathBuf)>,
+}
+
+impl Targets {
+    /// For a command that reads these files. Those that can't be found are reported by whoever reads them.
+    pub(crate) fn beside<'p>(inputs: impl IntoIterator<Item = &'p Path>) -> Targets {
+        let found = |path: &'p Path| Some((path.to_owned(), identity(&fs::metadata(path).ok()?)?));
+        let stdout = standard_output().map(|own| ("standard output".into(), Some(own), PathBuf::new()));
+        Targets {
+            inputs: inputs.into_iter().filter_map(found).collect(),
+            outputs: stdout.into_iter().collect(),
+        }
+    }
+
+    /// Finds out whether a result can go to `path`, and changes nothing there.
+    pub(crate) fn open(&mut self, path: &Path) -> Result<Target, Failure> {
+        self.keep_apart(path)?;
+        Target::open(path).map_err(|source| {
+            let path = path.display().to_string();
+            Failure::environment(TargetError::Refused { path, source })
+        })
+    }
+
+    fn keep_apart(&mut self, path: &Path) -> Result<(), TargetError> {
+        let name = || path.display().to_string();
+        let own = fs::metadata(path).ok().as_ref().and_then(identity);
+        if let Some((input, _)) = self.inputs.iter().find(|(_, input)| Some(*input) == own) {
+            let input = input.display().to_string();
+            return Err(TargetError::Input { path: name(), input });
+        }
+        let place = end_of_links(path).unwrap_or_else(|_| path.to_owned());
+        let is_same = |(_, other, at): &&(PathBuf, Option<Identity>, PathBuf)| match own {
+            Some(_) => *other == own,
+            None => *at == place,
+        };
+        if let Some((other, ..)) = self.outputs.iter().find(is_same) {
+            let other = other.display().to_string();
+            return Err(TargetError::Twice { path: name(), other });
+        }
+        self.outputs.push((path.to_owned(), own, place));
+        Ok(())
+    }
+}
+
+/// Where the shell sent what is printed, if that is a file.
+fn standard_output() -> Option<Identity> {
+    let stdout = File::from(io::stdout().as_fd().try_clone_to_owned().ok()?);
+    let metadata = stdout.metadata().ok()?;
+    metadata.is_file().then(|| identity(&metadata))?
+}
+
+/// Of a file whose content can be overwritten. A terminal or /dev/null may well be input and output.
+fn identity(metadata: &Metadata) -> Option<Identity> {
+    use std::os::unix::fs::FileTypeExt;
+    let is_stream = metadata.file_type().is_char_device();
+    (!is_stream).then(|| (metadata.dev(), metadata.ino()))
+}
+
+/// A place for a result, found to be writable.
+pub(crate) struct Target {
+    /// As the user named it.
+    path: PathBuf,
+    /// What is there now, open for writing.
+    present: Option<File>,
+    /// Where the result gets its name. Without, it is written into what is there.
+    place: Option<PathBuf>,
+    /// Takes the result. It has no name.
+    draft: File,
+}
+
+impl Target {
+    fn open(path: &Path) -> io::Result<Target> {
+        let target = |present, place, draft| Target {
+            path: path.to_owned(),
+            present,
+            place,
+            draft,
+        };
+        let there = match fs::metadata(path) {
+            Ok(there) => there,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let place = end_of_links(path)?;
+                let draft = draft_in(folder_of(&place))?;
+                return Ok(target(None, Some(place), draft));
+            }
+            Err(error) => return Err(error),
+        };
+        // Neither shortened nor changed: the kernel says whether it may be.
+        let present = OpenOptions::new().write(true).open(path)?;
+        let replaced = || -> io::Result<(PathBuf, File)> {
+            let place = fs::canonicalize(path)?;
+            let draft = draft_in(folder_of(&place))?;
+            Ok((place, draft))
+        };
+        match there.is_file().then(replaced) {
+            Some(Ok((place, draft))) => Ok(target(Some(present), Some(place), draft)),
+            _ => Ok(target(Some(present), None, tempfile::tempfile()?)),
+        }
+    }
+
+    /// Writes the result: `write` fills a file without a name, which then gets the name or is copied into
+    /// what is there.
+    pub(crate) fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
+        let path = self.path.display().to_string();
+        let nothing = |source| {
+            let path = path.clone();
+            Failure::environment(Unwritten::Nothing { path, source })
+        };
+        write(&mut self.draft).map_err(nothing)?;
+        if let Some(place) = &self.place
+            && self.replace(place).map_err(nothing)?
+        {
+            return Ok(());
+        }
+        let part = |source| {
+            let path = path.clone();
+            Failure::environment(Unwritten::Part { path, source })
+        };
+        self.overwrite().map_err(part)
+    }
+
+    /// Puts the draft in the place of what is there. Not done, and `false`, if that would lose other names or
+    /// attributes.
+    fn replace(&self, place: &Path) -> io::Result<bool> {
+        if let Some(present) = &self.present
+            && present.metadata()?.nlink() > 1
+        {
+            return Ok(false);
+        }
+        self.draft.sync_all()?;
+        let _whole = Uninterrupted::begin()?;
+        let (file, name) = named(&self.draft, folder_of(place))?;
+        if let Some(present) = &self.present
+            && keep_attributes(present, &file).is_err()
+        {
+            return Ok(false);
+        }
+        file.sync_all()?;
+        name.persist(place)?;
+        Ok(true)
+    }
+
+    /// Copies the draft into what is there.
+    fn overwrite(&mut self) -> io::Result<()> {
+        let Some(present) = &mut self.present else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        self.draft.rewind()?;
+        let length = io::copy(&mut self.draft, present)?;
+        if present.metadata()?.is_file() {
+            present.set_len(length)?;
+            present.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+/// A file without a name. If the file system can give it one later, it is readable by whoever the user's mask
+/// lets, as any file that a program creates.
+fn draft_in(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o666);
+    match options.custom_flags(OFlag::O_TMPFILE.bits()).open(folder) {
+        Ok(file) => Ok(file),
+        // Not every file system has them: then one that is deleted at once, and copied.
+        Err(_) => tempfile::tempfile_in(folder),
+    }
+}
+
+/// The draft under a name that nobody else uses, which goes away with the value.
+fn named(draft: &File, folder: &Path) -> io::Result<(File, tempfile::TempPath)> {
+    let mut builder = tempfile::Builder::new();
+    let builder = builder
+        .prefix(".fairgate-")
+        .permissions(Permissions::from_mode(0o666));
+    let own = format!("/proc/self/fd/{}", draft.as_raw_fd());
+    let linked = builder.make_in(folder, |name| {
+        let follow = AtFlags::AT_SYMLINK_FOLLOW;
+        Ok(linkat(AT_FDCWD, own.as_str(), AT_FDCWD, name, follow)?)
+    });
+    if let Ok(linked) = linked {
+        return Ok((draft.try_clone()?, linked.into_temp_path()));
+    }
+    let mut copy = builder.tempfile_in(folder)?;
+    let mut draft = draft.try_clone()?;
+    draft.rewind()?;
+    io::copy(&mut draft, copy.as_file_mut())?;
+    Ok(copy.into_parts())
+}
+
+/// Gives `file` owner, mode and extended attributes (access lists are among them) of another.
+fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
+    let (kept, own) = (of.metadata()?, file.metadata()?);
+    if (kept.uid(), kept.gid()) != (own.uid(), own.gid()) {
+        fchown(file, Some(kept.uid()), Some(kept.gid()))?;
+    }
+    for name in file.list_xattr().into_iter().flatten() {
+        if of.get_xattr(&name)?.is_none() {
+            file.remove_xattr(&name)?;
+        }
+    }
+    for name in of.list_xattr().into_iter().flatten() {
+        let value = of.get_xattr(&name)?;
+        if let Some(value) =
+            value.filter(|value| file.get_xattr(&name).ok().flatten().as_ref() != Some(value))
+        {
+            file.set_xattr(&name, &value)?;
+        }
+    }
+    // Last, for a change of the owner takes bits away.
+    file.set_permissions(Permissions::from_mode(kept.mode() & 0o7777))
+}
+
+/// The file that a path leads to, though it need not be there.
+fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        path = fs::canonicalize(folder_of(&path))?.join(name);
+        match fs::read_link(&path) {
+            Ok(next) => path = folder_of(&path).join(next),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A while in which the signals that end a program wait. It has no other thread then that could take them.
+struct Uninterrupted(SigSet);
+
+impl Uninterrupted {
+    fn begin() -> io::Result<Uninterrupted> {
+        let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
+            .into_iter()
+            .collect();
+        Ok(Uninterrupted(ends.thread_swap_mask(SigmaskHow::SIG_BLOCK)?))
+    }
+}
+
+impl Drop for Uninterrupted {
+    fn drop(&mut self) {
+        // Fails for a mask that is none alone, and this one came from the kernel.
+        let _ = self.0.thread_set_mask();
+    }
+}
+
+#[cfg(test)]
+mod tests;

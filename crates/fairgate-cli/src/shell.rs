@@ -1,0 +1,74 @@
+//! Commands as users can paste them into a shell.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// A command of these words.
+pub(crate) fn words(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+    let quoted: Vec<String> = words.into_iter().map(|word| quoted(word.as_ref())).collect();
+    quoted.join(" ")
+}
+
+/// A word as a shell reads it back to the same bytes.
+pub(crate) fn quoted(word: &OsStr) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%".contains(c);
+    match word.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
+        Some(text) if !text.contains(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => format!("$'{}'", escaped(word)),
+    }
+}
+
+/// What stands in `$'...'`: bash, zsh, ksh and POSIX since 2024 know it. Bytes that are no text are in octal,
+/// always of three digits, so that a digit behind them is none of theirs.
+fn escaped(word: &OsStr) -> String {
+    let mut text = String::new();
+    for chunk in word.as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            text.push_str(&match c {
+                '\'' | '\\' => Cow::from(format!("\\{c}")),
+                c if c.is_control() => {
+                    let bytes = c.to_string().into_bytes();
+                    bytes.iter().map(octal).collect::<String>().into()
+                }
+                c => c.to_string().into(),
+            });
+        }
+        text.extend(chunk.invalid().iter().map(octal));
+    }
+    text
+}
+
+fn octal(byte: &u8) -> String {
+    format!("\\{byte:03o}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_only_where_the_shell_asks_for_it() {
+        assert_eq!(quoted(OsStr::new("--rate=20mbit")), "--rate=20mbit");
+        assert_eq!(quoted(OsStr::new("drr limit=1000")), "'drr limit=1000'");
+        assert_eq!(quoted(OsStr::new("it's")), r"'it'\''s'");
+        assert_eq!(quoted(OsStr::new("")), "''");
+        assert_eq!(quoted(OsStr::from_bytes(b"m\xfcn1\n'")), r"$'m\374n1\012\''");
+        assert_eq!(words(["a", "b c"]), "a 'b c'");
+    }
+
+    /// Every byte but 0, which no file name has, and text beyond ASCII.
+    #[test]
+    fn bash_reads_back_the_same_bytes() {
+        let all: Vec<u8> = (1..=255).chain("é→\u{85}12".bytes()).collect();
+        let script = format!("printf %s {}", quoted(OsStr::from_bytes(&all)));
+        let output = Command::new("bash")
+            .args(["-c", &script])
+            .output()
+            .expect("there is a bash");
+        assert_eq!(output.stdout, all);
+    }
+}

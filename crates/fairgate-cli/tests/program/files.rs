@@ -1,0 +1,324 @@
+//! What commands write to: inputs stay, devices stay, nothing is found out too late or lost.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use super::{fairgate, folder, text};
+
+/// A folder to write in.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Desk {
+        Desk(tempfile::tempdir().expect("a place for files"))
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn with(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        fs::write(self.at(name), content).expect("the place is writable");
+        self.at(name)
+    }
+
+    fn with_copy(&self, name: &str, example: &str) -> PathBuf {
+        let example = folder("../../examples").join(example);
+        self.with(name, fs::read(example).expect("the example is there"))
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).expect("a readable folder");
+        let mut names: Vec<String> = entries
+            .map(|entry| {
+                entry
+                    .expect("a readable folder")
+                    .file_name()
+                    .into_string()
+                    .expect("text")
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = fairgate(arguments);
+        command.current_dir(self.0.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program was built")
+    }
+
+    /// Checks the exit code, and gives standard error.
+    #[track_caller]
+    fn ends(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments);
+        let stderr = text(&output.stderr).to_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        stderr
+    }
+}
+
+const QUICK: [&str; 5] = ["compare", "--duration", "2s", "--queue", "fifo"];
+
+#[test]
+fn what_a_command_reads_is_not_written() {
+    let desk = Desk::new();
+    let capture = desk.with_copy("my.pcap", "home.pcap.gz");
+    let scenario = desk.with_copy("flows.csv", "dumbbell.toml");
+    fs::create_dir(desk.at("results")).unwrap();
+    fs::hard_link(&scenario, desk.at("results/results.json")).unwrap();
+    symlink("my.pcap", desk.at("link")).unwrap();
+    let before = (fs::read(&capture).unwrap(), fs::read(&scenario).unwrap());
+    for arguments in [
+        ["compare", "--trace", "my.pcap", "--out", "my.pcap"],
+        ["compare", "--trace", "link", "--out", "results/../my.pcap"],
+        ["compare", "--trace", "my.pcap", "--out", "link"],
+    ] {
+        let stderr = desk.ends(&arguments, 2);
+        assert!(stderr.contains("the command reads"), "{stderr}");
+    }
+    for out in ["flows.csv", "results", "results/results.json"] {
+        let stderr = desk.ends(&["simulate", "flows.csv", "--out", out], 2);
+        assert!(stderr.contains("the command reads"), "{stderr}");
+    }
+    assert!((fs::read(&capture).unwrap(), fs::read(&scenario).unwrap()) == before);
+}
+
+#[test]
+fn outputs_are_kept_apart_from_each_other() {
+    let desk = Desk::new();
+    let twice = [
+        "bounds", "drr", "--effort", "quick", "--out", "a.csv", "--out", "./a.csv",
+    ];
+    let stderr = desk.ends(&twice, 2);
+    assert!(stderr.contains("is written too"), "{stderr}");
+    let printed = fs::File::create(desk.at("printed.json")).unwrap();
+    let mut command = desk.command(&[
+        "bounds",
+        "drr",
+        "--effort",
+        "quick",
+        "--json",
+        "--out",
+        "printed.json",
+    ]);
+    let output = command.stdout(printed).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let document = fs::read_to_string(desk.at("printed.json")).unwrap();
+    assert!(
+        document.contains("standard output is the same file"),
+        "{document}"
+    );
+}
+
+#[test]
+fn a_device_stays_one() {
+    let desk = Desk::new();
+    let node = desk.at("null");
+    let made = Command::new("mknod").arg(&node).args(["c", "1", "3"]).status();
+    if !made.is_ok_and(|made| made.success()) || fs::OpenOptions::new().write(true).open(&node).is_err() {
+        super::skipped("a_device_stays_one needs root to make one");
+        return;
+    }
+    let output = desk.run(&[&QUICK[..], &["--out", "null"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(fs::metadata(&node).unwrap().file_type().is_char_device());
+    assert_eq!(desk.names(), ["null"]);
+}
+
+#[test]
+fn json_writes_no_report_unless_one_is_asked_for() {
+    let desk = Desk::new();
+    desk.ends(&[&QUICK[..], &["--json"]].concat(), 0);
+    assert_eq!(desk.names(), Vec::<String>::new());
+    desk.ends(&[&QUICK[..], &["--json", "--out", "mine.html"]].concat(), 0);
+    assert_eq!(desk.names(), ["mine.html"]);
+}
+
+#[test]
+fn only_a_report_is_replaced_by_one_that_nobody_named() {
+    let desk = Desk::new();
+    desk.ends(&QUICK, 0);
+    desk.ends(&QUICK, 0);
+    let mine = desk.with("fairgate-report.html", "<!DOCTYPE html><title>My thesis</title>");
+    let stderr = desk.ends(&QUICK, 2);
+    assert!(
+        stderr.contains("no report") && stderr.contains("--out"),
+        "{stderr}"
+    );
+    assert!(fs::read_to_string(&mine).unwrap().contains("My thesis"));
+    desk.ends(&[&QUICK[..], &["--out", "fairgate-report.html"]].concat(), 0);
+    assert!(!fs::read_to_string(&mine).unwrap().contains("My thesis"));
+}
+
+/// The inputs are wrong as well: that would be found by the run.
+#[test]
+fn an_output_that_can_not_be_written_is_found_before_the_run() {
+    let desk = Desk::new();
+    desk.with("text.pcap", "no capture at all");
+    fs::create_dir(desk.at("folder.html")).unwrap();
+    for out in ["nowhere/report.html", "folder.html", "text.pcap/report.html"] {
+        let stderr = desk.ends(&["compare", "--trace", "text.pcap", "--out", out], 3);
+        assert!(stderr.contains(out), "{stderr}");
+    }
+    assert_eq!(desk.names(), ["folder.html", "text.pcap"]);
+}
+
+/// A command of each that writes files, with figures that it must print whatever becomes of the file.
+#[test]
+fn figures_are_printed_though_the_disk_is_full() {
+    let example = folder("../../examples/dumbbell.toml");
+    let example = example.to_str().expect("an ordinary path");
+    let commands: [&[&str]; 6] = [
+        &[
+            "compare",
+            "--duration",
+            "2s",
+            "--queue",
+            "fifo",
+            "--out",
+            "full.html",
+        ],
+        &["simulate", example, "--duration", "6s", "--out", "full.csv"],
+        &["bounds", "drr", "--effort", "quick", "--out", "full.csv"],
+        &["theory", "md1", "--seeds", "2", "--plot", "full.svg"],
+        &["reproduce", "sqf-fig3", "--quick", "--seeds", "2", "--out", "."],
+        &[
+            "bench",
+            "schedulers",
+            "--algorithms",
+            "drr",
+            "--flows",
+            "1",
+            "--runs",
+            "1",
+            "--no-instructions",
+            "--out",
+            "full.json",
+        ],
+    ];
+    for arguments in commands {
+        let desk = Desk::new();
+        // Every write to it finds the disk full.
+        fs::create_dir(desk.at("sqf-fig3")).unwrap();
+        for name in [
+            "full.html",
+            "full.csv",
+            "full.svg",
+            "full.json",
+            "sqf-fig3/result.json",
+        ] {
+            symlink("/dev/full", desk.at(name)).unwrap();
+        }
+        let output = desk.run(arguments);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("No space left"), "{arguments:?}: {stderr}");
+        assert!(text(&output.stdout).lines().count() > 3, "{arguments:?}");
+
+        let output = desk.run(&[arguments, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        let result: Value = serde_json::from_slice(&output.stdout).expect("the result");
+        let error: Value = serde_json::from_slice(&output.stderr).expect("the error");
+        assert_ne!(result["schema"], "fairgate.error/1");
+        assert_eq!(error["schema"], "fairgate.error/1");
+    }
+}
+
+/// The pipe takes a part of the report, so that the program is in the middle of writing.
+#[test]
+fn a_signal_leaves_nothing_behind() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
+        let desk = Desk::new();
+        make_pipe(&desk.at("pipe"));
+        let arguments = [&QUICK[..], &["--out", "pipe"]].concat();
+        let mut program = desk
+            .command(&arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program was built");
+        let mut pipe = fs::File::open(desk.at("pipe")).unwrap();
+        pipe.read_exact(&mut [0; 100])
+            .expect("a report has more than that");
+        kill(Pid::from_raw(program.id() as i32), signal).unwrap();
+        let status = program.wait().unwrap();
+        assert_eq!(status.signal(), Some(signal as i32));
+        assert_eq!(desk.names(), ["pipe"]);
+        assert!(fs::metadata(desk.at("pipe")).unwrap().file_type().is_fifo());
+    }
+}
+
+/// The command that is shown is read by a shell as the name that the file has.
+#[test]
+fn a_file_may_have_any_name() {
+    let name = OsStr::from_bytes(b"m\xfc n.pcap");
+    let desk = Desk::new();
+    fs::copy(folder("../../examples/home.pcap.gz"), desk.0.path().join(name)).unwrap();
+    let mut command = desk.command(&["compare", "--queue", "fifo", "--json", "--trace"]);
+    let output = command.arg(name).output().expect("the program was built");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("the result");
+    let shown = document["command"].as_str().expect("text");
+    assert!(shown.contains(r"--trace $'m\374 n.pcap'"), "{shown}");
+
+    let script = OsStr::from_bytes(b"m\xfc.tc");
+    fs::write(desk.0.path().join(script), "qdisc add dev eth0 root fq_codel").unwrap();
+    let output = desk
+        .command(&["tc"])
+        .arg(script)
+        .output()
+        .expect("the program was built");
+    assert!(
+        text(&output.stdout).contains("fq_codel"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+/// Its own arguments are in the result of `bench`.
+#[test]
+fn an_output_may_have_any_name() {
+    let desk = Desk::new();
+    let bench = [
+        "bench",
+        "schedulers",
+        "--algorithms",
+        "drr",
+        "--flows",
+        "1",
+        "--runs",
+        "1",
+        "--no-instructions",
+        "--out",
+    ];
+    let name = OsStr::from_bytes(b"m\xfc.json");
+    let output = desk
+        .command(&bench)
+        .arg(name)
+        .output()
+        .expect("the program was built");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(desk.0.path().join(name).exists());
+}
+
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo")
+        .arg(path)
+        .status()
+        .expect("coreutils are there");
+    assert!(made.success());
+}

@@ -1,0 +1,82 @@
+//! Values on the command line that can't work: refused with the rule and the remedy, before any work.
+
+use super::{ends, folder, json};
+
+#[track_caller]
+fn is_refused(arguments: &[&str], rule: &str) {
+    let (stdout, stderr) = ends(arguments, 2);
+    assert_eq!(stdout, "", "{arguments:?}");
+    let stderr: Vec<&str> = stderr.split_whitespace().filter(|word| *word != "│").collect();
+    let stderr = stderr.join(" ");
+    assert!(stderr.contains(rule), "{arguments:?}: {stderr}");
+}
+
+/// A run that takes no time shows nothing.
+#[test]
+fn a_run_takes_time() {
+    let scenario = folder("../../examples/dumbbell.toml");
+    let scenario = scenario.to_str().expect("an ordinary path");
+    let capture = folder("../../examples/home.pcap.gz");
+    let capture = capture.to_str().expect("an ordinary path");
+    is_refused(&["compare", "--duration", "0s"], "must be above 0");
+    is_refused(
+        &["compare", "--trace", capture, "--duration", "0ms"],
+        "must be above 0",
+    );
+    is_refused(&["simulate", scenario, "--duration", "0s"], "must be above 0");
+    is_refused(&["testbed", "--duration", "0s"], "must be from 1s");
+    is_refused(&["theory", "sqf", "--time", "0s"], "must be above 0");
+    is_refused(&["simulate", scenario, "--duration", "5"], "unit");
+}
+
+#[test]
+fn a_short_evening_is_one_too() {
+    let result = json(&["compare", "--duration", "1us", "--queue", "fifo", "--json"], 0);
+    assert_eq!(result["duration_ns"], 1000);
+}
+
+#[test]
+fn a_range_goes_upwards() {
+    is_refused(&["bench", "schedulers", "--sizes", "1500-64"], "write 64-1500");
+}
+
+#[test]
+fn theory_is_asked_for_no_more_than_it_can_compute() {
+    for load in ["0.999999999", "0.991"] {
+        is_refused(&["theory", "mm1", "--load", load], "at most 0.99");
+        is_refused(&["theory", "md1", "--load", load], "at most 0.99");
+        is_refused(&["theory", "pdrr", "--load", load], "at most 0.99");
+    }
+    is_refused(&["theory", "mm1", "--load", "NaN"], "above 0 and below 1");
+    is_refused(
+        &["theory", "sqf", "--buffer", "100000", "--flows", "1"],
+        "at most 256",
+    );
+    for question in ["mm1", "sqf"] {
+        is_refused(&["theory", question, "--packet", "65536b"], "from 1 to 65535");
+    }
+}
+
+/// A faster line is the same in less time, and the work with it. The last has more flows than are played
+/// through.
+#[test]
+fn theory_takes_any_line() {
+    for line in [
+        ["--rate", "1bit"],
+        ["--rate", "4294967295"],
+        ["--rate", "4tbit"],
+        ["--flows", "10000"],
+    ] {
+        let arguments = [
+            &["theory", "sqf", "--seeds", "1", "--buffer", "100", "--json"],
+            &line[..],
+        ]
+        .concat();
+        let answer = json(&arguments, 0);
+        assert_eq!(answer["rows"].as_array().map(Vec::len), Some(19), "{line:?}");
+    }
+    let most = [
+        "theory", "sqf", "--seeds", "1", "--flows", "10000", "--buffer", "100000", "--json",
+    ];
+    json(&most, 0);
+}
