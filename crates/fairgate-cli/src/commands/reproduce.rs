@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::commands::bench;
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, Folder, Format, Target, Targets};
+use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
 /// Steps of the progress bar for each experiment.
@@ -220,7 +220,6 @@ fn command(result: &Reproduction, args: &Args) -> String {
 struct Sink {
     path: PathBuf,
     files: Vec<(Target, Content)>,
-    folder: Folder,
 }
 
 type Content = fn(&Reproduction, &str) -> String;
@@ -237,10 +236,9 @@ const FILES: [(&str, Content); 4] = [
 
 impl Sink {
     fn open(path: PathBuf, targets: &mut Targets) -> Result<Sink, Failure> {
-        let folder = Folder::make(&path)?;
-        let open = |(name, content): (&str, Content)| Ok((targets.open(&path.join(name))?, content));
+        let open = |(name, content): (&str, Content)| Ok((targets.open_in(&path, name)?, content));
         let files = FILES.into_iter().map(open).collect::<Result<_, Failure>>()?;
-        Ok(Sink { path, files, folder })
+        Ok(Sink { path, files })
     }
 
     fn write(self, result: &Reproduction, command: &str, targets: &mut Targets) -> Result<(), Failure> {
@@ -250,10 +248,9 @@ impl Sink {
         });
         let figures = (1..).zip(&result.figures).collect();
         let figures = output::each(figures, |(number, figure)| {
-            let target = targets.open(&self.path.join(format!("figure-{number}.svg")))?;
+            let target = targets.open_in(&self.path, &format!("figure-{number}.svg"))?;
             fill(target, figure.svg())
         });
-        drop(self.folder);
         files.and(figures)
     }
 }

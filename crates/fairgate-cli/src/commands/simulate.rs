@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
 use crate::input;
-use crate::output::{self, Folder, Format, Target, Targets};
+use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
 /// Flows shown one by one; of more, groups are shown.
@@ -126,10 +126,7 @@ fn simulate(scenario: &Scenario, format: Format) -> Result<Results, SimulateErro
 
 /// Where results go, found to be writable before the simulation.
 #[derive(Default)]
-struct Sink {
-    files: Vec<(Target, Content)>,
-    folder: Option<Folder>,
-}
+struct Sink(Vec<(Target, Content)>);
 
 #[derive(Clone, Copy)]
 enum Content {
@@ -165,18 +162,14 @@ impl Sink {
                 return Err(SimulateError::Format { path }.into());
             }
         };
-        let files = vec![(targets.open(path)?, content)];
-        Ok(Sink { files, folder: None })
+        Ok(Sink(vec![(targets.open(path)?, content)]))
     }
 
     /// All results, in all formats.
     fn folder(path: &Path, targets: &mut Targets) -> Result<Sink, Failure> {
-        let mut sink = Sink {
-            files: Vec::new(),
-            folder: Some(Folder::make(path)?),
-        };
+        let mut files = Vec::new();
         let mut add = |name: &str, content| -> Result<(), Failure> {
-            sink.files.push((targets.open(&path.join(name))?, content));
+            files.push((targets.open_in(path, name)?, content));
             Ok(())
         };
         add("results.json", Content::Json)?;
@@ -189,15 +182,13 @@ impl Sink {
             #[cfg(feature = "parquet")]
             add(&format!("{name}.parquet"), Content::Parquet(figures))?;
         }
-        Ok(sink)
+        Ok(Sink(files))
     }
 
     fn write(self, results: &Results) -> Result<(), Failure> {
-        output::each(self.files, |(target, content)| {
+        output::each(self.0, |(target, content)| {
             target.write(|file| content.write(results, file))
-        })?;
-        drop(self.folder);
-        Ok(())
+        })
     }
 }
 

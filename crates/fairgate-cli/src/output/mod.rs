@@ -1,7 +1,6 @@
 //! Results: text, JSON documents, tables, files.
 
 pub(crate) mod colour;
-mod folder;
 mod tables;
 mod target;
 
@@ -14,7 +13,6 @@ use thiserror::Error;
 
 use crate::exit::Failure;
 
-pub(crate) use folder::Folder;
 pub(crate) use tables::{page_table, page_width, table, table_text, wrap};
 pub(crate) use target::{Target, Targets, Unwritten};
 

@@ -27,7 +27,8 @@ pub(crate) fn page_width() -> u16 {
     Table::new().width().unwrap_or(PAGE)
 }
 
-/// A table to be read and not searched: its cells are broken between words so that it fits the page. The first
+/// A table to be read and not searched: its cells are broken between words so that it fits the page. The
+/// first
 /// `unbroken` columns are names.
 pub(crate) fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken: usize) -> Table {
     let mut table = table(header);

@@ -78,6 +78,29 @@ impl Targets {
         })
     }
 
+    /// The same for a file in a folder of results, which is made with the first of them.
+    pub(crate) fn open_in(&mut self, folder: &Path, name: &str) -> Result<Target, Failure> {
+        let path = folder.join(name);
+        if folder.exists() {
+            return self.open(&path);
+        }
+        self.keep_apart(&path)?;
+        let is_there = |folder: &&Path| !folder.as_os_str().is_empty() && folder.symlink_metadata().is_ok();
+        let outer = folder.ancestors().find(is_there).unwrap_or(Path::new("."));
+        match draft_in(outer) {
+            Ok(draft) => Ok(Target {
+                present: None,
+                place: Some(path.clone()),
+                path,
+                draft,
+            }),
+            Err(source) => {
+                let path = path.display().to_string();
+                Err(Failure::environment(TargetError::Refused { path, source }))
+            }
+        }
+    }
+
     fn keep_apart(&mut self, path: &Path) -> Result<(), TargetError> {
         let name = || path.display().to_string();
         let own = fs::metadata(path).ok().as_ref().and_then(identity);
@@ -185,6 +208,7 @@ impl Target {
             return Ok(false);
         }
         self.draft.sync_all()?;
+        fs::create_dir_all(folder_of(place))?;
         let _whole = Uninterrupted::begin()?;
         let (file, name) = named(&self.draft, folder_of(place))?;
         if let Some(present) = &self.present

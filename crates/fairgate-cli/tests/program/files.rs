@@ -263,6 +263,40 @@ fn a_signal_leaves_nothing_behind() {
     }
 }
 
+/// A folder of results is made with the first of them, when the run is over.
+#[test]
+fn a_run_that_is_ended_leaves_no_folder() {
+    let desk = Desk::new();
+    let scenario = folder("../../examples/dumbbell.toml");
+    let scenario = scenario.to_str().expect("an ordinary path");
+    desk.ends(
+        &["simulate", scenario, "--duration", "6s", "--out", "results/first"],
+        0,
+    );
+    assert_eq!(desk.names(), ["results"]);
+    for arguments in [
+        &["simulate", scenario, "--duration", "1000h"][..],
+        &["reproduce", "rfc7928", "--seeds", "1000"],
+    ] {
+        let arguments = [arguments, &["--out", "outer/folder"]].concat();
+        let mut program = desk.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        let drafts = || {
+            let entries = fs::read_dir(format!("/proc/{}/fd", program.id())).expect("it runs");
+            let open = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+            open.filter(|file| file.starts_with(desk.0.path())).count()
+        };
+        while drafts() < 4 {
+            std::thread::yield_now();
+        }
+        kill(Pid::from_raw(program.id() as i32), Signal::SIGTERM).unwrap();
+        assert_eq!(program.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
+        assert_eq!(desk.names(), ["results"]);
+    }
+    desk.with("file", "");
+    let stderr = desk.ends(&["simulate", scenario, "--out", "file/results"], 3);
+    assert!(stderr.contains("Not a directory"), "{stderr}");
+}
+
 /// The command that is shown is read by a shell as the name that the file has.
 #[test]
 fn a_file_may_have_any_name() {
