@@ -76,6 +76,11 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Bytes of memory that can be had without swapping; no bound where the system doesn't say.
+pub(crate) fn available_memory() -> u64 {
+    fairgate_bench::campaign::available_memory().unwrap_or(u64::MAX)
+}
+
 /// Reads a file of text.
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();

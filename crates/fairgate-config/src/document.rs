@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{FileError, Problems};
+use crate::section;
 use crate::spec::{Draft, Spec, check, in_order};
 use crate::suggest;
 
@@ -149,7 +150,10 @@ impl Document {
         let deserializer = toml::de::ValueDeserializer::from(section);
         T::deserialize(deserializer).map(Some).map_err(|error| {
             let span = error.span().unwrap_or(place);
-            let (message, help) = split_remedy(error.message());
+            // The deserializer has used the table up.
+            let table = DeTable::parse(self.source.inner()).expect("the text was parsed before");
+            let key = section::key_at(table.get_ref(), &span);
+            let (message, help) = section::explain(error.message(), key.as_deref());
             self.error(span, message, help)
         })
     }
@@ -175,16 +179,6 @@ impl Document {
         problems.add(span, message, label, help);
         problems.into_error()
     }
-}
-
-/// Serde's message, and a remedy: for an unknown name the most similar known one.
-fn split_remedy(message: &str) -> (String, String) {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let remedy = match (message.starts_with("unknown "), quoted.next()) {
-        (true, Some(word)) => suggest::remedy(word, "known here", quoted),
-        _ => "correct this value; the documentation of the section tells what it may be".to_owned(),
-    };
-    (message.to_owned(), remedy)
 }
 
 impl fmt::Debug for Document {

@@ -11,6 +11,7 @@ pub mod dummynet;
 mod error;
 mod registry;
 mod script;
+mod section;
 mod spec;
 mod suggest;
 pub mod tc;

@@ -280,6 +280,20 @@ pub fn format_rate(rate: Rate) -> String {
     format(rate.bits_per_second(), RATES, &["gbit", "mbit", "kbit", "bit"])
 }
 
+/// An amount of memory for people, to a tenth: `2.3 GiB`. It is not to be read again.
+pub fn format_memory(bytes: u64) -> String {
+    let units = [
+        (1u64 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
+    match units.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
 /// Writes a size so that [`parse_size`] reads the same: `64kb`.
 pub fn format_size(bytes: u64) -> String {
     format(bytes, SIZES, &["gb", "mb", "kb", "b"])

@@ -110,17 +110,20 @@ impl Unit {
     /// A range of this unit for people: `1 to 65536`, `at least 1ns`.
     pub fn show_range(self, range: &RangeInclusive<u64>) -> String {
         let least = self.show_number(*range.start());
-        // The largest number of a machine word is no bound that anyone should read.
-        let unbounded = [u64::MAX, u64::from(u32::MAX), i64::MAX as u64];
         match self {
             Unit::Flag => "true or false".to_owned(),
             Unit::Curve => "a service curve".to_owned(),
             Unit::Choice(words) => words.join(" or "),
             Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
             Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
-            _ if unbounded.contains(range.end()) => format!("at least {least}"),
+            _ if self.hides(*range.end()) => format!("at least {least}"),
             _ => format!("{least} to {}", self.show_number(*range.end())),
         }
+    }
+
+    /// The largest number of a machine word is no bound that anyone should read who keeps it.
+    pub(crate) fn hides(self, most: u64) -> bool {
+        [u64::MAX, u64::from(u32::MAX), i64::MAX as u64].contains(&most)
     }
 
     /// What to write for this unit, as a remedy.

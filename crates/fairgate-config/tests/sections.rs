@@ -74,3 +74,75 @@ fn errors_of_ones_own_point_into_the_file() {
     assert_eq!(error.file(), "home.toml");
     assert_eq!(error.problems()[0].position(), (1, 1));
 }
+
+/// In the words of the other mistakes: the key, what it is, the rule.
+#[test]
+fn a_value_that_does_not_fit_is_told_with_its_key_and_the_rule() {
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Simulate {
+        count: Option<u32>,
+        seed: Option<u64>,
+        name: Option<String>,
+        list: Option<Vec<u16>>,
+        inner: Option<Inner>,
+        on: Option<bool>,
+    }
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Inner {
+        dscp: u8,
+    }
+    for (line, place, message) in [
+        (
+            "count = 99999999999",
+            "99999999999",
+            "`count` is 99999999999, but must be a whole number from 0 to 4294967295",
+        ),
+        (
+            "count = -1",
+            "-1",
+            "`count` is -1, but must be a whole number from 0 to 4294967295",
+        ),
+        (
+            "count = 1e3",
+            "1e3",
+            "`count` is 1000.0, but must be a whole number from 0 to 4294967295",
+        ),
+        (
+            "count = '5'",
+            "'5'",
+            "`count` is \"5\", but must be a whole number from 0 to 4294967295",
+        ),
+        (
+            "seed = 18446744073709551616",
+            "18446744073709551616",
+            "`seed` is 18446744073709551616, but must be a whole number from 0 to 18446744073709551615",
+        ),
+        ("name = 5", "5", "`name` is 5, but must be text"),
+        ("name = [5]", "[5]", "`name` is a list, but must be text"),
+        ("list = 5", "5", "`list` is 5, but must be a list"),
+        (
+            "inner = { dscp = 300 }",
+            "300",
+            "`dscp` is 300, but must be a whole number from 0 to 255",
+        ),
+        ("inner = 300", "300", "`inner` is 300, but must be a table"),
+        ("inner = {}", "{}", "`dscp` is missing"),
+        (
+            "on = 'true'",
+            "'true'",
+            "`on` is \"true\", but must be true or false",
+        ),
+    ] {
+        let text = format!("[simulate]\n{line}\n");
+        let document = Document::parse("home.toml", &text).unwrap();
+        let error = document.section::<Simulate>("simulate").unwrap_err();
+        let problem = &error.problems()[0];
+        assert_eq!(
+            (problem.message.as_str(), &text[problem.span.clone()]),
+            (message, place)
+        );
+        assert!(!problem.help.contains("correct this value"), "{}", problem.help);
+    }
+}

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use fairgate_config::units::format_memory;
 use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Spec, Value};
 use fairgate_live::Plan;
 use fairgate_sim::Scenario;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
+use toml::Spanned;
 
 use crate::exit::{Failure, Outcome};
 use crate::input;
@@ -40,11 +42,47 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 
 /// The sections of the crates that run and simulate: each checks its own. What is to be run, if anything is.
 fn check_sections(document: &Document) -> Result<Option<Plan>, FileError> {
+    let available = input::available_memory();
+    let too_large = document
+        .queues()
+        .filter_map(|(_, spec)| spec.too_large_for(available));
+    FileError::unless_empty(too_large.collect())?;
     let has = |section| document.sections().any(|other| other == section);
     if has("simulate") {
-        Scenario::read(document)?;
+        Scenario::read_for(document, available)?;
     }
-    has("run").then(|| Plan::read(document)).transpose()
+    if !has("run") {
+        return Ok(None);
+    }
+    let plan = Plan::read(document)?;
+    check_frames(document, plan.frames, available)?;
+    Ok(Some(plan))
+}
+
+/// Of `[run]`, what is told apart by place here.
+#[derive(Deserialize)]
+struct Frames {
+    frames: Option<Spanned<i64>>,
+}
+
+/// Both directions hold so many frames, of an MTU of 1500.
+fn check_frames(document: &Document, frames: u32, available: u64) -> Result<(), FileError> {
+    // A frame, its descriptor, its headers.
+    const A_FRAME: u64 = 1536 + 64 + 64;
+    let needed = 2 * u64::from(frames) * A_FRAME;
+    let place = document.section::<Frames>("run")?.and_then(|run| run.frames);
+    match place {
+        Some(place) if needed > available => Err(document.error(
+            place.span(),
+            format!(
+                "two directions of {frames} frames take {} of memory, and {} can be had",
+                format_memory(needed),
+                format_memory(available)
+            ),
+            "lower `frames`: what all queues of a direction hold together",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// What is right, and hardly meant so.

@@ -82,12 +82,20 @@ enum SimulateError {
 }
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let mut scenario = Scenario::read(&input::document(&args.file)?)?;
+    let memory = input::available_memory();
+    let document = input::document(&args.file)?;
+    let mut scenario = match args.duration {
+        // Another duration decides what is needed.
+        Some(_) => Scenario::read(&document)?,
+        None => Scenario::read_for(&document, memory)?,
+    };
     if let Some(seed) = args.seed {
         scenario.seed = seed;
     }
     if let Some(duration) = args.duration {
         shorten(&mut scenario, duration)?;
+        let fits = scenario.check_memory(memory);
+        fits.map_err(|error| SimulateError::Simulation(error.into()))?;
     }
     let mut targets = Targets::beside([args.file.as_path()]);
     let sink = args.out.as_deref().map(|path| Sink::open(path, &mut targets));

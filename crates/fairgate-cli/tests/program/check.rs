@@ -111,3 +111,48 @@ fn the_help_of_run_names_every_key_of_its_section() {
         assert!(help.contains(&format!("\n  {key} = ")), "{key} is not in\n{help}");
     }
 }
+
+/// None of these is begun: it would end without a word, or take the machine with it.
+#[test]
+fn what_the_memory_does_not_hold_is_refused_at_its_place() {
+    let scenario = "[simulate]\nduration = '60s'\ninterval = '100ms'\n[[simulate.link]]\na = 'a'\nb = 'b'\nrate = '1mbit'\n\
+                    [[simulate.flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\ncount = 2\ntcp = {}\n";
+    let (_folder, path) = file("fine.toml", &scenario.replace("100ms", "1ns"));
+    for command in ["check", "simulate"] {
+        let (_, stderr) = ends(&[command, &path], 2);
+        assert!(stderr.contains("fine.toml:3:12"), "{stderr}");
+        assert!(
+            stderr.contains("60000000000 intervals of time series"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("take a longer `interval`"), "{stderr}");
+    }
+    let (_, stderr) = ends(&["simulate", &path, "--duration", "1us"], 0);
+    assert_eq!(stderr, "");
+
+    // Together more than any machine has.
+    let group =
+        |n| format!("[[simulate.flow]]\nname = 'g{n}'\nfrom = 'a'\nto = 'b'\ncount = 1000000\ntcp = {{}}\n");
+    let groups: String = (0..4).map(group).collect();
+    let (_folder, path) = file("many.toml", &format!("{scenario}{groups}"));
+    for command in ["check", "simulate"] {
+        let errors = json(&[command, "--json", &path], 2);
+        let message = errors["errors"][0]["message"].as_str().expect("a message");
+        assert!(message.contains("1000000 flows `g"), "{message}");
+        assert_eq!(errors["errors"][0]["help"], "lower the count");
+    }
+
+    let (_folder, path) = file(
+        "hosts.toml",
+        "[queue.wan]\ndiscipline = 'htb'\ndefault = 1\n[[queue.wan.class]]\nid = 1\nrate = '1mbit'\ndiscipline = 'fifo'\n\
+         [[queue.wan.class]]\nid = 2\nrate = '1mbit'\neach = 'destination'\ncount = 60000\ndiscipline = 'fq_codel'\nflows = 1048576\n",
+    );
+    let errors = json(&["check", "--json", &path], 2);
+    let error = &errors["errors"][0];
+    let message = error["message"].as_str().expect("a message");
+    assert!(
+        message.contains("3.7 TiB of memory, most of it 60000 times this `fq_codel`"),
+        "{message}"
+    );
+    assert_eq!((&error["line"], &error["column"]), (&13.into(), &14.into()));
+}

@@ -427,7 +427,7 @@ impl Reader<'_> {
                 }
                 Reads::Time => {
                     let time = self.quantity(&word, units::time)?;
-                    Spanned::new(time.span(), Given::Word(time.into_inner()))
+                    Spanned::new(time.span(), Given::Meant(time.into_inner()))
                 }
                 Reads::Probability => {
                     let value = self.value(&word)?;

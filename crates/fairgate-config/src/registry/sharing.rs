@@ -227,7 +227,7 @@ pub(super) static CBQ: Description<cbq::Config, cbq::Config> = Description {
         Parameter::word(
             "borrow",
             Unit::Flag,
-            "Whether it may use what its parent does not; else it is suspended when it is over its rate.",
+            "Whether it may use what its parent does not, as classes do by default; else it is suspended when it is over its rate.",
             |cbq, class| &mut cbq.classes[class].borrow,
         ),
         Parameter::new(

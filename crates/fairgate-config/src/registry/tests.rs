@@ -1,7 +1,9 @@
 //! What every entry must keep.
 
+use toml::Spanned;
+
 use super::*;
-use crate::spec::RESERVED_KEYS;
+use crate::spec::{Given, RESERVED_KEYS, read_value};
 
 #[test]
 fn an_entry_is_named_like_its_discipline() {
@@ -106,4 +108,44 @@ fn defaults_and_ranges_fit_their_fields() {
             }
         }
     }
+}
+
+/// Of every number that a parameter may be: what is too large is refused with the most that it may be, what is too small with
+/// the least.
+#[test]
+fn a_number_out_of_range_is_refused_with_the_end_that_it_is_beyond() {
+    let parameters = registry()
+        .iter()
+        .flat_map(|entry| entry.parameters().into_iter().chain(entry.class_parameters()));
+    let mut checked = 0;
+    for info in parameters {
+        if !matches!(info.unit, Unit::Count(_) | Unit::Bytes | Unit::Rate) {
+            continue;
+        }
+        let (least, most) = (*info.range.start(), *info.range.end());
+        let message = |number: i128| {
+            let given = Spanned::new(0..1, Given::Integer(number));
+            read_value(&info, &given).expect_err("it is out of range").message
+        };
+        for too_many in [i128::from(most) + 1, i128::MAX] {
+            let most = info.unit.show(&Value::Number(most));
+            assert!(
+                message(too_many).contains(&most),
+                "{}: {}",
+                info.name,
+                message(too_many)
+            );
+        }
+        if least > 0 && matches!(info.unit, Unit::Count(_)) {
+            let least = info.unit.show(&Value::Number(least));
+            assert!(message(0).contains(&least), "{}: {}", info.name, message(0));
+        }
+        assert!(
+            message(-1).contains("must be") || message(-1).contains("negative"),
+            "{}",
+            message(-1)
+        );
+        checked += 1;
+    }
+    assert!(checked > 100, "{checked}");
 }

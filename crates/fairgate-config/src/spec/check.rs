@@ -1,7 +1,7 @@
 //! From a draft to a checked description.
 //!
-//! Every discipline is built once on the way, from the leaves to the root, so that what becomes a description is known
-//! to be accepted by the disciplines themselves.
+//! Every discipline is built once on the way, from the leaves to the root, over fifos that stand in for what it holds, so that
+//! what becomes a description is known to be accepted by the disciplines themselves.
 
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
@@ -37,16 +37,14 @@ pub(crate) const RESERVED_KEYS: [&str; 12] = [
     templates::KEYS[4],
 ];
 
-/// A checked description, and what was built from it.
-type Checked = (Spec, Box<dyn Discipline>);
-
 /// Checks a draft, and reports all mistakes; `None` if there was one.
 pub(crate) fn check(draft: &Draft, problems: &mut Problems) -> Option<Spec> {
-    child(draft, problems).map(|(spec, _)| spec)
+    let keys: Vec<&Written> = draft.settings.iter().collect();
+    node(draft, &keys, problems)
 }
 
 /// Checks a discipline. `keys` are those of the draft's settings that are its own: beside a class stand others.
-fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Checked> {
+fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Spec> {
     let entry = find_entry(draft, problems);
     let Some(entry) = entry else {
         // What it holds can still be looked at.
@@ -63,25 +61,26 @@ fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Che
         own: reader.settings(keys),
         ..Settings::default()
     };
-    let (children, built) = reader.children(&mut settings);
+    let (children, held) = reader.children(&mut settings);
     reader.classifier(&mut settings, keys);
     if draft.is_broken || problems.count() > before {
         return None;
     }
+    // What it holds was built by itself before: a tree of many large ones need not be there as a whole to be checked.
+    let stand_in = || -> Box<dyn Discipline> {
+        Box::new(Fifo::node(fifo::Config::default()).expect("the default is right"))
+    };
     let parts = Parts {
-        children: built,
+        children: (0..held).map(|_| stand_in()).collect(),
         seed: 0,
     };
     match entry.build(&settings, parts) {
-        Ok(discipline) => {
-            let spec = Spec {
-                entry,
-                settings,
-                children,
-                origin: Origin::of(problems.source(), entry, draft, keys),
-            };
-            Some((spec, discipline))
-        }
+        Ok(_) => Some(Spec {
+            entry,
+            settings,
+            children,
+            origin: Origin::of(problems.source(), entry, draft, keys),
+        }),
         Err(error) => {
             refused(draft, &error, problems);
             None
@@ -231,14 +230,15 @@ impl<'a> Reader<'a> {
         );
     }
 
-    /// The disciplines inside, described and built. Enters the classes' own settings.
-    fn children(&mut self, settings: &mut Settings) -> (Vec<Spec>, Vec<Box<dyn Discipline>>) {
+    /// The disciplines inside, and how many it holds, those of a template one by one. Enters the classes' own settings.
+    fn children(&mut self, settings: &mut Settings) -> (Vec<Spec>, usize) {
         let kind = self.entry.about().children;
-        let (mut specs, mut built) = (Vec::new(), Vec::new());
+        let (mut specs, mut held) = (Vec::new(), 0);
         match (&self.draft.inner, kind) {
             (None, _) => {}
             (Some(inner), Children::Inner | Children::InnerOrQueue) => {
-                (specs, built) = child(inner, self.problems).into_iter().unzip();
+                specs.extend(check(inner, self.problems));
+                held = specs.len();
             }
             (Some(inner), _) => {
                 let message = format!("`{}` holds no inner discipline", self.name());
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
             }
         }
         match (self.draft.classes.first(), kind.are_classes()) {
-            (Some(_), true) => (specs, built) = self.classes(settings),
+            (Some(_), true) => (specs, held) = self.classes(settings),
             (Some(class), false) => {
                 let message = format!("`{}` holds no classes", self.name());
                 let help =
@@ -267,11 +267,11 @@ impl<'a> Reader<'a> {
             }
             (None, false) => {}
         }
-        (specs, built)
+        (specs, held)
     }
 
-    /// The classes by rising number: what each holds, and disciplines for all.
-    fn classes(&mut self, settings: &mut Settings) -> (Vec<Spec>, Vec<Box<dyn Discipline>>) {
+    /// The classes by rising number: what each holds, and how many hold a discipline.
+    fn classes(&mut self, settings: &mut Settings) -> (Vec<Spec>, usize) {
         let mut found = self.read_classes();
         found.sort_by_key(|class| class.minor);
         if self.entry.about().children == Children::Bands {
@@ -287,24 +287,16 @@ impl<'a> Reader<'a> {
             });
         }
         let inner = inner_classes(self.entry, &settings.classes);
-        let (mut specs, mut built) = (Vec::new(), Vec::new());
+        let (mut specs, mut held) = (Vec::new(), 0);
         for class in found {
             if class.template.is_none() && inner.contains(&class.minor) {
                 self.holds_nothing(&class);
                 continue;
             }
-            let Some((spec, discipline)) = class_child(class.draft, &class.of_child, self.problems) else {
-                continue;
-            };
-            specs.push(spec);
-            built.push(discipline);
-            // The first shows that all can be built. The others are not built only to be thrown away.
-            let others = class.template.map_or(0, |template| template.count - 1);
-            built.extend((0..others).map(|_| -> Box<dyn Discipline> {
-                Box::new(Fifo::node(fifo::Config::default()).expect("the default is right"))
-            }));
+            specs.extend(class_child(class.draft, &class.of_child, self.problems));
+            held += class.template.map_or(1, |template| usize::from(template.count));
         }
-        (specs, built)
+        (specs, held)
     }
 
     /// The classes of a template take the numbers that follow its own.
@@ -533,15 +525,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// An inner discipline.
-fn child(draft: &Draft, problems: &mut Problems) -> Option<Checked> {
-    let keys: Vec<&Written> = draft.settings.iter().collect();
-    node(draft, &keys, problems)
-}
-
 /// The discipline of a class: its settings stand beside the class's, or, so that equal names can be told apart, in an
 /// `inner` of a class that names no discipline itself.
-fn class_child(class: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Checked> {
+fn class_child(class: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Spec> {
     let (None, Some(inner)) = (&class.discipline, &class.inner) else {
         return node(class, keys, problems);
     };
@@ -550,7 +536,7 @@ fn class_child(class: &Draft, keys: &[&Written], problems: &mut Problems) -> Opt
         let help = "write it into `inner` if it is for the discipline there";
         problems.add(key.span(), message, "unknown parameter", help);
     }
-    child(inner, problems)
+    check(inner, problems)
 }
 
 /// The classes or flows that filters may name.

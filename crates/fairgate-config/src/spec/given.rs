@@ -18,6 +18,8 @@ pub(crate) enum Given {
     Text(String),
     /// A word of the command line, which carries no type of its own.
     Word(String),
+    /// A word in our language that stands for what is written at the place in another one: parts of it have no place of their own.
+    Meant(String),
     Integer(i128),
     /// A number with decimals, as it is written.
     Decimal(String),
@@ -45,9 +47,9 @@ impl Given {
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Given::Text(_) => "text",
-            Given::Word(_) => "a word",
+            Given::Word(_) | Given::Meant(_) => "a word",
             Given::Integer(_) => "a number",
-            Given::Decimal(_) => "a number with decimals",
+            Given::Decimal(_) => "a number with decimals or an exponent",
             Given::Flag(_) => "true or false",
             Given::List(_) => "a list",
             Given::Other(name) => name,
@@ -58,7 +60,7 @@ impl Given {
     pub(crate) fn show(&self) -> Cow<'_, str> {
         match self {
             Given::Text(text) => Cow::Owned(format!("\"{text}\"")),
-            Given::Word(text) | Given::Decimal(text) => Cow::Borrowed(text),
+            Given::Word(text) | Given::Meant(text) | Given::Decimal(text) => Cow::Borrowed(text),
             Given::Integer(integer) => Cow::Owned(integer.to_string()),
             Given::Flag(flag) => Cow::Owned(flag.to_string()),
             Given::List(_) | Given::Other(_) => Cow::Borrowed(self.type_name()),
@@ -108,13 +110,33 @@ pub(crate) fn number(
         optional: false,
         doc: "",
     };
-    let reading = Reading { info: &info, given };
+    let reading = Reading {
+        info: &info,
+        given,
+        is_written: true,
+    };
     reading.integer(given).and_then(|number| reading.in_range(number))
 }
 
 /// Reads the value of a parameter.
 pub(crate) fn read(info: &ParameterInfo, given: &Spanned<Given>) -> Result<Value, Mistake> {
-    let reading = Reading { info, given };
+    let Given::Meant(text) = given.get_ref() else {
+        return read_as(info, given, true);
+    };
+    read_as(
+        info,
+        &Spanned::new(given.span(), Given::Word(text.clone())),
+        false,
+    )
+}
+
+/// `is_written` is whether it stands in the text as it is.
+fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Result<Value, Mistake> {
+    let reading = Reading {
+        info,
+        given,
+        is_written,
+    };
     if info.optional && matches!(given.get_ref(), Given::Text(text) | Given::Word(text) if text == "none") {
         return Ok(Value::None);
     }
@@ -144,6 +166,7 @@ pub(crate) fn read(info: &ParameterInfo, given: &Spanned<Given>) -> Result<Value
 struct Reading<'a> {
     info: &'a ParameterInfo,
     given: &'a Spanned<Given>,
+    is_written: bool,
 }
 
 impl Reading<'_> {
@@ -164,17 +187,28 @@ impl Reading<'_> {
     fn in_range(&self, number: i128) -> Result<u64, Mistake> {
         match u64::try_from(number) {
             Ok(fits) if self.info.range.contains(&fits) => Ok(fits),
-            _ => Err(Mistake {
-                span: self.given.span(),
-                message: format!(
-                    "`{}` is {}, but must be {}",
-                    self.info.name,
-                    self.given.get_ref().show(),
-                    self.info.allowed()
-                ),
-                label: format!("must be {}", self.info.allowed()),
-                help: self.info.remedy(),
-            }),
+            _ => {
+                let rule = self.rule_broken_by(number);
+                Err(Mistake {
+                    span: self.given.span(),
+                    message: format!(
+                        "`{}` is {}, but must be {rule}",
+                        self.info.name,
+                        self.given.get_ref().show(),
+                    ),
+                    label: format!("must be {rule}"),
+                    help: self.info.remedy(),
+                })
+            }
+        }
+    }
+
+    /// What the parameter may be. That it may be as large as a machine word is told to whoever went beyond that.
+    fn rule_broken_by(&self, number: i128) -> String {
+        let (allowed, most) = (self.info.allowed(), *self.info.range.end());
+        match number > i128::from(most) && self.info.unit.hides(most) {
+            true => format!("at most {}", self.info.unit.show(&Value::Number(most))),
+            false => allowed,
         }
     }
 
@@ -218,9 +252,11 @@ impl Reading<'_> {
         let (Given::Text(text) | Given::Word(text) | Given::Decimal(text)) = self.given.get_ref() else {
             return whole;
         };
-        let quotes = whole.len() - text.len().min(whole.len());
-        match quotes {
-            0 | 2 => whole.start + quotes / 2 + part.start..whole.start + quotes / 2 + part.end,
+        match whole.len().checked_sub(text.len()) {
+            Some(quotes @ (0 | 2)) if self.is_written => {
+                let start = whole.start + quotes / 2;
+                start + part.start..start + part.end
+            }
             _ => whole,
         }
     }
@@ -299,6 +335,7 @@ impl Reading<'_> {
             let element = Reading {
                 info: self.info,
                 given,
+                is_written: self.is_written,
             };
             let number = element.integer(given)?;
             list.push(element.in_range(number).map_err(|mistake| Mistake {

@@ -6,6 +6,7 @@ mod draft;
 mod filters;
 mod given;
 mod inline;
+mod memory;
 mod names;
 mod origin;
 mod print;

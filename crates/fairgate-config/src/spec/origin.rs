@@ -86,6 +86,11 @@ impl Origin {
         }
     }
 
+    /// The discipline's name.
+    pub(crate) fn discipline(&self) -> Range<usize> {
+        self.discipline.clone()
+    }
+
     /// The value of a parameter; the discipline, where the value is the default.
     pub(crate) fn parameter(&self, name: &str) -> Range<usize> {
         let given = self.settings.iter().find(|(other, _)| *other == name);

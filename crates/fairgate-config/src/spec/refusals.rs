@@ -220,15 +220,18 @@ fn shallow(
     rate: &str,
     frame: u32,
 ) -> Option<Shallow> {
-    let number = |name: &str| match parameters.iter().find(|(info, _)| info.name == name)?.1 {
-        Value::Number(number) => Some(number),
+    let number = |name: &str| match parameters.iter().find(|(info, _)| info.name == name)? {
+        (info, Value::Number(number)) => Some((*number, *info.range.end())),
         _ => None,
     };
-    let (bytes, rate) = (number(bucket)?, u128::from(number(rate)?));
+    let ((bytes, most), (rate, _)) = (number(bucket)?, number(rate)?);
+    let rate = u128::from(rate);
     let spare = u128::from(bytes.saturating_sub(frame.into()));
     let nanos = spare * 8_000_000_000 / rate.max(1);
     let late = (rate * LATE.as_nanos()).div_ceil(8_000_000_000);
-    let enough = u64::try_from(late).ok()?.checked_add(frame.into())?;
+    // No bucket is deep enough for the rate of no line.
+    let enough = u64::try_from(late).ok()?.checked_add(frame.into());
+    let enough = enough.filter(|enough| *enough <= most)?;
     (nanos < LATE.as_nanos()).then_some(Shallow {
         bucket,
         bytes,

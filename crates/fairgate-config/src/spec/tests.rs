@@ -592,3 +592,41 @@ fn classes_for_hosts_are_changed_while_packets_are_queued() {
         .collect();
     assert_eq!(held, expected, "the third host has lost its class to the change");
 }
+
+/// An example that sets a flag to what it is anyway would suggest that it is otherwise.
+#[test]
+fn no_flag_in_the_documentation_is_set_to_its_default() {
+    const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
+    fn walk(spec: &Spec, seen: &mut usize) {
+        let own = spec
+            .settings
+            .own
+            .iter()
+            .map(|setting| (spec.entry.parameters(), setting));
+        let classes = spec.settings.classes.iter().flat_map(|class| &class.settings);
+        let of_classes = classes.map(|setting| (spec.entry.class_parameters(), setting));
+        for (parameters, (place, value)) in own.chain(of_classes) {
+            let info = &parameters[*place];
+            if info.unit == Unit::Flag {
+                assert_ne!(
+                    Some(value),
+                    info.default.as_ref(),
+                    "`{}` of `{}`",
+                    info.name,
+                    spec.discipline()
+                );
+                *seen += 1;
+            }
+        }
+        spec.children.iter().for_each(|child| walk(child, seen));
+    }
+    let mut seen = 0;
+    for block in CONFIGURATION.split("```toml").skip(1) {
+        let block = block.split("```").next().unwrap_or("");
+        // Others show a part of a tree, or another section.
+        if let Ok(document) = Document::parse("configuration.md", block) {
+            document.queues().for_each(|(_, spec)| walk(spec, &mut seen));
+        }
+    }
+    assert!(seen > 0);
+}

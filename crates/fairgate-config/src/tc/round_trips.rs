@@ -61,7 +61,7 @@ fn micros(given: &Spanned<Given>) -> Result<u64, Mismatch> {
         place: given.span(),
         message,
     };
-    let Given::Word(word) = given.get_ref() else {
+    let (Given::Word(word) | Given::Meant(word)) = given.get_ref() else {
         return Err(wrong("a round trip is a time".to_owned()));
     };
     let time = units::parse_duration(word).map_err(|error| wrong(error.message))?;

@@ -455,17 +455,17 @@ impl Reads {
                     digits if digits.len() <= 2 => format!("0.{digits:0>2}"),
                     other => other.to_owned(),
                 };
-                Spanned::new(percent.span(), Given::Word(decimal))
+                Spanned::new(percent.span(), Given::Meant(decimal))
             }),
             Reads::In256ths => words.next().map(|decimal| {
                 let in_256ths = in_256ths(decimal.get_ref()).unwrap_or_else(|| decimal.get_ref().clone());
-                Spanned::new(decimal.span(), Given::Word(in_256ths))
+                Spanned::new(decimal.span(), Given::Meant(in_256ths))
             }),
             Reads::MaybePercent => words.next().map(|percent| {
                 let number = percent.get_ref().trim_end_matches('%').to_owned();
-                Spanned::new(percent.span(), Given::Word(number))
+                Spanned::new(percent.span(), Given::Meant(number))
             }),
-            Reads::Means(value) => Some(Spanned::new(option.span(), Given::Word((*value).to_owned()))),
+            Reads::Means(value) => Some(Spanned::new(option.span(), Given::Meant((*value).to_owned()))),
             Reads::Mask => words.next().map(|mask| match number(mask.get_ref()) {
                 Some(mask_of) => Spanned::new(mask.span(), Given::Integer(mask_of.into())),
                 None => word(mask),
@@ -495,8 +495,11 @@ impl Reads {
 fn time(word: &Word, unit: &str) -> Spanned<Given> {
     let text = word.get_ref();
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let unit = if is_plain { unit } else { "" };
-    Spanned::new(word.span(), Given::Word(format!("{text}{unit}")))
+    let value = match is_plain {
+        true => Given::Meant(format!("{text}{unit}")),
+        false => Given::Word(text.clone()),
+    };
+    Spanned::new(word.span(), value)
 }
 
 /// A number of packets: `3p`, `3packets`.
@@ -539,7 +542,7 @@ fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
             format!("{first}:{time}:{}", last.get_ref())
         }
     };
-    Some(Spanned::new(last.span(), Given::Word(written)))
+    Some(Spanned::new(last.span(), Given::Meant(written)))
 }
 
 /// `0.16` in 256ths, rounded down as tc does; `None` for what is no decimal number.

@@ -106,7 +106,11 @@ type BuildQueue = dyn Fn(u64) -> Result<Box<dyn Discipline>, Box<dyn Error + Sen
 
 /// A recipe for the discipline tree of an interface. Each interface gets a tree of its own from it.
 #[derive(Clone)]
-pub struct Queue(Arc<BuildQueue>);
+pub struct Queue {
+    build: Arc<BuildQueue>,
+    /// About what it takes, bytes.
+    memory: u64,
+}
 
 impl Queue {
     /// A recipe: `build` gets the seed for the tree's dice and hash salts.
@@ -114,7 +118,10 @@ impl Queue {
     where
         E: Error + Send + Sync + 'static,
     {
-        Queue(Arc::new(move |seed| build(seed).map_err(Into::into)))
+        Queue {
+            build: Arc::new(move |seed| build(seed).map_err(Into::into)),
+            memory: 0,
+        }
     }
 
     /// A fifo of so many packets.
@@ -128,15 +135,23 @@ impl Queue {
         })
     }
 
+    /// About how much memory it takes, bytes, as far as it is known: 0 for one that is built by a program.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+
     pub(crate) fn build(&self, seed: u64) -> Result<Box<dyn Discipline>, Box<dyn Error + Send + Sync>> {
-        (self.0)(seed)
+        (self.build)(seed)
     }
 }
 
 /// A tree that was described in a file or on the command line.
 impl From<Spec> for Queue {
     fn from(spec: Spec) -> Queue {
-        Queue::new(move |seed| spec.build(seed))
+        Queue {
+            memory: spec.memory(),
+            ..Queue::new(move |seed| spec.build(seed))
+        }
     }
 }
 

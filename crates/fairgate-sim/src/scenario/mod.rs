@@ -5,6 +5,7 @@ mod error;
 mod file;
 mod flow;
 mod link;
+mod memory;
 mod route;
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -73,9 +73,11 @@ struct Measured {
 }
 
 impl Simulation {
-    /// Checks a scenario and builds its network.
+    /// Checks a scenario and builds its network. What would take more memory than any machine has is refused; whoever knows the
+    /// machine asks [`Scenario::check_memory`] before.
     pub fn new(scenario: &Scenario) -> Result<Simulation, ScenarioError> {
         scenario.check()?;
+        scenario.check_memory(u64::MAX)?;
         let mut events = Events::until(time(scenario.duration));
         let schedule = Schedule {
             interval: time(scenario.interval).nanos(),

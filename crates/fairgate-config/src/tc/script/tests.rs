@@ -438,3 +438,31 @@ fn a_handle_may_be_written_as_a_class() {
     assert_eq!(column, 29);
     assert!(message.starts_with("`1:5` stands where a handle"), "{message}");
 }
+
+/// What is translated has no parts with places of their own: the whole word is pointed at, and never what is beside it.
+#[test]
+fn a_mistake_in_a_value_that_is_translated_points_at_the_value() {
+    for (option, value) in [
+        ("sfq perturb", "99999999999"),
+        ("codel target", "99999999999999999999"),
+        ("codel target", "9.9.9"),
+        ("codel target", "5parsec"),
+        ("sfq limit", "99999999999"),
+        ("fq_pie alpha", "77"),
+        ("red limit 60000 avpkt 1000 probability", "1.2.3"),
+    ] {
+        let text = format!("tc qdisc add dev e root {option} {value} \ntc qdisc del dev f root");
+        let script = Script::parse("test", &text, Device::default());
+        let error = script
+            .and_then(|script| script.spec())
+            .expect_err("there is a mistake");
+        let problem = &error.problems()[0];
+        let start = text.find(value).expect("it is there");
+        let value = start..start + value.len();
+        assert!(
+            value.start <= problem.span.start && problem.span.end <= value.end,
+            "{problem:?} of {}",
+            &text[value]
+        );
+    }
+}

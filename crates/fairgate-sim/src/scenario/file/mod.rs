@@ -122,8 +122,26 @@ impl Scenario {
     /// Reads the `[simulate]` section of a configuration file.
     ///
     /// # Errors
-    /// Points at the first mistake: what a file describes and `read` accepts can be simulated.
+    /// Points at the first mistake: what a file describes and `read` accepts can be simulated, where there is enough memory.
     pub fn read(document: &Document) -> Result<Scenario, FileError> {
+        Scenario::read_and_check(document, Scenario::check)
+    }
+
+    /// The same for a machine with `memory` bytes to be had.
+    ///
+    /// # Errors
+    /// As [`read`](Scenario::read), and if the scenario takes more.
+    pub fn read_for(document: &Document, memory: u64) -> Result<Scenario, FileError> {
+        Scenario::read_and_check(document, |scenario| {
+            scenario.check()?;
+            scenario.check_memory(memory)
+        })
+    }
+
+    fn read_and_check(
+        document: &Document,
+        check: impl Fn(&Scenario) -> Result<(), ScenarioError>,
+    ) -> Result<Scenario, FileError> {
         let Some(section) = document.section::<Section>("simulate")? else {
             return Err(document.error(
                 0..0,
@@ -133,7 +151,7 @@ impl Scenario {
         };
         let reader = Reader { document };
         let scenario = reader.scenario(&section)?;
-        scenario.check().map_err(|error| {
+        check(&scenario).map_err(|error| {
             // The rule that is broken comes first, then the remedy.
             let (what, remedy) = error
                 .what
@@ -163,6 +181,8 @@ fn place(section: &Section, error: &ScenarioError) -> Range<usize> {
                 "b" => Some(link.b.span()),
                 "delay" => span(&link.delay),
                 "overhead" => span(&link.overhead),
+                "queue_a" => span(&link.queue_a).or(span(&link.queue)),
+                "queue_b" => span(&link.queue_b).or(span(&link.queue)),
                 _ => None,
             }
             .unwrap_or_else(|| link.a.span())
