@@ -53,19 +53,46 @@ fn stderr(output: &Output) -> String {
 
 /// A capture of `packets` UDP packets to a home, 100 µs apart.
 fn small_capture(path: &Path, packets: u64) {
+    capture_of_flows(path, packets, 1);
+}
+
+/// The same, of so many flows that take turns: the destination's port tells them apart.
+fn capture_of_flows(path: &Path, packets: u64, flows: u64) {
     let mut frame = vec![0; 42];
     frame[12] = 0x08;
     frame[14..34].copy_from_slice(&[
         0x45, 0, 0x05, 0xdc, 0, 0, 0, 0, 64, 17, 0, 0, 203, 0, 113, 5, 192, 168, 1, 20,
     ]);
-    frame[34..38].copy_from_slice(&[0x13, 0x8c, 0x9c, 0x44]);
+    frame[34..36].copy_from_slice(&[0x13, 0x8c]);
     let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet, 96).unwrap();
     for number in 0..packets {
+        let port = 40_004 + (number % flows) as u16;
+        frame[36..38].copy_from_slice(&port.to_be_bytes());
         writer
             .packet(Time::from_micros(number * 100), 1514, &frame)
             .unwrap();
     }
     std::fs::write(path, writer.finish().unwrap()).unwrap();
+}
+
+/// A flow that gave up its place, which no other took, was in no total.
+#[test]
+fn every_packet_of_more_flows_than_are_kept_apart_is_counted() {
+    let desk = Desk::new();
+    for (packets, flows) in [(513, 513), (600, 600), (20_000, 3_000)] {
+        capture_of_flows(&desk.path("many.pcap"), packets, flows);
+        let result = desk.json(&["--trace", "many.pcap", "--rate", "20mbit"]);
+        assert_eq!(result["input"]["replayed"], packets);
+        for discipline in result["disciplines"].as_array().unwrap() {
+            let number = |value: &Value, name: &str| value[name].as_u64().unwrap();
+            let total = &discipline["total"];
+            assert_eq!(total["offered"], packets, "{flows} flows, {}", discipline["name"]);
+            assert_eq!(number(total, "delivered") + number(total, "dropped"), packets);
+            let drops = discipline["drops"].as_object().unwrap();
+            let by_reason: u64 = drops.values().map(|count| count.as_u64().unwrap()).sum();
+            assert_eq!(total["dropped"], by_reason);
+        }
+    }
 }
 
 #[test]

@@ -337,7 +337,7 @@ fn assemble(
     let disciplines = names
         .into_iter()
         .zip(books)
-        .map(|(name, books)| discipline(name, books, shown, others, with_rest, duration))
+        .map(|(name, books)| discipline(name, books, shown, with_rest, duration))
         .collect();
     Comparison {
         version: env!("CARGO_PKG_VERSION"),
@@ -363,22 +363,11 @@ fn discipline(
     name: String,
     mut books: Books,
     shown: &[Placed],
-    others: &[Placed],
     with_rest: bool,
     duration: Time,
 ) -> Discipline {
-    // A lane that is behind by a flow's last generation has not met its packets: it holds them all under the others.
-    let mut meter_of = |flow: &Placed| -> Meter {
-        match books.flows.get_mut(flow.place.slot as usize) {
-            Some((generation, meter)) if *generation == flow.place.generation => std::mem::take(meter),
-            _ => Meter::default(),
-        }
-    };
-    let mut meters: Vec<Meter> = shown.iter().map(&mut meter_of).collect();
-    let rest = others.iter().map(meter_of).fold(books.rest, |mut rest, meter| {
-        rest.merge(meter);
-        rest
-    });
+    let mut meters: Vec<Meter> = shown.iter().map(|flow| books.take(flow.place)).collect();
+    let rest = books.take_rest();
     let shares: Vec<f64> = meters
         .iter()
         .map(|meter| meter.total_delivered().bytes as f64 / (meter.total_offered().bytes as f64).max(1.0))
