@@ -41,7 +41,8 @@ pub(super) struct Lane {
     meter: RateMeter,
     /// When the packet on the line will be through.
     free_at: Time,
-    /// When to ask the discipline next: behind the packet on the line, or when the discipline says that it may send.
+    /// When to ask the discipline next: behind the packet on the line, or when the discipline says that it
+    /// may send.
     ask_at: Option<Time>,
     busy_nanos: u64,
     flows: Vec<(u32, Meter)>,
@@ -77,8 +78,8 @@ impl Books {
         }
     }
 
-    /// Hands over what all flows got that were not taken one by one: those that have a place, that had one, and that
-    /// gave it up and nobody came after.
+    /// Hands over what all flows got that were not taken one by one: those that have a place, that had one,
+    /// and that gave it up and nobody came after.
     pub(super) fn take_rest(&mut self) -> Meter {
         let mut rest = std::mem::take(&mut self.rest);
         self.flows.drain(..).for_each(|(_, meter)| rest.merge(meter));
@@ -169,8 +170,8 @@ impl Lane {
         let backlog = self.discipline.backlog();
         self.queue.set(now, backlog);
         self.ask_at = match chosen {
-            // Behind the last packet too: a device asks until it is told that there is nothing more, and disciplines
-            // look at that. RED's average sinks from then on.
+            // Behind the last packet too: a device asks until it is told that there is nothing more, and
+            // disciplines look at that. RED's average sinks from then on.
             Some(_) => Some(self.free_at),
             None if backlog.packets == 0 => None,
             None => self.discipline.watchdog().map(|at| at.max(now + 1)),
@@ -305,15 +306,15 @@ mod tests {
         }
     }
 
-    /// RED counts idle time from the dequeue on that finds nothing. Packets that come after a pause meet an average that
-    /// has sunk, those that come at once the one that the burst left behind.
+    /// RED counts idle time from the dequeue on that finds nothing. Packets that come after a pause meet an
+    /// average that has sunk, those that come at once the one that the burst left behind.
     #[test]
     fn reds_average_sinks_while_the_line_is_idle() {
         let dropped_after = |pause: u64| {
             let red = "red limit=150000 min=5000 max=15000 avpkt=1000 burst=60 bandwidth=10mbit";
             let mut lane = lane(red, Rate::mbit(10));
-            // 250 packets at 200 Mbit/s: the queue outgrows `max` before the average does, which follows. What is
-            // queued then is gone after 150 ms.
+            // 250 packets at 200 Mbit/s: the queue outgrows `max` before the average does, which follows.
+            // What is queued then is gone after 150 ms.
             for number in 0..250 {
                 lane.arrive(&arrival(number * 40_000, 1000, 0)).unwrap();
             }

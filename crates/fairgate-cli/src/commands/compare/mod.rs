@@ -5,6 +5,7 @@ mod flows;
 mod home;
 mod lane;
 mod offload;
+mod reading;
 mod services;
 mod trace;
 
@@ -47,7 +48,7 @@ Examples:
 
 A capture for it: tcpdump -i eth0 -s 96 -w my.pcap")]
 pub(crate) struct Args {
-    /// Replay this capture (pcap or pcapng, gzipped or not) instead of the built-in scenario
+    /// Replay this capture (pcap or pcapng, compressed or not) instead of the built-in scenario
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
