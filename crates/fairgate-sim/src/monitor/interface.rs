@@ -62,31 +62,11 @@ impl InterfaceMonitor {
     pub(crate) fn window_closes(&mut self, books: Statistics) -> InterfaceWindow {
         InterfaceWindow {
             sojourn: std::mem::replace(&mut self.sojourn, Recorder::new()),
-            books: difference(&books, &self.at_opening),
+            books: books.since(&self.at_opening),
         }
     }
 
     pub(crate) fn series(&self) -> &[QueueSample] {
         &self.series
-    }
-}
-
-fn difference(now: &Statistics, then: &Statistics) -> Statistics {
-    let count = |now: Count, then: Count| Count {
-        packets: now.packets - then.packets,
-        bytes: now.bytes - then.bytes,
-    };
-    let mut dropped_by_reason = now.dropped_by_reason;
-    for (now, then) in dropped_by_reason.iter_mut().zip(then.dropped_by_reason) {
-        *now -= then;
-    }
-    Statistics {
-        enqueued: count(now.enqueued, then.enqueued),
-        dequeued: count(now.dequeued, then.dequeued),
-        dropped: count(now.dropped, then.dropped),
-        flushed: count(now.flushed, then.flushed),
-        dropped_by_reason,
-        marked: now.marked - then.marked,
-        overlimits: now.overlimits - then.overlimits,
     }
 }

@@ -3,7 +3,7 @@
 //! The line sends one packet at a time, `length * 8 / rate` long, and starts the next at once. Of what happens at the
 //! same nanosecond the end of a transmission comes first. A packet's delay reaches from its arrival to its last bit.
 
-use fairgate::{Discipline, DropReason, Ecn, FlowKey, Packet, Pool, Rate, RateMeter, Time};
+use fairgate::{Discipline, DropReason, Ecn, FlowKey, Packet, PacketQueue, Pool, Rate, RateMeter, Time};
 use fairgate_report::{Meter, QueueMeter};
 
 /// Most packets queued at once: above any discipline's default limit, 17 MB for each discipline.
@@ -127,16 +127,24 @@ impl Lane {
         Ok(())
     }
 
-    /// Sends all that is left, and closes the books.
+    /// Sends all that may be sent, counts what is left, and closes the books.
     pub(super) fn finish(mut self) -> Books {
         self.run_until(Time::MAX);
+        let drops = self.discipline.statistics().dropped_by_reason;
+        let mut left = PacketQueue::new();
+        self.discipline.drain(&mut self.pool, &mut left);
+        while let Some(id) = left.pop_front(&self.pool) {
+            let length = self.pool.release(id).length;
+            let flow = self.pending[id.index()].flow;
+            self.with_meter(flow, |meter| meter.left(length));
+        }
         Books {
             end: self.free_at,
             busy_nanos: self.busy_nanos,
             flows: self.flows,
             rest: self.rest,
             queue: self.queue,
-            drops: self.discipline.statistics().dropped_by_reason,
+            drops,
         }
     }
 

@@ -21,7 +21,7 @@ use fairgate_report::{Comparison, page, table};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Failure, Mistake, Outcome};
 use crate::output::{self, Format};
 use direction::{Direction, parse_prefix};
 
@@ -170,6 +170,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             home::run(&options, contestants, command)?
         }
     };
+    comparison.check().map_err(Mistake::from)?;
     show(&comparison, &args.out, format)
 }
 

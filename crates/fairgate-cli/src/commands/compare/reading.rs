@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fairgate::balance::{self, Imbalance};
 use fairgate::flow::Dissection;
 use fairgate::{FlowHasher, Time};
 use fairgate_capture::{Capture, CaptureError, Counts, Record};
@@ -35,11 +36,15 @@ pub(super) struct Reading {
     pub(super) view: View,
     pub(super) counts: Counts,
     pub(super) flows: FlowTable,
+    /// Packets of the capture, as far as it was wanted.
+    pub(super) packets: u64,
     pub(super) taken: u64,
     pub(super) opposite: u64,
     pub(super) elsewhere: u64,
     /// Packets of the capture that were several on the line.
     pub(super) joined: u64,
+    /// Packets on the line.
+    pub(super) on_line: u64,
     pub(super) defect: Option<String>,
     pub(super) pauses: Pauses,
 }
@@ -115,10 +120,12 @@ pub(super) fn read(
         view,
         counts: Counts::default(),
         flows: FlowTable::default(),
+        packets: 0,
         taken: 0,
         opposite: 0,
         elsewhere: 0,
         joined: 0,
+        on_line: 0,
         defect: None,
         pauses: Pauses::default(),
     };
@@ -239,6 +246,20 @@ impl Captured {
 }
 
 impl Reading {
+    /// Checks that every packet went somewhere.
+    pub(super) fn check(&self) -> Result<(), Imbalance> {
+        balance::of(
+            "the capture",
+            "packets",
+            ("read", self.packets),
+            &[
+                ("taken", self.taken),
+                ("of the opposite direction", self.opposite),
+                ("elsewhere", self.elsewhere),
+            ],
+        )
+    }
+
     /// Hands a packet on, if it crossed the line. False: no more are wanted.
     fn take(
         &mut self,
@@ -246,6 +267,7 @@ impl Reading {
         hasher: &FlowHasher,
         deliver: &mut impl FnMut(Arrival) -> bool,
     ) -> bool {
+        self.packets += 1;
         match self.view.side(&packet.dissection.key) {
             Side::Taken => self.taken += 1,
             Side::Opposite => {
@@ -259,6 +281,7 @@ impl Reading {
         }
         self.joined += u64::from(packet.pieces.is_some());
         packet.lengths().all(|length| {
+            self.on_line += 1;
             deliver(Arrival {
                 time: packet.time,
                 flow: self.flows.place(&packet.dissection.key, length),

@@ -23,7 +23,7 @@ use super::direction::Direction;
 use super::flows::Placed;
 use super::lane::{Arrival, Books, Lane, QueueTooLong};
 use super::reading::{self, Pauses, Reading};
-use crate::exit::Failure;
+use crate::exit::{Failure, Mistake};
 use crate::output::Format;
 
 /// Packets that travel together.
@@ -141,7 +141,7 @@ pub(super) fn run(
         .collect::<Result<Vec<Books>, TraceError>>()?;
     if reading.taken == 0 {
         let file = options.file.display().to_string();
-        return Err(match reading.counts.packets {
+        return Err(match reading.packets {
             0 => TraceError::NoPackets { file },
             packets => TraceError::NothingTaken {
                 file,
@@ -151,6 +151,7 @@ pub(super) fn run(
         }
         .into());
     }
+    reading.check().map_err(Mistake::from)?;
     Ok(assemble(options, reading, names, books, command))
 }
 
@@ -194,6 +195,7 @@ fn assemble(
                 flow.packets,
                 flow.bytes as f64 / 1e6
             ),
+            in_total: true,
         })
         .collect();
     let with_rest = !others.is_empty() || unplaced > 0;
@@ -204,6 +206,7 @@ fn assemble(
                 0 => format!("{} flows", others.len()),
                 _ => format!("more than {} flows", others.len()),
             },
+            in_total: true,
         });
     }
     let disciplines = names
@@ -217,8 +220,9 @@ fn assemble(
         seed: options.seed,
         input: Input::Capture {
             file: options.file.display().to_string(),
-            packets: reading.counts.packets,
+            packets: reading.packets,
             replayed: reading.taken,
+            on_line: reading.on_line,
         },
         rate_bps: options.rate.bits_per_second(),
         duration_ns: duration.nanos(),
@@ -284,7 +288,7 @@ fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
             format!(
                 "{} in the capture: {} replayed, {} of the opposite direction, {} that never crossed the line (local, \
              multicast, no IP)",
-                counts.packets, reading.taken, reading.opposite, reading.elsewhere
+                reading.packets, reading.taken, reading.opposite, reading.elsewhere
             ),
         ),
         fact(
@@ -383,3 +387,6 @@ fn remarks(reading: &Reading) -> Vec<String> {
     }
     remarks
 }
+
+#[cfg(test)]
+mod tests;
