@@ -13,8 +13,7 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use fairgate::Time;
-use fairgate::flow::LinkType;
-use fairgate_capture::CaptureWriter;
+use fairgate_capture::{CaptureWriter, LinkType};
 use flate2::{Compression, GzBuilder};
 
 const HOME: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 20);
@@ -187,7 +186,7 @@ fn main() -> io::Result<()> {
         .ok_or_else(|| io::Error::other("give the file to write"))?;
     // No name and no time in the header: the same bytes every time.
     let gzip = GzBuilder::new().write(File::create(path)?, Compression::best());
-    let mut writer = CaptureWriter::new(gzip, LinkType::Ethernet, SNAP_LENGTH)?;
+    let mut writer = CaptureWriter::new(gzip, LinkType::ETHERNET, SNAP_LENGTH)?;
     let mut sent = std::collections::HashMap::new();
     // 1 June 2025, 20:00 UTC.
     let evening_begins = 1_748_808_000 * SECOND;

@@ -7,26 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fairgate::Time;
-use fairgate::flow::LinkType;
-use flate2::read::MultiGzDecoder;
 
+use crate::decompress::{Compression, Source};
 use crate::error::CaptureError;
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
+use crate::record::Record;
 use crate::stream::Stream;
-
-/// One packet of a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
-    /// When it was captured: nanoseconds since 1970, never before the record that came before.
-    pub time: Time,
-    /// The link layer that `data` starts with.
-    pub link: LinkType,
-    /// Bytes on the wire, link header included: what counts, however little was captured. May be 0.
-    pub length: u32,
-    /// The captured bytes, from the link header on.
-    pub data: &'a [u8],
-}
 
 /// What was read, and what was odd about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +56,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Opens a file; gzip and the format are told by the first bytes, not by the name.
+    /// Opens a file or a pipe; compression and format are told by the first bytes, not by the name.
     ///
     /// # Errors
     /// If it can't be opened, is empty, or starts like no capture.
@@ -89,7 +76,7 @@ impl Capture {
     ///
     /// # Errors
     /// If it is empty or starts like no capture.
-    pub fn from_reader(source: Box<dyn Read + Send>) -> Result<Capture, CaptureError> {
+    pub fn from_reader(source: Source) -> Result<Capture, CaptureError> {
         let position = Arc::new(AtomicU64::new(0));
         let mut stream = Stream::new(Box::new(Counted {
             source,
@@ -98,8 +85,8 @@ impl Capture {
         if stream.fill(4)? == 0 {
             return Err(CaptureError::Empty);
         }
-        if stream.data().starts_with(&[0x1f, 0x8b]) {
-            stream = Stream::new(Box::new(MultiGzDecoder::new(stream.into_reader())));
+        if let Some(compression) = Compression::of(stream.data()) {
+            stream = Stream::new(compression.decompress(stream.into_reader()));
             if stream.fill(4)? == 0 {
                 return Err(CaptureError::Empty);
             }
@@ -141,6 +128,7 @@ impl Capture {
             link: extent.link,
             length: extent.length,
             data: &self.stream.data()[extent.data],
+            check_sequence: extent.check_sequence,
         }))
     }
 
@@ -203,7 +191,7 @@ fn recognise(stream: &mut Stream) -> Result<Format, CaptureError> {
 
 /// Counts what is read of the file, below any decompression.
 struct Counted {
-    source: Box<dyn Read + Send>,
+    source: Source,
     position: Arc<AtomicU64>,
 }
 

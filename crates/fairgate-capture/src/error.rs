@@ -4,12 +4,10 @@ use std::io;
 
 use thiserror::Error;
 
-/// Link layers that are read, for messages.
-const KNOWN_LINKS: &str =
-    "Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked (113, 276) and loopback (0, 108)";
+use crate::link::LinkType;
 
 /// Why a capture can't be read on. `offset` counts bytes from the start of the capture; of the decompressed stream, if
-/// the file is gzipped. `packets` is how many were read before.
+/// the file is compressed. `packets` is how many were read before.
 #[derive(Debug, Error)]
 pub enum CaptureError {
     /// The file can't be opened.
@@ -35,8 +33,9 @@ pub enum CaptureError {
     Empty,
     /// The first bytes belong to no capture format known here.
     #[error(
-        "not a packet capture: it starts with {found}, but pcap starts with d4c3b2a1, a1b2c3d4, 4d3cb2a1 or a1b23c4d, \
-         pcapng with 0a0d0d0a, gzip with 1f8b; convert it with `tshark -F pcap -r IN -w OUT`"
+        "not a packet capture: it starts with {found}, but pcap starts with d4c3b2a1, a1b2c3d4, 4d3cb2a1, \
+         a1b23c4d, 34cdb2a1 or a1b2cd34, pcapng with 0a0d0d0a, and compressed files with 1f8b (gzip), 28b52ffd \
+         (zstd), fd377a58 (xz) or 04224d18 (lz4); convert it with `tshark -F pcap -r IN -w OUT`"
     )]
     NotACapture {
         /// The first bytes, hexadecimal.
@@ -72,7 +71,7 @@ pub enum CaptureError {
     /// Packets of a link layer that isn't read here.
     #[error(
         "the packet at byte {offset} comes from link type {link}{}, which is not read here ({packets} packets were \
-         read before it); known are {}", name_of(*link), KNOWN_LINKS
+         read before it); read are {}", name_of(*link), known()
     )]
     UnsupportedLink {
         /// Where its record starts.
@@ -100,10 +99,29 @@ impl CaptureError {
 /// What people call the link types that are most often met and not read.
 fn name_of(link: u16) -> &'static str {
     match link {
-        105 => " (802.11)",
-        127 => " (802.11 with radiotap)",
-        189 | 220 => " (USB)",
-        239 => " (NFLOG)",
+        147..=162 => " (reserved for private use)",
+        186 | 189 | 220 | 249 | 266 | 288 | 293..=295 => " (USB)",
+        187 | 201 | 251 | 254..=256 | 272 => " (Bluetooth)",
+        190 | 227 => " (CAN)",
+        191 | 195 | 215 | 230 | 283 => " (802.15.4)",
+        252 => " (packets that Wireshark exported without their headers)",
+        253 => " (netlink)",
         _ => "",
     }
+}
+
+/// The link types that are read, with those of one name together.
+fn known() -> String {
+    let mut known: Vec<(&str, String)> = Vec::new();
+    for link in LinkType::all() {
+        match known.iter_mut().find(|(name, _)| *name == link.name()) {
+            Some((_, numbers)) => *numbers += &format!(", {}", link.number()),
+            None => known.push((link.name(), link.number().to_string())),
+        }
+    }
+    let each: Vec<String> = known
+        .into_iter()
+        .map(|(name, numbers)| format!("{name} ({numbers})"))
+        .collect();
+    each.join(", ")
 }

@@ -1,19 +1,21 @@
 //! The classic format: a file header of 24 bytes, then records of a 16-byte header and data.
 //!
-//! Source: draft-ietf-opsawg-pcap. Both byte orders, microseconds and nanoseconds.
+//! Source: draft-ietf-opsawg-pcap. Both byte orders, microseconds and nanoseconds, and the variant of old
+//! Linux distributions whose records have a longer header.
 //!
 //! ```text
 //!   file header  magic 4 | version 2+2 | zone 4 | accuracy 4 | snap length 4 | link type 4
 //!   record       seconds 4 | sub-second 4 | captured 4 | length on the wire 4 | data
+//!   modified     the same header, then interface 4 | protocol 2 | kind 2 | data
 //! ```
 
-use fairgate::flow::LinkType;
-
 use crate::error::CaptureError;
+use crate::link::LinkType;
 use crate::stream::{ByteOrder, Extent, Stream};
 
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
+const MODIFIED_RECORD_HEADER: usize = 24;
 
 /// The most that libpcap ever captures of a packet (`MAXIMUM_SNAPLEN`). A longer record, unless the file header
 /// announces it, is garbage read as a length.
@@ -23,25 +25,48 @@ const MAXIMUM_SNAPLEN: u32 = 262_144;
 pub(crate) struct Pcap {
     /// Nanoseconds in a unit of the sub-second field: 1 or 1000.
     unit_nanos: u32,
+    record_header: usize,
+    lengths: Lengths,
     longest: u32,
     link: LinkType,
+    check_sequence: u8,
 }
 
-/// Byte order and unit of the sub-second field in ns, if `magic` is the format's.
-fn decode_magic(magic: &[u8]) -> Option<(ByteOrder, u32)> {
+/// In which order a record has the bytes captured and the length on the wire.
+enum Lengths {
+    CapturedFirst,
+    CapturedLast,
+    /// Version 2.3: programs did it either way. The lesser is what was captured.
+    Either,
+}
+
+/// Byte order, unit of the sub-second field in ns and length of a record's header, if `magic` is the
+/// format's.
+fn decode_magic(magic: &[u8]) -> Option<(ByteOrder, u32, usize)> {
     match magic {
-        [0xd4, 0xc3, 0xb2, 0xa1] => Some((ByteOrder::Little, 1000)),
-        [0xa1, 0xb2, 0xc3, 0xd4] => Some((ByteOrder::Big, 1000)),
-        [0x4d, 0x3c, 0xb2, 0xa1] => Some((ByteOrder::Little, 1)),
-        [0xa1, 0xb2, 0x3c, 0x4d] => Some((ByteOrder::Big, 1)),
+        [0xd4, 0xc3, 0xb2, 0xa1] => Some((ByteOrder::Little, 1000, RECORD_HEADER)),
+        [0xa1, 0xb2, 0xc3, 0xd4] => Some((ByteOrder::Big, 1000, RECORD_HEADER)),
+        [0x4d, 0x3c, 0xb2, 0xa1] => Some((ByteOrder::Little, 1, RECORD_HEADER)),
+        [0xa1, 0xb2, 0x3c, 0x4d] => Some((ByteOrder::Big, 1, RECORD_HEADER)),
+        [0x34, 0xcd, 0xb2, 0xa1] => Some((ByteOrder::Little, 1000, MODIFIED_RECORD_HEADER)),
+        [0xa1, 0xb2, 0xcd, 0x34] => Some((ByteOrder::Big, 1000, MODIFIED_RECORD_HEADER)),
         _ => None,
+    }
+}
+
+/// Bytes of frame check sequence, from the upper bits of the link type: bit 26 says that bits 28 to 31 count
+/// them in units of 16 bits.
+fn check_sequence(link_and_more: u32) -> u8 {
+    match link_and_more >> 26 & 1 {
+        0 => 0,
+        _ => (link_and_more >> 28) as u8 * 2,
     }
 }
 
 impl Pcap {
     /// Reads the file header, if `stream` starts with the format's magic.
     pub(crate) fn start(stream: &mut Stream) -> Result<Option<Pcap>, CaptureError> {
-        let Some((byte_order, unit_nanos)) = decode_magic(&stream.data()[..4]) else {
+        let Some((byte_order, unit_nanos, record_header)) = decode_magic(&stream.data()[..4]) else {
             return Ok(None);
         };
         stream.byte_order = byte_order;
@@ -52,15 +77,22 @@ impl Pcap {
                 "the file header says format version {version}, known is 2"
             )));
         }
-        // The upper bits tell whether a frame check sequence follows the packet, which changes nothing here.
-        let number = stream.u32(20) as u16;
-        let link = LinkType::from_linktype(number).ok_or_else(|| stream.unsupported(number))?;
+        let lengths = match byte_order.u16(stream.data(), 6) {
+            0..=2 => Lengths::CapturedLast,
+            3 => Lengths::Either,
+            _ => Lengths::CapturedFirst,
+        };
+        let link_and_more = stream.u32(20);
+        let link = stream.link(link_and_more as u16)?;
         let longest = stream.u32(16).clamp(MAXIMUM_SNAPLEN, Stream::LONGEST_RECORD);
         stream.consume(FILE_HEADER);
         Ok(Some(Pcap {
             unit_nanos,
+            record_header,
+            lengths,
             longest,
             link,
+            check_sequence: check_sequence(link_and_more),
         }))
     }
 
@@ -69,28 +101,36 @@ impl Pcap {
         if stream.at_end()? {
             return Ok(None);
         }
-        stream.need(RECORD_HEADER, "a packet's header")?;
-        let (seconds, fraction, captured) = (stream.u32(0), stream.u32(4), stream.u32(8));
+        stream.need(self.record_header, "a packet's header")?;
+        let (seconds, fraction, first, second) =
+            (stream.u32(0), stream.u32(4), stream.u32(8), stream.u32(12));
+        let (captured, length) = match self.lengths {
+            Lengths::CapturedFirst => (first, second),
+            Lengths::CapturedLast => (second, first),
+            Lengths::Either => (first.min(second), first.max(second)),
+        };
         if captured > self.longest {
             return Err(stream.damaged(format!(
                 "a packet's header says that {captured} bytes of it were captured, at most {} can be",
                 self.longest
             )));
         }
+        // Some programs round up to the second and past it, and go on counting.
         let units_a_second = 1_000_000_000 / self.unit_nanos;
-        if fraction >= units_a_second {
+        if fraction >= 2 * units_a_second {
             return Err(stream.damaged(format!(
                 "a packet's time is {fraction} units past the second, but a second has {units_a_second}"
             )));
         }
-        let length = stream.length_on_wire(stream.u32(12))?;
-        let record = RECORD_HEADER + captured as usize;
+        let length = stream.length_on_wire(length)?;
+        let record = self.record_header + captured as usize;
         stream.need(record, "a packet")?;
         Ok(Some(Extent {
             nanos: Some(u64::from(seconds) * 1_000_000_000 + u64::from(fraction * self.unit_nanos)),
             link: self.link,
             length,
-            data: RECORD_HEADER..record,
+            data: self.record_header..record,
+            check_sequence: self.check_sequence,
             record,
         }))
     }

@@ -1,7 +1,8 @@
 //! The block format: sections, each with a byte order and interfaces of its own.
 //!
-//! Source: draft-ietf-opsawg-pcapng. Read are section headers, interface descriptions (`if_tsresol`, `if_tsoffset`),
-//! enhanced, simple and the obsolete packet blocks; every other block is skipped by its length and counted.
+//! Source: draft-ietf-opsawg-pcapng. Read are section headers, interface descriptions (`if_tsresol`,
+//! `if_tsoffset`, `if_fcslen`), enhanced, simple and the obsolete packet blocks; every other block is skipped
+//! by its length and counted.
 //!
 //! ```text
 //!   any block    type 4 | length 4 | body | length 4            length is a multiple of 4 and counts all of it
@@ -12,9 +13,8 @@
 //!   enhanced     6 | length | interface 4 | time 8 | captured 4 | length on the wire 4 | data | options
 //! ```
 
-use fairgate::flow::LinkType;
-
 use crate::error::CaptureError;
+use crate::link::LinkType;
 use crate::stream::{ByteOrder, Extent, Stream};
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -37,6 +37,8 @@ struct Interface {
     /// Most bytes captured of a packet, 0 for no limit.
     snap_length: u32,
     clock: Clock,
+    /// Bytes of frame check sequence that frames end with.
+    check_sequence: u8,
 }
 
 /// How an interface's ticks become nanoseconds.
@@ -132,6 +134,7 @@ impl Pcapng {
             link: stream.byte_order.u16(data, 8),
             snap_length: stream.u32(12),
             clock: clock(stream, &data[16..])?,
+            check_sequence: check_sequence(stream, &data[16..]),
         });
         self.interfaces_total += 1;
         Ok(())
@@ -166,6 +169,7 @@ impl Pcapng {
             link,
             length: stream.length_on_wire(stream.u32(24))?,
             data: PACKET_DATA..PACKET_DATA + captured,
+            check_sequence: interface.check_sequence,
             record: block.length,
         })
     }
@@ -190,6 +194,7 @@ impl Pcapng {
             link,
             length,
             data: SIMPLE_DATA..SIMPLE_DATA + captured,
+            check_sequence: interface.check_sequence,
             record: block.length,
         })
     }
@@ -202,9 +207,7 @@ impl Pcapng {
                 self.interfaces.len()
             ))
         })?;
-        let link =
-            LinkType::from_linktype(interface.link).ok_or_else(|| stream.unsupported(interface.link))?;
-        Ok((interface, link))
+        Ok((interface, stream.link(interface.link)?))
     }
 }
 
@@ -238,26 +241,36 @@ impl Block {
     }
 }
 
+/// The options of a block: a code (2 bytes), a length (2 bytes) and a value, filled up to a multiple of 4;
+/// code 0 ends them. `None` stands for one that is longer than what is left.
+fn options(order: ByteOrder, mut rest: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
+    std::iter::from_fn(move || {
+        if rest.len() < 4 {
+            return None;
+        }
+        let (code, length) = (order.u16(rest, 0), usize::from(order.u16(rest, 2)));
+        if code == 0 {
+            return None;
+        }
+        let value = rest.get(4..4 + length);
+        rest = rest.get(4 + length.next_multiple_of(4)..).unwrap_or(&[]);
+        Some(value.map(|value| (code, value)))
+    })
+}
+
 /// The clock that an interface's options describe: microseconds since 1970 if they don't.
-///
-/// An option is a code (2 bytes), a length (2 bytes) and a value, filled up to a multiple of 4; code 0 ends them.
-fn clock(stream: &Stream, mut options: &[u8]) -> Result<Clock, CaptureError> {
+fn clock(stream: &Stream, block: &[u8]) -> Result<Clock, CaptureError> {
     const TIME_RESOLUTION: u16 = 9;
     const TIME_OFFSET: u16 = 14;
     let mut clock = Clock {
         ticks_a_second: 1_000_000,
         offset_seconds: 0,
     };
-    while options.len() >= 4 {
-        let code = stream.byte_order.u16(options, 0);
-        let length = usize::from(stream.byte_order.u16(options, 2));
-        if code == 0 {
-            break;
-        }
-        let Some(value) = options.get(4..4 + length) else {
+    for option in options(stream.byte_order, block) {
+        let Some((code, value)) = option else {
             return Err(stream.damaged("an interface's options are longer than its block".into()));
         };
-        match (code, length) {
+        match (code, value.len()) {
             (TIME_RESOLUTION, 1) => {
                 let exponent = u32::from(value[0] & 0x7f);
                 let base: u128 = if value[0] & 0x80 == 0 { 10 } else { 2 };
@@ -268,12 +281,24 @@ fn clock(stream: &Stream, mut options: &[u8]) -> Result<Clock, CaptureError> {
                 })?;
             }
             (TIME_OFFSET, 8) => clock.offset_seconds = stream.byte_order.i64(value, 0),
-            (TIME_RESOLUTION | TIME_OFFSET, _) => {
+            (TIME_RESOLUTION | TIME_OFFSET, length) => {
                 return Err(stream.damaged(format!("an interface's time option {code} has {length} bytes")));
             }
             _ => {}
         }
-        options = options.get(4 + length.next_multiple_of(4)..).unwrap_or(&[]);
     }
     Ok(clock)
+}
+
+/// Bytes of frame check sequence that an interface's frames end with. The draft counts bits, but programs
+/// have written bytes too: below 16 it can only be these.
+fn check_sequence(stream: &Stream, block: &[u8]) -> u8 {
+    const CHECK_SEQUENCE: u16 = 13;
+    options(stream.byte_order, block)
+        .flatten()
+        .find(|(code, value)| *code == CHECK_SEQUENCE && value.len() == 1)
+        .map_or(
+            0,
+            |(_, value)| if value[0] < 16 { value[0] } else { value[0] / 8 },
+        )
 }

@@ -3,16 +3,16 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use fairgate::flow::LinkType;
-
+use crate::decompress::Source;
 use crate::error::CaptureError;
+use crate::link::LinkType;
 
 /// Bytes asked of the source at a time.
 const CHUNK: usize = 256 * 1024;
 
 /// The part of a stream that has been read and not yet consumed.
 pub(crate) struct Stream {
-    source: Box<dyn Read + Send>,
+    source: Source,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -23,6 +23,8 @@ pub(crate) struct Stream {
     pub(crate) byte_order: ByteOrder,
     /// Why the source can't be read on: a decompressor asked again would say that this is the end.
     failure: Option<(io::ErrorKind, String)>,
+    /// The source has ended: a decompressor asked again might look for another stream.
+    has_ended: bool,
 }
 
 /// How the file's numbers are written.
@@ -70,6 +72,8 @@ pub(crate) struct Extent {
     pub(crate) length: u32,
     /// The captured bytes, counted from the record's first.
     pub(crate) data: Range<usize>,
+    /// Bytes of frame check sequence at the frame's end.
+    pub(crate) check_sequence: u8,
     /// Bytes of the whole record.
     pub(crate) record: usize,
 }
@@ -78,7 +82,12 @@ impl Stream {
     /// A record is never longer: what says so is garbage. Far above what any program captures of one packet.
     pub(crate) const LONGEST_RECORD: u32 = 16 << 20;
 
-    pub(crate) fn new(source: Box<dyn Read + Send>) -> Stream {
+    /// A packet was never longer on the wire, nor when a host joined it: Linux joins 8 times 65,535 bytes at
+    /// most (`GSO_MAX_SIZE`), and a link header comes before them. What a packet costs to replay follows from
+    /// its length, so that a longer one must not be believed.
+    pub(crate) const LONGEST_PACKET: u32 = 8 * 65_535 + 4096;
+
+    pub(crate) fn new(source: Source) -> Stream {
         Stream {
             source,
             buffer: vec![0; CHUNK],
@@ -88,6 +97,7 @@ impl Stream {
             packets: 0,
             byte_order: ByteOrder::Little,
             failure: None,
+            has_ended: false,
         }
     }
 
@@ -103,9 +113,9 @@ impl Stream {
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted.next_multiple_of(CHUNK), 0);
         }
-        while self.end < wanted && self.failure.is_none() {
+        while self.end < wanted && self.failure.is_none() && !self.has_ended {
             match self.source.read(&mut self.buffer[self.end..]) {
-                Ok(0) => break,
+                Ok(0) => self.has_ended = true,
                 Ok(count) => self.end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => self.failure = Some((error.kind(), error.to_string())),
@@ -173,13 +183,13 @@ impl Stream {
         }
     }
 
-    /// An error: packets from a link that isn't read here.
-    pub(crate) fn unsupported(&self, link: u16) -> CaptureError {
-        CaptureError::UnsupportedLink {
+    /// The link of that number, or an error: packets come from a link that isn't read here.
+    pub(crate) fn link(&self, number: u16) -> Result<LinkType, CaptureError> {
+        LinkType::from_number(number).ok_or(CaptureError::UnsupportedLink {
             offset: self.offset,
             packets: self.packets,
-            link,
-        }
+            link: number,
+        })
     }
 
     /// The whole stream again, as a reader: for a decompressor, after a look at the first bytes.
@@ -191,10 +201,10 @@ impl Stream {
 
     /// A packet's length on the wire, if it can be one.
     pub(crate) fn length_on_wire(&self, length: u32) -> Result<u32, CaptureError> {
-        if length > Stream::LONGEST_RECORD {
+        if length > Stream::LONGEST_PACKET {
             return Err(self.damaged(format!(
-                "a packet claims to have had {length} bytes on the wire, more than {} is no packet",
-                Stream::LONGEST_RECORD
+                "a packet claims to have had {length} bytes on the wire, more than {} no host sends at once",
+                Stream::LONGEST_PACKET
             )));
         }
         Ok(length)

@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 
 use fairgate::Time;
-use fairgate::flow::LinkType;
+
+use crate::link::LinkType;
 
 /// Writes packets into a capture that any tool reads.
 ///
 /// ```
 /// use fairgate::Time;
-/// use fairgate::flow::LinkType;
-/// use fairgate_capture::CaptureWriter;
+/// use fairgate_capture::{CaptureWriter, LinkType};
 ///
-/// let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet, 96)?;
+/// let mut writer = CaptureWriter::new(Vec::new(), LinkType::ETHERNET, 96)?;
 /// writer.packet(Time::from_millis(5), 1514, &[0; 1514])?;
 /// assert_eq!(writer.finish()?.len(), 24 + 16 + 96);
 /// # Ok::<(), std::io::Error>(())
@@ -31,7 +31,7 @@ impl<W: Write> CaptureWriter<W> {
         sink.write_all(&4u16.to_le_bytes())?;
         sink.write_all(&[0; 8])?;
         sink.write_all(&snap_length.to_le_bytes())?;
-        sink.write_all(&u32::from(link.linktype()).to_le_bytes())?;
+        sink.write_all(&u32::from(link.number()).to_le_bytes())?;
         Ok(CaptureWriter { sink, snap_length })
     }
 

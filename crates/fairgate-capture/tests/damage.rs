@@ -4,7 +4,7 @@ mod common;
 
 use std::io::{Cursor, Write};
 
-use common::{Bytes, read};
+use common::{Bytes, COMPRESSIONS, many_packets, read};
 use fairgate_capture::{Capture, CaptureError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -108,11 +108,16 @@ fn lies_in_headers_are_named() {
 
 #[test]
 fn a_link_that_is_not_read_here_is_named() {
-    let error = read(&Bytes::pcap(false, false, 127).bytes)
+    let error = read(&Bytes::pcap(false, false, 189).bytes)
         .2
-        .expect("radiotap")
+        .expect("USB")
         .to_string();
-    assert!(error.contains("802.11 with radiotap"), "{error}");
+    assert!(
+        error.contains("link type 189 (USB), which is not read"),
+        "{error}"
+    );
+    assert!(error.contains("802.11 with radiotap (127)"), "{error}");
+    assert!(error.contains("raw IP (12, 14, 101)"), "{error}");
 }
 
 proptest! {
@@ -167,4 +172,46 @@ fn a_broken_gzip_stream_fails_again_when_asked_again() {
     };
     let again = capture.next_record().expect_err("the damage is still there");
     assert_eq!(again.to_string(), first);
+}
+
+/// Wherever it ends early, a compressed capture ends with an error: no end is taken for the end of the file.
+#[test]
+fn a_cut_compressed_capture_is_no_shorter_one() {
+    let plain = many_packets();
+    for (name, pack) in COMPRESSIONS {
+        let packed = pack(&plain);
+        let cuts = (5..packed.len()).step_by((packed.len() / 200).max(1));
+        for cut in cuts.chain(packed.len().saturating_sub(20)..packed.len()) {
+            let (packets, _, error) = read(&packed[..cut]);
+            assert!(packets.len() < 10_000 || error.is_some(), "{name} cut at {cut}");
+            assert!(error.is_some(), "{name} cut at {cut} of {}", packed.len());
+        }
+    }
+}
+
+/// A stream that asks for gigabytes of memory doesn't get them.
+#[test]
+fn windows_of_gigabytes_are_refused() {
+    // Window exponent 10 + 21, one empty last block.
+    let zstd = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3, 0x01, 0x00, 0x00];
+    let error = described(read(&zstd).2.expect("2 GB"));
+    assert!(error.contains("2147483648 bytes of memory"), "{error}");
+
+    let checked = |bytes: &[u8]| {
+        let mut sum = flate2::Crc::new();
+        sum.update(bytes);
+        [bytes, &sum.sum().to_le_bytes()].concat()
+    };
+    let flags = checked(&[0, 1]);
+    // 12 bytes, one filter: LZMA2 with a dictionary of 4 GB.
+    let block = checked(&[2, 0, 0x21, 1, 40, 0, 0, 0]);
+    let xz = [b"\xfd7zXZ\0", &flags[..], &block].concat();
+    let error = described(read(&xz).2.expect("4 GB"));
+    assert!(error.contains("memory"), "{error}");
+}
+
+/// An error with its cause.
+fn described(error: CaptureError) -> String {
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    format!("{error}: {}", cause.unwrap_or_default())
 }

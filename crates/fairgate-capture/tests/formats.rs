@@ -2,12 +2,11 @@
 
 mod common;
 
-use std::io::Write;
+use std::io::{Cursor, Write};
 
-use common::{Bytes, Packet, read};
+use common::{Bytes, COMPRESSIONS, Packet, many_packets, read};
 use fairgate::Time;
-use fairgate::flow::LinkType;
-use fairgate_capture::CaptureWriter;
+use fairgate_capture::{Capture, CaptureWriter, LinkType};
 
 #[test]
 fn pcap_in_both_byte_orders_and_resolutions() {
@@ -133,21 +132,109 @@ fn packets_without_bytes_and_times_that_go_back_are_counted() {
     assert_eq!((counts.out_of_order, counts.furthest_back), (2, 1_000_000_000));
 }
 
+/// The modified format of old Linux distributions: interface, protocol and kind behind the lengths.
 #[test]
-fn gzip_is_told_by_the_first_bytes_and_position_counts_the_file() {
-    let mut file = Bytes::pcap(false, false, 1);
-    for second in 0..10_000 {
-        file.record(second, 0, 1514, &[0; 60]);
+fn records_with_a_longer_header_are_read() {
+    for big in [false, true] {
+        let mut file = Bytes::pcap(big, false, 1);
+        let magic = if big {
+            0xa1b2_cd34_u32.to_be_bytes()
+        } else {
+            0xa1b2_cd34_u32.to_le_bytes()
+        };
+        file.bytes[..4].copy_from_slice(&magic);
+        for second in 1..=2 {
+            file.u32(second)
+                .u32(7)
+                .u32(60)
+                .u32(1514)
+                .u32(3)
+                .u16(0x0800)
+                .u16(0)
+                .raw(&[9; 60]);
+        }
+        let (packets, _, error) = read(&file.bytes);
+        assert!(error.is_none(), "{error:?}");
+        let expected = |second: u64| Packet {
+            nanos: second * 1_000_000_000 + 7_000,
+            link: 1,
+            length: 1514,
+            data: vec![9; 60],
+        };
+        assert_eq!(packets, [expected(1), expected(2)]);
     }
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&file.bytes).unwrap();
-    let mut on_disk = tempfile::NamedTempFile::new().unwrap();
-    on_disk.write_all(&gzip.finish().unwrap()).unwrap();
+}
 
-    let mut capture = fairgate_capture::Capture::open(on_disk.path()).unwrap();
-    while capture.next_record().unwrap().is_some() {}
-    assert_eq!(capture.counts().packets, 10_000);
-    assert_eq!(Some(capture.position()), capture.size());
+/// Until version 2.3 the length on the wire came first; in 2.3 programs did as they liked.
+#[test]
+fn old_versions_have_their_lengths_the_other_way_round() {
+    for (minor, first, second) in [(2, 1514, 60), (3, 1514, 60), (3, 60, 1514), (4, 60, 1514)] {
+        let mut file = Bytes::pcap(false, false, 1);
+        file.bytes[6] = minor;
+        file.u32(1).u32(0).u32(first).u32(second).raw(&[9; 60]);
+        let (packets, _, error) = read(&file.bytes);
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(
+            (packets[0].length, packets[0].data.len()),
+            (1514, 60),
+            "version 2.{minor}"
+        );
+    }
+}
+
+#[test]
+fn a_time_that_was_rounded_past_the_second_is_in_the_next() {
+    let mut file = Bytes::pcap(false, false, 1);
+    file.record(1, 1_000_046, 60, &[0; 60])
+        .record(1, 2_000_000, 60, &[0; 60]);
+    let (packets, _, error) = read(&file.bytes);
+    assert_eq!(packets[0].nanos, 2_000_046_000);
+    assert!(
+        error
+            .expect("two seconds more")
+            .to_string()
+            .contains("2000000 units")
+    );
+}
+
+#[test]
+fn frame_check_sequences_are_told_by_the_file() {
+    let seen = |file: &[u8]| {
+        let mut capture = Capture::from_reader(Box::new(Cursor::new(file.to_vec()))).unwrap();
+        capture.next_record().unwrap().expect("a packet").check_sequence
+    };
+    let mut file = Bytes::pcap(false, false, 1 | 1 << 26 | 2 << 28);
+    file.record(1, 0, 64, &[0; 64]);
+    assert_eq!(seen(&file.bytes), 4, "two times 16 bits");
+    for (given, expected) in [(32, 4), (4, 4), (16, 2), (0, 0)] {
+        let mut file = Bytes::new(false);
+        file.section(false)
+            .interface(1, 0, &[(13, &[given])])
+            .enhanced(0, 1, 64, &[0; 64]);
+        assert_eq!(seen(&file.bytes), expected, "if_fcslen {given}");
+    }
+}
+
+#[test]
+fn compression_is_told_by_the_first_bytes_and_position_counts_the_file() {
+    let plain = many_packets();
+    for (name, pack) in COMPRESSIONS {
+        // Two streams one after the other are one.
+        let (first, second) = plain.split_at(100_000);
+        let packed = [pack(first), pack(second)].concat();
+        assert!(packed.len() < plain.len() / 10, "{name}");
+        let mut on_disk = tempfile::NamedTempFile::new().unwrap();
+        on_disk.write_all(&packed).unwrap();
+
+        let mut capture = Capture::open(on_disk.path()).unwrap();
+        while capture.next_record().unwrap().is_some() {}
+        assert_eq!(capture.counts().packets, 10_000, "{name}");
+        assert!(
+            capture.next_record().unwrap().is_none(),
+            "{name}: the end stays the end"
+        );
+        assert_eq!(Some(capture.position()), capture.size(), "{name}");
+    }
 }
 
 /// Another program's reader finds in our files what we wrote.
@@ -155,7 +242,7 @@ fn gzip_is_told_by_the_first_bytes_and_position_counts_the_file() {
 fn what_is_written_reads_the_same_elsewhere() {
     use pcap_parser::PcapCapture;
 
-    let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet, 64).unwrap();
+    let mut writer = CaptureWriter::new(Vec::new(), LinkType::ETHERNET, 64).unwrap();
     writer
         .packet(Time::from_nanos(5_000_000_007), 1514, &[1; 100])
         .unwrap();

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use fairgate::balance::Imbalance;
 use fairgate_config::FileError;
 use miette::{Diagnostic, Report, miette};
 use serde::Serialize;
+use thiserror::Error;
 
 use crate::output::{self, Format, Unwritten};
 
@@ -37,6 +39,15 @@ impl Failure {
     }
 }
 
+/// Figures that do not add up, and so are not shown: a fault of this program, whatever its input.
+#[derive(Debug, Error, Diagnostic)]
+#[error("a fault of this program: its figures do not add up, and none of them is shown")]
+#[diagnostic(help("please report it, with the command and its files; no other input makes up for it"))]
+pub(crate) struct Mistake(#[from] Imbalance);
+
+/// Exit code of a [`Mistake`].
+const MISTAKE: u8 = 4;
+
 /// What a `?` passes on is the user's input, unless it is said to be the environment.
 impl<E: Diagnostic + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Failure {
@@ -50,6 +61,9 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
         Ok(Outcome::Yes) | Err(Failure::ReaderGone) => return ExitCode::SUCCESS,
         Ok(Outcome::No) => return ExitCode::from(1),
         Ok(Outcome::Incomplete) => return ExitCode::from(2),
+        Err(Failure::Input(report) | Failure::Environment(report)) if is_mistake(&report) => {
+            (MISTAKE, report)
+        }
         Err(Failure::Input(report)) => (2, report),
         Err(Failure::Environment(report)) => (3, report),
     };
@@ -66,6 +80,11 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
         }
     }
     ExitCode::from(code)
+}
+
+/// Whether figures that do not add up are the cause, of whatever command.
+fn is_mistake(report: &Report) -> bool {
+    report.chain().any(|cause| cause.is::<Imbalance>())
 }
 
 /// Ends after arguments that clap could not read, or after `--help` and `--version`, which it treats alike.
@@ -139,5 +158,27 @@ impl ErrorDocument {
             }],
         };
         ErrorDocument { errors }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The simulator's own check reaches the exit code through the errors of whatever command ran it.
+    #[test]
+    fn figures_that_do_not_add_up_have_an_exit_code_of_their_own() {
+        let imbalance = || fairgate::balance::of("a", "packets", ("in", 2), &[("out", 1)]).unwrap_err();
+        let from_simulator = fairgate_sim::Error::from(imbalance());
+        let failures = [
+            Failure::from(Mistake::from(imbalance())),
+            Failure::from(crate::commands::simulate::SimulateError::from(from_simulator)),
+        ];
+        for failure in failures {
+            let code = finish(Err(failure), Format::Text);
+            assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(MISTAKE)));
+        }
+        let other = finish(Err(Failure::Input(miette!("no such file"))), Format::Text);
+        assert_eq!(format!("{other:?}"), format!("{:?}", ExitCode::from(2)));
     }
 }

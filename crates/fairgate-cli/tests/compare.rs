@@ -1,11 +1,11 @@
 //! `fairgate compare` as users run it.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use fairgate::Time;
-use fairgate::flow::LinkType;
-use fairgate_capture::CaptureWriter;
+use fairgate_capture::{CaptureWriter, LinkType};
 use serde_json::Value;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/home.pcap.gz");
@@ -53,19 +53,106 @@ fn stderr(output: &Output) -> String {
 
 /// A capture of `packets` UDP packets to a home, 100 µs apart.
 fn small_capture(path: &Path, packets: u64) {
+    capture_of_flows(path, packets, 1);
+}
+
+/// The same, of so many flows that take turns: the destination's port tells them apart.
+fn capture_of_flows(path: &Path, packets: u64, flows: u64) {
     let mut frame = vec![0; 42];
     frame[12] = 0x08;
     frame[14..34].copy_from_slice(&[
         0x45, 0, 0x05, 0xdc, 0, 0, 0, 0, 64, 17, 0, 0, 203, 0, 113, 5, 192, 168, 1, 20,
     ]);
-    frame[34..38].copy_from_slice(&[0x13, 0x8c, 0x9c, 0x44]);
-    let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet, 96).unwrap();
+    frame[34..36].copy_from_slice(&[0x13, 0x8c]);
+    let mut writer = CaptureWriter::new(Vec::new(), LinkType::ETHERNET, 96).unwrap();
     for number in 0..packets {
+        let port = 40_004 + (number % flows) as u16;
+        frame[36..38].copy_from_slice(&port.to_be_bytes());
         writer
             .packet(Time::from_micros(number * 100), 1514, &frame)
             .unwrap();
     }
     std::fs::write(path, writer.finish().unwrap()).unwrap();
+}
+
+/// A flow that gave up its place, which no other took, was in no total.
+#[test]
+fn every_packet_of_more_flows_than_are_kept_apart_is_counted() {
+    let desk = Desk::new();
+    for (packets, flows) in [(513, 513), (600, 600), (20_000, 3_000)] {
+        capture_of_flows(&desk.path("many.pcap"), packets, flows);
+        let result = desk.json(&["--trace", "many.pcap", "--rate", "20mbit"]);
+        assert_eq!(result["input"]["replayed"], packets);
+        for discipline in result["disciplines"].as_array().unwrap() {
+            let number = |value: &Value, name: &str| value[name].as_u64().unwrap();
+            let total = &discipline["total"];
+            assert_eq!(total["offered"], packets, "{flows} flows, {}", discipline["name"]);
+            assert_eq!(number(total, "delivered") + number(total, "dropped"), packets);
+            let drops = discipline["drops"].as_object().unwrap();
+            let by_reason: u64 = drops.values().map(|count| count.as_u64().unwrap()).sum();
+            assert_eq!(total["dropped"], by_reason);
+        }
+    }
+}
+
+/// A first packet from 1970 made a run of decades, in which every rate was 0.
+#[test]
+fn a_clock_that_was_set_makes_no_pause_of_years() {
+    let desk = Desk::new();
+    small_capture(&desk.path("later.pcap"), 1000);
+    let mut file = std::fs::read(desk.path("later.pcap")).unwrap();
+    for record in file[24..].chunks_mut(16 + 42).skip(1) {
+        record[..4].copy_from_slice(&1_300_000_000u32.to_le_bytes());
+    }
+    std::fs::write(desk.path("set.pcap"), file).unwrap();
+    let result = desk.json(&["--trace", "set.pcap", "--rate", "1gbit", "--queue", "fifo"]);
+    let seconds = result["duration_ns"].as_u64().unwrap() as f64 / 1e9;
+    assert!((1.0..1.2).contains(&seconds), "{seconds} s");
+    let remarks = result["remarks"].to_string();
+    assert!(
+        remarks.contains("longest of 15046 days behind packet 1"),
+        "{remarks}"
+    );
+}
+
+/// The capture is read once, so that it may come through a pipe.
+#[test]
+fn a_capture_may_come_through_a_pipe() {
+    let desk = Desk::new();
+    small_capture(&desk.path("small.pcap"), 1000);
+    let program = Command::new(env!("CARGO_BIN_EXE_fairgate"))
+        .args(["compare", "--trace", "/dev/stdin", "--queue", "fifo", "--json"])
+        .current_dir(desk.0.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut program = program.expect("the program starts");
+    let mut pipe = program.stdin.take().expect("it was asked for");
+    pipe.write_all(&std::fs::read(desk.path("small.pcap")).unwrap())
+        .expect("the program reads");
+    drop(pipe);
+    let output = program.wait_with_output().expect("the program ends");
+    let piped: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let read = desk.json(&["--trace", "small.pcap", "--queue", "fifo"]);
+    assert_eq!(piped["disciplines"], read["disciplines"]);
+    assert_eq!(piped["input"]["packets"], 1000);
+}
+
+/// What a packet costs to replay follows from its length, which a record only claims.
+#[test]
+fn a_length_that_no_packet_has_is_refused() {
+    let desk = Desk::new();
+    small_capture(&desk.path("long.pcap"), 10);
+    let mut file = std::fs::read(desk.path("long.pcap")).unwrap();
+    let last = file.len() - 42 - 4;
+    file[last..last + 4].copy_from_slice(&(16u32 << 20).to_le_bytes());
+    std::fs::write(desk.path("long.pcap"), file).unwrap();
+    let output = desk.compare(&["--trace", "long.pcap"]);
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = stderr(&output).replace("│", " ");
+    let complaint = complaint.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(complaint.contains("16777216 bytes on the wire"), "{complaint}");
+    assert!(complaint.contains("--partial"), "{complaint}");
 }
 
 #[test]

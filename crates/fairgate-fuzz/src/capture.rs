@@ -3,8 +3,9 @@
 use std::io::Cursor;
 
 use fairgate::Time;
-use fairgate::flow::{LinkType, dissect};
-use fairgate_capture::{Capture, CaptureWriter};
+use fairgate_capture::{Capture, CaptureWriter, LinkType};
+
+use crate::link::check_headers;
 
 /// The bytes are the file.
 pub fn capture(bytes: &[u8]) {
@@ -21,7 +22,7 @@ pub fn capture(bytes: &[u8]) {
                 latest = record.time;
                 packets += 1;
                 length_in_all += u64::from(record.length);
-                dissect(record.data, record.link);
+                check_headers(&record);
                 copies.push((record.link, record.time, record.length, record.data.to_vec()));
             }
             Ok(None) => break None,

@@ -15,6 +15,7 @@ mod capture;
 mod configuration;
 mod dummynet;
 mod headers;
+mod link;
 mod script;
 mod trace;
 
@@ -22,5 +23,6 @@ pub use capture::capture;
 pub use configuration::configuration;
 pub use dummynet::dummynet;
 pub use headers::headers;
+pub use link::link;
 pub use script::script;
 pub use trace::trace;

@@ -105,12 +105,30 @@ fn sound_seeds_are_sound() {
         while capture.next_record().expect("a sound record").is_some() {}
         assert!(capture.counts().packets > 0);
     }
+    for frame in seeds("link") {
+        let (number, data) = frame.split_first_chunk().expect("the number of a link type");
+        let record = fairgate_capture::Record {
+            time: fairgate::Time::ZERO,
+            link: fairgate_capture::LinkType::from_number(u16::from_be_bytes(*number)).expect("a known link"),
+            length: data.len() as u32,
+            data,
+            check_sequence: 0,
+        };
+        let headers = record.headers();
+        let is_encrypted = headers.dissection.key.ethertype == 0 && headers.dissection.key.source != [0; 16];
+        assert!(headers.packet.is_some() || is_encrypted, "{frame:02x?}");
+    }
 }
 
 proptest! {
     #[test]
     fn headers(bytes in inputs("headers")) {
         fairgate_fuzz::headers(&bytes);
+    }
+
+    #[test]
+    fn link(bytes in inputs("link")) {
+        fairgate_fuzz::link(&bytes);
     }
 
     #[test]

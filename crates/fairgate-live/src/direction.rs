@@ -214,7 +214,7 @@ impl Direction {
 
     /// Moves up to a batch of packets from the tree to the line; returns how many.
     #[inline]
-    fn fill_line(&mut self, now: Time) -> usize {
+    pub(crate) fn fill_line(&mut self, now: Time) -> usize {
         for moved in 0..BATCH {
             let Some(id) = self.next_packet(now) else {
                 return moved;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use fairgate::Count;
+use fairgate::balance::{self, Imbalance};
 use serde::Serialize;
 
 /// Several disciplines, one after the other on the same line.
@@ -51,6 +53,8 @@ pub enum Input {
         packets: u64,
         /// Packets of it that were sent over the line.
         replayed: u64,
+        /// Packets that these were on the line: one may have been several that the capturing host had joined.
+        on_line: u64,
     },
 }
 
@@ -70,6 +74,9 @@ pub struct Group {
     pub name: String,
     /// More about it: addresses, what it sends.
     pub detail: String,
+    /// Whether it passed the queue looked at, and so is part of `Discipline::total`. Those of the other
+    /// direction are not.
+    pub in_total: bool,
 }
 
 /// What one discipline did.
@@ -77,7 +84,7 @@ pub struct Group {
 pub struct Discipline {
     /// Its name, with parameters if any were given.
     pub name: String,
-    /// Everything that passed.
+    /// Everything that passed: the sum of the groups that are `in_total`.
     pub total: Measured,
     /// Each group, in the order of `Comparison::groups`.
     pub groups: Vec<Measured>,
@@ -85,13 +92,14 @@ pub struct Discipline {
     pub utilisation: f64,
     /// Jain's index, where it means something.
     pub fairness: Option<f64>,
-    /// Packets dropped, by reason, reasons that occurred only.
+    /// The total's packets dropped, by reason, reasons that occurred only.
     pub drops: BTreeMap<String, u64>,
     /// The queue.
     pub queue: Queue,
 }
 
-/// What a flow, a group or all of them got. `offered` is `delivered` and `dropped` and what the end of the run cut off.
+/// What a flow, a group or all of them got. `offered` is the sum of `delivered`, `dropped` and `left`, in
+/// packets and in bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
     /// Packets handed to the line.
@@ -100,6 +108,16 @@ pub struct Measured {
     pub delivered: u64,
     /// Packets dropped by the discipline.
     pub dropped: u64,
+    /// Packets still under way at the end of the run.
+    pub left: u64,
+    /// Bytes handed to the line.
+    pub offered_bytes: u64,
+    /// Bytes carried by it.
+    pub delivered_bytes: u64,
+    /// Bytes dropped by the discipline.
+    pub dropped_bytes: u64,
+    /// Bytes still under way at the end of the run.
+    pub left_bytes: u64,
     /// Packets delivered with a congestion mark that the discipline made.
     pub marked: u64,
     /// Delivered bits per second of the run.
@@ -144,4 +162,76 @@ pub struct Queue {
     pub mean_bytes_over_time: Vec<u64>,
     /// Longest in each bin of time, bytes.
     pub most_bytes_over_time: Vec<u64>,
+}
+
+impl Comparison {
+    /// Checks that the figures add up: of every group and of the total, of the total and its groups, of drops
+    /// and their reasons, and of what was replayed.
+    ///
+    /// # Errors
+    /// Where they do not.
+    pub fn check(&self) -> Result<(), Imbalance> {
+        for discipline in &self.disciplines {
+            let place = format!("`{}`", discipline.name);
+            discipline.check(&place, &self.groups)?;
+            if let Input::Capture { on_line, .. } = self.input {
+                let offered = discipline.total.offered;
+                balance::of(&place, "packets", ("replayed", on_line), &[("offered", offered)])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Discipline {
+    fn check(&self, place: &str, groups: &[Group]) -> Result<(), Imbalance> {
+        self.total.check(place)?;
+        for (group, measured) in groups.iter().zip(&self.groups) {
+            measured.check(&format!("{place}, group `{}`", group.name))?;
+        }
+        for (name, figure) in Measured::FIGURES {
+            let members = groups
+                .iter()
+                .zip(&self.groups)
+                .filter(|(group, _)| group.in_total);
+            let sum = members.map(|(_, measured)| figure(measured)).sum();
+            balance::of_counts(place, (name, figure(&self.total)), &[("by its groups", sum)])?;
+        }
+        let reasons: Vec<(&str, u64)> = self
+            .drops
+            .iter()
+            .map(|(reason, count)| (reason.as_str(), *count))
+            .collect();
+        balance::of(place, "packets", ("dropped", self.total.dropped), &reasons)
+    }
+}
+
+/// A figure's name, and the figure.
+type Figure = (&'static str, fn(&Measured) -> Count);
+
+impl Measured {
+    /// What is counted in packets and in bytes.
+    const FIGURES: [Figure; 4] = [
+        ("offered", |measured| Count {
+            packets: measured.offered,
+            bytes: measured.offered_bytes,
+        }),
+        ("delivered", |measured| Count {
+            packets: measured.delivered,
+            bytes: measured.delivered_bytes,
+        }),
+        ("dropped", |measured| Count {
+            packets: measured.dropped,
+            bytes: measured.dropped_bytes,
+        }),
+        ("left", |measured| Count {
+            packets: measured.left,
+            bytes: measured.left_bytes,
+        }),
+    ];
+
+    fn check(&self, place: &str) -> Result<(), Imbalance> {
+        let [offered, parts @ ..] = Measured::FIGURES.map(|(name, figure)| (name, figure(self)));
+        balance::of_counts(place, offered, &parts)
+    }
 }

@@ -18,6 +18,7 @@ pub struct Meter {
     offered: Count,
     delivered: Count,
     dropped: Count,
+    left: Count,
     marked: u64,
     delays: Histogram<u32>,
     delay_sum: u128,
@@ -34,6 +35,7 @@ impl Default for Meter {
             offered: Count::default(),
             delivered: Count::default(),
             dropped: Count::default(),
+            left: Count::default(),
             marked: 0,
             delays: Histogram::new(DIGITS).expect("two digits are within the histogram's range"),
             delay_sum: 0,
@@ -74,16 +76,17 @@ impl Meter {
         self.dropped.add(bytes);
     }
 
+    /// A packet was still queued at the end.
+    pub fn left(&mut self, bytes: u32) {
+        self.left.add(bytes);
+    }
+
     /// Adds what another flow got. Jitter stays the mean over successive packets of the same flow.
     pub fn merge(&mut self, other: Meter) {
-        for (mine, more) in [
-            (&mut self.offered, other.offered),
-            (&mut self.delivered, other.delivered),
-            (&mut self.dropped, other.dropped),
-        ] {
-            mine.packets += more.packets;
-            mine.bytes += more.bytes;
-        }
+        self.offered += other.offered;
+        self.delivered += other.delivered;
+        self.dropped += other.dropped;
+        self.left += other.left;
         self.marked += other.marked;
         self.delays
             .add(&other.delays)
@@ -126,6 +129,11 @@ impl Meter {
             offered: self.offered.packets,
             delivered: self.delivered.packets,
             dropped: self.dropped.packets,
+            left: self.left.packets,
+            offered_bytes: self.offered.bytes,
+            delivered_bytes: self.delivered.bytes,
+            dropped_bytes: self.dropped.bytes,
+            left_bytes: self.left.bytes,
             marked: self.marked,
         }
     }

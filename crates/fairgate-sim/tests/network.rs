@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use fairgate::Rate;
+use fairgate::discipline::{Algorithm, Node};
+use fairgate::{ConfigError, Discipline, PacketId, PacketQueue, Pool, Rate, Time, Verdict};
 use fairgate_config::Spec;
 use fairgate_sim::results::InterfaceResults;
-use fairgate_sim::{Distribution, Flow, Link, NodeId, Pattern, Queue, Results, Scenario, Simulation, Udp};
+use fairgate_sim::{
+    Distribution, Error, Flow, Link, NodeId, Pattern, Queue, Results, Scenario, Simulation, Udp,
+};
 use proptest::prelude::*;
 
 fn rate(bits: u64) -> Rate {
@@ -176,6 +179,72 @@ fn reds_average_sinks_while_the_line_is_idle() {
     };
     assert!(dropped_after(Duration::ZERO) > 0);
     assert_eq!(dropped_after(Duration::from_secs(60)), 0);
+}
+
+/// A fifo that forgets packets, and says nothing of it.
+struct Forgetful {
+    queue: PacketQueue,
+    /// Of so many packets one is forgotten where it is handed over at last.
+    forgets: u32,
+}
+
+impl Algorithm for Forgetful {
+    const NAME: &'static str = "forgetful";
+    type Config = ();
+
+    fn enqueue(&mut self, id: PacketId, _: Time, pool: &mut Pool) -> Verdict {
+        self.queue.push_back(id, pool);
+        Verdict::Queued
+    }
+
+    fn dequeue(&mut self, _: Time, pool: &mut Pool) -> Option<PacketId> {
+        self.queue.pop_front(pool)
+    }
+
+    fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
+        let mut kept = 0;
+        while let Some(id) = self.queue.pop_front(pool) {
+            kept += 1;
+            if kept % self.forgets != 0 {
+                into.push_back(id, pool);
+            }
+        }
+    }
+
+    fn config(&self) {}
+
+    fn reconfigure(&mut self, (): (), _: Time, _: &mut Pool) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_packet_that_is_nowhere_is_an_error_and_no_result() {
+    let outcome = |forgets| {
+        let queue = Queue::new(move |_| {
+            let queue = PacketQueue::new();
+            Ok::<Box<dyn Discipline>, ConfigError>(Box::new(Node::new(Forgetful { queue, forgets })))
+        });
+        let (mut scenario, a, b) = line(1, |a, b| {
+            Link::new(a, b, Rate::mbit(1), Duration::ZERO).with_queue_a(queue)
+        });
+        let flow = Flow::new("too much", a, b, Udp::constant(Rate::mbit(2), 1000));
+        scenario.flows.push(flow);
+        Simulation::new(&scenario)
+            .expect("the scenario makes sense")
+            .run()
+    };
+    let right = outcome(u32::MAX).expect("nothing is forgotten");
+    assert!(right.flows[0].whole_run.in_flight > 50);
+    let Err(Error::Imbalance(imbalance)) = outcome(10) else {
+        panic!("packets are forgotten");
+    };
+    assert!(
+        imbalance
+            .to_string()
+            .contains("the figures of forgetful do not add up"),
+        "{imbalance}"
+    );
 }
 
 #[test]

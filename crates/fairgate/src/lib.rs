@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aqm;
+pub mod balance;
 mod bits;
 pub mod classify;
 pub mod discipline;

@@ -1,5 +1,9 @@
 //! What every node counts, and the contract that the counts keep.
 
+use std::iter::Sum;
+use std::ops::AddAssign;
+
+use crate::balance::{self, Imbalance};
 use crate::packet::DropReason;
 
 /// Packets and the bytes in them.
@@ -17,6 +21,23 @@ impl Count {
     pub fn add(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(bytes);
+    }
+}
+
+impl AddAssign for Count {
+    #[inline]
+    fn add_assign(&mut self, other: Count) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+}
+
+impl Sum for Count {
+    fn sum<I: Iterator<Item = Count>>(counts: I) -> Count {
+        counts.fold(Count::default(), |mut sum, count| {
+            sum += count;
+            sum
+        })
     }
 }
 
@@ -65,6 +86,27 @@ impl Statistics {
                 - self.flushed.packets,
             bytes: self.enqueued.bytes - self.dequeued.bytes - self.dropped.bytes - self.flushed.bytes,
         }
+    }
+
+    /// Checks conservation against what is `queued`, and that reasons account for every drop. `place` says
+    /// whose books these are.
+    ///
+    /// # Errors
+    /// If the books do not add up.
+    pub fn check(&self, place: &str, queued: Count) -> Result<(), Imbalance> {
+        let parts = [
+            ("dequeued", self.dequeued),
+            ("dropped", self.dropped),
+            ("flushed", self.flushed),
+            ("queued", queued),
+        ];
+        balance::of_counts(place, ("enqueued", self.enqueued), &parts)?;
+        let reasons: Vec<(&str, u64)> = DropReason::ALL
+            .iter()
+            .map(|reason| (reason.name(), self.dropped_for(*reason)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        balance::of(place, "packets", ("dropped", self.dropped.packets), &reasons)
     }
 
     /// What was counted since the same books said `before`.

@@ -1,6 +1,6 @@
 //! Captures made by hand, byte by byte from the drafts, so that the reader isn't checked against its own writer only.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use fairgate_capture::{Capture, CaptureError, Counts};
 
@@ -24,7 +24,7 @@ pub(crate) fn read(bytes: &[u8]) -> (Vec<Packet>, Counts, Option<CaptureError>) 
         match capture.next_record() {
             Ok(Some(record)) => packets.push(Packet {
                 nanos: record.time.nanos(),
-                link: u32::from(record.link.linktype()),
+                link: u32::from(record.link.number()),
                 length: record.length,
                 data: record.data.to_vec(),
             }),
@@ -135,4 +135,39 @@ impl Bytes {
         body.u32(data.len() as u32).u32(length).raw(data);
         self.block(6, &body)
     }
+}
+
+/// Compresses.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+/// Every compression that is read.
+pub(crate) const COMPRESSIONS: [(&str, Pack); 4] = [
+    ("gzip", |plain| {
+        let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        writer.write_all(plain).unwrap();
+        writer.finish().unwrap()
+    }),
+    ("zstd", |plain| {
+        ruzstd::encoding::compress_to_vec(plain, ruzstd::encoding::CompressionLevel::Fastest)
+    }),
+    ("xz", |plain| {
+        let options = lzma_rust2::XzOptions::with_preset(1);
+        let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+        writer.write_all(plain).unwrap();
+        writer.finish().unwrap()
+    }),
+    ("lz4", |plain| {
+        let mut writer = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        writer.write_all(plain).unwrap();
+        writer.finish().unwrap()
+    }),
+];
+
+/// A capture of 10,000 packets.
+pub(crate) fn many_packets() -> Vec<u8> {
+    let mut file = Bytes::pcap(false, false, 1);
+    for second in 0..10_000 {
+        file.record(second, 0, 1514, &[0; 60]);
+    }
+    file.bytes
 }

@@ -65,7 +65,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Error, Diagnostic)]
-enum SimulateError {
+pub(crate) enum SimulateError {
     #[error(transparent)]
     #[diagnostic(help("look at the scenario's queues and rates"))]
     Simulation(#[from] fairgate_sim::Error),

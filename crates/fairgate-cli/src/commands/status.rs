@@ -12,7 +12,7 @@ use fairgate_live::status::{
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Failure, Mistake, Outcome};
 use crate::output::{self, Format};
 
 /// Show what a `fairgate run` is doing
@@ -92,12 +92,14 @@ pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
         Some(socket) => socket.to_owned(),
         None => only_socket().map_err(Failure::environment)?,
     };
-    fetch(&socket).map_err(|source| {
+    let status = fetch(&socket).map_err(|source| {
         Failure::environment(StatusError::NoAnswer {
             socket: socket.display().to_string(),
             source,
         })
-    })
+    })?;
+    status.check().map_err(Mistake::from)?;
+    Ok(status)
 }
 
 fn only_socket() -> Result<PathBuf, StatusError> {

@@ -10,7 +10,7 @@ use fairgate_live::testbed::{
 };
 use serde::Serialize;
 
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Failure, Mistake, Outcome};
 use crate::input;
 use crate::output::{self, Format};
 use crate::progress;
@@ -114,6 +114,9 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         );
     }
     progress.finish_and_clear();
+    for outcome in &outcomes {
+        outcome.status.check().map_err(Mistake::from)?;
+    }
     match format {
         Format::Json => output::json(
             "testbed",

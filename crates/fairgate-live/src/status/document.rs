@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use fairgate::balance::{self, Imbalance};
 use fairgate::classify::Holder;
 use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Time, Value};
 use fairgate_config::Spec;
@@ -204,6 +205,35 @@ pub enum ValueStatus {
 /// The name of the tree in [`DirectionStatus::queue`].
 pub const QUEUE: &str = "tree";
 
+impl Status {
+    /// Checks that the figures add up: the books of every discipline, drops with their reasons, and what left
+    /// each tree with what became of it. They are of one moment: the loop that makes them does nothing else
+    /// meanwhile. Not checked are a class against the discipline that holds it, because a discipline may hold
+    /// a packet itself, and frames that came in against those that the trees took in, because one may be cut
+    /// into many.
+    ///
+    /// # Errors
+    /// Where they do not.
+    pub fn check(&self) -> Result<(), Imbalance> {
+        for direction in &self.directions {
+            let place = format!("the direction from {} to {}", direction.from, direction.to);
+            let after = [
+                ("sent", direction.sent.packets),
+                ("in the line", direction.in_line),
+                ("refused", direction.lost.refused),
+            ];
+            balance::of(
+                &place,
+                "packets",
+                ("out of the tree", direction.sojourn.packets),
+                &after,
+            )?;
+            direction.tree.check()?;
+        }
+        Ok(())
+    }
+}
+
 impl DirectionStatus {
     pub(crate) fn of(
         direction: &mut Direction,
@@ -268,6 +298,15 @@ impl NodeStatus {
                 })
             }
         }
+    }
+
+    fn check(&self) -> Result<(), Imbalance> {
+        let place = match self.class {
+            None => format!("`{}`", self.discipline),
+            Some(class) => format!("`{}` of class {class}", self.discipline),
+        };
+        self.state().statistics.check(&place, self.backlog.into())?;
+        self.classes.iter().try_for_each(NodeStatus::check)
     }
 
     /// The same as the library has it.
@@ -388,6 +427,82 @@ impl From<Value> for ValueStatus {
             Value::Nanos(nanos) => ValueStatus::Nanos(nanos),
             Value::Flag(flag) => ValueStatus::Flag(flag),
             Value::Unset => ValueStatus::Unset,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairgate::{FlowHasher, Time};
+
+    use super::*;
+    use crate::offload::VnetHeader;
+    use crate::sys::ring::Received;
+
+    /// A direction that has dropped one frame, holds two, and has two in its delay line.
+    fn status() -> Status {
+        let queue = Spec::inline("fifo limit=2").expect("a fifo");
+        let tree = queue.build(1).expect("a fifo");
+        let mut direction = Direction::new(1, tree, FlowHasher::new([1, 2]), 8, 1518, 1_000_000, 0);
+        let offer = |direction: &mut Direction, count| {
+            for _ in 0..count {
+                let received = Received {
+                    bytes: &[0; 100],
+                    length: 100,
+                    copied: false,
+                    tag: None,
+                    offload: VnetHeader::default(),
+                };
+                direction.accept(&received, Time::ZERO).expect("a short frame");
+            }
+        };
+        offer(&mut direction, 3);
+        assert_eq!(direction.fill_line(Time::ZERO), 2);
+        offer(&mut direction, 2);
+        Status {
+            name: "test".into(),
+            pid: 1,
+            uptime_s: 1.0,
+            isolated: true,
+            processor: ProcessorStatus::default(),
+            directions: vec![DirectionStatus::of(
+                &mut direction,
+                Time::ZERO,
+                &queue,
+                "left",
+                "right",
+                0,
+            )],
+        }
+    }
+
+    #[test]
+    fn figures_that_do_not_add_up_are_found() {
+        let right = status();
+        assert_eq!(right.check(), Ok(()));
+        assert_eq!(
+            (
+                right.directions[0].tree.dropped.packets,
+                right.directions[0].in_line
+            ),
+            (1, 2)
+        );
+        type Spoil = fn(&mut DirectionStatus);
+        let spoils: [(&str, Spoil); 4] = [
+            ("out of the tree = 2 packets, but sent 1", |it| {
+                it.sent.packets += 1
+            }),
+            ("queued 3 = 6 packets", |it| it.tree.backlog.packets += 1),
+            ("enqueued = 500 bytes", |it| it.tree.dequeued.bytes -= 1),
+            ("dropped = 1 packets, but queue_limit 2", |it| {
+                _ = it.tree.drops.insert(DropReason::QueueLimit.name().into(), 2);
+            }),
+        ];
+        for (complaint, spoil) in spoils {
+            let mut wrong = right.clone();
+            spoil(&mut wrong.directions[0]);
+            let error = wrong.check().expect_err(complaint).to_string();
+            assert!(error.contains(complaint), "{error}");
         }
     }
 }

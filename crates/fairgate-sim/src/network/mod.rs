@@ -11,7 +11,8 @@
 mod clock;
 mod interface;
 
-use fairgate::{FlowKey, Packet, PacketId, Pool, Time};
+use fairgate::balance::{self, Imbalance};
+use fairgate::{Count, FlowKey, Packet, PacketId, PacketQueue, Pool, Time};
 use thiserror::Error;
 
 use crate::events::{Event, Events, Ticket};
@@ -237,6 +238,39 @@ impl Network {
             events.schedule_with(journey.ticket, journey.arrives_at, Event::Arrival(index));
         }
         id
+    }
+
+    /// Takes out every packet that is still on its way, and counts them by origin. This ends the network.
+    ///
+    /// # Errors
+    /// If a discipline's books do not agree with what it holds, or a packet is nowhere.
+    pub(crate) fn take_left(&mut self) -> Result<Vec<Count>, Imbalance> {
+        let mut left = vec![Count::default(); self.lost.len()];
+        for interface in &mut self.interfaces {
+            let books = interface.discipline.statistics();
+            let mut queue = PacketQueue::new();
+            interface.discipline.drain(&mut self.pool, &mut queue);
+            let mut queued = Count::default();
+            for (packets, is_queued) in [(&mut queue, true), (&mut interface.in_flight, false)] {
+                while let Some(id) = packets.pop_front(&self.pool) {
+                    let journey = &self.journeys[id.index()];
+                    left[journey.origin.index()].add(journey.length);
+                    let packet = self.pool.release(id);
+                    if is_queued {
+                        queued.add(packet.length);
+                    }
+                }
+            }
+            books.check(interface.discipline.name(), queued)?;
+        }
+        let remaining = u64::from(self.pool.len());
+        balance::of(
+            "the network",
+            "packets",
+            ("neither queued nor in flight", remaining),
+            &[],
+        )?;
+        Ok(left)
     }
 
     /// What the simulator knows of a packet.

@@ -9,7 +9,8 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use fairgate::DropReason;
+use fairgate::balance::{self, Imbalance};
+use fairgate::{Count, DropReason};
 use serde::{Deserialize, Serialize};
 
 use crate::monitor::{Recorder, Tally};
@@ -111,7 +112,7 @@ pub struct ConnectionResults {
     pub acknowledgements: Totals,
 }
 
-/// Conservation: `sent = received + lost + in_flight`.
+/// Conservation: `sent = received + lost + in_flight`, in packets and in bytes of IP packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Packets sent.
@@ -120,8 +121,16 @@ pub struct Totals {
     pub received: u64,
     /// Packets dropped on the way.
     pub lost: u64,
-    /// Packets still on the way at the end.
+    /// Packets still on the way at the end: counted where they are, not what remains of the others.
     pub in_flight: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Bytes dropped on the way.
+    pub lost_bytes: u64,
+    /// Bytes still on the way at the end.
+    pub in_flight_bytes: u64,
 }
 
 /// Flows alike.
@@ -239,12 +248,85 @@ pub(crate) fn by_reason(counts: &[u64; DropReason::COUNT]) -> BTreeMap<String, u
 }
 
 impl Totals {
-    pub(crate) fn of(tally: &Tally) -> Totals {
+    pub(crate) fn of(tally: &Tally, in_flight: Count) -> Totals {
         Totals {
             sent: tally.sent.packets,
             received: tally.received.packets,
             lost: tally.lost.count.packets,
-            in_flight: tally.sent.packets - tally.received.packets - tally.lost.count.packets,
+            in_flight: in_flight.packets,
+            sent_bytes: tally.sent.bytes,
+            received_bytes: tally.received.bytes,
+            lost_bytes: tally.lost.count.bytes,
+            in_flight_bytes: in_flight.bytes,
         }
     }
+
+    fn check(&self, place: &str) -> Result<(), Imbalance> {
+        let count = |packets, bytes| Count { packets, bytes };
+        balance::of_counts(
+            place,
+            ("sent", count(self.sent, self.sent_bytes)),
+            &[
+                ("received", count(self.received, self.received_bytes)),
+                ("lost", count(self.lost, self.lost_bytes)),
+                ("in flight", count(self.in_flight, self.in_flight_bytes)),
+            ],
+        )
+    }
+}
+
+impl Results {
+    /// Checks that the figures add up: each flow's over the whole run, drops with their reasons, groups with
+    /// their flows. Of the window of measurement alone, packets received or lost may have been sent before
+    /// it.
+    ///
+    /// # Errors
+    /// Where they do not.
+    pub(crate) fn check(&self) -> Result<(), Imbalance> {
+        for flow in &self.flows {
+            let name = &flow.name;
+            flow.whole_run.check(&format!("flow `{name}`"))?;
+            if let Some(connection) = &flow.connection {
+                let place = format!("the acknowledgements of flow `{name}`");
+                connection.acknowledgements.check(&place)?;
+            }
+            check_reasons(
+                &format!("flow `{name}`"),
+                ("lost", flow.lost),
+                &flow.lost_by_reason,
+            )?;
+        }
+        for group in &self.groups {
+            let place = format!("group `{}`", group.name);
+            let of_flows = |figure: fn(&FlowResults) -> u64| -> u64 {
+                let flows = self.flows.iter().filter(|flow| flow.group == group.name);
+                flows.map(figure).sum()
+            };
+            let (sent, lost) = (of_flows(|flow| flow.sent), of_flows(|flow| flow.lost));
+            balance::of(&place, "packets", ("sent", group.sent), &[("by its flows", sent)])?;
+            balance::of(&place, "packets", ("lost", group.lost), &[("by its flows", lost)])?;
+        }
+        for interface in &self.interfaces {
+            let place = format!("interface {}", interface.name);
+            check_reasons(
+                &place,
+                ("dropped", interface.dropped),
+                &interface.dropped_by_reason,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks that reasons account for every drop.
+fn check_reasons(
+    place: &str,
+    whole: (&str, u64),
+    by_reason: &BTreeMap<String, u64>,
+) -> Result<(), Imbalance> {
+    let parts: Vec<(&str, u64)> = by_reason
+        .iter()
+        .map(|(name, count)| (name.as_str(), *count))
+        .collect();
+    balance::of(place, "packets", whole, &parts)
 }

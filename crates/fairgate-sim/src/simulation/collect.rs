@@ -1,6 +1,7 @@
 //! Makes the results of a run out of what the monitors have seen.
 
-use fairgate::{Time, jain_index};
+use fairgate::balance::{self, Imbalance};
+use fairgate::{Count, Time, jain_index};
 
 use crate::results::{
     ConnectionResults, Durations, FlowResults, GroupResults, InterfaceResults, Results, Totals,
@@ -12,12 +13,37 @@ use crate::simulation::{RunningFlow, Simulation};
 use crate::traffic::Source;
 
 impl Simulation {
-    pub(super) fn results(&self) -> Results {
+    /// The results, whose figures add up.
+    pub(super) fn results(&mut self) -> Result<Results, Imbalance> {
+        self.check_losses()?;
+        let left = self.network.take_left()?;
+        let results = self.collect(&left);
+        results.check()?;
+        Ok(results)
+    }
+
+    /// What flows lost is what disciplines dropped.
+    fn check_losses(&self) -> Result<(), Imbalance> {
+        let interfaces = &self.network.interfaces;
+        let dropped = interfaces
+            .iter()
+            .map(|interface| interface.discipline.statistics().dropped.packets);
+        let lost = self.network.lost.iter().map(|lost| lost.count.packets);
+        balance::of(
+            "the network",
+            "packets",
+            ("lost by flows", lost.sum()),
+            &[("dropped at interfaces", dropped.sum())],
+        )
+    }
+
+    /// `left`: packets on their way at the end, by [`Origin::index`](crate::network::Origin::index).
+    fn collect(&self, left: &[Count]) -> Results {
         let flows: Vec<FlowResults> = self
             .flows
             .iter()
             .enumerate()
-            .map(|(number, flow)| self.flow_results(number, flow))
+            .map(|(number, flow)| self.flow_results(number, flow, left))
             .collect();
         let groups = self
             .scenario
@@ -50,7 +76,7 @@ impl Simulation {
         time(self.scenario.measure.end) - time(self.scenario.measure.start)
     }
 
-    fn flow_results(&self, number: usize, flow: &RunningFlow) -> FlowResults {
+    fn flow_results(&self, number: usize, flow: &RunningFlow, left: &[Count]) -> FlowResults {
         let group = &self.scenario.flows[flow.group];
         let index = flow.data.origin.index();
         let (window, monitor) = (&self.measured.flows[index], &self.monitors[index]);
@@ -79,12 +105,17 @@ impl Simulation {
                 .iter()
                 .map(|&bytes| bits_per_second(bytes, self.schedule.interval))
                 .collect(),
-            whole_run: Totals::of(&totals),
-            connection: self.connection_results(number, flow),
+            whole_run: Totals::of(&totals, left[index]),
+            connection: self.connection_results(number, flow, left),
         }
     }
 
-    fn connection_results(&self, number: usize, flow: &RunningFlow) -> Option<ConnectionResults> {
+    fn connection_results(
+        &self,
+        number: usize,
+        flow: &RunningFlow,
+        left: &[Count],
+    ) -> Option<ConnectionResults> {
         let (Traffic::Tcp(tcp), Source::Connection(connection)) =
             (&self.scenario.flows[flow.group].traffic, &flow.source)
         else {
@@ -103,7 +134,7 @@ impl Simulation {
             transfers: Durations::of(&connection.transfers),
             window_series_segments: connection.window_series.clone(),
             rtt_series_ns: connection.rtt_series.clone(),
-            acknowledgements: Totals::of(&self.monitors[back].totals(self.network.lost[back])),
+            acknowledgements: Totals::of(&self.monitors[back].totals(self.network.lost[back]), left[back]),
         })
     }
 

@@ -3,6 +3,7 @@
 mod build;
 mod collect;
 
+use fairgate::balance::Imbalance;
 use fairgate::{Ecn, PacketId, Time};
 use thiserror::Error;
 
@@ -24,6 +25,9 @@ pub enum Error {
     /// Memory would not hold the packets.
     #[error(transparent)]
     TooManyPackets(#[from] TooManyPackets),
+    /// The simulator has lost a packet, or counted one twice.
+    #[error("the simulator made a mistake")]
+    Imbalance(#[from] Imbalance),
 }
 
 /// A scenario ready to run.
@@ -147,7 +151,7 @@ impl Simulation {
                 }
                 Event::Opening => self.window_opens(),
                 Event::Closing => self.window_closes(),
-                Event::End => return Ok(self.results()),
+                Event::End => return Ok(self.results()?),
             }
         }
     }

@@ -8,7 +8,7 @@ mod numbers;
 
 pub use by::FlowBy;
 pub(crate) use by::FlowByHasher;
-pub use dissect::{Dissection, LinkType, dissect, dissect_tunnelled, set_ce, set_dscp};
+pub use dissect::{Dissection, LinkType, dissect, dissect_payload, dissect_tunnelled, set_ce, set_dscp};
 pub use hash::{FlowHash, FlowHasher};
 pub use key::FlowKey;
-pub(crate) use numbers::ethertype;
+pub use numbers::ethertype;

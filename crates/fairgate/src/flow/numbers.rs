@@ -1,14 +1,30 @@
 //! Numbers assigned by IEEE and IANA.
 
-/// EtherTypes.
-pub(crate) mod ethertype {
-    pub(crate) const IPV4: u16 = 0x0800;
-    pub(crate) const VLAN: u16 = 0x8100;
-    pub(crate) const IPV6: u16 = 0x86dd;
-    pub(crate) const MPLS_UNICAST: u16 = 0x8847;
-    pub(crate) const MPLS_MULTICAST: u16 = 0x8848;
-    pub(crate) const PPPOE_SESSION: u16 = 0x8864;
-    pub(crate) const SERVICE_VLAN: u16 = 0x88a8;
+/// EtherTypes: what a header says of the one behind it.
+pub mod ethertype {
+    /// An 802.2 LLC header. No EtherType, but the number that Linux has for it; in an 802.3 frame any number
+    /// up to 1500 stands there, which is a length.
+    pub const LLC: u16 = 0x0004;
+    /// The greatest length in an 802.3 frame.
+    pub(crate) const LONGEST_LLC: u16 = 1500;
+    /// Numbers from here on are EtherTypes.
+    pub(crate) const FIRST: u16 = 0x0600;
+    /// IPv4.
+    pub const IPV4: u16 = 0x0800;
+    /// A tag of 802.1Q.
+    pub const VLAN: u16 = 0x8100;
+    /// IPv6.
+    pub const IPV6: u16 = 0x86dd;
+    /// PPP, from its protocol number on.
+    pub const PPP: u16 = 0x880b;
+    /// MPLS labels.
+    pub const MPLS_UNICAST: u16 = 0x8847;
+    /// MPLS labels that a router assigned upstream.
+    pub const MPLS_MULTICAST: u16 = 0x8848;
+    /// PPPoE, in a session.
+    pub const PPPOE_SESSION: u16 = 0x8864;
+    /// A service tag of 802.1ad.
+    pub const SERVICE_VLAN: u16 = 0x88a8;
     /// Stacked tags before 802.1ad was written.
     pub(crate) const OLD_SERVICE_VLAN: u16 = 0x9100;
     /// Ethernet within GRE.

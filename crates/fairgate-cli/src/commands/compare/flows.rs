@@ -46,6 +46,14 @@ impl FiveTuple {
                 other => format!("EtherType {other:#06x}"),
             };
         }
+        // Encrypted frames of 802.11 have their stations for addresses.
+        if self.ethertype == 0 {
+            return format!(
+                "{} → {}, encrypted",
+                station(self.source),
+                station(self.destination)
+            );
+        }
         let end = |octets, port| match (address(octets), port) {
             (address, 0) => address.to_string(),
             (IpAddr::V4(v4), port) => format!("{v4}:{}", service(self.protocol, port)),
@@ -62,6 +70,12 @@ impl FiveTuple {
     pub(super) fn protocol(&self) -> String {
         protocol(self.protocol)
     }
+}
+
+/// `02:00:5e:10:00:01`.
+fn station(octets: [u8; 16]) -> String {
+    let parts: Vec<String> = octets[10..].iter().map(|byte| format!("{byte:02x}")).collect();
+    parts.join(":")
 }
 
 fn address(octets: [u8; 16]) -> IpAddr {
@@ -191,6 +205,13 @@ mod tests {
         assert_eq!(tuple.name(), "192.0.2.1:https → 10.0.0.5:50000");
         assert_eq!(tuple.protocol(), "TCP");
         assert_eq!(FiveTuple::of(&FlowKey::default()).name(), "unreadable packets");
+        let mut encrypted = FlowKey::default();
+        encrypted.source[10..].copy_from_slice(&[2, 0, 0x5e, 0x10, 0, 1]);
+        encrypted.destination[15] = 0xff;
+        assert_eq!(
+            FiveTuple::of(&encrypted).name(),
+            "02:00:5e:10:00:01 → 00:00:00:00:00:ff, encrypted"
+        );
     }
 
     #[test]

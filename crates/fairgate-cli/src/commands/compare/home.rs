@@ -41,13 +41,16 @@ const DOWNLINK: usize = 0;
 /// Applications, in the order of the tables: name and what they do. The flows of `scenario` have the same names.
 const APPLICATIONS: [(&str, &str); 7] = [
     ("voice call", "64 kbit/s each way, marked"),
-    ("voice call, upwards", "the other half of the call"),
+    (UPWARDS, "the other half of the call"),
     ("game", "64 small packets a second"),
     ("video", "2.5 MB every few seconds"),
     ("web", "two browsers, pages of 600 kB"),
     ("downloads", "two, without end"),
     ("torrent", "ten peers, without end"),
 ];
+
+/// The application that sends from home: it does not pass the queue looked at.
+const UPWARDS: &str = "voice call, upwards";
 
 /// Flows that take what they get: Jain's index is over them.
 const GREEDY: [&str; 2] = ["downloads", "torrent"];
@@ -118,6 +121,7 @@ pub(super) fn run(
             .map(|(name, detail)| Group {
                 name: name.into(),
                 detail: detail.into(),
+                in_total: name != UPWARDS,
             })
             .to_vec(),
         fairness_over: "the throughput of the flows that take what they get: downloads and torrent".into(),
@@ -180,7 +184,7 @@ fn scenario(contestant: &Contestant, rate: Rate, duration: Duration, seed: u64) 
     };
     scenario.flows = vec![
         called(Flow::new("voice call", call, home, voice())),
-        called(Flow::new("voice call, upwards", home, call, voice())),
+        called(Flow::new(UPWARDS, home, call, voice())),
         Flow::new("game", game, home, Udp::constant(bits(64 * 128 * 8), 128)),
         Flow::new(
             "video",
@@ -271,7 +275,11 @@ fn discipline(name: String, results: &Results) -> Discipline {
 /// Several flows as one. Delays mix as the packets do; jitter stays the mean over successive packets of a flow.
 fn together<'a>(results: &Results, flows: impl Iterator<Item = &'a FlowResults> + Clone) -> Measured {
     let sum = |of: fn(&FlowResults) -> u64| flows.clone().map(of).sum::<u64>();
-    let (offered, delivered, dropped) = (sum(|f| f.sent), sum(|f| f.received), sum(|f| f.lost));
+    let (offered, delivered, dropped) = (
+        sum(|f| f.whole_run.sent),
+        sum(|f| f.whole_run.received),
+        sum(|f| f.whole_run.lost),
+    );
     let jitter: u128 = flows
         .clone()
         .map(|flow| u128::from(flow.jitter_ns) * u128::from(flow.received))
@@ -298,6 +306,11 @@ fn together<'a>(results: &Results, flows: impl Iterator<Item = &'a FlowResults> 
         offered,
         delivered,
         dropped,
+        left: sum(|f| f.whole_run.in_flight),
+        offered_bytes: sum(|f| f.whole_run.sent_bytes),
+        delivered_bytes: sum(|f| f.whole_run.received_bytes),
+        dropped_bytes: sum(|f| f.whole_run.lost_bytes),
+        left_bytes: sum(|f| f.whole_run.in_flight_bytes),
         marked: sum(|f| f.marked),
         throughput_bps: sum(|f| f.throughput_bps) as f64,
         loss: dropped as f64 / (offered as f64).max(1.0),

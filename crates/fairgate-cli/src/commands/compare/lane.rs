@@ -3,7 +3,7 @@
 //! The line sends one packet at a time, `length * 8 / rate` long, and starts the next at once. Of what happens at the
 //! same nanosecond the end of a transmission comes first. A packet's delay reaches from its arrival to its last bit.
 
-use fairgate::{Discipline, DropReason, Ecn, FlowKey, Packet, Pool, Rate, RateMeter, Time};
+use fairgate::{Discipline, DropReason, Ecn, FlowKey, Packet, PacketQueue, Pool, Rate, RateMeter, Time};
 use fairgate_report::{Meter, QueueMeter};
 
 /// Most packets queued at once: above any discipline's default limit, 17 MB for each discipline.
@@ -41,7 +41,8 @@ pub(super) struct Lane {
     meter: RateMeter,
     /// When the packet on the line will be through.
     free_at: Time,
-    /// When to ask the discipline next, if it holds packets.
+    /// When to ask the discipline next: behind the packet on the line, or when the discipline says that it
+    /// may send.
     ask_at: Option<Time>,
     busy_nanos: u64,
     flows: Vec<(u32, Meter)>,
@@ -61,11 +62,29 @@ pub(super) struct Books {
     /// When the last packet was through.
     pub(super) end: Time,
     pub(super) busy_nanos: u64,
-    /// The flows that have a place, by slot: generation and meter.
-    pub(super) flows: Vec<(u32, Meter)>,
-    pub(super) rest: Meter,
+    /// By slot: the generation of flow that came last, and its meter.
+    flows: Vec<(u32, Meter)>,
+    rest: Meter,
     pub(super) queue: QueueMeter,
     pub(super) drops: [u64; DropReason::COUNT],
+}
+
+impl Books {
+    /// Hands over what the flow at `place` got. Nothing, if the lane never met it.
+    pub(super) fn take(&mut self, place: Place) -> Meter {
+        match self.flows.get_mut(place.slot as usize) {
+            Some((generation, meter)) if *generation == place.generation => std::mem::take(meter),
+            _ => Meter::default(),
+        }
+    }
+
+    /// Hands over what all flows got that were not taken one by one: those that have a place, that had one,
+    /// and that gave it up and nobody came after.
+    pub(super) fn take_rest(&mut self) -> Meter {
+        let mut rest = std::mem::take(&mut self.rest);
+        self.flows.drain(..).for_each(|(_, meter)| rest.merge(meter));
+        rest
+    }
 }
 
 impl Lane {
@@ -104,23 +123,28 @@ impl Lane {
         self.queue.set(now, self.discipline.backlog());
         if self.free_at <= now {
             self.send(now);
-        } else {
-            // Nothing may have been queued behind the packet on the line until now.
-            self.ask_at.get_or_insert(self.free_at);
         }
         Ok(())
     }
 
-    /// Sends all that is left, and closes the books.
+    /// Sends all that may be sent, counts what is left, and closes the books.
     pub(super) fn finish(mut self) -> Books {
         self.run_until(Time::MAX);
+        let drops = self.discipline.statistics().dropped_by_reason;
+        let mut left = PacketQueue::new();
+        self.discipline.drain(&mut self.pool, &mut left);
+        while let Some(id) = left.pop_front(&self.pool) {
+            let length = self.pool.release(id).length;
+            let flow = self.pending[id.index()].flow;
+            self.with_meter(flow, |meter| meter.left(length));
+        }
         Books {
             end: self.free_at,
             busy_nanos: self.busy_nanos,
             flows: self.flows,
             rest: self.rest,
             queue: self.queue,
-            drops: self.discipline.statistics().dropped_by_reason,
+            drops,
         }
     }
 
@@ -153,10 +177,12 @@ impl Lane {
         }
         let backlog = self.discipline.backlog();
         self.queue.set(now, backlog);
-        self.ask_at = match (backlog.packets > 0, chosen) {
-            (false, _) => None,
-            (true, Some(_)) => Some(self.free_at),
-            (true, None) => self.discipline.watchdog().map(|at| at.max(now + 1)),
+        self.ask_at = match chosen {
+            // Behind the last packet too: a device asks until it is told that there is nothing more, and
+            // disciplines look at that. RED's average sinks from then on.
+            Some(_) => Some(self.free_at),
+            None if backlog.packets == 0 => None,
+            None => self.discipline.watchdog().map(|at| at.max(now + 1)),
         };
     }
 
@@ -273,9 +299,8 @@ mod tests {
             for &(nanos, length, flow) in &arrivals {
                 lane.arrive(&arrival(nanos, length, flow)).unwrap();
             }
-            let books = lane.finish();
-            let mut all = books.rest;
-            books.flows.into_iter().for_each(|(_, meter)| all.merge(meter));
+            let mut books = lane.finish();
+            let all = books.take_rest();
             let (offered, delivered) = (all.total_offered(), all.total_delivered());
             let all = all.finish(books.end);
             assert_eq!(offered.packets, arrivals.len() as u64, "{discipline}");
@@ -289,6 +314,30 @@ mod tests {
         }
     }
 
+    /// RED counts idle time from the dequeue on that finds nothing. Packets that come after a pause meet an
+    /// average that has sunk, those that come at once the one that the burst left behind.
+    #[test]
+    fn reds_average_sinks_while_the_line_is_idle() {
+        let dropped_after = |pause: u64| {
+            let red = "red limit=150000 min=5000 max=15000 avpkt=1000 burst=60 bandwidth=10mbit";
+            let mut lane = lane(red, Rate::mbit(10));
+            // 250 packets at 200 Mbit/s: the queue outgrows `max` before the average does, which follows.
+            // What is queued then is gone after 150 ms.
+            for number in 0..250 {
+                lane.arrive(&arrival(number * 40_000, 1000, 0)).unwrap();
+            }
+            for number in 0..8 {
+                lane.arrive(&arrival(150_000_000 + pause + number * 1_000_000, 1000, 1))
+                    .unwrap();
+            }
+            let mut books = lane.finish();
+            assert!(std::mem::take(&mut books.flows[0].1).finish(books.end).dropped > 0);
+            std::mem::take(&mut books.flows[1].1).finish(books.end).dropped
+        };
+        assert!(dropped_after(0) > 0);
+        assert_eq!(dropped_after(60_000_000_000), 0);
+    }
+
     #[test]
     fn a_flow_that_loses_its_place_goes_on_under_rest() {
         let mut lane = lane("fifo limit=100", Rate::mbit(1));
@@ -297,9 +346,12 @@ mod tests {
             arrival.flow.generation = generation;
             lane.arrive(&arrival).unwrap();
         }
-        let books = lane.finish();
-        assert_eq!(books.flows[0].1.total_delivered().packets, 2);
-        assert_eq!(books.rest.total_offered().packets, 2);
-        assert_eq!(books.rest.total_delivered().packets, 2);
+        let mut books = lane.finish();
+        let place = |generation| Place { slot: 0, generation };
+        assert_eq!(books.take(place(0)).total_offered().packets, 0);
+        assert_eq!(books.take(place(1)).total_delivered().packets, 2);
+        let rest = books.take_rest();
+        assert_eq!(rest.total_offered().packets, 2);
+        assert_eq!(rest.total_delivered().packets, 2);
     }
 }

@@ -5,6 +5,7 @@ mod flows;
 mod home;
 mod lane;
 mod offload;
+mod reading;
 mod services;
 mod trace;
 
@@ -22,7 +23,7 @@ use fairgate_report::{Comparison, page, table};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Failure, Mistake, Outcome};
 use crate::input::some_time;
 use crate::output::{self, Format, Target, Targets, colour};
 use crate::shell;
@@ -51,7 +52,7 @@ Examples:
 
 A capture for it: tcpdump -i eth0 -s 96 -w my.pcap")]
 pub(crate) struct Args {
-    /// Replay this capture (pcap or pcapng, gzipped or not) instead of the built-in scenario
+    /// Replay this capture (pcap or pcapng, compressed or not) instead of the built-in scenario
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -183,6 +184,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             home::run(&options, contestants, command)?
         }
     };
+    comparison.check().map_err(Mistake::from)?;
     show(&comparison, report, format)
 }
 

@@ -1,8 +1,8 @@
 //! "What would each discipline have done to my traffic?": one pass over a capture, all disciplines side by side.
 //!
-//! The beginning of the file is read once more before, to find out which side is local. Then the file streams through:
-//! this thread reads, dissects and names flows; a thread for each discipline runs its line. Packets travel in batches
-//! that all lanes share, a few at a time, so that memory stays bounded however long the file.
+//! The file streams through: this thread reads, dissects and names flows; a thread for each discipline runs
+//! its line. Packets travel in batches that all lanes share, a few at a time, so that memory stays bounded
+//! however long the file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,33 +11,26 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use fairgate::classify::Prefix;
-use fairgate::flow::dissect;
-use fairgate::{DropReason, FlowHasher, Rate, Time};
-use fairgate_capture::{Capture, CaptureError, Counts, Record};
+use fairgate::{DropReason, Rate, Time};
+use fairgate_capture::CaptureError;
 use fairgate_config::BuildError;
 use fairgate_report::{Comparison, Discipline, Fact, Group, Input, Meter, bin_width, jain};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use super::direction::{Direction, Side, Survey, View};
-use super::flows::{FlowTable, Placed};
+use super::Contestant;
+use super::direction::Direction;
+use super::flows::Placed;
 use super::lane::{Arrival, Books, Lane, QueueTooLong};
-use super::{Contestant, offload};
-use crate::exit::Failure;
+use super::reading::{self, Pauses, Reading};
+use crate::exit::{Failure, Mistake};
 use crate::output::Format;
-use crate::progress;
-
-/// Packets at the beginning of the capture that tell the local side.
-const SURVEYED: u64 = 50_000;
 
 /// Packets that travel together.
 const BATCH: usize = 2048;
 
 /// Batches that a lane may be behind.
 const BATCHES_UNDER_WAY: usize = 8;
-
-/// Every packet counts as an Ethernet frame without its check sequence, whatever link it was captured on.
-const ETHERNET_HEADER: u32 = 14;
 
 /// What the user asked for.
 pub(super) struct Options {
@@ -61,7 +54,7 @@ pub(super) struct Options {
 }
 
 #[derive(Debug, Error, Diagnostic)]
-enum TraceError {
+pub(super) enum TraceError {
     #[error("can't read all of {file}")]
     #[diagnostic(help("`--partial` compares on the packets before it"))]
     Broken { file: String, source: CaptureError },
@@ -90,7 +83,7 @@ enum TraceError {
 }
 
 impl TraceError {
-    fn of(file: &Path, source: CaptureError) -> TraceError {
+    pub(super) fn of(file: &Path, source: CaptureError) -> TraceError {
         let file = file.display().to_string();
         match source.leaves_a_sound_beginning() {
             true => TraceError::Broken { file, source },
@@ -99,27 +92,12 @@ impl TraceError {
     }
 }
 
-/// What reading the capture brought, beside the arrivals.
-#[derive(Default)]
-struct Reading {
-    counts: Counts,
-    flows: FlowTable,
-    taken: u64,
-    opposite: u64,
-    elsewhere: u64,
-    /// Packets of the capture that were several on the line.
-    joined: u64,
-    defect: Option<String>,
-    first: Option<Time>,
-}
-
 /// Replays the capture under each discipline.
 pub(super) fn run(
     options: &Options,
     contestants: Vec<Contestant>,
     command: String,
 ) -> Result<Comparison, Failure> {
-    let view = choose_view(options)?;
     let mut names = Vec::new();
     let mut lanes = Vec::new();
     for contestant in contestants {
@@ -142,7 +120,8 @@ pub(super) fn run(
                 Ok(lane.finish())
             }));
         }
-        let reading = read(options, &view, senders);
+        let reading = feed(options, &senders);
+        drop(senders);
         let books: Vec<Result<Books, QueueTooLong>> = threads
             .into_iter()
             .map(|thread| thread.join().expect("a lane ends with books or an error"))
@@ -162,147 +141,41 @@ pub(super) fn run(
         .collect::<Result<Vec<Books>, TraceError>>()?;
     if reading.taken == 0 {
         let file = options.file.display().to_string();
-        return Err(match reading.counts.packets {
+        return Err(match reading.packets {
             0 => TraceError::NoPackets { file },
             packets => TraceError::NothingTaken {
                 file,
                 packets,
-                view: view.describe(),
+                view: reading.view.describe(),
             },
         }
         .into());
     }
-    Ok(assemble(options, &view, reading, names, books, command))
+    reading.check().map_err(Mistake::from)?;
+    Ok(assemble(options, reading, names, books, command))
 }
 
-/// Which packets to take: as the user says, or by the beginning of the capture.
-fn choose_view(options: &Options) -> Result<View, Failure> {
-    if !options.from.is_empty() || !options.to.is_empty() {
-        return Ok(View::Between {
-            from: options.from.clone(),
-            to: options.to.clone(),
-        });
-    }
-    let mut survey = Survey::default();
-    let fail = |source| Failure::from(TraceError::of(&options.file, source));
-    let mut capture = Capture::open(&options.file).map_err(fail)?;
-    while capture.counts().packets < SURVEYED {
-        match capture.next_record() {
-            Ok(Some(record)) => survey.add(&dissect(record.data, record.link).key, record.length),
-            // A defect is told when the whole is read.
-            Ok(None) | Err(_) => break,
-        }
-    }
-    Ok(survey.view(options.direction, &options.local))
-}
-
-/// Reads the capture and hands what is taken to all lanes. A lane that has failed is noticed when it is joined.
-fn read(
-    options: &Options,
-    view: &View,
-    senders: Vec<SyncSender<Arc<Vec<Arrival>>>>,
-) -> Result<Reading, Failure> {
-    let mut capture = Capture::open(&options.file).map_err(|source| TraceError::of(&options.file, source))?;
-    let bar = progress::bytes(capture.size(), options.format);
-    let hasher = FlowHasher::new([options.seed, 0]);
-    let mut reading = Reading::default();
+/// Reads the capture and hands what is taken to all lanes, in batches. A lane that has failed is noticed when
+/// it is joined.
+fn feed(options: &Options, senders: &[SyncSender<Arc<Vec<Arrival>>>]) -> Result<Reading, TraceError> {
     let mut batch = Vec::with_capacity(BATCH);
-    let deliver = |batch: &mut Vec<Arrival>| {
+    let send = |batch: &mut Vec<Arrival>| {
         let full = Arc::new(std::mem::replace(batch, Vec::with_capacity(BATCH)));
         senders
             .iter()
             .all(|sender| sender.send(Arc::clone(&full)).is_ok())
     };
-    loop {
-        let record = match capture.next_record() {
-            Ok(Some(record)) => record,
-            Ok(None) => break,
-            Err(error) if options.partial && error.leaves_a_sound_beginning() => {
-                let cause =
-                    std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-                reading.defect = Some(format!("{error}{cause}"));
-                break;
-            }
-            Err(error) => return Err(TraceError::of(&options.file, error).into()),
-        };
-        let first = *reading.first.get_or_insert(record.time);
-        let time = Time::from_nanos(record.time - first);
-        if options
-            .duration
-            .is_some_and(|most| u128::from(time.nanos()) >= most.as_nanos())
-        {
-            break;
-        }
-        reading.take(&record, time, options.mtu, view, &hasher, &mut batch);
-        if batch.len() >= BATCH {
-            bar.set_position(capture.position());
-            if !deliver(&mut batch) {
-                break;
-            }
-        }
-    }
-    deliver(&mut batch);
-    reading.counts = capture.counts();
-    bar.finish_and_clear();
+    let reading = reading::read(options, |arrival| {
+        batch.push(arrival);
+        batch.len() < BATCH || send(&mut batch)
+    })?;
+    send(&mut batch);
     Ok(reading)
-}
-
-impl Reading {
-    /// Puts the packets of a record into `batch`, if they crossed the line.
-    fn take(
-        &mut self,
-        record: &Record,
-        time: Time,
-        mtu: u32,
-        view: &View,
-        hasher: &FlowHasher,
-        batch: &mut Vec<Arrival>,
-    ) {
-        let dissection = dissect(record.data, record.link);
-        match view.side(&dissection.key) {
-            Side::Taken => self.taken += 1,
-            Side::Opposite => {
-                self.opposite += 1;
-                return;
-            }
-            Side::Elsewhere => {
-                self.elsewhere += 1;
-                return;
-            }
-        }
-        let mut push = |length: u32| {
-            batch.push(Arrival {
-                time,
-                flow: self.flows.place(&dissection.key, length),
-                packet: dissection.packet(length, hasher),
-                key: dissection.key,
-            });
-        };
-        // Without an IP header there is nothing below it to take off: the packet counts as it is.
-        let Some(offset) = dissection.network_offset else {
-            return push(record.length);
-        };
-        let ip_length = record.length.saturating_sub(u32::from(offset));
-        let captured = record.data.get(usize::from(offset)..).unwrap_or(&[]);
-        match offload::cut(captured, ip_length, dissection.key.protocol, mtu) {
-            None => push(ETHERNET_HEADER + ip_length),
-            Some(pieces) => {
-                self.joined += 1;
-                for _ in 0..pieces.full {
-                    push(ETHERNET_HEADER + pieces.full_length);
-                }
-                if pieces.last_length > 0 {
-                    push(ETHERNET_HEADER + pieces.last_length);
-                }
-            }
-        }
-    }
 }
 
 /// Names, sums up, and says what to know of it.
 fn assemble(
     options: &Options,
-    view: &View,
     reading: Reading,
     names: Vec<String>,
     books: Vec<Books>,
@@ -322,6 +195,7 @@ fn assemble(
                 flow.packets,
                 flow.bytes as f64 / 1e6
             ),
+            in_total: true,
         })
         .collect();
     let with_rest = !others.is_empty() || unplaced > 0;
@@ -332,12 +206,13 @@ fn assemble(
                 0 => format!("{} flows", others.len()),
                 _ => format!("more than {} flows", others.len()),
             },
+            in_total: true,
         });
     }
     let disciplines = names
         .into_iter()
         .zip(books)
-        .map(|(name, books)| discipline(name, books, shown, others, with_rest, duration))
+        .map(|(name, books)| discipline(name, books, shown, with_rest, duration))
         .collect();
     Comparison {
         version: env!("CARGO_PKG_VERSION"),
@@ -345,14 +220,15 @@ fn assemble(
         seed: options.seed,
         input: Input::Capture {
             file: options.file.display().to_string(),
-            packets: reading.counts.packets,
+            packets: reading.packets,
             replayed: reading.taken,
+            on_line: reading.on_line,
         },
         rate_bps: options.rate.bits_per_second(),
         duration_ns: duration.nanos(),
         bin_ns: bin_width(duration),
-        facts: facts(options, view, &reading),
-        remarks: remarks(view, &reading),
+        facts: facts(options, &reading),
+        remarks: remarks(&reading),
         groups,
         fairness_over: "the part of its packets' bytes that each flow shown got through".into(),
         disciplines,
@@ -363,22 +239,11 @@ fn discipline(
     name: String,
     mut books: Books,
     shown: &[Placed],
-    others: &[Placed],
     with_rest: bool,
     duration: Time,
 ) -> Discipline {
-    // A lane that is behind by a flow's last generation has not met its packets: it holds them all under the others.
-    let mut meter_of = |flow: &Placed| -> Meter {
-        match books.flows.get_mut(flow.place.slot as usize) {
-            Some((generation, meter)) if *generation == flow.place.generation => std::mem::take(meter),
-            _ => Meter::default(),
-        }
-    };
-    let mut meters: Vec<Meter> = shown.iter().map(&mut meter_of).collect();
-    let rest = others.iter().map(meter_of).fold(books.rest, |mut rest, meter| {
-        rest.merge(meter);
-        rest
-    });
+    let mut meters: Vec<Meter> = shown.iter().map(|flow| books.take(flow.place)).collect();
+    let rest = books.take_rest();
     let shares: Vec<f64> = meters
         .iter()
         .map(|meter| meter.total_delivered().bytes as f64 / (meter.total_offered().bytes as f64).max(1.0))
@@ -409,7 +274,7 @@ fn drops(by_reason: &[u64; DropReason::COUNT]) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn facts(options: &Options, view: &View, reading: &Reading) -> Vec<Fact> {
+fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
     let counts = &reading.counts;
     let fact = |label: &str, value: String| Fact {
         label: label.into(),
@@ -417,13 +282,13 @@ fn facts(options: &Options, view: &View, reading: &Reading) -> Vec<Fact> {
     };
     let mut facts = vec![
         fact("Capture", options.file.display().to_string()),
-        fact("Direction taken", view.describe()),
+        fact("Direction taken", reading.view.describe()),
         fact(
             "Packets",
             format!(
                 "{} in the capture: {} replayed, {} of the opposite direction, {} that never crossed the line (local, \
              multicast, no IP)",
-                counts.packets, reading.taken, reading.opposite, reading.elsewhere
+                reading.packets, reading.taken, reading.opposite, reading.elsewhere
             ),
         ),
         fact(
@@ -482,13 +347,13 @@ fn facts(options: &Options, view: &View, reading: &Reading) -> Vec<Fact> {
     facts
 }
 
-fn remarks(view: &View, reading: &Reading) -> Vec<String> {
+fn remarks(reading: &Reading) -> Vec<String> {
     let mut remarks = vec![
         "A replay is an open loop: each packet comes when it was captured, and no sender reacts. TCP would have slowed \
          down after each drop and sped up where there was room, so believe what happens within a burst more than what \
          happens to a transfer as a whole. `fairgate compare` without `--trace` simulates senders that react."
             .to_owned(),
-        format!("Taken was the {}.", view.describe()),
+        format!("Taken was the {}.", reading.view.describe()),
     ];
     let counts = &reading.counts;
     if let Some(defect) = &reading.defect {
@@ -502,6 +367,18 @@ fn remarks(view: &View, reading: &Reading) -> Vec<String> {
             counts.furthest_back as f64 / 1e9
         ));
     }
+    if reading.pauses.count > 0 {
+        let Pauses {
+            count,
+            longest_nanos,
+            behind,
+        } = reading.pauses;
+        remarks.push(format!(
+            "{count} pauses between two packets were longer than a day, the longest of {:.0} days behind packet \
+             {behind}: a clock was set, or captures were joined. Each counts as a second.",
+            longest_nanos as f64 / 86_400e9
+        ));
+    }
     if counts.interfaces > 1 {
         remarks.push(format!(
             "The capture comes from {} interfaces: a packet forwarded from one to another is in it, and here, twice.",
@@ -510,3 +387,6 @@ fn remarks(view: &View, reading: &Reading) -> Vec<String> {
     }
     remarks
 }
+
+#[cfg(test)]
+mod tests;

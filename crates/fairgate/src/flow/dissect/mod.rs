@@ -1,7 +1,7 @@
 //! From a frame's bytes to its flow: a dissector of packet headers.
 //!
 //! ```text
-//!   link       Ethernet, raw IP, Linux cooked v1 and v2, BSD loopback -> 802.1Q/ad tags, PPPoE, MPLS labels
+//!   link       Ethernet, raw IP -> 802.1Q/ad tags, MPLS labels, LLC and SNAP, PPPoE, PPP
 //!   network    IPv4 with options, IPv6 with extension headers
 //!   transport  ports of TCP, UDP, UDP-Lite, SCTP, DCCP; the identifier of ICMP echoes
 //!   tunnel     on request: GRE, VXLAN, IP in IP, one level
@@ -23,7 +23,7 @@
 //! read is limited at each layer, so that no packet costs more than its share of time.
 //!
 //! Non-goals: checksums, reassembly, IPv4 source routes and IPv6 routing headers (the destination is the address in
-//! the IP header), the packet quoted in an ICMP error, ESP, 802.3 frames with LLC (EtherType 0).
+//! the IP header), the packet quoted in an ICMP error, ESP, other protocols over LLC than IP (EtherType 0).
 
 mod link;
 mod network;
@@ -62,7 +62,19 @@ pub struct Dissection {
 /// ```
 #[inline]
 pub fn dissect(frame: &[u8], link: LinkType) -> Dissection {
-    let lower = link.strip(frame);
+    headers(frame, &link.strip(frame))
+}
+
+/// Reads the headers of `payload`, which another header has announced as `ethertype` (see
+/// [`ethertype`](super::ethertype)): for frames of other link layers, once those are off. Offsets count from
+/// the payload's start.
+pub fn dissect_payload(payload: &[u8], ethertype: u16) -> Dissection {
+    headers(payload, &link::strip_payload(ethertype, payload))
+}
+
+/// What is above the link layer of `frame`, of which `lower` is the end.
+#[inline(always)]
+fn headers(frame: &[u8], lower: &link::Stripped) -> Dissection {
     match network::key(lower.payload, lower.ethertype, lower.vlan) {
         Some(key) => Dissection {
             key,

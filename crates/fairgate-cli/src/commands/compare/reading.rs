@@ -1,0 +1,315 @@
+//! A capture on its way to the lanes: read once from front to back, so that it may come through a pipe.
+//!
+//! The first packets are held back until they have told which side of the line is local. Then they go, and
+//! the rest follows as it is read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fairgate::balance::{self, Imbalance};
+use fairgate::flow::Dissection;
+use fairgate::{FlowHasher, Time};
+use fairgate_capture::{Capture, CaptureError, Counts, Record};
+use indicatif::ProgressBar;
+
+use super::direction::{Side, Survey, View};
+use super::flows::FlowTable;
+use super::lane::Arrival;
+use super::offload::{self, Pieces};
+use super::trace::{Options, TraceError};
+use crate::progress;
+
+/// Packets at the beginning of the capture that tell the local side.
+const SURVEYED: usize = 50_000;
+
+/// Every packet counts as an Ethernet frame without its check sequence, whatever link it was captured on.
+const ETHERNET_HEADER: u32 = 14;
+
+/// A longer pause between two packets is no traffic's: a clock was set in between, or two captures were
+/// joined.
+const LONGEST_PAUSE: u64 = 86_400 * SECOND;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What reading the capture brought, beside the arrivals.
+pub(super) struct Reading {
+    pub(super) view: View,
+    pub(super) counts: Counts,
+    pub(super) flows: FlowTable,
+    /// Packets of the capture, as far as it was wanted.
+    pub(super) packets: u64,
+    pub(super) taken: u64,
+    pub(super) opposite: u64,
+    pub(super) elsewhere: u64,
+    /// Packets of the capture that were several on the line.
+    pub(super) joined: u64,
+    /// Packets on the line.
+    pub(super) on_line: u64,
+    pub(super) defect: Option<String>,
+    pub(super) pauses: Pauses,
+}
+
+/// Pauses that were too long to be believed. They last a second instead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pauses {
+    pub(super) count: u64,
+    pub(super) longest_nanos: u64,
+    /// Packets before the longest.
+    pub(super) behind: u64,
+}
+
+/// Time since the first packet.
+#[derive(Default)]
+struct Clock {
+    /// When the latest packet was captured.
+    captured: Option<Time>,
+    now: Time,
+    packets: u64,
+    pauses: Pauses,
+}
+
+/// A packet as it was captured.
+#[derive(Clone, Copy)]
+struct Captured {
+    /// Since the first packet.
+    time: Time,
+    dissection: Dissection,
+    /// Bytes on the wire, of the frame.
+    frame_length: u32,
+    /// Bytes on the wire, of the IP packet.
+    ip_length: Option<u32>,
+    /// How it went over the line, if that was not in one piece.
+    pieces: Option<Pieces>,
+}
+
+/// The packets of a capture, as far as the user wants them.
+struct Packets<'a> {
+    options: &'a Options,
+    capture: Capture,
+    bar: ProgressBar,
+    clock: Clock,
+    defect: Option<String>,
+    has_ended: bool,
+}
+
+/// Reads the capture and hands what is taken to `deliver`, which may say that it wants no more.
+pub(super) fn read(
+    options: &Options,
+    mut deliver: impl FnMut(Arrival) -> bool,
+) -> Result<Reading, TraceError> {
+    let mut packets = Packets::open(options)?;
+    let mut held = Vec::new();
+    let view = match (options.from.as_slice(), options.to.as_slice()) {
+        ([], []) => {
+            let mut survey = Survey::default();
+            while held.len() < SURVEYED
+                && let Some(packet) = packets.next()?
+            {
+                survey.add(&packet.dissection.key, packet.frame_length);
+                held.push(packet);
+            }
+            survey.view(options.direction, &options.local)
+        }
+        (from, to) => View::Between {
+            from: from.to_vec(),
+            to: to.to_vec(),
+        },
+    };
+    let hasher = FlowHasher::new([options.seed, 0]);
+    let mut reading = Reading {
+        view,
+        counts: Counts::default(),
+        flows: FlowTable::default(),
+        packets: 0,
+        taken: 0,
+        opposite: 0,
+        elsewhere: 0,
+        joined: 0,
+        on_line: 0,
+        defect: None,
+        pauses: Pauses::default(),
+    };
+    let mut wanted = held
+        .into_iter()
+        .all(|packet| reading.take(&packet, &hasher, &mut deliver));
+    while wanted && let Some(packet) = packets.next()? {
+        wanted = reading.take(&packet, &hasher, &mut deliver);
+    }
+    reading.counts = packets.capture.counts();
+    reading.defect = packets.defect;
+    reading.pauses = packets.clock.pauses;
+    packets.bar.finish_and_clear();
+    Ok(reading)
+}
+
+impl Packets<'_> {
+    fn open(options: &Options) -> Result<Packets<'_>, TraceError> {
+        let capture = Capture::open(&options.file).map_err(|source| TraceError::of(&options.file, source))?;
+        Ok(Packets {
+            bar: progress::bytes(capture.size(), options.format),
+            options,
+            capture,
+            clock: Clock::default(),
+            defect: None,
+            has_ended: false,
+        })
+    }
+
+    /// The next packet; none at the end of the file, of the time that the user wants, or at a defect that the
+    /// user makes do with.
+    fn next(&mut self) -> Result<Option<Captured>, TraceError> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        let packet = match self.capture.next_record() {
+            Ok(Some(record)) => {
+                let time = self.clock.read(record.time);
+                is_within(time, self.options.duration).then(|| Captured::of(&record, time, self.options.mtu))
+            }
+            Ok(None) => None,
+            Err(error) if self.options.partial && error.leaves_a_sound_beginning() => {
+                self.defect = Some(described(&error));
+                None
+            }
+            Err(error) => return Err(TraceError::of(Path::new(&self.options.file), error)),
+        };
+        self.has_ended = packet.is_none();
+        if self.capture.counts().packets.is_multiple_of(2048) {
+            self.bar.set_position(self.capture.position());
+        }
+        Ok(packet)
+    }
+}
+
+impl Clock {
+    /// When a packet comes that was captured at `time`, which is never before that of the packet before.
+    fn read(&mut self, time: Time) -> Time {
+        let before = self.captured.replace(time).unwrap_or(time);
+        let pause = time - before;
+        if pause <= LONGEST_PAUSE {
+            self.now += pause;
+        } else {
+            self.now += SECOND;
+            self.pauses.count += 1;
+            if pause > self.pauses.longest_nanos {
+                (self.pauses.longest_nanos, self.pauses.behind) = (pause, self.packets);
+            }
+        }
+        self.packets += 1;
+        self.now
+    }
+}
+
+fn is_within(time: Time, duration: Option<Duration>) -> bool {
+    duration.is_none_or(|most| u128::from(time.nanos()) < most.as_nanos())
+}
+
+/// An error with its cause, in one line.
+fn described(error: &CaptureError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+impl Captured {
+    fn of(record: &Record, time: Time, mtu: u32) -> Captured {
+        let headers = record.headers();
+        let protocol = headers.dissection.key.protocol;
+        Captured {
+            time,
+            dissection: headers.dissection,
+            frame_length: record.length,
+            ip_length: headers.packet.map(|packet| packet.length),
+            pieces: headers
+                .packet
+                .and_then(|packet| offload::cut(packet.captured, packet.length, protocol, mtu)),
+        }
+    }
+
+    /// The lengths with which it went over the line.
+    fn lengths(&self) -> impl Iterator<Item = u32> + use<> {
+        // Without an IP header there is nothing below it to take off: the packet counts as it is.
+        let whole = self
+            .ip_length
+            .map_or(self.frame_length, |length| ETHERNET_HEADER + length);
+        let (full, full_length, last) = match self.pieces {
+            None => (0, 0, Some(whole)),
+            Some(pieces) => (
+                pieces.full,
+                ETHERNET_HEADER + pieces.full_length,
+                (pieces.last_length > 0).then_some(ETHERNET_HEADER + pieces.last_length),
+            ),
+        };
+        std::iter::repeat_n(full_length, full as usize).chain(last)
+    }
+}
+
+impl Reading {
+    /// Checks that every packet went somewhere.
+    pub(super) fn check(&self) -> Result<(), Imbalance> {
+        balance::of(
+            "the capture",
+            "packets",
+            ("read", self.packets),
+            &[
+                ("taken", self.taken),
+                ("of the opposite direction", self.opposite),
+                ("elsewhere", self.elsewhere),
+            ],
+        )
+    }
+
+    /// Hands a packet on, if it crossed the line. False: no more are wanted.
+    fn take(
+        &mut self,
+        packet: &Captured,
+        hasher: &FlowHasher,
+        deliver: &mut impl FnMut(Arrival) -> bool,
+    ) -> bool {
+        self.packets += 1;
+        match self.view.side(&packet.dissection.key) {
+            Side::Taken => self.taken += 1,
+            Side::Opposite => {
+                self.opposite += 1;
+                return true;
+            }
+            Side::Elsewhere => {
+                self.elsewhere += 1;
+                return true;
+            }
+        }
+        self.joined += u64::from(packet.pieces.is_some());
+        packet.lengths().all(|length| {
+            self.on_line += 1;
+            deliver(Arrival {
+                time: packet.time,
+                flow: self.flows.place(&packet.dissection.key, length),
+                packet: packet.dissection.packet(length, hasher),
+                key: packet.dissection.key,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_longer_than_a_day_last_a_second() {
+        let mut clock = Clock::default();
+        let seconds = |seconds: u64| Time::from_secs(seconds);
+        assert_eq!(clock.read(seconds(0)), Time::ZERO);
+        assert_eq!(clock.read(seconds(1_300_000_000)), seconds(1));
+        assert_eq!(clock.read(seconds(1_300_000_005)), seconds(6));
+        assert_eq!(clock.read(seconds(1_300_086_405)), seconds(86_406));
+        assert_eq!(clock.read(seconds(1_300_172_806)), seconds(86_407));
+        let expected = Pauses {
+            count: 2,
+            longest_nanos: 1_300_000_000 * SECOND,
+            behind: 1,
+        };
+        assert_eq!(clock.pauses, expected);
+    }
+}
