@@ -268,3 +268,27 @@ fn what_is_written_reads_the_same_elsewhere() {
     assert_eq!(ours, theirs);
     assert_eq!((ours.len(), counts.cut), (2, 1));
 }
+
+/// docs/compare.md names every link type that is read, `178 to 181` included.
+#[test]
+fn the_documentation_lists_every_link_type() {
+    let text = include_str!("../../../docs/compare.md");
+    let list = text.split("* **Link types**").nth(1).expect("the list is there");
+    let list = list.split("* **Frames without IP**").next().expect("and ends");
+    let words: Vec<&str> = list
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '.')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let mut named = std::collections::BTreeSet::new();
+    for (index, word) in words.iter().enumerate() {
+        let Ok(number) = word.parse::<u16>() else { continue };
+        match words.get(index + 1..index + 3) {
+            Some(["to", last]) => named.extend(number..=last.parse().expect("a number")),
+            _ => _ = named.insert(number),
+        }
+    }
+    // The name of a standard, not of a link type.
+    named.remove(&1394);
+    let known: std::collections::BTreeSet<u16> = LinkType::all().map(LinkType::number).collect();
+    assert_eq!(named, known);
+}

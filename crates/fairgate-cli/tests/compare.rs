@@ -115,6 +115,16 @@ fn a_clock_that_was_set_makes_no_pause_of_years() {
     );
 }
 
+/// The packet behind the end was read to see that it is, and counted.
+#[test]
+fn with_a_duration_only_the_packets_within_are_counted() {
+    let desk = Desk::new();
+    small_capture(&desk.path("small.pcap"), 1000);
+    let result = desk.json(&["--trace", "small.pcap", "--duration", "50ms", "--queue", "fifo"]);
+    assert_eq!(result["input"]["packets"], 500);
+    assert_eq!(result["input"]["replayed"], 500);
+}
+
 /// The capture is read once, so that it may come through a pipe.
 #[test]
 fn a_capture_may_come_through_a_pipe() {

@@ -311,12 +311,12 @@ fn queue_table(results: &Results) -> String {
         "MAX",
     ];
     let mut table = output::table(header);
-    for interface in results
+    let passed: Vec<_> = results
         .interfaces
         .iter()
         .filter(|interface| interface.enqueued > 0)
-        .take(MOST_ROWS)
-    {
+        .collect();
+    for interface in passed.iter().take(MOST_ROWS) {
         let sojourn = &interface.sojourn;
         table.add_row([
             interface.name.clone(),
@@ -335,7 +335,14 @@ fn queue_table(results: &Results) -> String {
         ]);
     }
     align(&mut table, 2);
-    output::table_text(&table)
+    let mut text = output::table_text(&table);
+    if passed.len() > MOST_ROWS {
+        text.push_str(&format!(
+            "... and {} more; --json and --out have all\n",
+            passed.len() - MOST_ROWS
+        ));
+    }
+    text
 }
 
 /// Numbers stand right: all columns from this one on.

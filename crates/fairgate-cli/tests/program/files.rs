@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -275,18 +276,21 @@ fn a_run_that_is_ended_leaves_no_folder() {
     );
     assert_eq!(desk.names(), ["results"]);
     for arguments in [
-        &["simulate", scenario, "--duration", "1000h"][..],
+        &["simulate", scenario, "--duration", "10h"][..],
         &["reproduce", "rfc7928", "--seeds", "1000"],
     ] {
         let arguments = [arguments, &["--out", "outer/folder"]].concat();
         let mut program = desk.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        let files = format!("/proc/{}/fd", program.id());
         let drafts = || {
-            let entries = fs::read_dir(format!("/proc/{}/fd", program.id())).expect("it runs");
+            let entries = fs::read_dir(&files).expect("it runs");
             let open = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
             open.filter(|file| file.starts_with(desk.0.path())).count()
         };
         while drafts() < 4 {
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(5));
+            let ended = program.try_wait().expect("our own child");
+            assert_eq!(ended, None, "{arguments:?} ended by itself");
         }
         kill(Pid::from_raw(program.id() as i32), Signal::SIGTERM).unwrap();
         assert_eq!(program.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));

@@ -374,8 +374,8 @@ fn remarks(reading: &Reading) -> Vec<String> {
             behind,
         } = reading.pauses;
         remarks.push(format!(
-            "{count} pauses between two packets were longer than a day, the longest of {:.0} days behind packet \
-             {behind}: a clock was set, or captures were joined. Each counts as a second.",
+            "{count} pauses between two packets were longer than a day, the longest of {:.0} days behind \
+             packet {behind}: a clock was set, or captures were joined. Each counts as a second.",
             longest_nanos as f64 / 86_400e9
         ));
     }

@@ -38,6 +38,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
         let _ = tree.enqueue(id, Time::ZERO, &mut pool);
     }
     let _ = tree.dequeue(Time::ZERO, &mut pool);
+    let sent = tree.statistics().dequeued;
     Status {
         name: "test".to_owned(),
         pid: 1,
@@ -48,8 +49,8 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
             from: "eth0".to_owned(),
             to: device.to_owned(),
             sent: CountStatus {
-                packets: 1,
-                bytes: 1000,
+                packets: sent.packets,
+                bytes: sent.bytes,
             },
             rate_bps: 0.0,
             in_line: 0,
@@ -63,7 +64,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
             },
             socket_full: 0,
             sojourn: Sojourn {
-                packets: 0,
+                packets: sent.packets,
                 mean_us: 0.0,
                 p50_us: 0.0,
                 p95_us: 0.0,
