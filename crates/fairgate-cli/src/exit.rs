@@ -1,5 +1,6 @@
 //! How the program ends: exit codes that mean something, and errors as text or JSON.
 
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use fairgate_config::FileError;
@@ -51,13 +52,22 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
         Err(Failure::Environment(report)) => (3, report),
     };
     match format {
-        Format::Text => eprintln!("{report:?}"),
+        Format::Text => eprintln!("{}", shown(&report)),
         Format::Json => {
             // If even this can't be written, the exit code still tells.
             let _ = output::json("error", &ErrorDocument::of(&report));
         }
     }
     ExitCode::from(code)
+}
+
+/// The report as people read it. Where its place can't be drawn, what it says is all the more needed.
+fn shown(report: &Report) -> String {
+    let mut text = String::new();
+    match write!(text, "{report:?}") {
+        Ok(()) => text,
+        Err(_) => format!("{report}"),
+    }
 }
 
 /// Ends after arguments that clap could not read, or after `--help` and `--version`, which it treats alike.
@@ -96,6 +106,15 @@ struct Place {
     length: usize,
 }
 
+/// Behind the errors that are told, how many are not.
+fn more(error: &FileError) -> Option<ErrorEntry> {
+    (error.more() > 0).then(|| ErrorEntry {
+        message: format!("{} more errors are not shown", error.more()),
+        help: Some("correct those that are shown first".to_owned()),
+        place: None,
+    })
+}
+
 impl ErrorDocument {
     fn of(report: &Report) -> ErrorDocument {
         let errors = match report.downcast_ref::<FileError>() {
@@ -116,6 +135,7 @@ impl ErrorDocument {
                         }),
                     }
                 })
+                .chain(more(error))
                 .collect(),
             None => vec![ErrorEntry {
                 message: report
