@@ -1,5 +1,6 @@
 //! How the program ends: exit codes that mean something, and errors as text or JSON.
 
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use fairgate::balance::Imbalance;
@@ -69,7 +70,7 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
     };
     let document = || ErrorDocument::of(&report);
     match format {
-        Format::Text => output::say(format_args!("{report:?}")),
+        Format::Text => output::say(shown(&report)),
         // Standard output has the result, and a document only.
         Format::Json if report.is::<Unwritten>() => {
             output::say(output::json_text("error", &document()).trim_end())
@@ -85,6 +86,15 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
 /// Whether figures that do not add up are the cause, of whatever command.
 fn is_mistake(report: &Report) -> bool {
     report.chain().any(|cause| cause.is::<Imbalance>())
+}
+
+/// The report as people read it. Where its place can't be drawn, what it says is all the more needed.
+pub(crate) fn shown(report: &Report) -> String {
+    let mut text = String::new();
+    match write!(text, "{report:?}") {
+        Ok(()) => output::harmless(&text),
+        Err(_) => output::harmless(&report.to_string()),
+    }
 }
 
 /// Ends after arguments that clap could not read, or after `--help` and `--version`, which it treats alike.
@@ -126,6 +136,15 @@ struct Place {
     length: usize,
 }
 
+/// Behind the errors that are told, how many are not.
+fn more(error: &FileError) -> Option<ErrorEntry> {
+    (error.more() > 0).then(|| ErrorEntry {
+        message: format!("{} more errors are not shown", error.more()),
+        help: Some("correct those that are shown first".to_owned()),
+        place: None,
+    })
+}
+
 impl ErrorDocument {
     fn of(report: &Report) -> ErrorDocument {
         let errors = match report.downcast_ref::<FileError>() {
@@ -146,6 +165,7 @@ impl ErrorDocument {
                         }),
                     }
                 })
+                .chain(more(error))
                 .collect(),
             None => vec![ErrorEntry {
                 message: report

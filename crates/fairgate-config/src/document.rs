@@ -18,6 +18,9 @@ use crate::suggest;
 /// The sections besides `queue`, and who reads them.
 const SECTIONS: [&str; 3] = ["run", "simulate", "experiment"];
 
+/// The longest name of a queue, characters.
+const LONGEST_NAME: usize = 200;
+
 /// A configuration file whose queues are checked. Its other sections are checked by [`Document::section`].
 #[derive(Clone)]
 pub struct Document {
@@ -34,12 +37,15 @@ impl Document {
         let (table, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             let span = error.span().unwrap_or(0..text.len());
-            problems.add(
-                span,
-                error.message(),
-                "not TOML",
-                "text stands in quotation marks: rate = \"20mbit\"",
-            );
+            let (message, help) = match error.message() {
+                // toml's own words for what would overflow a stack.
+                message if message.contains("recurs") => (
+                    "tables and lists are too deep in one another",
+                    "put at most 80 into one another",
+                ),
+                message => (message, "text stands in quotation marks: rate = \"20mbit\""),
+            };
+            problems.add(span, message, "not TOML", help);
         }
         if !errors.is_empty() {
             return Err(problems.into_error());
@@ -85,6 +91,18 @@ impl Document {
                 problems.add(key.span(), message, "expected a named tree", help);
                 continue;
             };
+            let length = key.get_ref().chars().count();
+            if length > LONGEST_NAME {
+                problems.add(
+                    key.span(),
+                    format!(
+                        "the name of this queue has {length} characters, but may have at most {LONGEST_NAME}"
+                    ),
+                    format!("must be at most {LONGEST_NAME}"),
+                    "give it a short name: sections refer to it by that",
+                );
+                continue;
+            }
             let draft = Draft::from_toml(key.span(), table, problems);
             if let Some(spec) = check(&draft, problems) {
                 self.queues.insert(key.get_ref().to_string(), spec);

@@ -4,7 +4,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use miette::{Diagnostic, LabeledSpan, MietteError, NamedSource, SourceCode, SourceSpan, SpanContents};
+
+use crate::excerpt::{self, shortened};
 
 /// A mistake at a place: what is wrong, which rule it breaks, what to do.
 #[derive(Clone, Debug)]
@@ -29,10 +31,10 @@ impl Problem {
         help: impl Into<String>,
     ) -> Problem {
         Problem {
-            message: message.into(),
+            message: shortened(message.into()),
             span,
-            label: label.into(),
-            help: help.into(),
+            label: shortened(label.into()),
+            help: shortened(help.into()),
             source: Arc::clone(source),
         }
     }
@@ -60,17 +62,30 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
+/// The text that it is in, as much of it as people read.
+impl SourceCode for Problem {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        excerpt::read(&self.source, span, before, after)
+    }
+}
+
 impl Diagnostic for Problem {
     fn help(&self) -> Option<Box<dyn fmt::Display + '_>> {
         Some(Box::new(&self.help))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&*self.source)
+        Some(self)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = LabeledSpan::new_with_span(Some(self.label.clone()), self.span.clone());
+        let place = excerpt::underlined(self.source.inner(), &self.span);
+        let label = LabeledSpan::new_with_span(Some(self.label.clone()), place);
         Some(Box::new(std::iter::once(label)))
     }
 }
@@ -82,7 +97,12 @@ impl Diagnostic for Problem {
 pub struct FileError {
     /// Never empty; in the order of their places.
     problems: Vec<Problem>,
+    /// How many there are besides.
+    more: usize,
 }
+
+/// What people read of one file. Each error is shown with its place, for which the text is looked through from its beginning.
+const MOST_PROBLEMS: usize = 50;
 
 impl FileError {
     /// The error that `problems`, all of one text, make; none if there are none. What was found twice, because a tree is used
@@ -95,13 +115,22 @@ impl FileError {
         problems.dedup_by(|one, other| one.span == other.span && one.message == other.message);
         match problems.is_empty() {
             true => Ok(()),
-            false => Err(FileError { problems }),
+            false => {
+                let more = problems.len().saturating_sub(MOST_PROBLEMS);
+                problems.truncate(MOST_PROBLEMS);
+                Err(FileError { problems, more })
+            }
         }
     }
 
-    /// The mistakes, in the order of their places. At least one.
+    /// The mistakes, in the order of their places. At least one, and at most 50: see [`more`](FileError::more).
     pub fn problems(&self) -> &[Problem] {
         &self.problems
+    }
+
+    /// How many mistakes there are besides, behind the first 50.
+    pub fn more(&self) -> usize {
+        self.more
     }
 
     /// The file's name, as it was given.
@@ -122,7 +151,14 @@ impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.single() {
             Some(problem) => fmt::Display::fmt(problem, f),
-            None => write!(f, "{} has {} errors", self.file(), self.problems.len()),
+            None => {
+                let (shown, file) = (self.problems.len(), self.file());
+                write!(f, "{file} has {} errors", shown + self.more)?;
+                match self.more {
+                    0 => Ok(()),
+                    _ => write!(f, "; the first {shown} are shown"),
+                }
+            }
         }
     }
 }

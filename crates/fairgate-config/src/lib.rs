@@ -9,6 +9,7 @@
 mod document;
 pub mod dummynet;
 mod error;
+mod excerpt;
 mod registry;
 mod script;
 mod section;

@@ -1,7 +1,14 @@
 //! "Did you mean ...?"
 
+/// The longest word that may be meant to be another one, bytes.
+const LONGEST: usize = 100;
+
 /// The candidate that `word` most probably was meant to be.
 pub(crate) fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // No name is as long; the measure takes the product of both lengths.
+    if word.len() > LONGEST {
+        return None;
+    }
     let word = word.to_lowercase();
     candidates
         .into_iter()

@@ -816,3 +816,92 @@ fn classes_for_hosts_beside_others() {
         "like `htb`",
     );
 }
+
+/// As people see it.
+fn drawn(error: &fairgate_config::FileError) -> String {
+    let mut text = String::new();
+    let theme = miette::GraphicalTheme::unicode_nocolor();
+    let handler = miette::GraphicalReportHandler::new_themed(theme).with_width(200);
+    handler
+        .render_report(&mut text, error)
+        .expect("every place can be drawn");
+    text
+}
+
+/// However long what is written is: an error shows of it what people read, and what is looked for in it is bounded.
+#[test]
+fn a_long_text_makes_no_long_error() {
+    let long = "ü".repeat(200_000);
+    for text in [
+        format!("[queue.a]\ndiscipline = '{long}'"),
+        format!("[queue.'{long}']\ndiscipline = 'fifo'"),
+        format!("[queue.a]\ndiscipline = 'fifo'\n'{long}' = 5"),
+        format!("['{long}']"),
+        format!("[queue.a]\ndiscipline = 'fifo'\ndrop = '{long}'"),
+        format!("[queue.a]\ndiscipline = 'tbf'\nrate = '{long}'\nburst = 5000\nlatency = '5ms'"),
+        format!(
+            "[queue.a]\ndiscipline = 'tbf'\nrate = '1mbit'\nburst = 1{}\nlatency = '5ms'",
+            "0".repeat(200_000)
+        ),
+        format!("[queue.a]\ndiscipline = 'fifo' {long}"),
+        format!("a = {}", "[".repeat(200_000)),
+        format!(
+            "[queue.a]\ndiscipline = 'fifo'\n{}",
+            (0..5_000).map(|n| format!("k{n} = 1\n")).collect::<String>()
+        ),
+        format!("[queue.a{}]", ".inner".repeat(50_000)),
+    ] {
+        let error = Document::parse("long.toml", &text).expect_err("it is wrong");
+        for problem in error.problems() {
+            let longest = [&problem.message, &problem.label, &problem.help];
+            assert!(
+                longest.iter().all(|text| text.chars().count() < 1100),
+                "{}",
+                problem.message
+            );
+        }
+        assert!(error.problems().len() <= 50);
+        let drawn = drawn(&error);
+        assert!(drawn.len() < 100_000, "{} bytes: {}", drawn.len(), &drawn[..2000]);
+    }
+}
+
+#[test]
+fn of_many_mistakes_the_first_are_shown_and_all_are_counted() {
+    let keys: String = (0..120).map(|n| format!("k{n} = 1\n")).collect();
+    let error = Document::parse("many.toml", &format!("[queue.a]\ndiscipline = 'fifo'\n{keys}"))
+        .expect_err("it is wrong");
+    assert_eq!((error.problems().len(), error.more()), (50, 70));
+    assert_eq!(
+        error.to_string(),
+        "many.toml has 120 errors; the first 50 are shown"
+    );
+    assert_eq!(error.problems()[49].position().0, 52);
+}
+
+/// The place in a line that is too long to be shown as a whole is the right one.
+#[test]
+fn a_place_in_a_long_line_is_drawn() {
+    let limits: String = (0..2000)
+        .map(|n| format!("{{ id = {}, discipline = 'fifo' }}, ", n + 1))
+        .collect();
+    let text =
+        format!("[queue.a]\ndiscipline = 'drr'\nclass = [{limits} {{ id = 3000, discipline = 'fifi' }}]");
+    let error = Document::parse("long.toml", &text).expect_err("there is no fifi");
+    let drawn = drawn(&error);
+    let column = text
+        .lines()
+        .nth(2)
+        .and_then(|line| line.find("'fifi'"))
+        .expect("it is there")
+        + 1;
+    assert!(drawn.contains(&format!("long.toml:3:{column}")), "{drawn}");
+    let lines: Vec<&str> = drawn.lines().collect();
+    let shown = lines
+        .iter()
+        .position(|line| line.starts_with(" 3 │"))
+        .expect("the line is shown");
+    let at = |line: &str, what: &str| line.find(what).map(|at| line[..at].chars().count());
+    let underlined = at(lines[shown + 1], "──").expect("it is underlined");
+    assert_eq!(at(lines[shown], "'fifi'"), Some(underlined), "{drawn}");
+}

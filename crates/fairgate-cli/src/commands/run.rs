@@ -7,7 +7,7 @@ use fairgate_live::status::default_socket;
 use fairgate_live::{Bridge, LiveError, Plan, ReloadError, Wake};
 
 use crate::commands::status;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{self, Failure, Outcome};
 use crate::input;
 use crate::log::{self, Log};
 use crate::output::{self, Format};
@@ -144,7 +144,8 @@ fn reload(
         Ok(()) => log.say(format_args!("Read {name} again: its queues are in force.")),
         Err(Failure::Input(report) | Failure::Environment(report)) => {
             log.say(format_args!(
-                "{report:?}\n{name} is not in force; running on as before."
+                "{}\n{name} is not in force; running on as before.",
+                exit::shown(&report)
             ));
         }
         Err(Failure::ReaderGone) => {}

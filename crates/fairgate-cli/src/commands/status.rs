@@ -138,21 +138,7 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
         text.push('\n');
         text.push_str(&direction_text(direction, before, seconds));
     }
-    printable(&text)
-}
-
-/// Names come from files and interfaces. A control character in one must not reach the terminal.
-fn printable(text: &str) -> String {
-    let is_plain = |character: &char| *character == '\n' || !character.is_control();
-    let mut plain = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_plain(&character) {
-            plain.push(character);
-        } else {
-            plain.extend(character.escape_default());
-        }
-    }
-    plain
+    output::harmless(&text)
 }
 
 /// Whether packets wait for the processor; nothing if they never did.
@@ -315,11 +301,6 @@ fn millis(micros: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_are_shown_and_not_sent() {
-        assert_eq!(printable("a\x1b[2Jb\nc\u{9b}"), "a\\u{1b}[2Jb\nc\\u{9b}");
-    }
 
     #[test]
     fn rates_are_those_between_two_statuses() {

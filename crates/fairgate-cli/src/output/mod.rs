@@ -52,6 +52,31 @@ pub(crate) fn lost(error: io::Error) -> Failure {
     }
 }
 
+/// Text whose control characters are shown and not sent: names in it come from files, interfaces and other processes, and
+/// must not command the terminal. Line ends, tabs and colours (`ESC [ numbers m`) stay.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let colour = colour_length(rest);
+        let (first, behind) = rest.split_at(colour.unwrap_or(character.len_utf8()));
+        if colour.is_some() || matches!(character, '\n' | '\t') || !character.is_control() {
+            plain.push_str(first);
+        } else {
+            plain.extend(character.escape_default());
+        }
+        rest = behind;
+    }
+    plain
+}
+
+/// Bytes of the colour sequence that the text begins with (ECMA-48, "select graphic rendition").
+fn colour_length(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\x1b[")?;
+    let length = parameters.find(|character: char| !character.is_ascii_digit() && character != ';')?;
+    parameters[length..].starts_with('m').then_some(length + 3)
+}
+
 /// Says a line to people, on standard error. If that is closed or full there is nobody to tell: unlike
 /// `eprintln!`, this never panics.
 pub(crate) fn say(line: impl Display) {
@@ -98,4 +123,22 @@ pub(crate) fn deliver(
 /// Writes each, and tells the first failure.
 pub(crate) fn each<T>(outputs: Vec<T>, write: impl FnMut(T) -> Result<(), Failure>) -> Result<(), Failure> {
     outputs.into_iter().map(write).fold(Ok(()), Result::and)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_not_sent() {
+        assert_eq!(
+            harmless("a\x1b[2Jb\nc\u{9b}2Jd\r"),
+            "a\\u{1b}[2Jb\nc\\u{9b}2Jd\\r"
+        );
+        assert_eq!(
+            harmless("\x1b[31;1mred\x1b[0m\t\u{e9}"),
+            "\x1b[31;1mred\x1b[0m\t\u{e9}"
+        );
+        assert_eq!(harmless("\x1b[3"), "\\u{1b}[3");
+    }
 }

@@ -1,0 +1,91 @@
+//! What an error shows of texts that may be of any length: no more than people read.
+
+use std::ops::Range;
+
+use miette::{MietteError, MietteSpanContents, NamedSource, SourceCode, SourceSpan, SpanContents};
+
+/// The longest message, characters.
+const LONGEST_TEXT: usize = 1000;
+/// The longest place that is underlined, and the longest lines around it that are shown, bytes.
+const LONGEST_PLACE: usize = 400;
+const LONGEST_LINES: usize = 8000;
+/// What is shown before a place in a line that is too long, bytes.
+const BEFORE: usize = 60;
+
+/// The text, or its beginning and its end.
+pub(crate) fn shortened(text: String) -> String {
+    // A character has a byte at least.
+    let count = match text.len() > LONGEST_TEXT {
+        true => text.chars().count(),
+        false => return text,
+    };
+    if count <= LONGEST_TEXT {
+        return text;
+    }
+    let half = LONGEST_TEXT / 2;
+    let at = |number: usize| text.char_indices().nth(number).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = (&text[..at(half)], &text[at(count - half)..]);
+    format!("{head}[... {} characters ...]{tail}", count - 2 * half)
+}
+
+/// The part of a place that is underlined.
+pub(crate) fn underlined(source: &str, place: &Range<usize>) -> Range<usize> {
+    let end = place.end.min(source.len());
+    let start = place.start.min(end);
+    start..boundary(source, end.min(start + LONGEST_PLACE))
+}
+
+/// The lines around a place; of lines that are too long what is next to it.
+pub(crate) fn read<'a>(
+    source: &'a NamedSource<String>,
+    span: &SourceSpan,
+    before: usize,
+    after: usize,
+) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+    let contents = source.read_span(span, before, after)?;
+    if contents.data().len() <= LONGEST_LINES {
+        return Ok(contents);
+    }
+    let text = source.inner();
+    let line_start = text[..span.offset()].rfind('\n').map_or(0, |newline| newline + 1);
+    let start = match before {
+        0 => span.offset(),
+        _ => boundary(text, span.offset().saturating_sub(BEFORE).max(line_start)),
+    };
+    let rest = &text[span.offset()..];
+    let end_of_line = rest.find('\n').unwrap_or(rest.len());
+    let end = boundary(text, span.offset() + end_of_line.min(span.len() + BEFORE));
+    let line = text.as_bytes()[..start]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count();
+    Ok(Box::new(MietteSpanContents::new_named(
+        source.name().to_owned(),
+        &text.as_bytes()[start..end],
+        (start, end - start).into(),
+        line,
+        start - line_start,
+        1,
+    )))
+}
+
+/// The last boundary of characters up to `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_ends() {
+        assert_eq!(shortened("ü".repeat(1000)), "ü".repeat(1000));
+        let text = shortened(format!("`{}` is none", "ü".repeat(5000)));
+        assert!(text.starts_with("`üü") && text.ends_with("ü` is none"), "{text}");
+        assert!(text.contains("[... 4010 characters ...]"), "{text}");
+    }
+}
