@@ -57,26 +57,26 @@ impl Time {
     }
 }
 
-/// Adds nanoseconds.
+/// Adds nanoseconds. What would lie beyond [`Time::MAX`], 584 years away, is that: it never comes, whatever a parameter says.
 impl Add<u64> for Time {
     type Output = Time;
     #[inline]
     fn add(self, nanos: u64) -> Time {
-        Time(self.0 + nanos)
+        Time(self.0.saturating_add(nanos))
     }
 }
 
 impl AddAssign<u64> for Time {
     #[inline]
     fn add_assign(&mut self, nanos: u64) {
-        self.0 += nanos;
+        *self = *self + nanos;
     }
 }
 
 impl Add<Duration> for Time {
     type Output = Time;
     fn add(self, duration: Duration) -> Time {
-        Time(self.0 + duration.as_nanos() as u64)
+        self + u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
     }
 }
 

@@ -236,4 +236,6 @@ impl fmt::Debug for Spec {
 }
 
 #[cfg(test)]
+mod extremes;
+#[cfg(test)]
 mod tests;

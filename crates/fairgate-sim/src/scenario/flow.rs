@@ -12,6 +12,8 @@ use crate::tcp;
 const LONGEST_PACKET: u64 = 65_535;
 /// Header of IPv4 without options and of UDP, bytes.
 pub(crate) const UDP_HEADERS: u32 = 28;
+/// Most datagrams of a flow: a million a second come to about so many in a day.
+const MOST_DATAGRAMS: u128 = 100_000_000_000;
 /// Most flows alike: each has memory for its series and histogram.
 const MOST_ALIKE: u32 = 1_000_000;
 /// Payload of a segment that fills the longest packet, bytes: 20 of IP, 60 of TCP with all options.
@@ -239,8 +241,9 @@ impl Flow {
                 format!("it stops before it starts, at {:?}; stop later", self.start),
             );
         }
+        let sends_for = self.stop.unwrap_or(scenario.duration).min(scenario.duration);
         let (field, checked) = match &self.traffic {
-            Traffic::Udp(udp) => ("udp", udp.check()),
+            Traffic::Udp(udp) => ("udp", udp.check().and_then(|()| udp.check_work(sends_for))),
             Traffic::Tcp(tcp) => ("tcp", tcp.check()),
         };
         checked.or_else(|what| mistake(field, what))
@@ -266,6 +269,21 @@ impl Tcp {
 }
 
 impl Udp {
+    /// Whether a simulation of it ends before whoever waits for it gives up.
+    fn check_work(&self, sends_for: Duration) -> Result<(), String> {
+        let (Pattern::Constant { rate } | Pattern::Poisson { rate } | Pattern::OnOff { rate, .. }) =
+            self.pattern;
+        let bits = u128::from(rate.bits_per_second()) * sends_for.as_nanos() / 1_000_000_000;
+        let packets = bits / (8 * u128::from(self.size.mean().max(1)));
+        match packets <= MOST_DATAGRAMS {
+            true => Ok(()),
+            false => Err(format!(
+                "it would send up to {packets} datagrams, and at most {MOST_DATAGRAMS} can be simulated in a day; lower its rate, \
+                 or simulate for a shorter time"
+            )),
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         self.size.check()?;
         let longest = LONGEST_PACKET - u64::from(UDP_HEADERS);

@@ -28,7 +28,19 @@ pub enum Error {
     /// The simulator has lost a packet, or counted one twice.
     #[error("the simulator made a mistake")]
     Imbalance(#[from] Imbalance),
+    /// So much happens in one nanosecond that the next would never come.
+    #[error(
+        "simulated time stands still at {at}: more than {MOST_AT_ONCE} events in one nanosecond; give the links rates and delays, \
+         and flows rates of this world"
+    )]
+    StandsStill {
+        /// The simulated time.
+        at: Time,
+    },
 }
+
+/// What may happen in a nanosecond. A burst of a packet from each of the most flows is a quarter of it.
+const MOST_AT_ONCE: u64 = 1 << 24;
 
 /// A scenario ready to run.
 pub struct Simulation {
@@ -123,12 +135,19 @@ impl Simulation {
 
     /// Runs to the end and tells the simulated time after each interval of the time series.
     pub fn run_with(mut self, mut progress: impl FnMut(Time)) -> Result<Results, Error> {
+        let (mut before, mut at_once) = (Time::ZERO, 0);
         loop {
             let event = self
                 .events
                 .next()
                 .expect("the end is scheduled from the beginning on");
             self.events_taken += 1;
+            let now = self.events.now();
+            at_once = if now == before { at_once + 1 } else { 0 };
+            before = now;
+            if at_once > MOST_AT_ONCE {
+                return Err(Error::StandsStill { at: now });
+            }
             match event {
                 Event::Arrival(interface) => {
                     let id = self.network.arrive(interface, &mut self.events);

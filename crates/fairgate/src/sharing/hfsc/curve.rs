@@ -57,10 +57,11 @@ impl ServiceCurve {
         }
     }
 
-    /// Bits by `nanos` after the start, times 10^9.
+    /// Bits by `nanos` after the start, times 10^9; of a line that is faster than any number is, the largest.
     pub(super) fn at(&self, nanos: u128) -> u128 {
         let first = nanos.min(self.d.as_nanos());
-        first * u128::from(self.m1) + (nanos - first) * u128::from(self.m2)
+        let of_first = first.saturating_mul(self.m1.into());
+        of_first.saturating_add((nanos - first).saturating_mul(self.m2.into()))
     }
 }
 

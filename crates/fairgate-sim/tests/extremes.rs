@@ -1,0 +1,130 @@
+//! Whatever scenario is accepted runs, or is given up with a reason: with everything at the ends of its range.
+
+use std::time::Duration;
+
+use fairgate::Rate;
+use fairgate_config::Spec;
+use fairgate_sim::{Distribution, Error, Flow, Link, Pattern, Scenario, Simulation, Tcp, Traffic, Udp};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn rate() -> impl Strategy<Value = Rate> {
+    let bits = select(vec![1, 7, 8, 1_000, 1_000_000, 1 << 40, u64::MAX - 1, u64::MAX]);
+    bits.prop_map(|bits| Rate::from_bits_per_second(bits).expect("above 0"))
+}
+
+fn time() -> impl Strategy<Value = Duration> {
+    let nanos = select(vec![0, 1, 1_000, 50_000, 1_000_000_000, 31_536_000_000_000_000]);
+    nanos.prop_map(Duration::from_nanos)
+}
+
+fn size() -> impl Strategy<Value = Distribution> {
+    select(vec![1u64, 100, 1472, 65_507]).prop_map(Distribution::Constant)
+}
+
+fn traffic() -> impl Strategy<Value = Traffic> {
+    let pattern = prop_oneof![
+        rate().prop_map(|rate| Pattern::Constant { rate }),
+        rate().prop_map(|rate| Pattern::Poisson { rate }),
+    ];
+    prop_oneof![
+        (size(), pattern).prop_map(|(size, pattern)| Udp { size, pattern }.into()),
+        Just(Tcp::bulk(Default::default()).into()),
+    ]
+}
+
+fn queue() -> impl Strategy<Value = &'static str> {
+    select(vec![
+        "fifo",
+        "fifo limit=1",
+        "fifo limit=4294967295",
+        "tbf rate=18446744073709551615bit burst=4294967295 / fifo",
+        "tbf rate=1 burst=1 / fq_codel",
+        "cake bandwidth=18446744073709551615bit",
+        "leaky_bucket rate=8 bucket=18446744073709551615b",
+        "htb default=1 { 1 rate=18446744073709551615bit / sqf }",
+    ])
+}
+
+fn scenario() -> impl Strategy<Value = Scenario> {
+    (
+        (time(), time(), time(), time()),
+        (prop::option::of(rate()), prop::option::of(rate()), 0u32..=1000),
+        queue(),
+        prop::collection::vec((traffic(), time(), prop::option::of(time()), 1u32..3), 1..3),
+    )
+        .prop_map(
+            |((duration, start, interval, delay), (a, b, overhead), queue, flows)| {
+                // A microsecond of the fastest traffic is enough.
+                let mut scenario = Scenario::new(duration.min(Duration::from_micros(5)));
+                scenario.measure = start.min(scenario.duration)..scenario.duration;
+                scenario.interval = interval;
+                let (left, right) = (scenario.node("left"), scenario.node("right"));
+                let queue = Spec::inline(queue).expect("a tree");
+                scenario.links.push(Link {
+                    rate_a: a,
+                    rate_b: b,
+                    overhead,
+                    ..Link::unlimited(left, right, delay).with_queue_a(queue.into())
+                });
+                for (number, (traffic, start, stop, count)) in flows.into_iter().enumerate() {
+                    let mut flow = Flow::new(format!("flow {number}"), left, right, traffic);
+                    (flow.start, flow.stop, flow.count) = (start, stop, count);
+                    scenario.flows.push(flow);
+                }
+                scenario
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_accepted_runs_to_its_end_or_says_why_not(scenario in scenario()) {
+        prop_assume!(scenario.memory() < 100_000_000);
+        // Some are refused, with a field that is at fault.
+        let Ok(simulation) = Simulation::new(&scenario) else { return Ok(()) };
+        match simulation.run() {
+            Ok(_) | Err(Error::StandsStill { .. } | Error::TooManyPackets(_)) => {}
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+    }
+}
+
+fn over(
+    link: impl Fn(fairgate_sim::NodeId, fairgate_sim::NodeId) -> Link,
+    traffic: Traffic,
+) -> Result<(), Error> {
+    let mut scenario = Scenario::new(Duration::from_millis(100));
+    let (left, right) = (scenario.node("left"), scenario.node("right"));
+    scenario.links.push(link(left, right));
+    scenario.flows.push(Flow::new("flow", left, right, traffic));
+    Simulation::new(&scenario)?.run().map(|_| ())
+}
+
+/// Nothing on the way takes any time: such a simulation would never end.
+#[test]
+fn a_network_without_time_is_given_up() {
+    let free = |left, right| Link::unlimited(left, right, Duration::ZERO);
+    let error = over(free, Tcp::bulk(Default::default()).into()).expect_err("it never ends");
+    assert!(matches!(error, Error::StandsStill { .. }), "{error}");
+    assert!(
+        error.to_string().contains("give the links rates and delays"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_flow_beyond_all_rates_is_refused() {
+    let fast = Udp::constant(Rate::from_bits_per_second(u64::MAX).expect("above 0"), 100);
+    let error = over(
+        |left, right| Link::new(left, right, Rate::mbit(1), Duration::ZERO),
+        fast.into(),
+    );
+    let Err(Error::Scenario(error)) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(error.field, "udp");
+    assert!(error.what.contains("lower its rate"), "{}", error.what);
+}
