@@ -46,5 +46,5 @@ pub use time::Time;
 
 /// Keeps the README's example compiling.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

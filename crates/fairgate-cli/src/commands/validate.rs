@@ -26,7 +26,7 @@ Examples:
   fairgate validate kernel-tcp --runs 1 --seed 7        one run of each instead of the mean of several
 
 kernel-tcp: TCP through queueing disciplines of Linux 6.1. Goodput within 1 %, mean sojourn time within 20 %, Jain's
-index within 0.05; experiments/kernel-tcp/differences.toml explains the cells that differ.
+index within 0.05. Below the table stands what is known of each cell that differs.
 Exit codes: 0 all agree or are explained; 1 a cell differs without explanation; 2 a file can't be read.")]
 pub(crate) struct Args {
     /// Which recordings
