@@ -56,7 +56,7 @@ sfq-cubic-rtt100: n1-udp1 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-s
 sfq-cubic-rtt20: n1-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1 n4-udp1-seed2 n4-udp1
 ";
 
-/// Those that are run here: one or two of each kind, where little is left to chance, so that a run or two tell.
+/// The cells that are run here: one or two of each kind. Little is left to chance in them, so one run or two decide.
 const CELLS: [&str; 23] = [
     "codel-cubic-rtt20-n1-udp0",
     "codel-cubic-rtt20-n4-udp1",

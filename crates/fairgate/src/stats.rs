@@ -79,7 +79,7 @@ impl Statistics {
             dequeued: less(self.dequeued, before.dequeued),
             dropped: less(self.dropped, before.dropped),
             flushed: less(self.flushed, before.flushed),
-            dropped_by_reason: std::array::from_fn(by_reason),
+            dropped_by_reason: core::array::from_fn(by_reason),
             marked: self.marked - before.marked,
             overlimits: self.overlimits - before.overlimits,
             sojourn: self.sojourn - before.sojourn,

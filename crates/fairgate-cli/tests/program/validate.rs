@@ -6,7 +6,7 @@ use super::{ends, fairgate, folder, json, text};
 
 const CELL: &str = "../../../../tests/data/kernel-tcp/codel-cubic-rtt20-n1-udp0.json";
 
-/// By default the recordings of a checkout. A program that is started elsewhere says where it looked, and what to do.
+/// By default the recordings of a checkout are read. Elsewhere the program says where it looked, and what to do.
 #[test]
 fn recordings_are_found_in_a_checkout_only() {
     let (_, stderr) = ends(&["validate", "kernel-tcp"], 2);

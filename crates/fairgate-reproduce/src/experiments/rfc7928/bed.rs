@@ -30,10 +30,7 @@ const QUICK_FROM: Duration = Duration::from_secs(4);
 
 /// The networks and their traffic.
 const FILES: [(&str, &str); 12] = [
-    (
-        "long",
-        include_str!("../../../experiments/rfc7928/long.toml"),
-    ),
+    ("long", include_str!("../../../experiments/rfc7928/long.toml")),
     (
         "windows",
         include_str!("../../../experiments/rfc7928/windows.toml"),
@@ -47,23 +44,14 @@ const FILES: [(&str, &str); 12] = [
         include_str!("../../../experiments/rfc7928/background.toml"),
     ),
     ("rtt", include_str!("../../../experiments/rfc7928/rtt.toml")),
-    (
-        "bursts",
-        include_str!("../../../experiments/rfc7928/bursts.toml"),
-    ),
-    (
-        "levels",
-        include_str!("../../../experiments/rfc7928/levels.toml"),
-    ),
+    ("bursts", include_str!("../../../experiments/rfc7928/bursts.toml")),
+    ("levels", include_str!("../../../experiments/rfc7928/levels.toml")),
     (
         "capacity",
         include_str!("../../../experiments/rfc7928/capacity.toml"),
     ),
     ("mix", include_str!("../../../experiments/rfc7928/mix.toml")),
-    (
-        "attack",
-        include_str!("../../../experiments/rfc7928/attack.toml"),
-    ),
+    ("attack", include_str!("../../../experiments/rfc7928/attack.toml")),
     (
         "coupling",
         include_str!("../../../experiments/rfc7928/coupling.toml"),
