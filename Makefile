@@ -1,12 +1,26 @@
 # What people type. Everything else is plain cargo.
 
-.PHONY: help demo test bench lint tools
+# What `make semver` compares with: a tag, a branch or a commit.
+BASELINE ?= main
+# The crates that are published: all but fairgate-fuzz, which is of use here only.
+PUBLISHED = --workspace --exclude fairgate-fuzz
+# A target that has no standard library: whatever uses one does not compile.
+BARE = x86_64-unknown-none
+RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+.PHONY: help demo test bench lint no-std package deny advisories semver msrv tools
 
 help:
-	@echo 'make demo    compare queueing disciplines on a simulated home line and on recorded traffic; writes two reports'
-	@echo 'make test    all tests (as root also those on live traffic, in network namespaces)'
-	@echo 'make bench   all benchmarks; see docs/performance.md'
-	@echo 'make lint    formatting, clippy, documentation'
+	@echo 'make demo        compare disciplines on a simulated line and on recorded traffic'
+	@echo 'make test        all tests (as root also those on live traffic, in network namespaces)'
+	@echo 'make bench       all benchmarks; see docs/performance.md'
+	@echo 'make lint        formatting, clippy, documentation, and no-std'
+	@echo 'make no-std      the library builds for a machine without an operating system'
+	@echo 'make package     every published crate is packed and built from its package alone'
+	@echo 'make deny        licences, bans and sources of all dependencies'
+	@echo 'make advisories  known faults of all dependencies; fetches the database from GitHub'
+	@echo 'make semver      changes of public interfaces against BASELINE=main'
+	@echo 'make msrv        the oldest supported Rust builds everything'
 
 tools:
 	@scripts/install-tools
@@ -22,7 +36,32 @@ test: tools
 bench:
 	cargo bench --workspace
 
-lint:
+lint: no-std
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
+
+# The library and its dependencies may use an allocator, and nothing of the standard library.
+no-std:
+	rustup target add $(BARE)
+	cargo check -p fairgate --no-default-features --target $(BARE)
+
+# Packs the tree as it is, with what is not committed. No repository is named yet, which cargo warns of.
+package:
+	cargo package $(PUBLISHED) --allow-dirty
+
+# Needs no network but for what Cargo.lock names and is not here yet.
+deny:
+	scripts/cargo-tool deny check licenses bans sources
+
+advisories:
+	scripts/cargo-tool deny check advisories
+
+# The libraries only: the program has no interface for other crates.
+semver:
+	scripts/cargo-tool semver-checks --baseline-rev $(BASELINE) $(PUBLISHED) --exclude fairgate-cli
+
+# In a target folder of its own: two compilers that take turns in one folder build everything each time.
+msrv:
+	rustup toolchain install $(RUST_VERSION) --profile minimal --no-self-update
+	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target}/msrv cargo +$(RUST_VERSION) check --workspace --all-targets

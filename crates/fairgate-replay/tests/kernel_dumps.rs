@@ -1,8 +1,9 @@
 //! A tree that was read from tc's commands is shown as Linux's tc showed it: kinds, parents and options of the dumps, and
 //! lines of classes, that lie beside the traces.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod common;
+
+use std::path::Path;
 
 use fairgate::{ClassId, Count, Statistics};
 use fairgate_config::Spec;
@@ -171,24 +172,6 @@ fn compare(setup: &Path) -> Option<Vec<String>> {
     Some(differences)
 }
 
-/// The folder of the recorded traces, if it is there.
-fn traces() -> Option<PathBuf> {
-    let shared = std::env::var_os("FAIRGATE_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let folder = shared.join("data/kernel-traces");
-    if !folder.is_dir() {
-        let folder = folder.display();
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: no kernel traces in {folder}; set FAIRGATE_SHARED"
-        );
-        return None;
-    }
-    Some(folder)
-}
-
 /// The last lines of a class as tc prints them, which tell what it did.
 fn class_statistics(class: &Shown, state: &State) -> Vec<String> {
     let Statistics {
@@ -211,7 +194,7 @@ fn class_statistics(class: &Shown, state: &State) -> Vec<String> {
 /// Inner classes among them: loans, tokens, virtual time's periods and what was got by which criterion.
 #[test]
 fn classes_have_counted_what_the_kernels_did() {
-    let Some(folder) = traces() else { return };
+    let folder = common::kernel_traces();
     let mut compared = 0;
     for trace in find(&folder).expect("the folder has traces") {
         let kind = trace.parent().and_then(|folder| folder.file_name());
@@ -277,7 +260,7 @@ fn classes_have_counted_what_the_kernels_did() {
 
 #[test]
 fn trees_are_shown_as_tc_showed_them() {
-    let Some(folder) = traces() else { return };
+    let folder = common::kernel_traces();
     let kinds = [
         "pfifo",
         "bfifo",

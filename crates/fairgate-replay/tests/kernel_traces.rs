@@ -1,59 +1,78 @@
-//! Every trace of the disciplines that there are, recorded from Linux 6.1, is equal operation by operation.
+//! Every trace recorded from Linux 6.1 is equal, operation by operation.
 
-use std::io::Write;
-use std::path::PathBuf;
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use fairgate_replay::{Outcome, find, replay};
 
-/// The recorded disciplines that there are here. The others are unsupported, which the test checks too: whoever adds one
-/// moves its name.
-const EQUAL: [&str; 16] = [
-    "bfifo",
-    "codel",
-    "drr",
-    "ets",
-    "fq_codel",
-    "hfsc",
-    "htb",
-    "pfifo",
-    "pfifo_head_drop",
-    "prio",
-    "qfq_aggregate",
-    "qfq_distinct",
-    "qfq_textbook",
-    "red",
-    "sfq",
-    "tbf",
+/// All traces by name. A trace that is missing and a trace that is not listed are both an error, so that no
+/// evidence is lost or left out unnoticed.
+const TRACES: [(&str, &str); 16] = [
+    ("bfifo", "mixed overload small"),
+    ("codel", "bulk bulk_ecn ce_threshold mixed onoff overload small"),
+    ("drr", "backlogged mixed overload small"),
+    ("ets", "backlogged mixed overload small"),
+    (
+        "fq_codel",
+        "ce_threshold codel_drops ecn mixed overload overload_batch overload_memory small",
+    ),
+    ("hfsc", "backlogged mixed overload small"),
+    ("htb", "backlogged burst mixed overload polled small"),
+    ("pfifo", "mixed overload small"),
+    ("pfifo_head_drop", "mixed overload small"),
+    ("prio", "mixed overload small"),
+    ("qfq_aggregate", "backlogged mixed overload small"),
+    ("qfq_distinct", "backlogged mixed overload small"),
+    (
+        "qfq_textbook",
+        "backlogged mixed overload primed primed_mixed small",
+    ),
+    (
+        "red",
+        "below_min limit overload overload_ecn overload_harddrop small",
+    ),
+    ("sfq", "mixed overload overload_depth overload_headdrop small"),
+    ("tbf", "child_drr mixed overload peakrate small"),
 ];
 
+/// `FOLDER/TRACE` of a file.
+fn name(trace: &Path) -> String {
+    let part = |part: Option<&std::ffi::OsStr>| part.expect("it has a name").to_string_lossy().into_owned();
+    let folder = part(trace.parent().and_then(Path::file_name));
+    let file = part(trace.file_name());
+    format!("{folder}/{}", file.trim_end_matches(".jsonl.gz"))
+}
+
 #[test]
-fn every_trace_is_equal_or_of_a_discipline_to_come() {
-    let shared = std::env::var_os("FAIRGATE_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
+fn the_recorded_traces_are_those_listed() {
+    let listed: BTreeSet<String> = TRACES
+        .iter()
+        .flat_map(|(folder, traces)| traces.split(' ').map(move |trace| format!("{folder}/{trace}")))
+        .collect();
+    assert_eq!(listed.len(), 75);
+    let found = find(&common::kernel_traces()).expect("the folder has traces");
+    let found: BTreeSet<String> = found.iter().map(|trace| name(trace)).collect();
+    let missing: Vec<&String> = listed.difference(&found).collect();
+    let unlisted: Vec<&String> = found.difference(&listed).collect();
+    assert!(
+        missing.is_empty() && unlisted.is_empty(),
+        "missing {missing:?}, not listed {unlisted:?}"
     );
-    let folder = shared.join("data/kernel-traces");
-    if !folder.is_dir() {
-        // Past the test harness, which swallows what `eprintln!` says.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: no kernel traces in {}; set FAIRGATE_SHARED",
-            folder.display()
-        );
-        return;
-    }
-    let traces = find(&folder).expect("the folder has traces");
-    let (mut equal, mut unsupported, mut wrong) = (0, 0, Vec::new());
-    for trace in &traces {
-        let discipline = trace.parent().and_then(|folder| folder.file_name());
-        let is_here = discipline.is_some_and(|name| EQUAL.iter().any(|here| name == *here));
-        match replay(trace, 1).expect("the recorded traces are whole") {
-            Outcome::Equal { operations } if is_here && operations > 0 => equal += 1,
-            Outcome::Unsupported { .. } if !is_here => unsupported += 1,
-            other => wrong.push(format!("{}: {other:?}", trace.display())),
+}
+
+#[test]
+fn every_trace_is_equal() {
+    let mut wrong = Vec::new();
+    for (folder, traces) in TRACES {
+        for trace in traces.split(' ') {
+            let file = common::kernel_traces().join(format!("{folder}/{trace}.jsonl.gz"));
+            match replay(&file, 1) {
+                Ok(Outcome::Equal { operations }) if operations > 0 => {}
+                other => wrong.push(format!("{folder}/{trace}: {other:?}")),
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(equal > 0);
-    println!("{equal} equal, {unsupported} of disciplines to come");
 }

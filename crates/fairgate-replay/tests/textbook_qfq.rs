@@ -1,8 +1,7 @@
 //! Our textbook QFQ against the two traces of the kernel's QFQ+ in which every turn is one packet of the longest length and
 //! nothing starts unsorted: there the kernel's order is that of the published algorithm.
 
-use std::io::Write;
-use std::path::PathBuf;
+mod common;
 
 use fairgate::Discipline;
 use fairgate::classify::Classifier;
@@ -45,21 +44,8 @@ fn textbook(slope: Slope) -> Box<dyn Discipline> {
 
 #[test]
 fn the_published_order_is_the_kernels_where_the_two_are_one() {
-    let shared = std::env::var_os("FAIRGATE_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
     for (name, packets) in [("primed", 781), ("primed_mixed", 642)] {
-        let trace = shared.join(format!("data/kernel-traces/qfq_textbook/{name}.jsonl.gz"));
-        if !trace.is_file() {
-            // Past the test harness, which swallows what `eprintln!` says.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: no trace {}; set FAIRGATE_SHARED",
-                trace.display()
-            );
-            return;
-        }
+        let trace = common::kernel_traces().join(format!("qfq_textbook/{name}.jsonl.gz"));
         let outcome =
             replay_with(&trace, textbook(Slope::Configured).as_mut()).expect("the recorded traces are whole");
         let operations = 2 * packets + 1;

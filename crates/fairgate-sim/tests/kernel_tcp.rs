@@ -3,12 +3,60 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fairgate_sim::validation::{Recording, Validation};
 
-/// One or two flows of each kind: where little is left to chance, so that a run or two tell.
+/// All recorded cells by name: what they share, then the rest of each name. A cell that is missing and a cell
+/// that is not listed are both an error, so that no evidence is lost or left out unnoticed.
+const RECORDED: &str = "
+cake-cubic-rtt100: n1-udp1 n16-udp0 n16-udp1 n4-udp1-seed1 n4-udp1-seed2 n4-udp1
+cake-cubic-rtt20: n1-udp0 n16-udp0 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
+    n4-udp1-seed2 n4-udp1
+cake_ecn-cubic-rtt20: n4-udp0
+codel-cubic-rtt100: n1-udp1 n16-udp0 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
+    n4-udp1-seed2 n4-udp1
+codel-cubic-rtt20: n1-udp0 n16-udp0 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
+    n4-udp1-seed2 n4-udp1
+codel-reno-rtt100: n1-udp0 n1-udp1 n16-udp0 n16-udp1 n4-udp0
+codel-reno-rtt20: n1-udp0 n1-udp1 n16-udp0 n16-udp1 n4-udp0 n4-udp1
+codel_ecn-cubic-rtt100: n16-udp0 n4-udp0
+codel_ecn-cubic-rtt20: n1-udp0 n16-udp0 n4-udp0
+drr-cubic-rtt100: n1-udp0 n1-udp1 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
+    n4-udp1-seed2 n4-udp1
+drr-cubic-rtt20: n1-udp0 n16-udp0 n4-udp0-seed1 n4-udp0-seed2 n4-udp0
+fq_codel-cubic-rtt100: n1-udp0 n1-udp1 n4-udp1-seed1 n4-udp1-seed2 n4-udp1
+fq_codel-cubic-rtt20: n1-udp0 n16-udp0 n16-udp1 n4-udp1-seed1 n4-udp1-seed2 n4-udp1
+fq_codel-reno-rtt100: n1-udp0 n1-udp1 n16-udp0 n4-udp0 n4-udp1
+fq_codel-reno-rtt20: n1-udp0 n1-udp1 n4-udp0 n4-udp1
+fq_codel_ecn-cubic-rtt100: n1-udp0 n16-udp0 n4-udp0
+fq_codel_ecn-cubic-rtt20: n16-udp0
+pfifo100-cubic-rtt100: n1-udp1 n16-udp0 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0
+pfifo100-cubic-rtt20: n1-udp0 n4-udp1-seed1 n4-udp1-seed2 n4-udp1
+pfifo100-reno-rtt100: n1-udp0 n1-udp1 n16-udp0 n16-udp1 n4-udp1
+pfifo100-reno-rtt20: n16-udp1 n4-udp0
+pfifo1000-cubic-rtt100: n1-udp0 n1-udp1 n16-udp0 n16-udp1 n4-udp0 n4-udp1
+pfifo1000-cubic-rtt20: n1-udp0 n1-udp1 n16-udp1 n4-udp0 n4-udp1
+pie-cubic-rtt100: n1-udp0 n1-udp1 n16-udp0 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
+    n4-udp1-seed2 n4-udp1
+pie-cubic-rtt20: n1-udp0 n1-udp1 n16-udp0 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
+    n4-udp1-seed2 n4-udp1
+pie_ecn-cubic-rtt100: n4-udp0
+pie_ecn-cubic-rtt20: n4-udp0
+red-cubic-rtt100: n1-udp0 n1-udp1 n16-udp0 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
+    n4-udp1-seed2 n4-udp1
+red-cubic-rtt20: n1-udp0 n1-udp1 n16-udp0 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
+    n4-udp1-seed2 n4-udp1
+red_adaptive-cubic-rtt100: n1-udp0 n1-udp1 n16-udp0 n16-udp1 n4-udp1
+red_adaptive-cubic-rtt20: n16-udp0 n16-udp1 n4-udp1
+red_ecn-cubic-rtt100: n4-udp0
+red_ecn-cubic-rtt20: n4-udp0
+sfq-cubic-rtt100: n1-udp1 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1 n4-udp1-seed2
+    n4-udp1
+sfq-cubic-rtt20: n1-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1 n4-udp1-seed2 n4-udp1
+";
+
+/// The cells that are run here: one or two of each kind. Little is left to chance in them, so one run or two decide.
 const CELLS: [&str; 23] = [
     "codel-cubic-rtt20-n1-udp0",
     "codel-cubic-rtt20-n4-udp1",
@@ -35,23 +83,22 @@ const CELLS: [&str; 23] = [
     "cake_ecn-cubic-rtt20-n4-udp0",
 ];
 
-/// The recordings, if they are here.
-fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("FAIRGATE_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let folder = shared.join("data/kernel-tcp");
-    if folder.is_dir() {
-        return Some(folder);
+/// The recordings. They are part of the repository, so no test may pass without them.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/kernel-tcp")
+}
+
+/// The names in [`RECORDED`].
+fn listed() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut shared = "";
+    for word in RECORDED.split_whitespace() {
+        match word.strip_suffix(':') {
+            Some(start) => shared = start,
+            None => _ = names.insert(format!("{shared}-{word}")),
+        }
     }
-    // Past the test harness, which swallows what `eprintln!` says.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: no recordings in {}; set FAIRGATE_SHARED to the folder that has data/kernel-tcp",
-        folder.display()
-    );
-    None
+    names
 }
 
 fn read(path: &Path) -> Recording {
@@ -61,7 +108,7 @@ fn read(path: &Path) -> Recording {
 
 #[test]
 fn a_selection_of_cells_agrees_with_linux() {
-    let Some(folder) = folder() else { return };
+    let folder = folder();
     let validation = Validation::new().expect("the data files are right");
     let mut differing = Vec::new();
     for cell in CELLS {
@@ -77,11 +124,10 @@ fn a_selection_of_cells_agrees_with_linux() {
 }
 
 #[test]
-fn every_recorded_cell_becomes_a_scenario_and_every_explanation_has_its_cell() {
-    let Some(folder) = folder() else { return };
+fn the_recorded_cells_are_those_listed_and_every_one_becomes_a_scenario() {
     let validation = Validation::new().expect("the data files are right");
     let mut names = BTreeSet::new();
-    for entry in fs::read_dir(folder).expect("the folder was just there") {
+    for entry in fs::read_dir(folder()).expect("the folder is part of the repository") {
         let path = entry.expect("readable").path();
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
@@ -92,8 +138,22 @@ fn every_recorded_cell_becomes_a_scenario_and_every_explanation_has_its_cell() {
             let flows = recording.cell.tcp_flows as usize + usize::from(recording.cell.udp_2mbit);
             assert_eq!(scenario.flows.len(), flows);
         }
-        names.insert(recording.cell.name);
+        let name = recording.cell.name;
+        assert_eq!(
+            path.file_stem(),
+            Some(name.as_ref()),
+            "a recording has the name of its cell"
+        );
+        names.insert(name);
     }
+    let listed = listed();
+    assert_eq!(listed.len(), 182);
+    let missing: Vec<&String> = listed.difference(&names).collect();
+    let unlisted: Vec<&String> = names.difference(&listed).collect();
+    assert!(
+        missing.is_empty() && unlisted.is_empty(),
+        "missing {missing:?}, not listed {unlisted:?}"
+    );
     for cell in validation.explained() {
         assert!(
             names.contains(cell),

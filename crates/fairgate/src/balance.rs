@@ -4,7 +4,10 @@
 //! dropped and left; a total is the sum of its parts. Figures that do not add up are a fault of the program,
 //! whatever its input was, and are not shown.
 
-use std::fmt;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::stats::Count;
 
@@ -23,7 +26,7 @@ impl fmt::Display for Imbalance {
     }
 }
 
-impl std::error::Error for Imbalance {}
+impl core::error::Error for Imbalance {}
 
 /// Checks that `whole` is the sum of `parts`, all counted in `unit`.
 ///

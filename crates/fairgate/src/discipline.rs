@@ -4,8 +4,9 @@
 //! [`Discipline`] is what drivers and parents see: the same with statistics, conservation and a peek that keeps its
 //! word. [`Node`] turns the first into the second, so that the books are kept once, and the same way, for all.
 
-use std::any::Any;
-use std::fmt;
+use alloc::boxed::Box;
+use core::any::Any;
+use core::fmt;
 
 use crate::classify::Holder;
 use crate::error::ConfigError;
@@ -85,7 +86,7 @@ pub trait Algorithm: Send + 'static {
     const NAME: &'static str;
 
     /// Its parameters.
-    type Config: Clone + std::fmt::Debug + Send + 'static;
+    type Config: Clone + core::fmt::Debug + Send + 'static;
 
     /// Takes one packet in. It may drop any packet it holds, this one included.
     fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict;
@@ -358,7 +359,7 @@ impl<A: Algorithm> Discipline for Node<A> {
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         if !matches!(self.peeked, Peeked::Nothing)
-            && let Peeked::TakenOut(id) = std::mem::take(&mut self.peeked)
+            && let Peeked::TakenOut(id) = core::mem::take(&mut self.peeked)
         {
             self.hand_out(id, now, pool);
             return Some(id);
@@ -395,7 +396,7 @@ impl<A: Algorithm> Discipline for Node<A> {
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         let mut own = PacketQueue::new();
-        if let Peeked::TakenOut(peeked) = std::mem::take(&mut self.peeked) {
+        if let Peeked::TakenOut(peeked) = core::mem::take(&mut self.peeked) {
             own.push_back(peeked, pool);
         }
         self.algorithm.drain(pool, &mut own);

@@ -1,5 +1,8 @@
 //! What can be wrong with a setting.
 
+use alloc::string::String;
+use alloc::string::ToString;
+
 use thiserror::Error;
 
 /// A parameter that a discipline refuses. `fairgate-config` adds the place in the user's file.

@@ -8,10 +8,18 @@
 //! sends it by its cookie and releases the slot. What was dropped comes back through [`Pool::take_returned`], with a
 //! [`DropReason`], after the very call that dropped it.
 //!
+//! The crate is `no_std` with `alloc`. Only the feature `prefetch`, which is on by default, needs the standard
+//! library.
+//!
 //! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`], [`timestamps`], [`implicit`],
 //! [`sharing`].
 
 #![forbid(unsafe_code)]
+// Memory from an allocator is all that is needed. Tests have the standard library.
+#![cfg_attr(not(test), no_std)]
+
+#[macro_use]
+extern crate alloc;
 
 pub mod aqm;
 pub mod balance;
@@ -47,5 +55,5 @@ pub use time::Time;
 
 /// Keeps the README's example compiling.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,6 @@
 //! What a discipline knows of a packet. The packet's bytes stay with the driver, who finds them again by the cookie.
 
-use std::fmt;
+use core::fmt;
 
 use crate::flow::FlowHash;
 use crate::time::Time;
@@ -234,7 +234,7 @@ const _: () = assert!(DropReason::COUNT <= SlotFlags::REASON as usize + 1);
 /// use fairgate::{Packet, Ecn};
 /// let packet = Packet { cookie: 7, ecn: Ecn::Ect0, ..Packet::of_length(1514) };
 /// assert_eq!(packet.length, 1514);
-/// assert_eq!(std::mem::size_of::<Packet>(), 64);
+/// assert_eq!(core::mem::size_of::<Packet>(), 64);
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]

@@ -10,7 +10,8 @@
 //! two words. A discipline that drops a packet *returns* it; the driver takes returned packets out after the call and
 //! releases them, so that no packet can be lost between a discipline and its driver.
 
-use std::ops::{Index, IndexMut};
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 use thiserror::Error;
 
@@ -212,10 +213,13 @@ impl Pool {
         packet.flags.set_remarked();
     }
 
-    /// The packet will be wanted soon: its line is fetched meanwhile.
+    /// Fetches the line of a packet that will be wanted soon. Does nothing without the feature `prefetch`.
     #[inline]
     pub fn prefetch(&self, id: PacketId) {
+        #[cfg(feature = "prefetch")]
         prefetch_index::prefetch_index(&self.slots, id.index());
+        #[cfg(not(feature = "prefetch"))]
+        let _ = id;
     }
 
     /// How many packets there is room for in all.
@@ -448,8 +452,8 @@ impl PacketQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     #[test]
     fn a_full_pool_says_so_and_takes_again_after_a_release() {
@@ -537,7 +541,7 @@ mod tests {
                         let mut from = queues[which];
                         from.append_to(&mut queues[1 - which], &mut pool);
                         queues[which] = from;
-                        let moved = std::mem::take(&mut models[which]);
+                        let moved = core::mem::take(&mut models[which]);
                         models[1 - which].extend(moved);
                     }
                 }

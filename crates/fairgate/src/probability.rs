@@ -1,6 +1,6 @@
 //! Probabilities in fixed point: what random early detection, PIE and their kin compute with.
 
-use std::fmt;
+use core::fmt;
 
 /// A probability, in parts of 2^32: what Linux's `max_P` is, and exact enough for one packet in four thousand million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

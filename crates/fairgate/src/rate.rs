@@ -1,6 +1,6 @@
 //! Rates, and the time that bytes take at a rate, without a division on the packet path.
 
-use std::fmt;
+use core::fmt;
 
 use crate::error::ConfigError;
 

@@ -1,7 +1,9 @@
 //! What every node counts, and the contract that the counts keep.
 
-use std::iter::Sum;
-use std::ops::AddAssign;
+use core::iter::Sum;
+use core::ops::AddAssign;
+
+use alloc::vec::Vec;
 
 use crate::balance::{self, Imbalance};
 use crate::packet::DropReason;
@@ -121,7 +123,7 @@ impl Statistics {
             dequeued: less(self.dequeued, before.dequeued),
             dropped: less(self.dropped, before.dropped),
             flushed: less(self.flushed, before.flushed),
-            dropped_by_reason: std::array::from_fn(by_reason),
+            dropped_by_reason: core::array::from_fn(by_reason),
             marked: self.marked - before.marked,
             overlimits: self.overlimits - before.overlimits,
             sojourn: self.sojourn - before.sojourn,

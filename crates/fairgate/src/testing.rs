@@ -54,7 +54,7 @@ impl<A: Algorithm> Driver<A> {
 
     /// The cookies of all that comes until nothing does.
     pub(crate) fn drain(&mut self, now: Time) -> Vec<u64> {
-        std::iter::from_fn(|| self.next(now)).collect()
+        core::iter::from_fn(|| self.next(now)).collect()
     }
 
     /// Changes parameters.

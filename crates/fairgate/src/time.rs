@@ -1,8 +1,8 @@
 //! Points in time, handed in by whoever drives a discipline. No discipline reads a clock.
 
-use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
-use std::time::Duration;
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub};
+use core::time::Duration;
 
 /// A point in time: nanoseconds since an origin of the driver's choice. 64 bits last 584 years.
 ///

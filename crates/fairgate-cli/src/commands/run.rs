@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fairgate_config::Document;
+use fairgate_config::{Document, FileError};
 use fairgate_live::status::default_socket;
 use fairgate_live::{Bridge, LiveError, Plan, ReloadError, Wake};
 
@@ -82,6 +82,12 @@ pub(crate) fn run_document(
 ) -> Result<Outcome, Failure> {
     let document = read()?;
     let plan = Plan::read(&document)?;
+    let available = input::available_memory();
+    let too_large = plan
+        .queues
+        .iter()
+        .filter_map(|queue| queue.too_large_for(available));
+    FileError::unless_empty(too_large.collect())?;
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     bridge.serve_status(socket).map_err(failure)?;

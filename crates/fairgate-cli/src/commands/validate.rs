@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
 use clap::ValueEnum;
 use fairgate_sim::validation::{Comparison, DataError, Recording, Validation};
@@ -14,23 +14,26 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::progress;
 
+/// The recordings of a checkout of Fairgate, seen from its root. The program does not carry them with it.
+const CHECKOUT: &str = "tests/data/kernel-tcp";
+
 /// Run recorded experiments in the simulator and compare
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate validate kernel-tcp                          every recorded cell that there is a discipline for
+  fairgate validate kernel-tcp                          in a checkout of Fairgate: all of its recordings
   fairgate validate kernel-tcp recordings/codel-*.json  some of them
   fairgate validate kernel-tcp --runs 1 --seed 7        one run of each instead of the mean of several
 
 kernel-tcp: TCP through queueing disciplines of Linux 6.1. Goodput within 1 %, mean sojourn time within 20 %, Jain's
-index within 0.05; experiments/kernel-tcp/differences.toml explains the cells that differ.
+index within 0.05. Below the table stands what is known of each cell that differs.
 Exit codes: 0 all agree or are explained; 1 a cell differs without explanation; 2 a file can't be read.")]
 pub(crate) struct Args {
     /// Which recordings
     #[arg(value_enum)]
     experiment: Experiment,
 
-    /// Recordings, and folders of recordings; by default data/kernel-tcp in $FAIRGATE_SHARED or ../shared
+    /// Recordings, and folders of recordings; by default those of a checkout: tests/data/kernel-tcp
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -55,6 +58,11 @@ enum RecordingError {
     #[error("can't read {path}")]
     #[diagnostic(help("give the path of a recording or of a folder of recordings"))]
     Unreadable { path: String, source: io::Error },
+    #[error("there are no recordings in {CHECKOUT}")]
+    #[diagnostic(help(
+        "run it in the root of a checkout of Fairgate, or give the path of a recording or of a folder of recordings"
+    ))]
+    NoCheckout { source: io::Error },
     #[error("{path} is no recording")]
     #[diagnostic(help(
         "a recording is one JSON document with `cell`, `total_goodput_bps`, `jain_tcp`, `sojourn`"
@@ -123,8 +131,13 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 
 /// All recordings at and below the paths, in the order of their names.
 fn recordings(paths: &[PathBuf]) -> Result<Vec<Recording>, RecordingError> {
-    let default = [default_folder()];
-    let paths = if paths.is_empty() { &default } else { paths };
+    let default = [PathBuf::from(CHECKOUT)];
+    let paths = if paths.is_empty() {
+        fs::metadata(CHECKOUT).map_err(|source| RecordingError::NoCheckout { source })?;
+        &default
+    } else {
+        paths
+    };
     let mut recordings = Vec::new();
     for path in paths {
         let files = files(path).map_err(|source| RecordingError::Unreadable {
@@ -140,11 +153,6 @@ fn recordings(paths: &[PathBuf]) -> Result<Vec<Recording>, RecordingError> {
         }
     }
     Ok(recordings)
-}
-
-fn default_folder() -> PathBuf {
-    let shared = env::var_os("FAIRGATE_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    shared.join("data/kernel-tcp")
 }
 
 fn files(path: &Path) -> io::Result<Vec<PathBuf>> {

@@ -9,6 +9,7 @@ mod reproduce;
 mod show;
 mod streams;
 mod tc;
+mod validate;
 mod values;
 
 use std::io::Write;

@@ -140,3 +140,10 @@ fn a_trace_may_have_any_name() {
     let (stdout, _) = ends(&["replay", folder.path().to_str().expect("an ordinary path")], 0);
     assert!(stdout.contains("1 equal"), "{stdout}");
 }
+
+#[test]
+fn the_recorded_traces_are_found_and_equal() {
+    let report = json(&["replay", "--json", "../../../../tests/data/kernel-traces"], 0);
+    assert_eq!(report["summary"]["equal"], 75);
+    assert_eq!(report["summary"]["unsupported"], 0);
+}

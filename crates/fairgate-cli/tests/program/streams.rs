@@ -19,6 +19,7 @@ const FAMILIES: &[(&[&str], i32)] = &[
     (&["dummynet", "pipe 1 config bw 10Mbit/s codel"], 0),
     (&["replay"], 2),
     (&["validate", "kernel-tcp", "nowhere"], 2),
+    (&["validate", "kernel-tcp"], 2),
     (&["reproduce"], 0),
     (&["reproduce", "nonsense"], 2),
     (&["bounds", "nonsense"], 2),

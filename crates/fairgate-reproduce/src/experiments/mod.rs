@@ -7,9 +7,9 @@ macro_rules! experiment {
     ($id:literal, $paper:literal, $run:expr, counts: $counts:expr) => {
         Experiment {
             id: $id,
-            file: include_str!(concat!("../../../../experiments/", $paper, "/", $id, ".toml")),
+            file: include_str!(concat!("../../experiments/", $paper, "/", $id, ".toml")),
             published: include_str!(concat!(
-                "../../../../experiments/",
+                "../../experiments/",
                 $paper,
                 "/",
                 $id,

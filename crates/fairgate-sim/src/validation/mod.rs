@@ -1,7 +1,7 @@
 //! Simulated TCP held against TCP recorded from Linux 6.1, cell by cell.
 //!
 //! A recording names its cell: leaf, congestion control, RTT, number of flows. With what all cells share
-//! (`experiments/kernel-tcp/scenario.toml`) it becomes a [`Scenario`], whose goodput, sojourn time and fairness are then
+//! (`scenario.toml`, beside this file) it becomes a [`Scenario`], whose goodput, sojourn time and fairness are then
 //! compared with the recorded ones.
 //!
 //! Several flows at one bottleneck are chaotic: a start a microsecond later gives another sample of the same process.
@@ -27,9 +27,9 @@ use crate::tcp::{self, CongestionControl};
 use htb::HtbClass;
 
 /// What all cells share, as text.
-const SCENARIO: &str = include_str!("../../../../experiments/kernel-tcp/scenario.toml");
+const SCENARIO: &str = include_str!("scenario.toml");
 /// The explained differences, as text.
-const DIFFERENCES: &str = include_str!("../../../../experiments/kernel-tcp/differences.toml");
+const DIFFERENCES: &str = include_str!("differences.toml");
 /// The handle by which packets name their class, in a leaf that has a class for each flow.
 const HANDLE: u16 = 1;
 /// The datagrams' number among the flows, and so their class.
@@ -166,7 +166,7 @@ struct Explained {
 #[derive(Debug, Error)]
 pub enum DataError {
     /// A file is no TOML, or not what is expected in it.
-    #[error("experiments/kernel-tcp/{file}: {source}")]
+    #[error("kernel-tcp: {file}: {source}")]
     Toml {
         /// The file.
         file: &'static str,
@@ -174,10 +174,10 @@ pub enum DataError {
         source: Box<toml::de::Error>,
     },
     /// A number with a unit can't be read.
-    #[error("experiments/kernel-tcp/scenario.toml: {0}")]
+    #[error("kernel-tcp: scenario.toml: {0}")]
     Unit(#[from] UnitError),
     /// A leaf can't be built.
-    #[error("experiments/kernel-tcp/scenario.toml: leaf `{leaf}`: {source}")]
+    #[error("kernel-tcp: scenario.toml: leaf `{leaf}`: {source}")]
     Leaf {
         /// Its name.
         leaf: String,

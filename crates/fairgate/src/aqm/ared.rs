@@ -14,7 +14,7 @@
 //! product; the paper's figures count in packets, here in bytes; the step of half seconds is `red`'s. Non-goals: another AIMD
 //! than the paper's.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use super::red::{self, Filter, Law, Parameters, Response, Shape};
 use crate::error::ConfigError;

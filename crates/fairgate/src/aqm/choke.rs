@@ -12,6 +12,8 @@
 //! one flow if their flow hashes are equal. Deviations: those of `red`. Non-goal: Linux's filters, by which flows may be told apart
 //! otherwise.
 
+use alloc::boxed::Box;
+
 use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
@@ -530,7 +532,7 @@ mod tests {
                 }
                 prop_assert_eq!(ring.packets as usize, model.len());
             }
-            let rest: Vec<_> = std::iter::from_fn(|| ring.pop_front()).collect();
+            let rest: Vec<_> = core::iter::from_fn(|| ring.pop_front()).collect();
             prop_assert_eq!(rest, model);
         }
     }

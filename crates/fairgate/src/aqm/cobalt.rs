@@ -13,7 +13,7 @@
 //! Times are in nanoseconds, `1 / sqrt(count)` is a 32-bit fraction, both as in Linux 6.1. BLUE's part of the state is apart:
 //! it is at rest as long as no buffer overflows, and CoDel's fits into the cache line of a flow.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use crate::bits::Random;
 use crate::pool::{PacketId, Pool};

@@ -140,8 +140,8 @@ mod tests {
     use crate::discipline::Discipline;
     use crate::packet::{Ecn, Packet};
     use crate::testing::Driver;
+    use core::time::Duration;
     use proptest::prelude::*;
-    use std::time::Duration;
 
     /// What left, when, and how.
     #[derive(Clone, Copy, Debug, PartialEq)]

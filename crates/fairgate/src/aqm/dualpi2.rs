@@ -20,7 +20,7 @@
 //! up for at the next call; the credit begins anew with a change of parameters. Non-goals: filters that choose the queue; splitting of
 //! segments.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use super::periodic::Periodic;
 use crate::bits::Random;

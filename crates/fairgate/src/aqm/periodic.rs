@@ -1,6 +1,6 @@
 //! What happens at fixed intervals, for disciplines that are told the time and have no timer: it is made up for at the next call.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use crate::time::Time;
 

@@ -30,8 +30,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::time::Duration;
+use alloc::boxed::Box;
+use core::fmt;
+use core::time::Duration;
 
 use super::periodic::Periodic;
 use crate::bits::Random;

@@ -11,7 +11,8 @@
 //! Behind the filter is `red`, with all its parameters. Deviation: a tail drop of the queue is a drop of RED's too, for the senders see no
 //! difference. Non-goals: attacks by spoofed addresses, where every packet is of a new flow.
 
-use std::time::Duration;
+use alloc::boxed::Box;
+use core::time::Duration;
 
 use super::red::{self, Averaged, Parameters};
 use crate::bits::{Random, random};

@@ -11,6 +11,8 @@
 //! and the search begins anew. A bound is wrong only after a flow shrank that had been the largest of its block, and is
 //! corrected once, at O(log n): so a packet costs O(log n) in all, amortised, and nothing while no buffer overflows.
 
+use alloc::boxed::Box;
+
 /// Flows of a block, blocks of a block above: bounds of a block fill a cache line.
 const BLOCK: usize = 8;
 
@@ -97,7 +99,7 @@ impl Bounds {
     }
 
     /// The bounds of `level` that make up block `above` of the next level.
-    fn of_block(&self, level: usize, above: usize) -> std::ops::Range<usize> {
+    fn of_block(&self, level: usize, above: usize) -> core::ops::Range<usize> {
         let first = self.levels[level] as usize + above * BLOCK;
         first..(first + BLOCK).min(self.levels[level + 1] as usize)
     }

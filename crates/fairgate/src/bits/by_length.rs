@@ -12,6 +12,8 @@
 //! The longest is wanted when the limit on all flows together is exceeded. Then, of `flows` flows, one has more than
 //! `limit / flows` packets: shorter ones can't be it, and are in no list. So short queues cost one comparison a packet.
 
+use alloc::vec::Vec;
+
 /// Marks the end of a list.
 const END: u32 = u32::MAX;
 
@@ -119,7 +121,7 @@ impl ByLength {
 
     #[inline]
     fn link(&mut self, index: u32, length: u32) {
-        let next = std::mem::replace(self.head(length), index);
+        let next = core::mem::replace(self.head(length), index);
         self.neighbours[index as usize] = Neighbours { next, previous: END };
         if next != END {
             self.neighbours[next as usize].previous = index;

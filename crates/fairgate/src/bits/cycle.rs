@@ -10,6 +10,9 @@
 //! they are idle have left the cycle by that, without being looked at (PDRR, section 3.3). Whether a flow is in the cycle
 //! is one comparison: its turn is not before `first`.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 /// Bits of a word.
 const WORD: usize = 64;
 
@@ -231,8 +234,8 @@ impl Cycle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     proptest! {
         /// Against a deque that is searched; flows join, get busy, idle, and are visited; one and several levels of bits.

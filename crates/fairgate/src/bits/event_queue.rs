@@ -9,6 +9,8 @@
 //! Order is exact: by time, and among equal times by arrival. The earliest time is exact too; each slot remembers its
 //! own, found again by a look at its events after that one has left.
 
+use alloc::boxed::Box;
+
 /// Bits of a digit, and the slots of one.
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
@@ -239,8 +241,8 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeMap;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
     proptest! {
         /// Against an ordered map, over pauses and waits of every magnitude.

@@ -7,6 +7,9 @@
 //! leaves pulls those behind it forward (Knuth, 6.4, algorithm R), so that nothing is ever left to clean up. Who does
 //! not know the key and the salt can't aim flows at one spot.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::flow::FlowHash;
 
 /// A slot: a flow's salted hash, never 0 where there is one, and its place.

@@ -14,7 +14,8 @@
 //! Keys are compared by their wrapping difference, so all that are in the heap at a time must lie within half of their
 //! range of one another. Among equal keys the lower flow number goes first.
 
-use std::hint::select_unpredictable;
+use alloc::vec::Vec;
+use core::hint::select_unpredictable;
 
 /// What a heap holds: a key and a flow.
 pub(crate) trait Ordered: Copy + Default {
@@ -251,7 +252,7 @@ impl<E: Ordered, const WIDTH: usize> LineHeap<E, WIDTH> {
 #[inline]
 fn least<E: Ordered, const WIDTH: usize>(line: &[E; WIDTH]) -> (usize, E) {
     let mut entries = *line;
-    let mut places: [usize; WIDTH] = std::array::from_fn(|place| place);
+    let mut places: [usize; WIDTH] = core::array::from_fn(|place| place);
     let mut half = WIDTH / 2;
     while half > 0 {
         for place in 0..half {
@@ -267,8 +268,8 @@ fn least<E: Ordered, const WIDTH: usize>(line: &[E; WIDTH]) -> (usize, E) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     /// A heap against an ordered set, with keys on both sides of the wrap; enough flows for three levels.
     fn check<E: Ordered, const WIDTH: usize>(

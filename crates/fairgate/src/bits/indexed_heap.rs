@@ -2,6 +2,8 @@
 //!
 //! Keys are wrapping times, compared as there; among equal keys the lower flow number goes first.
 
+use alloc::vec::Vec;
+
 use super::heap::{Entry, Ordered};
 
 /// Children of an entry.
@@ -74,7 +76,7 @@ impl IndexedHeap {
     pub(crate) fn pop(&mut self) -> Option<Entry> {
         let last = self.entries.pop()?;
         let first = match self.entries.first_mut() {
-            Some(first) => std::mem::replace(first, last),
+            Some(first) => core::mem::replace(first, last),
             None => last,
         };
         self.places[first.flow as usize] = ABSENT;

@@ -1,6 +1,9 @@
 //! Numbers by rising key of any ordered kind, any of which can get another key or leave: for keys that
 //! [`IndexedHeap`](super::IndexedHeap)'s, of 64 bits, are too narrow for.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 /// Children of an entry.
 const ARITY: usize = 4;
 
@@ -45,7 +48,7 @@ impl<K: Copy + Ord> KeyedHeap<K> {
     /// Takes a number out, if it is in.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
-        let place = std::mem::replace(&mut self.places[number as usize], ABSENT);
+        let place = core::mem::replace(&mut self.places[number as usize], ABSENT);
         if place == ABSENT {
             return;
         }

@@ -11,6 +11,8 @@
 //! where is known beforehand: none waits for what another comparison fetches, as on the way down a heap. The cost goes by how
 //! many numbers there may be, not by how many are in: where few of many are, [`KeyedHeap`](super::KeyedHeap) is quicker.
 
+use alloc::boxed::Box;
+
 /// The key of a number that is out; no other is as great.
 const OUT: u128 = u128::MAX;
 
@@ -99,7 +101,7 @@ impl Knockout {
         let mut best = self.keys[winner as usize];
         loop {
             let players = &mut self.matches[at / 2];
-            let before = std::mem::replace(&mut players[at % 2], winner);
+            let before = core::mem::replace(&mut players[at % 2], winner);
             if before == winner || at == 1 {
                 return;
             }

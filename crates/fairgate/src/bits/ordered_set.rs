@@ -4,6 +4,8 @@
 //! touches the upper words only when a word becomes occupied or empty; three levels are enough for 262,144 numbers, and a
 //! single word for 64, which is at hand without a look elsewhere.
 
+use alloc::boxed::Box;
+
 /// Bits of a word.
 const WORD: u32 = 64;
 
@@ -159,8 +161,8 @@ fn vacate(word: &mut u64, number: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     proptest! {
         /// Against a set of the standard library, over one to three levels.

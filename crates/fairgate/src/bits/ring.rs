@@ -4,6 +4,8 @@
 //! the lines of two flows, and a flow's state need not hold a link. It costs four bytes for each flow there is. Whether a
 //! flow is in the ring is for the owner to know.
 
+use alloc::vec::Vec;
+
 /// The ring. Room for all flows is made at construction.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
@@ -88,8 +90,8 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     proptest! {
         /// Against the standard library's deque, from any start: also where the counter wraps.

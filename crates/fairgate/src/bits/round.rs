@@ -134,8 +134,8 @@ impl Round {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     impl Linked for Link {
         fn link(&mut self) -> &mut Link {

@@ -9,6 +9,8 @@
 //! what bulk transfers look like, time stamps come in order and nothing is ever sorted; at worst all but one entry is in
 //! the heap, and the price is a comparison.
 
+use alloc::vec::Vec;
+
 use super::heap::{Narrow, NarrowHeap, Ordered};
 
 /// The run and the heap. Room for as many entries as there are flows is made at construction.
@@ -129,8 +131,8 @@ impl RunHeap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     /// Takes `flow` out, if it is one of those with the least key.
     fn take(model: &mut BTreeSet<(u64, u32)>, flow: u32) -> bool {

@@ -67,14 +67,14 @@ impl Slots {
     #[inline]
     pub(crate) fn push_first(&mut self, entry: u32) -> u32 {
         debug_assert!(!self.is_empty());
-        std::mem::replace(&mut self.first, entry)
+        core::mem::replace(&mut self.first, entry)
     }
 
     /// Puts `entry` first into slot `number`, behind the first full one; returns what follows it there.
     #[inline]
     pub(crate) fn push(&mut self, number: u64, entry: u32) -> u32 {
         let place = place(number);
-        let follows = std::mem::replace(&mut self.heads[place], entry);
+        let follows = core::mem::replace(&mut self.heads[place], entry);
         self.full |= 1 << place;
         follows
     }
@@ -95,7 +95,7 @@ impl Slots {
         let ahead = self.first_after(base);
         if ahead < SLOTS {
             let place = place(base.wrapping_add(ahead.into()));
-            self.first = std::mem::replace(&mut self.heads[place], END);
+            self.first = core::mem::replace(&mut self.heads[place], END);
         }
         ahead
     }
@@ -148,8 +148,8 @@ fn place(number: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeMap;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
     proptest! {
         /// Against stacks in a sorted map. The first full slot is where the caller says: it moves on when it runs empty,

@@ -18,6 +18,9 @@
 //! There is nothing to move about and no index to keep: a player's place is the flow's own number. Whose number it
 //! is that wins is part of the number ([`Rank`]).
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 /// The rank of nobody.
 const OUT: u128 = u128::MAX;
 
@@ -168,7 +171,7 @@ impl Tournament {
                 self.promote(Rank(challenger).place());
             }
         } else if new < self.leader {
-            let deposed = std::mem::replace(&mut self.leader, new);
+            let deposed = core::mem::replace(&mut self.leader, new);
             self.play(place, OUT);
             if deposed != OUT {
                 self.play(Rank(deposed).place(), deposed);
@@ -198,7 +201,7 @@ impl Tournament {
     fn play(&mut self, place: u32, mut new: u128) {
         let mut place = place as usize;
         let mut below = place / PLAYERS;
-        let mut old = std::mem::replace(&mut self.matches[below].0[place % PLAYERS], new);
+        let mut old = core::mem::replace(&mut self.matches[below].0[place % PLAYERS], new);
         for &round in &self.rounds[..self.played] {
             place /= PLAYERS;
             let index = round as usize + place / PLAYERS;
@@ -223,12 +226,12 @@ impl Tournament {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
     use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     #[test]
     fn a_match_is_a_cache_line() {
-        assert_eq!(std::mem::size_of::<Match>(), 64);
+        assert_eq!(core::mem::size_of::<Match>(), 64);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! From a class's number to its place in its parent's array.
 
+use alloc::vec::Vec;
+
 use crate::classify::Classifier;
 use crate::error::ConfigError;
 

@@ -1,8 +1,8 @@
 //! One filter: what must match, and the class that a matching packet goes to.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::ops::RangeInclusive;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::ops::RangeInclusive;
 
 use crate::error::ConfigError;
 use crate::flow::FlowKey;

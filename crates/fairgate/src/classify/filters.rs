@@ -1,8 +1,9 @@
 //! A discipline's filters: a list, and the index by which packets find the first that matches.
 
-use std::fmt;
-use std::ops::Deref;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Deref;
 
 use super::index::{Index, Limits, NONE};
 use crate::classify::{Filter, Match};

@@ -1,6 +1,6 @@
 //! How coarse a flow is: which header fields tell one from another.
 
-use std::hash::Hasher;
+use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 

@@ -1,6 +1,6 @@
 //! A keyed hash of the flow key, so that an outsider who does not know the key can't aim collisions.
 
-use std::hash::Hasher;
+use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 

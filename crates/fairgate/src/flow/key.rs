@@ -1,6 +1,6 @@
 //! The header fields that tell flows apart.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use crate::flow::numbers::{ethertype, protocol};
 

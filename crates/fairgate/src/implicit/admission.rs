@@ -18,7 +18,8 @@
 //!
 //! Bounded: flows in progress beyond `flows_in_progress` are not remembered, and count as new at each packet.
 
-use std::time::Duration;
+use alloc::boxed::Box;
+use core::time::Duration;
 
 use super::congestion::Congestion;
 use super::in_progress::InProgress;
@@ -276,7 +277,7 @@ mod tests {
     /// A millisecond each: a packet from each flow of `flows`, one is sent. The flows blocked.
     fn run(
         driver: &mut Driver<Admission>,
-        millis: std::ops::Range<u64>,
+        millis: core::ops::Range<u64>,
         flows: impl Fn(u64) -> u64,
     ) -> Vec<u64> {
         let mut blocked = Vec::new();

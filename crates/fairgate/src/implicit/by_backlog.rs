@@ -25,8 +25,9 @@
 //! Invariants: nobody's rank in the tournament is behind the true one, and only those flagged stand before it, but for the one that is served; a flow is in the tournament if and only if it has packets, with its bytes; a flow that came through the
 //! hash has a place in the table if and only if it has packets.
 
-use std::fmt::Debug;
-use std::marker::PhantomData;
+use alloc::boxed::Box;
+use core::fmt::Debug;
+use core::marker::PhantomData;
 
 use crate::bits::{Bounds, FlowTable, Identity, Rank, Tournament};
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
@@ -262,7 +263,7 @@ impl<O: Order> ByBacklog<O> {
         self.active -= 1;
         self.take_stamp(place);
         let flow = &mut self.flows[place as usize];
-        self.table.remove(std::mem::take(&mut flow.identity));
+        self.table.remove(core::mem::take(&mut flow.identity));
         self.service.leave(place);
     }
 
@@ -290,7 +291,7 @@ impl<O: Order> ByBacklog<O> {
         if O::LONGEST_FIRST {
             return None;
         }
-        let stamp = std::mem::take(&mut self.grown[place as usize]);
+        let stamp = core::mem::take(&mut self.grown[place as usize]);
         self.ahead -= u32::from(stamp != 0);
         (stamp != 0).then_some(stamp)
     }

@@ -16,6 +16,9 @@
 //! Bounds: none is published. Between users that of deficit round robin holds: over any time two users that always have
 //! packets are sent the same bytes, to within a quantum and a packet each.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::bits::{Bounds, FlowTable, Identity, Link, Linked, Rank, Round, Tournament};
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -267,7 +270,7 @@ impl Hsqf {
         }
         known.service.leave(place % FLOWS);
         known.taken &= !(1 << (place % FLOWS));
-        self.flow_table.remove(std::mem::take(&mut flow.identity));
+        self.flow_table.remove(core::mem::take(&mut flow.identity));
     }
 
     /// The first user of the round, who has no packets, leaves.
@@ -277,7 +280,7 @@ impl Hsqf {
             .round
             .pop_front(&mut self.users)
             .expect("somebody is in the round");
-        let identity = std::mem::take(&mut self.users[user as usize].identity);
+        let identity = core::mem::take(&mut self.users[user as usize].identity);
         self.user_table.remove(identity);
     }
 }
@@ -392,8 +395,8 @@ mod tests {
     use crate::flow::FlowKey;
     use crate::packet::Packet;
     use crate::testing::Driver;
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     struct Users {
         driver: Driver<Hsqf>,
@@ -420,7 +423,7 @@ mod tests {
             let pool = &mut self.driver.pool;
             let id = pool.insert_with_headers(packet, key).unwrap();
             let _ = self.driver.root.enqueue(id, Time::ZERO, pool);
-            let returned = std::iter::from_fn(|| pool.take_returned().map(|(id, _)| id));
+            let returned = core::iter::from_fn(|| pool.take_returned().map(|(id, _)| id));
             let ids: Vec<_> = returned.collect();
             ids.into_iter()
                 .map(|id| self.driver.pool.release(id).cookie)

@@ -4,6 +4,8 @@
 //! been silent for the time-out is forgotten, a few at each packet, so that no call takes long. Packets of a flow that finds
 //! no room pass like others as long as new flows are let in, and it is new again at its next packet.
 
+use alloc::boxed::Box;
+
 use crate::bits::{FlowTable, Identity};
 use crate::flow::FlowHash;
 use crate::time::Time;

@@ -33,7 +33,8 @@
 //! load (section 4.3). Not meant for flows of different weights, nor for flows whose peak rate is a large part of the
 //! link's: see [`sqf`](super::sqf).
 
-use std::time::Duration;
+use alloc::boxed::Box;
+use core::time::Duration;
 
 use super::congestion::{Congestion, Thresholds};
 use super::in_progress::InProgress;
@@ -305,7 +306,7 @@ impl Pdrr {
             // It may have joined again since.
             if flow.turn == turn {
                 flow.turn = Turn::NONE;
-                self.table.remove(std::mem::take(&mut flow.identity));
+                self.table.remove(core::mem::take(&mut flow.identity));
             }
         }
     }
@@ -374,7 +375,7 @@ impl Pdrr {
     fn leave(&mut self, entry: u32) {
         let flow = &mut self.flows[entry as usize];
         flow.turn = Turn::NONE;
-        self.table.remove(std::mem::take(&mut flow.identity));
+        self.table.remove(core::mem::take(&mut flow.identity));
     }
 
     /// If the buffer is full, makes room.

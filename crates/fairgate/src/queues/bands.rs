@@ -1,5 +1,8 @@
 //! Bands in strict priority, and the choice of a band: what `prio` and `ets` have in common.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::{Class, Discipline, Verdict};
 use crate::error::ConfigError;
@@ -131,7 +134,7 @@ impl StrictBands {
 /// The places of the bits that are set, lowest first.
 #[inline]
 fn places(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
+    core::iter::from_fn(move || {
         let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
         bits &= bits - 1;
         Some(lowest)

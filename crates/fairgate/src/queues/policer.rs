@@ -10,6 +10,8 @@
 //! Deviations: none of the rate estimator (`avrate`), which measures and does not meter; and a clock that goes backwards stands
 //! still until it has caught up.
 
+use alloc::boxed::Box;
+
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;

@@ -10,6 +10,9 @@
 //! Deviations from Linux: 1 to 64 bands instead of 2 to 16; the number of bands is fixed at construction.
 //! Non-goal: protection of lower bands from starvation. That is what drr, ets, or a shaper in the upper band, is for.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
 use crate::error::ConfigError;

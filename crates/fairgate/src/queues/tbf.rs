@@ -19,6 +19,8 @@
 //! Deviation: Linux fills both buckets when parameters change; here tokens are carried over, in bytes, up to the new
 //! depth, so that repeated changes can't pass more than the rate.
 
+use alloc::boxed::Box;
+
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;

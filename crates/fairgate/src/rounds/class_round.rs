@@ -8,6 +8,9 @@
 //! of the round when it is found empty, so that it may lose packets on its own account (CoDel inside, a flush) without
 //! telling. Invariant: a class with a backlog is in the round.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::bits::{Link, Linked, Round};
 use crate::discipline::{Discipline, Verdict};
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -133,6 +136,6 @@ mod tests {
 
     #[test]
     fn hot_state_of_a_class_is_half_a_cache_line() {
-        assert_eq!(std::mem::size_of::<RoundClass>(), 32);
+        assert_eq!(core::mem::size_of::<RoundClass>(), 32);
     }
 }

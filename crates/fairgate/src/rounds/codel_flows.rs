@@ -10,6 +10,8 @@
 //! with the highest bound, counts, and lowers the bound if it was too high, until one holds. It looks at `flows / 32`
 //! bounds and 32 flows, and at 32 more for each bound that is too high, which takes a departure since the last search.
 
+use alloc::boxed::Box;
+
 use crate::aqm::codel::{Law, Source, State};
 use crate::bits::{Link, Linked};
 use crate::discipline::Verdict;

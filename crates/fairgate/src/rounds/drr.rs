@@ -288,7 +288,7 @@ mod tests {
             quanta in prop::collection::vec(64u32..3000, 1..6),
             operations in prop::collection::vec((any::<bool>(), 0usize..6, 1u32..2000), 1..300),
         ) {
-            use std::collections::VecDeque;
+            use alloc::collections::VecDeque;
             let mut driver = drr(&quanta, 1000);
             let mut queues: Vec<VecDeque<(u64, u32)>> = vec![VecDeque::new(); quanta.len()];
             let mut active: VecDeque<(usize, u32)> = VecDeque::new();

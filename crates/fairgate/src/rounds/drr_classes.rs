@@ -13,6 +13,9 @@
 //! Deviations from Linux: a quantum is at least 64 bytes, for the number of rounds a packet may take is its length over
 //! the quantum; a class that withholds is legal; a class emptied from outside keeps its place until its turn comes.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;

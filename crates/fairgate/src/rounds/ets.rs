@@ -13,6 +13,9 @@
 //! is refused, where Linux takes 256 instead; bands that withhold are legal. Non-goal, as in prio: what the strict bands
 //! send is not limited. Put a shaper into them.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -343,7 +346,7 @@ mod tests {
             quanta in prop::collection::vec(256u32..3000, 1..4),
             operations in prop::collection::vec((any::<bool>(), 0usize..6, 40u32..2000), 1..300),
         ) {
-            use std::collections::VecDeque;
+            use alloc::collections::VecDeque;
             let mut driver = ets(strict, &quanta);
             let strict = usize::from(strict);
             let bands = strict + quanta.len();

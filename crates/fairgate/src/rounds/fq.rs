@@ -20,7 +20,8 @@
 //! order of their departure times, a later one waits for those before it; a pause may be longer than a second, so that low
 //! rates hold too.
 
-use std::time::Duration;
+use alloc::boxed::Box;
+use core::time::Duration;
 
 use crate::bits::{IndexedHeap, Link, Linked};
 use crate::classify::Classifier;
@@ -448,7 +449,7 @@ impl Algorithm for Fq {
             self.law = law;
             self.config = config;
         } else {
-            let mut control = std::mem::take(&mut self.control);
+            let mut control = core::mem::take(&mut self.control);
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
             let throttlings = self.throttlings;

@@ -120,7 +120,7 @@ mod tests {
         fn as_an_exact_model(
             operations in prop::collection::vec((any::<bool>(), 0usize..6, 1u32..2000), 1..300),
         ) {
-            use std::collections::VecDeque;
+            use alloc::collections::VecDeque;
             let mut driver = fq_nagle();
             let mut queues: [VecDeque<u64>; 6] = Default::default();
             let mut active: VecDeque<usize> = VecDeque::new();

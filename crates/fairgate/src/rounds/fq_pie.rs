@@ -12,6 +12,8 @@
 //! refuses, deals the packets out anew; a packet that a parent's peek took out no longer counts against the limits; those of
 //! `pie`. Non-goal: dropping from the fattest flow, which PIE is to make needless.
 
+use alloc::boxed::Box;
+
 use crate::aqm::pie::{Law, Params, State, Updates};
 use crate::bits::{Link, Linked, Random};
 use crate::classify::Classifier;
@@ -266,7 +268,7 @@ impl Algorithm for FqPie {
         if config.pie.tupdate != self.config.pie.tupdate {
             self.updates.set_period(config.pie.tupdate);
         }
-        let old = std::mem::replace(&mut self.config, config);
+        let old = core::mem::replace(&mut self.config, config);
         if self.config.flows != old.flows {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);

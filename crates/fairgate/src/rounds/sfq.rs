@@ -17,7 +17,8 @@
 //! exceed 127; quanta below 64 are refused, not raised; perturbation is on by default as in the paper, and happens
 //! at the first call after it is due. Non-goals: Linux's RED inside sfq.
 
-use std::time::Duration;
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::bits::{ByLength, Link, Linked, Round, random};
 use crate::classify::Classifier;
@@ -393,7 +394,7 @@ mod tests {
 
     #[test]
     fn hot_state_of_a_slot_is_less_than_a_cache_line() {
-        assert_eq!(std::mem::size_of::<Slot>(), 40);
+        assert_eq!(core::mem::size_of::<Slot>(), 40);
     }
 
     #[test]

@@ -11,6 +11,9 @@
 //!
 //! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::bits::IndexedHeap;
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
@@ -220,8 +223,8 @@ impl<S: Scheduler> Classes<S> {
     /// Asks the parked classes again whose time has come, in the order of their numbers; all, if times may be wrong.
     #[cold]
     fn wake_up(&mut self, now: Time, pool: &mut Pool) {
-        let mut due = std::mem::take(&mut self.due);
-        if std::mem::take(&mut self.is_unsure) {
+        let mut due = core::mem::take(&mut self.due);
+        if core::mem::take(&mut self.is_unsure) {
             due.extend(self.parked.flows());
         } else {
             while let Some(first) = self.parked.first()

@@ -7,6 +7,8 @@
 //! Invariants: a flow is active in the scheduler if and only if it has packets. A theft never empties an active
 //! flow: where the longest has one packet all have, and the one robbed is the one that came last and is not active yet.
 
+use alloc::vec::Vec;
+
 use crate::bits::ByLength;
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
@@ -70,7 +72,7 @@ impl<T, U> Config<T, U> {
 
     fn shares(&self) -> impl Iterator<Item = &T> {
         let rest = self.flows as usize - self.shares.len();
-        self.shares.iter().chain(std::iter::repeat_n(&self.share, rest))
+        self.shares.iter().chain(core::iter::repeat_n(&self.share, rest))
     }
 }
 

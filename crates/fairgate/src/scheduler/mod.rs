@@ -20,7 +20,7 @@ pub mod flows;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Debug;
+use core::fmt::Debug;
 
 pub use classes::Classes;
 pub use flows::Flows;

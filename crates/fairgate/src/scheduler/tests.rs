@@ -1,7 +1,7 @@
 //! The two disciplines held to their contract with schedulers, by a scheduler that checks every call.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
@@ -201,7 +201,7 @@ fn a_packet_of_a_flow_that_is_not_there_comes_back() {
         let verdict = driver.root.enqueue_flow(flow, id, Time::ZERO, &mut driver.pool);
         assert_eq!(verdict, expected);
     }
-    let returned: Vec<DropReason> = std::iter::from_fn(|| driver.pool.take_returned())
+    let returned: Vec<DropReason> = core::iter::from_fn(|| driver.pool.take_returned())
         .map(|(_, reason)| reason)
         .collect();
     assert_eq!(returned, [DropReason::NoFreeFlow; 2]);

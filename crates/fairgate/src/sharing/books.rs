@@ -1,5 +1,7 @@
 //! What the classes of a tree have sent: of leaves counted packet by packet, of classes above them added up when somebody reads.
 
+use alloc::vec::Vec;
+
 use crate::discipline::Value;
 use crate::sharing::ClassTree;
 use crate::sharing::borrowing::LEVELS;
@@ -129,7 +131,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use alloc::collections::BTreeMap;
 
     use crate::classify::Classifier;
     use crate::discipline::{Algorithm, Discipline, Node};
@@ -162,7 +164,7 @@ mod tests {
     /// A class and those above it.
     fn way(shape: &Shape, minor: u16) -> Vec<u16> {
         let parent = |minor: &u16| shape.iter().find(|class| class.0 == *minor)?.1;
-        let classes = std::iter::successors(Some(minor), parent);
+        let classes = core::iter::successors(Some(minor), parent);
         classes.filter(|&minor| minor > 0).collect()
     }
 

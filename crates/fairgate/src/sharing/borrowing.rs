@@ -19,6 +19,9 @@
 //! Invariants: a leaf with packets that isn't parked is active; a class is in a feed or row at the priorities at which
 //! there is an active leaf below it, according to its mode; a class that may not send has an event.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::bits::EventQueue;
 use crate::classify::Templates;
 use crate::discipline::{Class, ClassState, Discipline, Value, Verdict};
@@ -190,7 +193,7 @@ impl<M: Meter> Borrowing<M> {
         };
         Borrowing {
             levels: levels.iter().fold(0, |used, level| used | 1 << level),
-            events: std::array::from_fn(|level| events(level as u8)),
+            events: core::array::from_fn(|level| events(level as u8)),
             next_event: [NEVER; LEVELS],
             classes: parts.into_iter().enumerate().map(class).collect(),
             rounds,
@@ -378,7 +381,7 @@ impl<M: Meter> Borrowing<M> {
     #[inline(always)]
     fn change_mode(&mut self, place: u32, mode: Mode) {
         let class = &mut self.classes[place as usize];
-        let before = std::mem::replace(&mut class.mode, mode);
+        let before = core::mem::replace(&mut class.mode, mode);
         for rank in bits(class.activity) {
             self.disconnect(place, before, rank);
             self.connect(place, mode, rank);

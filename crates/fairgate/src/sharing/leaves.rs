@@ -4,6 +4,9 @@
 //! in a heap by that time: its tree takes it for idle and asks it no more. A packet that comes to it wakes it up, for it
 //! may be one that can be sent at once.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::bits::IndexedHeap;
 use crate::classify::{Hosts, Templates};
 use crate::discipline::{Class, Discipline};
@@ -56,7 +59,7 @@ impl Leaves {
         pool: &mut Pool,
     ) -> Leaves {
         let mut inner: Vec<Option<Box<dyn Discipline>>> = new.leaves().iter().map(|_| None).collect();
-        for (mut discipline, &place) in std::mem::take(&mut self.inner).into_iter().zip(old.leaves()) {
+        for (mut discipline, &place) in core::mem::take(&mut self.inner).into_iter().zip(old.leaves()) {
             match new.leaf(old.minor(place as usize)) {
                 Some(leaf) => inner[leaf] = Some(discipline),
                 None => discipline.drain(pool, homeless),

@@ -1,5 +1,7 @@
 //! Rows and feeds: who can send, and in what turn.
 
+use alloc::vec::Vec;
+
 use crate::bits::OrderedSet;
 use crate::sharing::ClassTree;
 
@@ -262,7 +264,7 @@ impl Rounds {
 /// The bits that are set, lowest first.
 #[inline]
 pub(super) fn bits(mut set: u8) -> impl Iterator<Item = u32> {
-    std::iter::from_fn(move || {
+    core::iter::from_fn(move || {
         let lowest = (set != 0).then(|| set.trailing_zeros())?;
         set &= set - 1;
         Some(lowest)

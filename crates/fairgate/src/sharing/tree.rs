@@ -1,5 +1,7 @@
 //! The shape of a tree of classes.
 
+use alloc::vec::Vec;
+
 use crate::classify::{ClassMap, Classifier, Templates};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, Pool};
@@ -226,7 +228,7 @@ fn depths(minors: &[u16], parents: &[u32], levels: u8) -> Result<Vec<u8>, Config
                 Some(&UNKNOWN) => {}
                 Some(depth) => break depth + 1,
             }
-            if std::mem::replace(&mut seen_from[at as usize], start) == start {
+            if core::mem::replace(&mut seen_from[at as usize], start) == start {
                 return Err(ConfigError::of_class(
                     minors[at as usize],
                     "parent",

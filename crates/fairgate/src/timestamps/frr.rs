@@ -123,7 +123,7 @@ fn stratum_of(weight: u32) -> usize {
 /// The numbers of the bits that are set, the highest first.
 #[inline]
 fn highest_first(mut bits: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
+    core::iter::from_fn(move || {
         let highest = bits.checked_ilog2()?;
         bits ^= 1 << highest;
         Some(highest as usize)

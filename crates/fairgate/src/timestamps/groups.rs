@@ -124,7 +124,7 @@ impl Groups {
         Groups {
             now: origin,
             sets: [0; 4],
-            groups: std::array::from_fn(|_| Group {
+            groups: core::array::from_fn(|_| Group {
                 start: 0,
                 slots: Slots::new(),
             }),
@@ -417,7 +417,7 @@ impl Groups {
                 let slot = first.wrapping_add(ahead);
                 if group.slots.is_full(slot) {
                     let next = |&entry: &u32| Some(follows(entry)).filter(|&next| next != END);
-                    let chain = std::iter::successors(Some(group.slots.head(first, slot)), next);
+                    let chain = core::iter::successors(Some(group.slots.head(first, slot)), next);
                     entries.extend(chain.map(|entry| (entry, index, slot << shift(index))));
                 }
             }

@@ -134,7 +134,7 @@ impl LiveSum {
             let buckets = &mut self.leaving[usize::from(group)];
             for number in 1..=passed.min(4) {
                 let place = (old >> shift).wrapping_add(number) % 4;
-                self.sum -= std::mem::take(&mut buckets[place as usize]);
+                self.sum -= core::mem::take(&mut buckets[place as usize]);
             }
             if *buckets == [0; 4] {
                 self.waiting &= !(1 << group);

@@ -23,7 +23,8 @@
 //! than its aggregate's `max_packet`, so a full budget is always enough; those of the groups but for their order, whenever they
 //! have been brought up to V.
 
-use std::collections::HashMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use crate::bits::END;
 use crate::discipline::Value;
@@ -145,7 +146,7 @@ pub struct QfqPlus {
     /// Aggregates without flows.
     free: Vec<u32>,
     /// The aggregate that was opened last for a share.
-    open: HashMap<(u32, u32), u32>,
+    open: BTreeMap<(u32, u32), u32>,
     weights: WeightSum,
     /// Virtual time that a byte takes at the weights of all flows.
     slope: u64,
@@ -284,7 +285,7 @@ impl Scheduler for QfqPlus {
             in_service: NONE,
             aggregates: Vec::new(),
             free: Vec::new(),
-            open: HashMap::new(),
+            open: BTreeMap::new(),
             weights: WeightSum::default(),
             slope: ONE,
         })

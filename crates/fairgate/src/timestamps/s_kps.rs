@@ -218,15 +218,15 @@ impl SKps {
         let base = list_of(tick.trailing_zeros(), 0);
         if due_first != 0 {
             let slot = self.slot(tick);
-            let mut overdue = std::mem::replace(&mut self.lists[base + DUE_FIRST], Round::new());
+            let mut overdue = core::mem::replace(&mut self.lists[base + DUE_FIRST], Round::new());
             self.lists[slot].append(&mut overdue, flows);
         }
-        let mut first = std::mem::replace(&mut self.lists[base + DUE_SECOND], Round::new());
-        let mut started = std::mem::replace(&mut self.lists[base + WAITING_SECOND], Round::new());
+        let mut first = core::mem::replace(&mut self.lists[base + DUE_SECOND], Round::new());
+        let mut started = core::mem::replace(&mut self.lists[base + WAITING_SECOND], Round::new());
         first.append(&mut started, flows);
         self.lists[base + DUE_FIRST] = first;
         self.lists[base + DUE_SECOND] =
-            std::mem::replace(&mut self.lists[base + WAITING_THIRD], Round::new());
+            core::mem::replace(&mut self.lists[base + WAITING_THIRD], Round::new());
     }
 
     /// The words tell which lists have flows, and no tick was left out.

@@ -2,7 +2,7 @@
 //! without queues of packets, on a line of one byte a step; and WF2Q+ with rounded stamps in exact arithmetic, to
 //! compare with.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use proptest::prelude::*;
 

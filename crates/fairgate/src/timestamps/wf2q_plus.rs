@@ -364,8 +364,8 @@ mod tests {
     use crate::testing::{Driver, in_class};
     use crate::timestamps::MAX_WEIGHT;
     use crate::timestamps::testing::{of_shares, starting_at};
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     fn wf2q_plus(weights: &[u32], origin: u64) -> Driver<Flows<Wf2qPlus>> {
         starting_at(of_shares::<Wf2qPlus>(weights.iter().copied().map(Weight)), origin)
@@ -495,7 +495,7 @@ mod tests {
             longest in prop::collection::vec(prop_oneof![Just(64u32), 65u32..1515, Just(1514)], 30),
             operations in prop::collection::vec((0usize..90, 0u32..1000), 300),
         ) {
-            let weights: Vec<u32> = std::iter::once(heavy).chain(light).collect();
+            let weights: Vec<u32> = core::iter::once(heavy).chain(light).collect();
             let sum: i64 = weights.iter().map(|&weight| i64::from(weight)).sum();
             let longest_of_all = i64::from(*longest[..weights.len()].iter().max().unwrap());
             let mut driver = wf2q_plus(&weights, 0);
@@ -504,7 +504,7 @@ mod tests {
             // Of each flow, times the sum of weights: how far it is behind its share, and the least that it was since it is busy.
             let mut behind = vec![0i64; weights.len()];
             let mut least = vec![i64::MAX; weights.len()];
-            let departures = std::iter::repeat_n((usize::MAX, 0), 900);
+            let departures = core::iter::repeat_n((usize::MAX, 0), 900);
             for (which, size) in operations.into_iter().chain(departures) {
                 // A third of the operations for the heavy flow, a third for the light ones, a third departures.
                 let arriving = match which {

@@ -30,47 +30,35 @@ const QUICK_FROM: Duration = Duration::from_secs(4);
 
 /// The networks and their traffic.
 const FILES: [(&str, &str); 12] = [
-    (
-        "long",
-        include_str!("../../../../../experiments/rfc7928/long.toml"),
-    ),
+    ("long", include_str!("../../../experiments/rfc7928/long.toml")),
     (
         "windows",
-        include_str!("../../../../../experiments/rfc7928/windows.toml"),
+        include_str!("../../../experiments/rfc7928/windows.toml"),
     ),
     (
         "unresponsive",
-        include_str!("../../../../../experiments/rfc7928/unresponsive.toml"),
+        include_str!("../../../experiments/rfc7928/unresponsive.toml"),
     ),
     (
         "background",
-        include_str!("../../../../../experiments/rfc7928/background.toml"),
+        include_str!("../../../experiments/rfc7928/background.toml"),
     ),
-    ("rtt", include_str!("../../../../../experiments/rfc7928/rtt.toml")),
-    (
-        "bursts",
-        include_str!("../../../../../experiments/rfc7928/bursts.toml"),
-    ),
-    (
-        "levels",
-        include_str!("../../../../../experiments/rfc7928/levels.toml"),
-    ),
+    ("rtt", include_str!("../../../experiments/rfc7928/rtt.toml")),
+    ("bursts", include_str!("../../../experiments/rfc7928/bursts.toml")),
+    ("levels", include_str!("../../../experiments/rfc7928/levels.toml")),
     (
         "capacity",
-        include_str!("../../../../../experiments/rfc7928/capacity.toml"),
+        include_str!("../../../experiments/rfc7928/capacity.toml"),
     ),
-    ("mix", include_str!("../../../../../experiments/rfc7928/mix.toml")),
-    (
-        "attack",
-        include_str!("../../../../../experiments/rfc7928/attack.toml"),
-    ),
+    ("mix", include_str!("../../../experiments/rfc7928/mix.toml")),
+    ("attack", include_str!("../../../experiments/rfc7928/attack.toml")),
     (
         "coupling",
-        include_str!("../../../../../experiments/rfc7928/coupling.toml"),
+        include_str!("../../../experiments/rfc7928/coupling.toml"),
     ),
     (
         "precedence",
-        include_str!("../../../../../experiments/rfc7928/precedence.toml"),
+        include_str!("../../../experiments/rfc7928/precedence.toml"),
     ),
 ];
 

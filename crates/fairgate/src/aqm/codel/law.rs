@@ -11,7 +11,7 @@
 //! compared with the clock's origin, and on a machine that has been up for 37 to 73 minutes it loses all it has. Here
 //! "never" is a flag, and no decision depends on where time begins.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use crate::discipline::Value;
 use crate::error::ConfigError;

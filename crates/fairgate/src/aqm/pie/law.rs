@@ -15,7 +15,7 @@
 //! Deviations from Linux: the probability is bounded by 1 (there it goes on to 256, and as long back); a mark that was overdue
 //! starts the count anew as a drop does; the sum of steps is not cut to 64 bits.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use crate::aqm::periodic::Periodic;
 use crate::bits::Random;

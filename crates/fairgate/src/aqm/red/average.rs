@@ -8,6 +8,8 @@
 //! idle, in 256 cells of `2^cell_log` us: the cell says by how many halves the average shrank. Before the first half a
 //! straight line takes the place of the exponential.
 
+use alloc::boxed::Box;
+
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::time::Time;
@@ -17,7 +19,7 @@ const CELLS: usize = 256;
 /// The last cell: as many halves as leave nothing of a 32-bit average.
 const ALL_HALVES: u8 = 31;
 /// Weights from 2^-1 to 2^-31.
-const W_LOGS: std::ops::RangeInclusive<u32> = 1..=31;
+const W_LOGS: core::ops::RangeInclusive<u32> = 1..=31;
 
 /// How the average follows the queue: its parameters.
 #[derive(Clone, Debug)]
@@ -71,9 +73,11 @@ impl Filter {
     pub(crate) fn of_linux(w_log: u32, avpkt: u32, rate: Rate) -> Result<Filter, ConfigError> {
         let micros = micros(avpkt, rate);
         // tc counts whole microseconds and then whole ticks. Below a microsecond it has nothing left to divide by.
+        // `f64::floor` is in the standard library only; no number here is negative or beyond 2^63.
+        let floor = |number: f64| number as u64 as f64;
         let ticks = match micros {
             ..1.0 => micros * 15.625,
-            _ => (micros.floor() * 15.625).floor(),
+            _ => floor(floor(micros) * 15.625),
         };
         Filter::new(w_log, -log_of_rest(w_log) / ticks)
     }
@@ -85,13 +89,13 @@ impl Filter {
         let packets = 1e6 / micros(avpkt, rate);
         let w_log = W_LOGS
             .into_iter()
-            .find(|w_log| packets < f64::from(1u32 << w_log) * std::f64::consts::SQRT_2);
+            .find(|w_log| packets < f64::from(1u32 << w_log) * core::f64::consts::SQRT_2);
         Filter::of_paper(w_log.unwrap_or(*W_LOGS.end()), avpkt, rate)
     }
 
     /// As in the paper: one empty sample for each packet of `avpkt` bytes that could have been sent at `rate`.
     pub(crate) fn of_paper(w_log: u32, avpkt: u32, rate: Rate) -> Result<Filter, ConfigError> {
-        let halves = -log_of_rest(w_log) / std::f64::consts::LN_2;
+        let halves = -log_of_rest(w_log) / core::f64::consts::LN_2;
         Filter::new(w_log, halves / micros(avpkt, rate))
     }
 

@@ -1,6 +1,8 @@
 //! Where the packets are that RED lets in: in a fifo of its own or in a discipline inside. Two types and no branch between them, so that the
 //! usual case costs what it did.
 
+use alloc::boxed::Box;
+
 use crate::discipline::{Discipline, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;

@@ -1,6 +1,6 @@
 //! The index against a walk through the list.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -251,7 +251,7 @@ fn packets_that_are_drawn_match_and_miss() {
 /// Every port of every range's neighbourhood, in one bitmap.
 #[test]
 fn ranges_end_where_they_end() {
-    let range = |class: u16, ports: std::ops::RangeInclusive<u16>| Filter {
+    let range = |class: u16, ports: core::ops::RangeInclusive<u16>| Filter {
         condition: Match {
             destination_port: Some(ports),
             ..Match::default()

@@ -1,5 +1,7 @@
 //! Classes in the order of their last use.
 
+use alloc::boxed::Box;
+
 /// A list through the classes, closed by one more link. A class's link is eight bytes: those of thousands stay in the cache.
 #[derive(Debug)]
 pub(super) struct Ages {
@@ -39,7 +41,7 @@ impl Ages {
     /// All classes, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         let newer = |place: &u32| Some(self.links[*place as usize].newer);
-        std::iter::successors(Some(self.oldest()), newer).take(self.links.len() - 1)
+        core::iter::successors(Some(self.oldest()), newer).take(self.links.len() - 1)
     }
 
     /// A class is used now.

@@ -1,7 +1,7 @@
 //! What tells hosts apart, and the host that a packet is of.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use siphasher::sip::SipHasher13;
 

@@ -20,7 +20,8 @@ mod by;
 mod table;
 mod template;
 
-use std::fmt;
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::discipline::Discipline;
 use crate::pool::{PacketId, Pool};

@@ -1,5 +1,8 @@
 //! The classes of one template, and the hosts that have them.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use siphasher::sip::SipHasher13;
 
 use super::ages::Ages;

@@ -1,7 +1,11 @@
 //! Templates: so many classes alike, each for the packets of one host.
 
-use std::fmt;
-use std::ops::RangeInclusive;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::RangeInclusive;
 
 use crate::classify::{Classifier, HostBy};
 use crate::error::ConfigError;

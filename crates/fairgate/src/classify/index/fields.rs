@@ -91,7 +91,7 @@ impl Pattern {
             pattern.exactly(PROTOCOL, condition.protocol.map(u64::from), 0xff),
         ];
         let port =
-            |range: &std::ops::RangeInclusive<u16>| (u64::from(*range.start()), u64::from(*range.end()));
+            |range: &core::ops::RangeInclusive<u16>| (u64::from(*range.start()), u64::from(*range.end()));
         let ports = [
             pattern.range(SOURCE_PORT, condition.source_port.as_ref().map(port), 0xffff),
             pattern.range(
@@ -101,7 +101,7 @@ impl Pattern {
             ),
         ];
         let byte =
-            |range: &std::ops::RangeInclusive<u8>| (u64::from(*range.start()), u64::from(*range.end()));
+            |range: &core::ops::RangeInclusive<u8>| (u64::from(*range.start()), u64::from(*range.end()));
         let (class, class_bit) = TRAFFIC_CLASS;
         pattern.range((class, class_bit + 2), condition.dscp.as_ref().map(byte), 0x3f);
         pattern.range(PRIORITY, condition.priority.as_ref().map(byte), 0xff);

@@ -19,7 +19,8 @@ mod fields;
 mod table;
 mod trie;
 
-use std::collections::HashMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use bitmap::{Bitmap, MOST_BLOCKS};
 use fields::{Fields, Pattern, fields};
@@ -107,7 +108,7 @@ impl Index {
     /// Makes the tables, and returns the ranks of the filters that are in none.
     fn take_tables(&mut self, filters: Vec<(u32, Pattern)>, limits: &Limits) -> Vec<u32> {
         let mut left = filters.len();
-        let mut by_mask: HashMap<Fields, Vec<(u32, Fields, bool)>> = HashMap::new();
+        let mut by_mask: BTreeMap<Fields, Vec<(u32, Fields, bool)>> = BTreeMap::new();
         for (rank, pattern) in filters {
             let alike = by_mask.entry(pattern.mask).or_default();
             alike.push((rank, pattern.value, pattern.has_ranges));

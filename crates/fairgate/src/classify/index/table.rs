@@ -4,9 +4,11 @@
 //! Open addressing with linear probing, at most half full. The hash has no secret key and needs none: what a table holds comes
 //! from the configuration, so that strangers can't make its probes longer than they are.
 
+use alloc::vec::Vec;
+
 use super::NONE;
 use super::fields::{Fields, WORDS};
-use std::collections::HashMap;
+use alloc::collections::BTreeMap;
 
 /// Most filters under one key, which only filters with ranges besides can be. What is more goes into bitmaps.
 const MOST_UNDER_A_KEY: usize = 8;
@@ -51,7 +53,7 @@ impl Table {
             .enumerate()
             .filter(|(_, bits)| *bits != 0)
             .collect();
-        let mut by_key: HashMap<Fields, Vec<(u32, bool)>> = HashMap::with_capacity(filters.len());
+        let mut by_key: BTreeMap<Fields, Vec<(u32, bool)>> = BTreeMap::new();
         let mut keys = Vec::new();
         let mut left_over = Vec::new();
         for &(rank, value, has_ranges) in filters {

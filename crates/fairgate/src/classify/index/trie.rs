@@ -6,8 +6,9 @@
 //! Every look takes as many steps as the deepest branch, for a branch that ends leads to itself: a jump that the
 //! processor guesses wrong costs more than the steps that it saves.
 
-use std::collections::HashMap;
-use std::ops::BitAnd;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::BitAnd;
 
 /// A prefix: its bits aligned to the left of 128, how many, and the case that it leads to.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,7 @@ struct Slot(u32);
 const SHIFT_BITS: u32 = 5;
 
 /// The last prefix of a branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Check<T> {
     value: T,
     mask: T,
@@ -103,7 +104,7 @@ impl<T: Copy + Eq + BitAnd<Output = T>> Trie<T> {
 struct Builder {
     steps: Vec<Step>,
     checks: Vec<Check<u128>>,
-    known: HashMap<Check<u128>, u32>,
+    known: BTreeMap<Check<u128>, u32>,
     depth: usize,
 }
 

@@ -1,6 +1,6 @@
 //! sqf and lqf against a naive scan, and what their sources say of them.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use proptest::prelude::*;
 
@@ -200,7 +200,7 @@ proptest! {
 
 #[test]
 fn hot_state_of_a_flow_is_half_a_cache_line() {
-    assert_eq!(std::mem::size_of::<Flow>(), 32);
+    assert_eq!(core::mem::size_of::<Flow>(), 32);
 }
 
 #[test]

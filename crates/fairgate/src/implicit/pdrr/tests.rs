@@ -207,7 +207,7 @@ proptest! {
 
 #[test]
 fn hot_state_of_a_flow_is_a_cache_line() {
-    assert_eq!(std::mem::size_of::<Flow>(), 64);
+    assert_eq!(core::mem::size_of::<Flow>(), 64);
 }
 
 #[test]
@@ -322,7 +322,7 @@ impl Link {
         self.run_until(at);
         self.offered.push((flow, at));
         let _ = self.driver.offer(of_flow(flow, length), at);
-        for (cookie, reason) in std::mem::take(&mut self.driver.returned) {
+        for (cookie, reason) in core::mem::take(&mut self.driver.returned) {
             if reason == DropReason::NotAdmitted {
                 self.blocked.push(self.offered[cookie as usize].0);
             }

@@ -95,8 +95,8 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::VecDeque;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     impl Linked for Link {
         fn link(&mut self) -> &mut Link {

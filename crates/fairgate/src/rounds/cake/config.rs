@@ -1,6 +1,6 @@
 //! The parameters of CAKE.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use super::framing::Framing;
 use super::hosts::Isolation;

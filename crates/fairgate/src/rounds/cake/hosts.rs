@@ -4,6 +4,8 @@
 //! Täht, Morton 2018, section III-D). Both ends of a flow can be heeded: the busier one counts. Only flows that are
 //! always backlogged count, for those that send little are served at once anyhow.
 
+use alloc::boxed::Box;
+
 use super::ways::{Found, Key, PLACES, Ways};
 use crate::bits::Random;
 use crate::flow::{FlowBy, FlowByHasher};

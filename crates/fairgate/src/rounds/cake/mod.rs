@@ -39,6 +39,8 @@ pub use framing::{Cells, Framing};
 pub use hosts::Isolation;
 pub use tins::Tins;
 
+use alloc::boxed::Box;
+
 use crate::bits::{Bounds, Random};
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::ConfigError;

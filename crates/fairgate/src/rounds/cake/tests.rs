@@ -6,9 +6,9 @@ use crate::flow::{FlowHash, FlowKey};
 use crate::packet::{DropReason, Ecn, Packet};
 use crate::rate::Rate;
 use crate::testing::Driver;
+use alloc::collections::BTreeMap;
+use core::time::Duration;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Patient, so that COBALT keeps out of the way.
 fn patient(config: Config) -> Config {

@@ -13,7 +13,8 @@
 //!
 //! Invariants: a flow with packets is sparse, waiting or bulk; waiting flows have none. The hosts' loads count the bulk flows.
 
-use std::time::Duration;
+use alloc::boxed::Box;
+use core::time::Duration;
 
 use super::Common;
 use super::chain::{Chain, Link, Linked};
@@ -283,7 +284,7 @@ impl Tin {
         pool: &mut Pool,
     ) -> Option<PacketId> {
         loop {
-            let (round, index) = self.next_turn(std::mem::take(may_decay))?;
+            let (round, index) = self.next_turn(core::mem::take(may_decay))?;
             let flow = &mut self.flows[usize::from(index)];
             if flow.deficit <= 0 {
                 self.end_turn(round, index, &mut common.random);

@@ -4,6 +4,8 @@
 //! until they have had theirs. Without a bandwidth to take parts of, tins share by weights. Code points, parts and weights
 //! are those of Linux 6.1.
 
+use alloc::vec::Vec;
+
 /// Into which tins packets are sorted by their DSCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tins {
@@ -84,7 +86,7 @@ impl Tins {
                         weight: above.weight * 7 / 8,
                     })
                 };
-                std::iter::successors(Some(part(0, 256)), seven_eighths)
+                core::iter::successors(Some(part(0, 256)), seven_eighths)
                     .take(usize::from(self.count()))
                     .collect()
             }

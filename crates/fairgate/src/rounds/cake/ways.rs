@@ -10,6 +10,8 @@
 //! they do so only when eight other flows are active in the same set (Høiland-Jørgensen, Täht, Morton 2018, section
 //! III-D). Invariant: two places with the same tag are in different sets, or one of them is out of use.
 
+use alloc::boxed::Box;
+
 use crate::flow::FlowHash;
 
 /// Places of a set.

@@ -4,8 +4,8 @@ use super::*;
 use crate::discipline::Discipline;
 use crate::packet::{Ecn, Packet};
 use crate::testing::{Driver, in_class};
+use core::ops::RangeInclusive;
 use proptest::prelude::*;
-use std::ops::RangeInclusive;
 
 /// A packet names flow `n` as class `1:n`. 8 Mbit/s: a byte takes a microsecond.
 fn paced() -> Config {

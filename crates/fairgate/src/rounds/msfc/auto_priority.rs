@@ -38,7 +38,8 @@
 //! Times are ticks of 2^20 ns (1.05 ms) in 32 bits. A flow idle for longer than 26 days may be taken for one that was here
 //! lately. A clock that goes backwards stands still.
 
-use std::time::Duration;
+use alloc::boxed::Box;
+use core::time::Duration;
 
 use crate::error::{ConfigError, check_within};
 use crate::time::Time;

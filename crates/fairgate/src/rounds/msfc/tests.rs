@@ -8,8 +8,8 @@ use crate::flow::FlowHash;
 use crate::packet::Packet;
 use crate::packet::{ClassId, DropReason};
 use crate::testing::Driver;
+use core::time::Duration;
 use proptest::prelude::*;
-use std::time::Duration;
 
 /// Classes by priority, priority `p` to class `p`.
 fn by_number(prios: u8) -> Config {
@@ -363,7 +363,7 @@ fn flows_find_their_classes_by_behaviour() {
     for millis in 0..3000 {
         let now = Time::from_millis(millis);
         let calls = u64::from(millis % 10 == 0);
-        for flow in std::iter::repeat_n(0, 30 - bulk).chain((0..calls).map(|_| 1)) {
+        for flow in core::iter::repeat_n(0, 30 - bulk).chain((0..calls).map(|_| 1)) {
             offered.push(flow);
             let _ = driver.offer(packet(1, flows[flow].1, 1000), now);
         }

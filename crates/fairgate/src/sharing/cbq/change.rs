@@ -14,7 +14,7 @@ impl Cbq {
             .classes
             .move_leaves(&tree, &config.templates, &mut homeless, pool);
         let new = Cbq::new(config, tree, inner);
-        let old = std::mem::replace(self, new);
+        let old = core::mem::replace(self, new);
         self.completion = old.completion;
         self.classes
             .take_over(&old.classes, now, |estimator, _, before, _| {

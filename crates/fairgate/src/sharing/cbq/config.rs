@@ -1,5 +1,9 @@
 //! Parameters, and the estimators that follow from them.
 
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::{ConfigError, check_within};
@@ -134,7 +138,7 @@ impl Config {
         let maxburst = class.maxburst.unwrap_or(usual);
         let minburst = class.minburst.unwrap_or(2).min(maxburst);
         let forgets = 1.0 - 1.0 / f64::from(1 << GAIN);
-        let kept = |packets: u16| forgets.powi(packets.into());
+        let kept = |packets: u16| power(forgets, packets);
         let (of_most, of_least) = (kept(maxburst), kept(minburst - 1));
         let most = (at_rate - on_line) * (1.0 - of_most) / of_most;
         let most = most.max(on_line * (1.0 - forgets));
@@ -153,6 +157,19 @@ impl Config {
             },
         }
     }
+}
+
+/// By squaring, because `f64::powi` is in the standard library only.
+fn power(mut base: f64, mut exponent: u16) -> f64 {
+    let mut product = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            product *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    product
 }
 
 impl ClassConfig {

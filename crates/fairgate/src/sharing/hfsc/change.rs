@@ -1,5 +1,7 @@
 //! A change of parameters and classes while packets are queued.
 
+use alloc::vec::Vec;
+
 use crate::pool::{PacketQueue, Pool};
 use crate::sharing::{ClassTree, place_again};
 use crate::time::Time;
@@ -15,7 +17,7 @@ impl Hfsc {
             .inner
             .moved(&self.tree, &tree, &config.templates, &mut homeless, pool);
         let new = Hfsc::new(config, tree, inner);
-        let old = std::mem::replace(self, new);
+        let old = core::mem::replace(self, new);
         self.now = old.now.max(now.nanos() >> TICK);
         (self.turns, self.by_deadline, self.by_sharing) = (old.turns, old.by_deadline, old.by_sharing);
         let goes_on: Vec<bool> = (0..self.tree.len())

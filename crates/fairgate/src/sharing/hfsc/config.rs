@@ -1,7 +1,10 @@
 //! Parameters, and what curves can be kept together.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;

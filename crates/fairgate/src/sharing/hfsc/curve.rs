@@ -1,7 +1,7 @@
 //! Service curves of two pieces, in Linux's units, so that times come out as there: ticks of 64 ns, bytes; slopes as bytes a
 //! tick in 24 binary places and their inverses, ticks a byte, in 14.
 
-use std::time::Duration;
+use core::time::Duration;
 
 /// Binary places of a slope, and of an inverse slope.
 const SLOPE: u32 = 24;

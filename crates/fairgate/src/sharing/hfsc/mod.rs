@@ -34,6 +34,9 @@ mod config;
 mod curve;
 mod siblings;
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::bits::{EventQueue, KeyedHeap};
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;

@@ -1,5 +1,7 @@
 //! The active children of a class.
 
+use alloc::boxed::Box;
+
 use crate::bits::{Bounds, Knockout};
 
 use super::{HfscClass, in_turn, time_of};

@@ -1,6 +1,6 @@
 //! What the curves promise.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use super::*;
 use crate::classify::Classifier;

@@ -16,7 +16,7 @@ impl Htb {
             .classes
             .move_leaves(&tree, &config.templates, &mut homeless, pool);
         let new = Htb::new(config, tree, inner);
-        let mut old = std::mem::replace(self, new);
+        let mut old = core::mem::replace(self, new);
         self.directly_sent = old.directly_sent;
         let (was, is) = (&old.config.classes, &self.config.classes);
         self.classes

@@ -1,5 +1,10 @@
 //! Parameters, and the classes that follow from them.
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::{ConfigError, check_within};

@@ -22,6 +22,9 @@
 mod change;
 mod config;
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;

@@ -1,6 +1,6 @@
 //! Against a model that is written as the algorithm is told, with ordered sets; and what it guarantees.
 
-use std::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, VecDeque};
 
 use super::*;
 use crate::classify::{Classifier, Filter};
@@ -44,7 +44,7 @@ fn driver(config: Config) -> Driver<Htb> {
 
 #[test]
 fn a_class_is_one_cache_line() {
-    assert_eq!(std::mem::size_of::<SharedClass<Buckets>>(), 64);
+    assert_eq!(core::mem::size_of::<SharedClass<Buckets>>(), 64);
 }
 
 proptest! {
@@ -688,7 +688,7 @@ fn the_class_whose_turn_it_is_may_go_and_others_after_it() {
     let with = |leaves: &[u16]| {
         let leaf = |&minor: &u16| class(minor, Some(1), 8_000, 8_000);
         config(
-            std::iter::once(class(1, None, 80_000, 80_000))
+            core::iter::once(class(1, None, 80_000, 80_000))
                 .chain(leaves.iter().map(leaf))
                 .collect(),
         )

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::timestamps::MAX_WEIGHT;
+use alloc::collections::VecDeque;
 use proptest::prelude::*;
-use std::collections::VecDeque;
 
 const NOW: Time = Time::ZERO;
 

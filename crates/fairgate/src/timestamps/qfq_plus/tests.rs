@@ -7,8 +7,8 @@ use crate::testing::{Driver, in_class};
 use crate::timestamps::MAX_WEIGHT;
 use crate::timestamps::groups::floor;
 use crate::timestamps::testing::{of_shares, starting_at};
+use alloc::collections::VecDeque;
 use proptest::prelude::*;
-use std::collections::VecDeque;
 
 fn qfq_plus(shares: &[Share], origin: u64) -> Driver<Flows<QfqPlus>> {
     starting_at(of_shares::<QfqPlus>(shares.iter().copied()), origin)

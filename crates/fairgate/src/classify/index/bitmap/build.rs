@@ -1,6 +1,8 @@
 //! Makes a bitmap.
 
-use std::collections::HashMap;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use super::Block;
 use super::dimension::{Address, AddressField, Dimension, FIELDS, Mark, NO_NUMBER, Number, NumberField};
@@ -40,7 +42,7 @@ pub(super) struct Builder<'a, const WORDS: usize> {
     width: usize,
     pub(super) blocks: Vec<Block<WORDS>>,
     pub(super) rows: Vec<u32>,
-    known_blocks: HashMap<Block<WORDS>, u32>,
+    known_blocks: BTreeMap<Block<WORDS>, u32>,
 }
 
 /// The fields of a group, with the number of cases of each, and where the rows of their combinations begin.
@@ -56,7 +58,7 @@ type Bits = Vec<u64>;
 #[derive(Default)]
 struct Cases {
     bits: Vec<Bits>,
-    known: HashMap<Bits, u32>,
+    known: BTreeMap<Bits, u32>,
 }
 
 impl Cases {
@@ -77,7 +79,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         Builder {
             filters,
             width,
-            known_blocks: HashMap::new(),
+            known_blocks: BTreeMap::new(),
             blocks: Vec::new(),
             rows: Vec::new(),
         }
@@ -224,7 +226,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
                 flat[value as usize..next.min(NO_NUMBER) as usize].fill(cases.number(&bits));
             }
         }
-        let mut known: HashMap<&[u32], u32> = HashMap::new();
+        let mut known: BTreeMap<&[u32], u32> = BTreeMap::new();
         let mut pages = Box::new([0; 257]);
         let mut distinct = Vec::new();
         for (page, values) in pages.iter_mut().zip(flat.chunks(256)) {

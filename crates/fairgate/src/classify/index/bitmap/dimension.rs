@@ -1,6 +1,8 @@
 //! The fields of a packet, and which filters agree with each of their values.
 
-use std::ops::RangeInclusive;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use crate::classify::index::trie::Trie;
 use crate::classify::{Match, Prefix};

@@ -26,6 +26,8 @@
 mod build;
 mod dimension;
 
+use alloc::vec::Vec;
+
 use self::build::{Builder, Combined};
 use self::dimension::{Address, Dimension, FIELDS, Mark, Number, Values};
 use crate::classify::Match;
@@ -41,7 +43,7 @@ const WINDOW: usize = 8;
 /// Most blocks: one bit each in a row's first word.
 pub(super) const MOST_BLOCKS: usize = 32;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(align(64))]
 struct Block<const WORDS: usize>([u64; WORDS]);
 
