@@ -294,6 +294,8 @@ impl Discipline for Probe {
             let held = self.leave(id, pool);
             self.keep_order(&held);
             self.books.dequeued.add(held.length);
+            // The driver holds the time of arrival itself against its own record.
+            self.books.sojourn += now.nanos_since(pool[id].enqueued_at) / Statistics::SOJOURN_UNIT;
         }
         let counted = self.inner.statistics().overlimits;
         let overlimits = counted - self.books.overlimits;

@@ -139,6 +139,7 @@ impl Discipline for Leaf {
             false => self.queue.pop_front(),
         }?;
         self.books.dequeued.add(pool[next].length);
+        self.books.sojourn += now.nanos_since(pool[next].enqueued_at) / Statistics::SOJOURN_UNIT;
         if self.has(Fault::DriftsInBytes) {
             self.books.dequeued.bytes += 1;
         }

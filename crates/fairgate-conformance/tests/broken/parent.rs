@@ -40,6 +40,7 @@ impl Discipline for Forgetful {
         let next = self.child.dequeue(now, pool);
         if let Some(id) = next {
             self.books.dequeued.add(pool[id].length);
+            self.books.sojourn += now.nanos_since(pool[id].enqueued_at) / Statistics::SOJOURN_UNIT;
         }
         next
     }
