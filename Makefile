@@ -1,7 +1,7 @@
 # What people type. Everything else is plain cargo.
 
-# What `make semver` compares with: a tag, a branch or a commit.
-BASELINE ?= main
+# What `make semver` compares with: a tag, a branch or a commit. Where this branch left main, unless it is named.
+BASELINE ?= $(shell git merge-base HEAD main)
 # The crates that are published: all but fairgate-fuzz, which is of use here only.
 PUBLISHED = --workspace --exclude fairgate-fuzz
 # A target that has no standard library: whatever uses one does not compile.
@@ -19,7 +19,7 @@ help:
 	@echo 'make package     every published crate is packed and built from its package alone'
 	@echo 'make deny        licences, bans and sources of all dependencies'
 	@echo 'make advisories  known faults of all dependencies; fetches the database from GitHub'
-	@echo 'make semver      changes of public interfaces against BASELINE=main'
+	@echo 'make semver      changes of public interfaces since this branch left main, or against BASELINE='
 	@echo 'make msrv        the oldest supported Rust builds everything'
 
 tools:
