@@ -93,8 +93,8 @@ pub enum LiveError {
         "`{interface}` {used_for}: this machine would pass frames there beside the queue, or answer them itself"
     )]
     #[diagnostic(help(
-        "take it away: `{remedy}`; or write `isolate = true` in [run]: while it runs, this machine then neither sees \
-         frames on the two interfaces nor sends by them, at its own addresses there neither"
+        "take it away: `{remedy}`; or write `isolate = true` in [run]: while it runs, this machine neither sees \
+         frames on the two interfaces nor sends by them, and does not answer at its addresses there"
     ))]
     Used {
         /// Its name.
