@@ -146,6 +146,11 @@ impl Drop for Run {
 /// Runs `fairgate run` until it refuses; returns exit code and message.
 pub(crate) fn refusal(router: &Namespace, configuration: &str) -> (Option<i32>, String) {
     let output = Run::spawn(router, configuration).output();
+    code_and_message(&output)
+}
+
+/// How a command with `--json` ended, and its first error.
+pub(crate) fn code_and_message(output: &Output) -> (Option<i32>, String) {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let message = document["errors"][0]["message"]
         .as_str()

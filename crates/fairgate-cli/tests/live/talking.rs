@@ -13,7 +13,7 @@ use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
 
 use crate::common::can_build_networks;
-use crate::harness::{PLAIN, Run, ping, refusal};
+use crate::harness::{PLAIN, Run, code_and_message, ping, refusal};
 
 /// Where standard output or error goes that takes nothing.
 fn full() -> Stdio {
@@ -83,12 +83,7 @@ fn status_of(path: &std::path::Path) -> (Option<i32>, String) {
         .arg(path)
         .output()
         .unwrap();
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let message = document["errors"][0]["message"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    (output.status.code(), message)
+    code_and_message(&output)
 }
 
 #[test]
