@@ -1,8 +1,9 @@
 //! AF_PACKET sockets on one interface: a mapped ring to receive from, and a plain socket to send by in batches.
 //!
-//! Two sockets, because the receiving one carries a virtio header in front of each frame and the sending one needs
-//! none: frames are complete by then. A third one sends the few frames that are too long by their VLAN tag. Everything that is set here lives and dies with the sockets, promiscuous mode
-//! included, so that even a killed process leaves the interface as it was.
+//! The receiving socket carries a virtio header in front of each frame. The sending one needs none, because frames are
+//! complete by then. A third one sends the few frames that are too long by their VLAN tag. Everything that is set here
+//! lives and dies with the sockets, promiscuous mode included, so that even a killed process leaves the interface as it
+//! was.
 
 use std::io::IoSlice;
 use std::num::NonZeroUsize;

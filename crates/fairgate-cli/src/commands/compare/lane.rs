@@ -178,8 +178,8 @@ impl Lane {
         let backlog = self.discipline.backlog();
         self.queue.set(now, backlog);
         self.ask_at = match chosen {
-            // Behind the last packet too: a device asks until it is told that there is nothing more, and
-            // disciplines look at that. RED's average sinks from then on.
+            // After the last packet the line asks once more, as a device does. The empty answer tells the
+            // discipline that the line is idle: RED's average sinks from then on.
             Some(_) => Some(self.free_at),
             None if backlog.packets == 0 => None,
             None => self.discipline.watchdog().map(|at| at.max(now + 1)),
