@@ -125,7 +125,7 @@ pub enum LiveError {
     /// The kernel refused for lack of privileges.
     #[error("{action} needs privileges that this process does not have")]
     #[diagnostic(help(
-        "run it as root, or allow it to the program: `setcap cap_net_raw,cap_net_admin+ep PATH-OF-FAIRGATE`"
+        "run it as root, or allow it to the program: `setcap cap_net_raw,cap_net_admin,cap_bpf+ep PATH-OF-FAIRGATE`"
     ))]
     Privileges {
         /// What was tried.
