@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use allocation_counter::measure;
 use fairgate::flow::FlowHasher;
-use fairgate::{Discipline, DropReason, Ecn, Pool, Statistics, Time, Verdict};
+use fairgate::{Discipline, DropReason, Ecn, Link, Next, Pool, Statistics, Time, Verdict};
 use proptest::sample::Index;
 
 use crate::case::{Case, Operation, packet};
@@ -56,8 +56,8 @@ enum Event {
 
 struct Driver<'a> {
     case: &'a Case,
-    root: Box<dyn Discipline>,
-    pool: Pool,
+    /// A packet's cookie is its number.
+    link: Link<()>,
     now: Time,
     /// The latest that it was.
     latest: Time,
@@ -77,8 +77,7 @@ impl<'a> Driver<'a> {
         }
         Driver {
             case,
-            root: case.tree.build(case.seed, probes.as_ref()),
-            pool,
+            link: Link::with_pool(case.tree.build(case.seed, probes.as_ref()), pool),
             now: Time::ZERO,
             latest: Time::ZERO,
             hasher: FlowHasher::new([case.seed, 1]),
@@ -125,10 +124,10 @@ impl<'a> Driver<'a> {
             }
             Operation::Wait => self.wait(),
             Operation::Flush => {
-                self.root.flush(&mut self.pool);
+                self.link.change(|root, pool| root.flush(pool));
                 self.settle();
                 assert_eq!(
-                    self.root.backlog().packets,
+                    self.link.backlog().packets,
                     0,
                     "conservation: a flush left packets behind"
                 );
@@ -147,13 +146,12 @@ impl<'a> Driver<'a> {
     fn enqueue(&mut self, flow: u8, length: u32, ecn: Ecn) {
         let (mut packet, headers) = packet(flow, length, ecn, &self.hasher);
         packet.cookie = self.offered.len() as u64;
-        let inserted = match headers {
-            Some(key) => self.pool.insert_with_headers(packet, key),
-            None => self.pool.insert(packet),
-        };
-        let Ok(id) = inserted else { return };
+        let enqueued = self.on_packet_path("enqueue", |link, now| match headers {
+            Some(key) => link.enqueue_with_headers(packet, key, (), now),
+            None => link.enqueue(packet, (), now),
+        });
+        let Ok(verdict) = enqueued else { return };
         self.offered.push(self.now);
-        let verdict = self.on_packet_path("enqueue", |root, now, pool| root.enqueue(id, now, pool));
         self.events.push(Event::Offered {
             cookie: packet.cookie,
             verdict,
@@ -163,9 +161,9 @@ impl<'a> Driver<'a> {
 
     /// Asks for a packet; whether one came.
     fn dequeue(&mut self) -> bool {
-        let next = self.on_packet_path("dequeue", |root, now, pool| root.dequeue(now, pool));
-        if let Some(id) = next {
-            let packet = self.pool.release(id);
+        let next = self.on_packet_path("dequeue", |link, now| link.dequeue(now));
+        if let Next::Packet(departure) = &next {
+            let packet = departure.slot;
             assert_eq!(
                 packet.enqueued_at, self.offered[packet.cookie as usize],
                 "sojourn: the time of arrival was lost"
@@ -177,16 +175,16 @@ impl<'a> Driver<'a> {
             });
         }
         self.settle();
-        if next.is_none() && self.root.backlog().packets > 0 {
-            let watchdog = self.on_packet_path("watchdog", |root, _, _| root.watchdog());
+        if let Next::Wait(_) = next {
+            // The driver's answer hides a time that is missing or past.
+            let watchdog = self.on_packet_path("watchdog", |link, _| link.root().watchdog());
             self.events.push(Event::Nothing { watchdog });
         }
-        next.is_some()
+        next.packet().is_some()
     }
 
     fn peek(&mut self) {
-        let shown = self.on_packet_path("peek", |root, now, pool| root.peek(now, pool));
-        let cookie = shown.map(|id| self.pool[id].cookie);
+        let cookie = self.on_packet_path("peek", |link, now| link.peek(now).map(|(slot, ())| slot.cookie));
         self.events.push(Event::Shown { cookie });
         self.settle();
     }
@@ -195,11 +193,11 @@ impl<'a> Driver<'a> {
     /// another shaper on the packet's way lacks tokens, or that a class of a tree, with others above it, may do something
     /// else from now on; but the same one must not ask for patience for ever.
     fn wait(&mut self) {
-        let patience = 8 * nodes(self.root.as_ref()).len() + 8;
-        let queued = self.root.backlog().packets;
+        let patience = 8 * nodes(self.link.root()).len() + 8;
+        let queued = self.link.backlog().packets;
         for _ in 0..patience {
             self.dequeue();
-            let left = self.root.backlog().packets;
+            let left = self.link.backlog().packets;
             if left == 0 || left < queued {
                 return;
             }
@@ -218,18 +216,18 @@ impl<'a> Driver<'a> {
     }
 
     fn send_all(&mut self) {
-        while self.root.backlog().packets > 0 {
+        while self.link.backlog().packets > 0 {
             self.wait();
         }
         assert!(
-            self.pool.is_empty(),
+            self.link.is_empty(),
             "leak: {} packets never came back",
-            self.pool.len()
+            self.link.len()
         );
     }
 
     fn reconfigure(&mut self, node: Index, config: Index) {
-        let paths = nodes(self.root.as_ref());
+        let paths = nodes(self.link.root());
         let path = node.get(&paths);
         let mut old: Box<dyn Any> = Box::new(());
         self.change(path, &mut |node, _| old = node.config());
@@ -269,25 +267,21 @@ impl<'a> Driver<'a> {
 
     /// A class: the path to its parent, and its number there.
     fn choose_class(&self, class: Index) -> Option<(Vec<u16>, u16)> {
-        let mut paths = nodes(self.root.as_ref());
+        let mut paths = nodes(self.link.root());
         paths.retain(|path| !path.is_empty());
         let (minor, parent) = paths.get(class.index(paths.len().max(1)))?.split_last()?;
         Some((parent.to_vec(), *minor))
     }
 
     fn change(&mut self, path: &[u16], change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool)) {
-        descend(self.root.as_mut(), path, &mut self.pool, change);
+        self.link.change(|root, pool| descend(root, path, pool, change));
         self.settle();
     }
 
     /// Makes a call that must not allocate. Probes do, so that only bare runs are measured.
-    fn on_packet_path<T>(
-        &mut self,
-        call: &str,
-        make: impl FnOnce(&mut dyn Discipline, Time, &mut Pool) -> T,
-    ) -> T {
+    fn on_packet_path<T>(&mut self, call: &str, make: impl FnOnce(&mut Link<()>, Time) -> T) -> T {
         let mut answer = None;
-        let run = || answer = Some(make(self.root.as_mut(), self.now, &mut self.pool));
+        let run = || answer = Some(make(&mut self.link, self.now));
         if self.probes.is_some() {
             run();
         } else {
@@ -299,13 +293,15 @@ impl<'a> Driver<'a> {
 
     /// Takes back what the last call returned. Then the pool holds just what the root says it does.
     fn settle(&mut self) {
-        while let Some((id, reason)) = self.pool.take_returned() {
-            let cookie = self.pool.release(id).cookie;
-            self.events.push(Event::Returned { cookie, reason });
+        while let Some(dropped) = self.link.take_dropped() {
+            self.events.push(Event::Returned {
+                cookie: dropped.slot.cookie,
+                reason: dropped.reason,
+            });
         }
         assert_eq!(
-            u64::from(self.pool.len()),
-            self.root.backlog().packets,
+            u64::from(self.link.len()),
+            self.link.backlog().packets,
             "conservation: packets in the pool, and in the root's books"
         );
     }
@@ -315,7 +311,7 @@ impl<'a> Driver<'a> {
             events.push(Event::Books(node.statistics()));
             node.visit_classes(&mut |class| record(class.discipline, events));
         }
-        record(self.root.as_ref(), &mut self.events);
+        record(self.link.root(), &mut self.events);
     }
 }
 

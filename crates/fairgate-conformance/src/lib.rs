@@ -34,6 +34,8 @@
 //! Each line becomes a test of its own, another one under a clock that is set back now and then, and `random_trees` composes
 //! trees up to five levels deep of all of them.
 //!
+//! A driver joins by [`check_driver`]: it must make the same calls at the same times as the simplest driver there is.
+//!
 //! How it works: a [`Case`] is a tree, other trees to put in place of its classes, a seed and a list of operations.
 //! [`check`] runs it twice: once with a *probe* around every node, which keeps books of its own and compares; and once
 //! bare, in other slots of the pool, counting allocations. Both must give the same record of events.
@@ -46,11 +48,13 @@ mod case;
 mod driver;
 mod probe;
 mod recipe;
+mod schedule;
 
 pub use case::{Case, Operation, cases, cases_with_setbacks};
 pub use driver::{check, check_setbacks};
 pub use proptest;
 pub use recipe::{Recipe, Tree, random_trees};
+pub use schedule::{Arrival, RATE, Schedule, check_driver};
 
 /// Makes a test of each discipline, and one of random trees of all of them. See the [crate's head](crate).
 ///

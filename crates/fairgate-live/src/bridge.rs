@@ -536,8 +536,10 @@ impl Bridge {
     fn apply(&mut self, from: usize, queue: &Spec) -> Result<(), ReloadError> {
         let direction = &mut self.directions[from];
         let now = direction.tree_time(clock::now());
-        let result = queue.apply_to(&mut *direction.tree, now, &mut direction.pool);
-        direction.free_returned();
+        let result = direction
+            .link
+            .change(|tree, pool| queue.apply_to(tree, now, pool));
+        direction.free_dropped();
         result.map_err(|source| ReloadError::Tree {
             from: self.ports[from].interface.name.clone(),
             source: Box::new(source),

@@ -9,7 +9,7 @@
 //! socket takes it.
 
 use fairgate::flow::{LinkType, dissect, set_ce, set_dscp};
-use fairgate::{Count, Discipline, Ecn, FlowHasher, PacketId, Pool, Time};
+use fairgate::{Count, Departure, Discipline, FlowHasher, Link, Next, Time};
 use hdrhistogram::Histogram;
 use nix::errno::Errno;
 
@@ -64,8 +64,8 @@ pub(crate) enum Turn {
 
 /// A tree of disciplines between a receiving and a sending port.
 pub(crate) struct Direction {
-    pub(crate) tree: Box<dyn Discipline>,
-    pub(crate) pool: Pool,
+    /// The tree and its packets. A packet's cookie is its frame's number.
+    pub(crate) link: Link<()>,
     pub(crate) books: Books,
     /// Time from arrival to departure from the tree, ns.
     pub(crate) sojourn: Histogram<u64>,
@@ -95,8 +95,7 @@ impl Direction {
         ahead: u64,
     ) -> Direction {
         Direction {
-            tree,
-            pool: Pool::with_capacity(count),
+            link: Link::new(tree, count),
             books: Books::default(),
             sojourn: Histogram::new_with_bounds(1_000, LONGEST_SOJOURN, 2).expect("the bounds are in order"),
             rate: RateWindow::default(),
@@ -175,22 +174,20 @@ impl Direction {
         let mut packet = headers.packet(frame.len() as u32, &self.hasher);
         packet.cookie = u64::from(number);
         packet.memory = self.frames.chunk();
-        let id = self
-            .pool
-            .insert_with_headers(packet, headers.key)
-            .expect("there are as many packets as frames, and a frame was free");
         let time = self.tree_time(now);
         // The verdict is for senders that can be told; these are on another machine.
-        let _ = self.tree.enqueue(id, time, &mut self.pool);
-        self.free_returned();
+        self.link
+            .enqueue_with_headers(packet, headers.key, (), time)
+            .expect("there are as many packets as frames, and a frame was free");
+        self.free_dropped();
         true
     }
 
-    /// Frees the frames of packets that the last call to the tree gave back.
+    /// Frees the frames of packets that the last call to the tree dropped.
     #[inline]
-    pub(crate) fn free_returned(&mut self) {
-        while let Some((id, _reason)) = self.pool.take_returned() {
-            self.frames.free(self.pool.release(id).cookie as u32);
+    pub(crate) fn free_dropped(&mut self) {
+        while let Some(dropped) = self.link.take_dropped() {
+            self.frames.free(dropped.slot.cookie as u32);
         }
     }
 
@@ -216,39 +213,35 @@ impl Direction {
     #[inline]
     pub(crate) fn fill_line(&mut self, now: Time) -> usize {
         for moved in 0..BATCH {
-            let Some(id) = self.next_packet(now) else {
+            let Some(departure) = self.next_packet(now) else {
                 return moved;
             };
-            self.enter_line(id, now);
+            self.enter_line(&departure, now);
         }
         BATCH
     }
 
     /// The next packet that may leave now, or is due so soon that another wake-up is not worth it.
     #[inline]
-    fn next_packet(&mut self, now: Time) -> Option<PacketId> {
+    fn next_packet(&mut self, now: Time) -> Option<Departure<()>> {
         let mut time = self.tree_time(now);
         loop {
-            let chosen = self.tree.dequeue(time, &mut self.pool);
-            self.free_returned();
-            if chosen.is_some() || self.tree.backlog().packets == 0 {
-                return chosen;
-            }
-            let due = self.tree.watchdog()?;
-            if due <= time || due > now + self.ahead {
-                return None;
-            }
-            time = self.tree_time(due);
+            let next = self.link.dequeue(time);
+            self.free_dropped();
+            time = match next {
+                Next::Packet(departure) => return Some(departure),
+                Next::Wait(due) if due <= now + self.ahead => self.tree_time(due),
+                Next::Wait(_) | Next::Idle => return None,
+            };
         }
     }
 
-    /// Ends a packet's stay in the pool and puts its frame into the line.
+    /// Writes what the tree changed into a packet's frame, and puts the frame into the line.
     #[inline]
-    fn enter_line(&mut self, id: PacketId, now: Time) {
-        let packet = self.pool.release(id);
+    fn enter_line(&mut self, departure: &Departure<()>, now: Time) {
+        let packet = &departure.slot;
         let number = packet.cookie as u32;
-        if packet.ecn == Ecn::Ce {
-            // It may have come with the mark; then this writes what is there.
+        if packet.is_marked() {
             set_ce(self.frames.get_mut(number), LinkType::Ethernet);
         }
         if packet.is_remarked() {
@@ -314,8 +307,8 @@ impl Direction {
 
     /// When [`Direction::send`] will have something to do, if nothing arrives before.
     pub(crate) fn next_departure(&self) -> Option<Time> {
-        let watchdog = (self.tree.backlog().packets > 0)
-            .then(|| self.tree.watchdog())
+        let watchdog = (self.link.backlog().packets > 0)
+            .then(|| self.link.root().watchdog())
             .flatten();
         match (watchdog, self.line.next_due()) {
             (Some(tree), Some(line)) => Some(tree.min(line)),
@@ -335,6 +328,7 @@ mod tests {
     use crate::offload::VnetHeader;
     use etherparse::PacketBuilder;
     use fairgate_config::Spec;
+    use fairgate_conformance::check_driver;
 
     /// A direction around a tree written as on the command line, with room for four frames.
     fn direction(queue: &str, delay: u64) -> Direction {
@@ -379,14 +373,14 @@ mod tests {
             offer(&mut direction, &frame, frame.len(), Time::ZERO);
         }
         // The third was dropped by the queue, and its frame freed.
-        assert_eq!(direction.tree.statistics().dropped.packets, 1);
+        assert_eq!(direction.link.root().statistics().dropped.packets, 1);
         assert_eq!(direction.fill_line(Time::ZERO), 2);
         for _ in 0..4 {
             offer(&mut direction, &frame, frame.len(), Time::ZERO);
         }
         // Two in the line and two queued: all four frames are in use.
         assert_eq!(direction.books.no_frame, 2);
-        assert_eq!((direction.in_line(), direction.tree.backlog().packets), (2, 2));
+        assert_eq!((direction.in_line(), direction.link.backlog().packets), (2, 2));
         offer(&mut direction, &frame[..100], frame.len(), Time::ZERO);
         offer(&mut direction, &vec![0; 1600], 1600, Time::ZERO);
         assert_eq!((direction.books.truncated, direction.books.too_long), (1, 1));
@@ -401,19 +395,18 @@ mod tests {
             offer(&mut direction, &frame, frame.len(), Time::from_millis(millis));
             offer(&mut direction, &frame, frame.len(), Time::from_millis(millis));
             // A packet waits for 5 ms and more.
-            if millis >= 5 && direction.tree.backlog().packets > 0 {
-                let chosen = direction
-                    .tree
-                    .dequeue(Time::from_millis(millis + 20), &mut direction.pool);
-                let id = chosen.expect("a work-conserving discipline with a backlog");
-                direction.enter_line(id, Time::from_millis(millis + 20));
+            if millis >= 5 && direction.link.backlog().packets > 0 {
+                let later = Time::from_millis(millis + 20);
+                let next = direction.link.dequeue(later).packet();
+                let departure = next.expect("a work-conserving discipline with a backlog");
+                direction.enter_line(&departure, later);
                 let number = direction.line.pop().unwrap();
                 marked += usize::from(direction.frames.get(number)[15] & 3 == 3);
                 direction.frames.free(number);
             }
         }
         assert!(marked > 0);
-        assert_eq!(marked as u64, direction.tree.statistics().marked);
+        assert_eq!(marked as u64, direction.link.root().statistics().marked);
     }
 
     #[test]
@@ -425,5 +418,36 @@ mod tests {
         assert_eq!(direction.next_departure(), Some(Time::from_millis(6)));
         assert_eq!(direction.line.due(Time::from_nanos(5_999_999)).count(), 0);
         assert_eq!(direction.line.due(Time::from_millis(6)).count(), 1);
+    }
+
+    /// The tree's link takes no time: what may leave goes to the line at once. A frame begins with its number.
+    #[test]
+    fn the_direction_drives_by_the_rules() {
+        check_driver(None, |discipline, arrivals| {
+            let hasher = FlowHasher::new([1, 2]);
+            let mut direction = Direction::new(1, discipline, hasher, 4096, 1518, 0, 0);
+            let mut began = vec![None; arrivals.len()];
+            let mut coming = arrivals.iter().enumerate().peekable();
+            let mut due: Option<Time> = None;
+            while let Some(now) = due
+                .into_iter()
+                .chain(coming.peek().map(|(_, packet)| packet.at))
+                .min()
+            {
+                if let Some((number, packet)) = coming.next_if(|(_, packet)| packet.at == now) {
+                    let mut frame = vec![0; packet.length as usize];
+                    frame[..4].copy_from_slice(&(number as u32).to_be_bytes());
+                    offer(&mut direction, &frame, frame.len(), now);
+                }
+                while direction.fill_line(now) > 0 {}
+                while let Some(frame) = direction.line.pop() {
+                    let number = direction.frames.get(frame)[..4].try_into().unwrap();
+                    began[u32::from_be_bytes(number) as usize] = Some(now);
+                    direction.frames.free(frame);
+                }
+                due = direction.next_departure();
+            }
+            began
+        });
     }
 }

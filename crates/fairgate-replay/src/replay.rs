@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use fairgate::{
-    ClassId, Discipline, Ecn, FlowHasher, FlowKey, Packet, Pool, Time, Value as Variable, Verdict,
+    ClassId, Discipline, Ecn, FlowHasher, FlowKey, Link, Next, Packet, Time, Value as Variable, Verdict,
 };
 
 use crate::error::{Error, Mistake};
@@ -115,8 +115,8 @@ pub fn replay_with(trace: &Path, root: &mut dyn Discipline) -> Result<Outcome, E
 
 /// Our tree, in the place of the kernel's.
 struct Driver<'r> {
-    root: &'r mut dyn Discipline,
-    pool: Pool,
+    /// A packet's cookie is its number in the trace.
+    link: Link<(), &'r mut dyn Discipline>,
     hasher: FlowHasher,
     /// The kernel's clock at `t` = 0: disciplines that compare with a time not yet set see the same difference.
     origin: u64,
@@ -130,8 +130,7 @@ struct Driver<'r> {
 impl<'r> Driver<'r> {
     fn new(root: &'r mut dyn Discipline) -> Driver<'r> {
         Driver {
-            root,
-            pool: Pool::with_capacity(CAPACITY),
+            link: Link::new(root, CAPACITY),
             hasher: FlowHasher::new([0, 0]),
             origin: 0,
             timer: None,
@@ -141,23 +140,22 @@ impl<'r> Driver<'r> {
     }
 
     fn enqueue(&mut self, enqueue: &Enqueue) -> Result<Vec<Mismatch>, Mistake> {
-        let id = self
-            .pool
-            .insert(self.packet(enqueue))
-            .map_err(|full| Mistake::TooManyPackets {
-                capacity: full.capacity,
+        let (packet, now) = (self.packet(enqueue), self.now(enqueue.t));
+        let verdict = self
+            .link
+            .enqueue(packet, (), now)
+            .map_err(|error| Mistake::TooManyPackets {
+                capacity: error.full.capacity,
             })?;
-        let now = self.now(enqueue.t);
-        let rc = return_value(self.root.enqueue(id, now, &mut self.pool));
-        self.expect("rc", enqueue.rc, rc);
+        self.expect("rc", enqueue.rc, return_value(verdict));
         Ok(self.settle(&enqueue.after))
     }
 
     fn dequeue(&mut self, dequeue: &Dequeue) -> Vec<Mismatch> {
         let now = self.now(dequeue.t);
-        match self.root.dequeue(now, &mut self.pool) {
-            Some(id) => {
-                let packet = self.pool.release(id);
+        match self.link.dequeue(now).packet() {
+            Some(departure) => {
+                let packet = departure.slot;
                 self.expect("seq", dequeue.seq, packet.cookie);
                 self.expect("flow", dequeue.flow as u32, packet.mark);
                 self.expect("size", dequeue.size, packet.length);
@@ -170,14 +168,13 @@ impl<'r> Driver<'r> {
 
     fn dequeue_nothing(&mut self, nothing: &Nothing) -> Vec<Mismatch> {
         let now = self.now(nothing.t);
-        match self.root.dequeue(now, &mut self.pool) {
-            Some(id) => {
-                let packet = self.pool.release(id);
-                self.expect("seq", "no packet", &*packet.cookie.to_string());
+        match self.link.dequeue(now) {
+            Next::Packet(departure) => {
+                self.expect("seq", "no packet", &*departure.slot.cookie.to_string());
             }
-            None => {
-                if self.root.backlog().packets > 0 {
-                    self.timer = self.root.watchdog().or(self.timer);
+            next => {
+                if !next.is_idle() {
+                    self.timer = self.link.root().watchdog().or(self.timer);
                 }
                 let pending = self.timer.filter(|&due| due >= now);
                 let wd = pending.map_or(-1, |due| due.nanos() as i64 - self.origin as i64);
@@ -227,14 +224,14 @@ impl<'r> Driver<'r> {
     /// Compares what is left after the operation, and returns all that differed.
     fn settle(&mut self, after: &Recorded) -> Vec<Mismatch> {
         self.dropped.clear();
-        while let Some((id, _)) = self.pool.take_returned() {
-            self.dropped.insert(self.pool.release(id).cookie);
+        while let Some(dropped) = self.link.take_dropped() {
+            self.dropped.insert(dropped.slot.cookie);
         }
         let recorded: BTreeSet<u64> = after.drops.iter().copied().collect();
         if recorded != self.dropped {
             self.expect("drops", list(&recorded), list(&self.dropped));
         }
-        let backlog = self.root.backlog();
+        let backlog = self.link.backlog();
         self.expect("qlen", after.qlen, backlog.packets);
         self.expect("backlog", after.backlog, backlog.bytes);
         for (name, &recorded) in &after.variables {
@@ -249,7 +246,7 @@ impl<'r> Driver<'r> {
     /// A variable of the root as it would have been recorded.
     fn variable(&self, wanted: &str) -> Option<i64> {
         let mut found = None;
-        self.root.visit_variables(&mut |name, value| {
+        self.link.root().visit_variables(&mut |name, value| {
             if name == wanted {
                 found = Some(value);
             }

@@ -49,7 +49,7 @@ fn departures(scheduler: &mut Node<Flows<Wfq>>, arrivals: &[Arrival]) -> Vec<(us
                 ..Packet::of_length(length)
             };
             let id = pool.insert(packet).unwrap();
-            let _ = scheduler.enqueue_flow(flow, id, Time::from_nanos(arrives_at), &mut pool);
+            scheduler.enqueue_flow(flow, id, Time::from_nanos(arrives_at), &mut pool);
             coming.next();
             if let Some(((_, _, gap), _)) = coming.peek() {
                 arrives_at += gap;

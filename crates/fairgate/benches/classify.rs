@@ -19,7 +19,7 @@ use fairgate::classify::{Classifier, Filter, Filters, HostBy, Masked, Match, Pre
 use fairgate::flow::FlowKey;
 use fairgate::queues::fifo::{self, Fifo};
 use fairgate::rounds::drr_classes::{self, DrrClasses};
-use fairgate::{Discipline, Node, Packet, Pool, Time};
+use fairgate::{Discipline, Node, Packet, Pool, Slot, Time};
 
 /// What is measured: name, number of filters or of hosts.
 const SUBJECTS: [(&str, usize); 10] = [
@@ -143,7 +143,7 @@ fn instructions(name: &str, count: usize) -> f64 {
 
 struct Subject {
     filters: Filters,
-    packets: Vec<(Packet, FlowKey)>,
+    packets: Vec<(Slot, FlowKey)>,
 }
 
 impl Subject {
@@ -194,7 +194,7 @@ impl Subject {
 
     fn matching(&self) -> usize {
         let is_matching =
-            |(packet, headers): &&(Packet, FlowKey)| self.filters.find(packet, Some(headers)).is_some();
+            |(packet, headers): &&(Slot, FlowKey)| self.filters.find(packet, Some(headers)).is_some();
         self.packets.iter().filter(is_matching).count()
     }
 }
@@ -266,7 +266,7 @@ impl Round {
             .pool
             .insert_with_headers(Packet::of_length(1000), key)
             .expect("a slot");
-        let _ = self.root.enqueue(id, Time::ZERO, &mut self.pool);
+        self.root.enqueue(id, Time::ZERO, &mut self.pool);
         let sent = self
             .root
             .dequeue(Time::ZERO, &mut self.pool)
@@ -374,7 +374,7 @@ fn exact(random: &mut Random) -> Match {
 }
 
 /// A packet that matches, as far as `condition` goes; the rest is random.
-fn packet(condition: &Match, random: &mut Random) -> (Packet, FlowKey) {
+fn packet(condition: &Match, random: &mut Random) -> (Slot, FlowKey) {
     let mut host = |prefix: Option<Prefix>| {
         let random = address(random);
         let bits = prefix.map_or(random, |prefix| match prefix.address() {
@@ -407,5 +407,5 @@ fn packet(condition: &Match, random: &mut Random) -> (Packet, FlowKey) {
             .map_or(random.below(16) as u32, Masked::<u32>::value),
         ..Packet::of_length(1000)
     };
-    (packet, key)
+    (packet.into(), key)
 }

@@ -44,7 +44,7 @@ fn overflow(criterion: &mut Criterion) {
                         ..Packet::of_length(1000)
                     };
                     let id = pool.insert(packet).expect("a slot for each packet");
-                    let _ = root.enqueue(id, Time::ZERO, &mut pool);
+                    root.enqueue(id, Time::ZERO, &mut pool);
                     while let Some((dropped, _)) = pool.take_returned() {
                         pool.release(dropped);
                     }

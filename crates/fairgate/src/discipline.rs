@@ -17,7 +17,6 @@ use crate::time::Time;
 
 /// What became of a packet that was handed in. The numbers in parentheses are Linux's return values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub enum Verdict {
     /// It is queued (`NET_XMIT_SUCCESS`, 0). Packets of other flows may have been dropped for it.
     Queued,
@@ -436,7 +435,7 @@ impl<A: Algorithm> Discipline for Node<A> {
         while let Some(id) = moving.pop_front(pool) {
             // Sojourn time goes on: the packet has waited since it came to the old discipline.
             let enqueued_at = pool[id].enqueued_at;
-            let _ = child.enqueue(id, now, pool);
+            child.enqueue(id, now, pool);
             pool[id].enqueued_at = enqueued_at;
         }
         *place = child;

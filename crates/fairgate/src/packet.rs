@@ -1,9 +1,8 @@
-//! What a discipline knows of a packet. The packet's bytes stay with the driver, who finds them again by the cookie.
+//! What a driver tells a discipline about a packet. The packet's bytes stay with the driver.
 
 use core::fmt;
 
 use crate::flow::FlowHash;
-use crate::time::Time;
 
 /// The two ECN bits of the IP header (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -155,133 +154,48 @@ impl DropReason {
     }
 }
 
-/// Where a packet is in its [`Pool`](crate::pool::Pool): the pool's and the queues' own.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SlotState {
-    /// Successor in the queue that holds the packet.
-    pub(crate) next: u32,
-    /// Predecessor in that queue.
-    pub(crate) previous: u32,
-    /// The length of the successor, so that whoever takes this packet out need not touch the next one's line.
-    pub(crate) next_length: u32,
-}
-
-impl SlotState {
-    pub(crate) const NEW: SlotState = SlotState {
-        next: 0,
-        previous: 0,
-        next_length: 0,
-    };
-
-    /// The packet behind this one is in slot `next`, `length` bytes long.
-    #[inline]
-    pub(crate) fn set_successor(&mut self, next: u32, length: u32) {
-        self.next = next;
-        self.next_length = length;
-    }
-}
-
-/// What the [`Pool`](crate::pool::Pool) notes of a slot. From above: whether it holds a packet; whether header fields lie
-/// beside it; whether its DSCP was changed; 5 bits the reason why the packet was given back.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SlotFlags(u8);
-
-impl SlotFlags {
-    /// Of a slot that is free.
-    pub(crate) const FREE: SlotFlags = SlotFlags(0);
-    /// Of a packet just put into the slot. Catches a double release in debug builds.
-    pub(crate) const LIVE: SlotFlags = SlotFlags(1 << 7);
-
-    const HEADERS: u8 = 1 << 6;
-    const REMARKED: u8 = 1 << 5;
-    const REASON: u8 = 31;
-
-    #[inline]
-    pub(crate) fn is_live(self) -> bool {
-        self.0 & SlotFlags::LIVE.0 != 0
-    }
-
-    #[inline]
-    pub(crate) fn has_headers(self) -> bool {
-        self.0 & SlotFlags::HEADERS != 0
-    }
-
-    #[inline]
-    pub(crate) fn set_has_headers(&mut self) {
-        self.0 |= SlotFlags::HEADERS;
-    }
-
-    #[inline]
-    pub(crate) fn set_remarked(&mut self) {
-        self.0 |= SlotFlags::REMARKED;
-    }
-
-    pub(crate) fn reason(self) -> DropReason {
-        DropReason::ALL[(self.0 & SlotFlags::REASON) as usize]
-    }
-
-    pub(crate) fn set_reason(&mut self, reason: DropReason) {
-        self.0 = self.0 & !SlotFlags::REASON | reason as u8;
-    }
-}
-
-/// All reasons fit into their bits.
-const _: () = assert!(DropReason::COUNT <= SlotFlags::REASON as usize + 1);
-
-/// A packet's descriptor: one cache line, written by the driver, read by disciplines.
+/// What a driver tells a discipline about a packet. [`Pool::insert`](crate::Pool::insert) copies it into a [`Slot`].
+///
+/// The fields without a value of their own come from [`Packet::of_length`]:
 ///
 /// ```
-/// use fairgate::{Packet, Ecn};
+/// use fairgate::{Ecn, Packet};
 /// let packet = Packet { cookie: 7, ecn: Ecn::Ect0, ..Packet::of_length(1514) };
-/// assert_eq!(packet.length, 1514);
-/// assert_eq!(core::mem::size_of::<Packet>(), 64);
+/// assert_eq!((packet.length, packet.memory), (1514, 1514));
 /// ```
+///
+/// [`Slot`]: crate::Slot
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 pub struct Packet {
-    /// Where the packet is. Starts as `SlotState::default()`.
-    pub slot: SlotState,
-    /// Bytes on the wire: what schedulers and shapers count.
+    /// Bytes on the link. Schedulers and shapers count these.
     pub length: u32,
-    /// Bytes of memory that the packet occupies at the driver, for limits on memory (Linux: `truesize`).
+    /// Bytes of memory that the packet occupies in the driver, for limits on memory (Linux: `truesize`).
     pub memory: u32,
-    /// When the packet was enqueued. Written by the discipline.
-    pub enqueued_at: Time,
-    /// A time stamp. As the driver hands the packet in: when it may leave at the earliest, ns, or 0 for at once; `fq` heeds that. A scheduler that
-    /// holds packets in queues of its own may write its own there; it leaves 0 behind.
+    /// The earliest departure time, ns; 0 is at once. `fq` obeys it.
     pub stamp: u64,
     /// Keyed hash of the packet's flow.
     pub flow: FlowHash,
-    /// The driver's own: frame number, buffer address, simulator packet.
+    /// A number of the driver's choice: a frame number, a buffer address. Disciplines do not read it.
     pub cookie: u64,
-    /// The class that the driver chose, if it did. Wins over filters where its major number is the discipline's handle.
+    /// The class that the driver chose, if any. It takes precedence over filters where its major number is the
+    /// discipline's handle.
     pub class: ClassId,
-    /// Firewall mark or any other number of the driver's for filters to match.
+    /// The firewall mark, or another number for filters to match.
     pub mark: u32,
-    /// Priority, 0 to 15 (Linux: `skb->priority`), an index into a priomap.
+    /// Priority, 0 to 15 (Linux: `skb->priority`): an index into a priomap.
     pub priority: u8,
     /// The six DSCP bits.
     pub dscp: u8,
-    /// The ECN bits; a discipline may turn them into [`Ecn::Ce`].
+    /// The ECN bits.
     pub ecn: Ecn,
-    /// The pool's own. Starts as `SlotFlags::default()`.
-    pub flags: SlotFlags,
 }
 
 impl Packet {
-    /// Whether a discipline gave it another [`dscp`](Packet::dscp), which the driver has to write into its bytes.
-    #[inline]
-    pub fn is_remarked(&self) -> bool {
-        self.flags.0 & SlotFlags::REMARKED != 0
-    }
-
-    /// A packet of `length` bytes with nothing else known of it.
+    /// A packet of `length` bytes. All other fields are zero, except `memory`, which is `length`.
     pub const fn of_length(length: u32) -> Packet {
         Packet {
-            slot: SlotState::NEW,
             length,
             memory: length,
-            enqueued_at: Time::ZERO,
             stamp: 0,
             flow: FlowHash::NONE,
             cookie: 0,
@@ -290,13 +204,6 @@ impl Packet {
             priority: 0,
             dscp: 0,
             ecn: Ecn::NotEct,
-            flags: SlotFlags::FREE,
         }
-    }
-
-    /// The traffic class byte: DSCP and ECN.
-    #[inline]
-    pub const fn traffic_class(&self) -> u8 {
-        self.dscp << 2 | self.ecn as u8
     }
 }

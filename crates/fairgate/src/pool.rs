@@ -1,7 +1,7 @@
 //! The pool that packets sit in, and the queue that links them there.
 //!
 //! ```text
-//!   slots    [ Packet ][ Packet ][ Packet ] ...   64 bytes each, reused last-in first-out while still warm
+//!   slots    [ Slot ][ Slot ][ Slot ] ...         64 bytes each, reused last-in first-out while still warm
 //!   headers  [ FlowKey ][ FlowKey ] ...           cold: only filters look
 //!   returned  head -> ... -> tail                 dropped or flushed, waiting for the driver
 //! ```
@@ -16,7 +16,8 @@ use core::ops::{Index, IndexMut};
 use thiserror::Error;
 
 use crate::flow::FlowKey;
-use crate::packet::{DropReason, Ecn, Packet, SlotFlags};
+use crate::packet::{DropReason, Ecn, Packet};
+use crate::slot::{Flags, Slot};
 use crate::stats::Count;
 
 /// The number of a packet's slot in its [`Pool`]. Valid from insertion to release.
@@ -51,7 +52,7 @@ pub struct PoolFull {
 /// ```
 #[derive(Debug)]
 pub struct Pool {
-    slots: Vec<Packet>,
+    slots: Vec<Slot>,
     /// Of each slot; empty in a pool without headers.
     headers: Vec<FlowKey>,
     keeps_headers: bool,
@@ -116,8 +117,8 @@ impl Pool {
         assert!(capacity < 1 << 31, "a pool has at most 2^31 slots");
         // The list of free slots ends with the number of slots, so that it goes on in the new ones by itself.
         for index in self.capacity()..capacity {
-            let mut slot = Packet::of_length(0);
-            slot.slot.next = index + 1;
+            let mut slot = Slot::from(Packet::of_length(0));
+            slot.next = index + 1;
             self.slots.push(slot);
         }
         if self.keeps_headers {
@@ -134,10 +135,10 @@ impl Pool {
                 capacity: self.capacity(),
             });
         };
-        self.free_head = slot.slot.next;
+        self.free_head = slot.next;
         self.in_use += 1;
-        *slot = packet;
-        slot.flags = SlotFlags::LIVE;
+        *slot = Slot::from(packet);
+        slot.flags.set(Flags::LIVE);
         Ok(PacketId(index))
     }
 
@@ -147,28 +148,48 @@ impl Pool {
         let id = self.insert(packet)?;
         if let Some(place) = self.headers.get_mut(id.index()) {
             *place = headers;
-            self[id].flags.set_has_headers();
+            self[id].flags.set(Flags::HEADERS);
         }
         Ok(id)
     }
 
-    /// Ends the packet's stay: after it was dequeued and sent, or returned and counted.
+    /// Frees the slot of a packet that was dequeued and sent, or given back and counted. Returns what it held.
+    ///
+    /// # Panics
+    /// If the slot holds no packet: it was released before, or the id is from another pool. (An id from another pool
+    /// whose slot is in use here can't be told apart.)
     #[inline]
-    pub fn release(&mut self, id: PacketId) -> Packet {
-        let packet = self.slots[id.index()];
-        debug_assert!(packet.flags.is_live(), "slot {} is released twice", id.0);
+    pub fn release(&mut self, id: PacketId) -> Slot {
+        let released = self.slots[id.index()];
+        assert!(
+            released.flags.has(Flags::LIVE),
+            "slot {} holds no packet to release",
+            id.0
+        );
         let slot = &mut self.slots[id.index()];
-        slot.slot.next = self.free_head;
-        slot.flags = SlotFlags::FREE;
+        slot.next = self.free_head;
+        slot.flags.clear();
         self.free_head = id.0;
         self.in_use -= 1;
-        packet
+        released
     }
 
     /// A discipline gives a packet back undelivered.
+    ///
+    /// # Panics
+    /// If the slot holds no packet, or its packet was given back before.
     #[cold]
     pub fn give_back(&mut self, id: PacketId, reason: DropReason) {
-        self[id].flags.set_reason(reason);
+        let slot = &mut self[id];
+        let is_here = slot.flags.has(Flags::LIVE) && !slot.flags.has(Flags::RETURNED);
+        assert!(
+            is_here,
+            "slot {} holds no packet to give back for {}",
+            id.0,
+            reason.name()
+        );
+        slot.flags.set(Flags::RETURNED);
+        slot.stamp = reason as u64;
         let mut returned = self.returned;
         returned.push_back(id, self);
         self.returned = returned;
@@ -185,7 +206,7 @@ impl Pool {
         let mut returned = self.returned;
         let id = returned.pop_front(self)?;
         self.returned = returned;
-        Some((id, self[id].flags.reason()))
+        Some((id, self[id].reason()))
     }
 
     /// Marks an ECN-capable packet (RFC 3168). False, and nothing done, if the packet isn't capable. A packet that was
@@ -199,6 +220,7 @@ impl Pool {
         let is_new = packet.ecn != Ecn::Ce;
         packet.ecn = Ecn::Ce;
         if is_new {
+            packet.flags.set(Flags::MARKED);
             self.marked_total += 1;
             self.changes.0 = self.changes.0.wrapping_add(Changes::MARKED);
         }
@@ -210,7 +232,7 @@ impl Pool {
     pub fn remark(&mut self, id: PacketId, dscp: u8) {
         let packet = &mut self[id];
         packet.dscp = dscp;
-        packet.flags.set_remarked();
+        packet.flags.set(Flags::REMARKED);
     }
 
     /// Fetches the line of a packet that will be wanted soon. Does nothing without the feature `prefetch`.
@@ -240,7 +262,10 @@ impl Pool {
     /// The header fields that came with the packet, if any did.
     #[inline]
     pub fn headers(&self, id: PacketId) -> Option<&FlowKey> {
-        self[id].flags.has_headers().then(|| &self.headers[id.index()])
+        self[id]
+            .flags
+            .has(Flags::HEADERS)
+            .then(|| &self.headers[id.index()])
     }
 
     /// Packets given back since construction.
@@ -267,23 +292,23 @@ impl Pool {
         (0..self.returned.packets).map(move |_| {
             let id = PacketId(index);
             let packet = &self[id];
-            index = packet.slot.previous;
-            (id, packet.flags.reason())
+            index = packet.previous;
+            (id, packet.reason())
         })
     }
 }
 
 impl Index<PacketId> for Pool {
-    type Output = Packet;
+    type Output = Slot;
     #[inline]
-    fn index(&self, id: PacketId) -> &Packet {
+    fn index(&self, id: PacketId) -> &Slot {
         &self.slots[id.index()]
     }
 }
 
 impl IndexMut<PacketId> for Pool {
     #[inline]
-    fn index_mut(&mut self, id: PacketId) -> &mut Packet {
+    fn index_mut(&mut self, id: PacketId) -> &mut Slot {
         &mut self.slots[id.index()]
     }
 }
@@ -325,13 +350,13 @@ impl PacketQueue {
     #[inline]
     pub fn push_back(&mut self, id: PacketId, pool: &mut Pool) {
         let packet = &mut pool[id];
-        packet.slot.previous = self.tail;
+        packet.previous = self.tail;
         let length = packet.length;
         self.bytes += u64::from(length);
         if self.packets == 0 {
             self.head = id.0;
         } else {
-            pool.slots[self.tail as usize].slot.set_successor(id.0, length);
+            pool.slots[self.tail as usize].set_successor(id.0, length);
         }
         self.tail = id.0;
         self.packets += 1;
@@ -345,7 +370,7 @@ impl PacketQueue {
         }
         let id = PacketId(self.head);
         let packet = &pool[id];
-        self.head = packet.slot.next;
+        self.head = packet.next;
         self.bytes -= u64::from(packet.length);
         self.packets -= 1;
         Some(id)
@@ -359,13 +384,13 @@ impl PacketQueue {
         }
         let id = PacketId(self.head);
         let packet = &pool[id];
-        self.head = packet.slot.next;
+        self.head = packet.next;
         self.bytes -= u64::from(packet.length);
         self.packets -= 1;
         Some(Taken {
             id,
             length: packet.length,
-            next: (self.packets > 0).then_some(packet.slot.next_length),
+            next: (self.packets > 0).then_some(packet.next_length),
         })
     }
 
@@ -377,7 +402,7 @@ impl PacketQueue {
         }
         let id = PacketId(self.tail);
         let packet = &pool[id];
-        self.tail = packet.slot.previous;
+        self.tail = packet.previous;
         self.bytes -= u64::from(packet.length);
         self.packets -= 1;
         Some(id)
@@ -410,11 +435,9 @@ impl PacketQueue {
             *into = *self;
         } else {
             let first = &mut pool.slots[self.head as usize];
-            first.slot.previous = into.tail;
+            first.previous = into.tail;
             let length = first.length;
-            pool.slots[into.tail as usize]
-                .slot
-                .set_successor(self.head, length);
+            pool.slots[into.tail as usize].set_successor(self.head, length);
             into.tail = self.tail;
             into.packets += self.packets;
             into.bytes += self.bytes;
@@ -504,13 +527,51 @@ mod tests {
     }
 
     #[test]
-    #[cfg(debug_assertions)]
-    #[should_panic(expected = "released twice")]
+    #[should_panic(expected = "holds no packet to release")]
     fn a_double_release_is_caught() {
         let mut pool = Pool::with_capacity(1);
         let id = pool.insert(Packet::of_length(1)).unwrap();
         pool.release(id);
         pool.release(id);
+    }
+
+    #[test]
+    #[should_panic(expected = "holds no packet to release")]
+    fn an_id_of_another_pool_is_caught() {
+        let mut other = Pool::with_capacity(2);
+        let (_, id) = (
+            other.insert(Packet::of_length(1)),
+            other.insert(Packet::of_length(1)),
+        );
+        Pool::with_capacity(2).release(id.unwrap());
+    }
+
+    #[test]
+    #[should_panic(expected = "holds no packet to give back for aqm")]
+    fn a_packet_given_back_twice_is_caught() {
+        let mut pool = Pool::with_capacity(1);
+        let id = pool.insert(Packet::of_length(1)).unwrap();
+        pool.give_back(id, DropReason::QueueLimit);
+        pool.give_back(id, DropReason::Aqm);
+    }
+
+    #[test]
+    fn a_mark_on_arrival_is_none_of_ours() {
+        let mut pool = Pool::with_capacity(2);
+        let marked = Packet {
+            ecn: Ecn::Ce,
+            ..Packet::of_length(1)
+        };
+        let capable = Packet {
+            ecn: Ecn::Ect0,
+            ..Packet::of_length(1)
+        };
+        let is_marked = [marked, capable].map(|packet| {
+            let id = pool.insert(packet).unwrap();
+            assert!(pool.mark_congestion(id));
+            pool.release(id).is_marked()
+        });
+        assert_eq!(is_marked, [false, true]);
     }
 
     proptest! {

@@ -53,7 +53,7 @@ fn percent_when_late(script: &str, bandwidth: u64) -> f64 {
     let refill = |root: &mut dyn Discipline, now, pool: &mut Pool| {
         while root.backlog().packets < 20 {
             let id = pool.insert(Packet::of_length(1514)).expect("there are slots");
-            let _ = root.enqueue(id, now, pool);
+            root.enqueue(id, now, pool);
         }
     };
     while now < start + 1_000_000_000 {

@@ -102,7 +102,7 @@ proptest! {
         for (length, pause) in lengths.iter().zip(&pauses) {
             now += *pause;
             if let Ok(id) = pool.insert(Packet { priority: (length % 16) as u8, ..Packet::of_length(*length) }) {
-                let _ = root.enqueue(id, now, &mut pool);
+                root.enqueue(id, now, &mut pool);
                 offered += 1;
             }
             if pause % 2 == 1 {

@@ -330,7 +330,7 @@ fn a_change_is_applied_all_the_way_down_and_keeps_packets() {
     let mut root = parse(RUNNING).build(1).unwrap();
     for _ in 0..10 {
         let id = pool.insert(Packet::of_length(100)).unwrap();
-        let _ = root.enqueue(id, Time::ZERO, &mut pool);
+        root.enqueue(id, Time::ZERO, &mut pool);
     }
     let changed = parse(
         &RUNNING
@@ -465,7 +465,7 @@ fn a_tree_of_classes_is_changed_in_place() {
             ..Packet::of_length(100)
         };
         let id = pool.insert(packet).unwrap();
-        let _ = root.enqueue(id, Time::ZERO, &mut pool);
+        root.enqueue(id, Time::ZERO, &mut pool);
     }
     let changed = TREE
         .replace(
@@ -554,7 +554,7 @@ fn classes_for_hosts_are_changed_while_packets_are_queued() {
     let send = |root: &mut Box<dyn Discipline>, pool: &mut Pool, host: u8| {
         let key = FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, host].into(), 17, 1, 2);
         let id = pool.insert_with_headers(Packet::of_length(100), key).unwrap();
-        let _ = root.enqueue(id, Time::ZERO, pool);
+        root.enqueue(id, Time::ZERO, pool);
     };
     for host in [1, 2, 3, 1] {
         send(&mut root, &mut pool, host);

@@ -270,7 +270,7 @@ impl DirectionStatus {
                 p99_us: micros(sojourn.value_at_quantile(0.99)),
                 max_us: micros(sojourn.max()),
             },
-            tree: NodeStatus::of(&*direction.tree, None),
+            tree: NodeStatus::of(direction.link.root(), None),
             queue: queue.to_toml(QUEUE),
         }
     }

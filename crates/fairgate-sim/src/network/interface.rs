@@ -1,6 +1,6 @@
 //! One end of a link: the queue in front of it, the line, and the packets that are on their way to the other end.
 
-use fairgate::{Discipline, PacketQueue, Pool, Rate, Time};
+use fairgate::{Discipline, Egress, PacketQueue, Rate, Time};
 
 use crate::events::Alarm;
 use crate::monitor::InterfaceMonitor;
@@ -8,13 +8,11 @@ use crate::network::ExactClock;
 
 /// An interface.
 pub(crate) struct Interface {
-    pub(crate) discipline: Box<dyn Discipline>,
+    pub(crate) egress: Egress,
     /// Transmitted, not arrived yet.
     pub(crate) in_flight: PacketQueue,
     /// When the last bit of what is being transmitted has left.
     pub(crate) busy_until: Time,
-    /// Nothing is queued, and the discipline has not been asked since it gave its last packet: it does not know yet.
-    pub(crate) is_unasked: bool,
     /// Has the queue served.
     pub(crate) alarm: Alarm,
     /// `None` for a line that takes no time.
@@ -36,10 +34,9 @@ impl Interface {
         monitor: InterfaceMonitor,
     ) -> Interface {
         Interface {
-            discipline,
+            egress: Egress::new(discipline),
             in_flight: PacketQueue::new(),
             busy_until: Time::ZERO,
-            is_unasked: false,
             alarm: Alarm::UNSET,
             line: rate.map(ExactClock::new),
             delay,
@@ -60,18 +57,5 @@ impl Interface {
             line.restart();
         }
         self.busy_until = now + line.advance(length);
-    }
-
-    /// Tells the discipline that it has been idle since its last packet left the line, if that is before `now`.
-    ///
-    /// A device asks until it is told that there is nothing more, and disciplines look at that: RED's average sinks from then on.
-    /// As nothing is handed to the discipline in between, that can be made up for when the next packet comes, before it is
-    /// queued, and costs no event.
-    #[inline]
-    pub(crate) fn ask_once_more(&mut self, now: Time, pool: &mut Pool) {
-        if std::mem::take(&mut self.is_unasked) && self.busy_until < now {
-            let none = self.discipline.dequeue(self.busy_until, pool);
-            debug_assert_eq!(none, None, "an empty discipline has no packet");
-        }
     }
 }

@@ -12,7 +12,7 @@ mod clock;
 mod interface;
 
 use fairgate::balance::{self, Imbalance};
-use fairgate::{Count, FlowKey, Packet, PacketId, PacketQueue, Pool, Time};
+use fairgate::{Count, FlowKey, Next, Packet, PacketId, PacketQueue, Pool, Time};
 use thiserror::Error;
 
 use crate::events::{Event, Events, Ticket};
@@ -152,9 +152,8 @@ impl Network {
         packet.length = journey.length + interface.overhead;
         packet.memory = packet.length;
         let now = events.now();
-        interface.ask_once_more(now, &mut self.pool);
         // The verdict is for senders that hear of drops on their own host; here, losses are found out end to end.
-        let _ = interface.discipline.enqueue(id, now, &mut self.pool);
+        interface.egress.enqueue(id, now, &mut self.pool);
         self.bury_returned();
         let interface = &mut self.interfaces[next as usize];
         if interface.busy_until <= now {
@@ -189,17 +188,20 @@ impl Network {
         let now = events.now();
         loop {
             let interface = &mut self.interfaces[index as usize];
-            let chosen = interface.discipline.dequeue(now, &mut self.pool);
+            let next = interface.egress.dequeue(now, &mut self.pool);
             self.bury_returned();
             let interface = &mut self.interfaces[index as usize];
-            let Some(id) = chosen else {
-                if interface.discipline.backlog().packets > 0 {
-                    let at = interface.discipline.watchdog().expect(
-                        "a discipline that holds packets back says until when (`Discipline::watchdog`)",
+            let id = match next {
+                Next::Packet(id) => id,
+                Next::Idle => return,
+                Next::Wait(until) => {
+                    assert!(
+                        until < Time::MAX,
+                        "a discipline that holds packets back says until when (`Discipline::watchdog`)"
                     );
-                    interface.alarm.set(at.max(now + 1), Event::Wake(index), events);
+                    interface.alarm.set(until, Event::Wake(index), events);
+                    return;
                 }
-                return;
             };
             self.hops += 1;
             let packet = &self.pool[id];
@@ -213,12 +215,10 @@ impl Network {
             }
             interface.in_flight.push_back(id, &mut self.pool);
             if interface.busy_until > now {
-                if interface.discipline.backlog().packets > 0 {
+                if interface.egress.transmits_until(interface.busy_until) {
                     interface
                         .alarm
                         .set(interface.busy_until, Event::Wake(index), events);
-                } else {
-                    interface.is_unasked = true;
                 }
                 return;
             }
@@ -243,13 +243,14 @@ impl Network {
     /// Takes out every packet that is still on its way, and counts them by origin. This ends the network.
     ///
     /// # Errors
-    /// If a discipline's books do not agree with what it holds, or a packet is nowhere.
+    /// If a discipline's statistics do not agree with what it holds, or a packet is nowhere.
     pub(crate) fn take_left(&mut self) -> Result<Vec<Count>, Imbalance> {
         let mut left = vec![Count::default(); self.lost.len()];
         for interface in &mut self.interfaces {
-            let books = interface.discipline.statistics();
+            let discipline = interface.egress.root_mut();
+            let statistics = discipline.statistics();
             let mut queue = PacketQueue::new();
-            interface.discipline.drain(&mut self.pool, &mut queue);
+            discipline.drain(&mut self.pool, &mut queue);
             let mut queued = Count::default();
             for (packets, is_queued) in [(&mut queue, true), (&mut interface.in_flight, false)] {
                 while let Some(id) = packets.pop_front(&self.pool) {
@@ -261,7 +262,7 @@ impl Network {
                     }
                 }
             }
-            books.check(interface.discipline.name(), queued)?;
+            statistics.check(interface.egress.root().name(), queued)?;
         }
         let remaining = u64::from(self.pool.len());
         balance::of(
@@ -310,5 +311,56 @@ impl Network {
             next_hop: 0,
         };
         self.journeys.resize(capacity as usize, empty);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::InterfaceMonitor;
+    use crate::network::interface::Interface;
+    use fairgate_conformance::{RATE, check_driver};
+
+    /// One interface. Each packet is a flow of its own.
+    #[test]
+    fn an_interface_drives_by_the_rules() {
+        for rate in [None, Some(RATE)] {
+            check_driver(rate, |discipline, arrivals| {
+                let interface = Interface::new(discipline, rate, 0, 0, InterfaceMonitor::new(1));
+                let mut network = Network::new(vec![interface], 2 * arrivals.len());
+                let route = network.add_route([0]);
+                let mut events = Events::until(Time::from_secs(1000));
+                for (number, packet) in arrivals.iter().enumerate() {
+                    events.schedule(packet.at, Event::Source(number as u32));
+                }
+                let mut began = vec![None; arrivals.len()];
+                while let Some(event) = events.next() {
+                    match event {
+                        Event::Source(flow) => {
+                            let length = arrivals[flow as usize].length;
+                            let template = Template {
+                                packet: Packet::of_length(length),
+                                headers: FlowKey::default(),
+                                origin: Origin { flow, back: false },
+                                route,
+                            };
+                            let id = network.create(&template, length, events.now()).unwrap();
+                            assert!(network.forward(id, &mut events));
+                        }
+                        Event::Wake(index) => network.wake(index, &mut events),
+                        Event::Arrival(index) => {
+                            let id = network.arrive(index, &mut events);
+                            let flow = network.journey(id).origin.flow as usize;
+                            let transmission = rate.map_or(0, |_| u64::from(arrivals[flow].length) * 100);
+                            began[flow] = Some(Time::from_nanos(events.now().nanos() - transmission));
+                            network.pool.release(id);
+                        }
+                        Event::End => break,
+                        other => unreachable!("nobody schedules {other:?}"),
+                    }
+                }
+                began
+            });
+        }
     }
 }

@@ -27,7 +27,7 @@ impl Simulation {
         let interfaces = &self.network.interfaces;
         let dropped = interfaces
             .iter()
-            .map(|interface| interface.discipline.statistics().dropped.packets);
+            .map(|interface| interface.egress.root().statistics().dropped.packets);
         let lost = self.network.lost.iter().map(|lost| lost.count.packets);
         balance::of(
             "the network",
@@ -144,7 +144,7 @@ impl Simulation {
         let series = interface.monitor.series();
         InterfaceResults {
             name: interface_name(&self.scenario, index),
-            discipline: interface.discipline.name().to_owned(),
+            discipline: interface.egress.root().name().to_owned(),
             rate_bps: interface.rate.map(|rate| rate.bits_per_second()),
             enqueued: window.books.enqueued.packets,
             transmitted: window.books.dequeued.packets,

@@ -272,7 +272,7 @@ impl Simulation {
             monitor.interval_ends();
         }
         for interface in &mut self.network.interfaces {
-            interface.monitor.interval_ends(interface.discipline.backlog());
+            interface.monitor.interval_ends(interface.egress.backlog());
         }
         for flow in &mut self.flows {
             if let Source::Connection(connection) = &mut flow.source {
@@ -289,7 +289,9 @@ impl Simulation {
             monitor.window_opens(*lost);
         }
         for interface in &mut self.network.interfaces {
-            interface.monitor.window_opens(interface.discipline.statistics());
+            interface
+                .monitor
+                .window_opens(interface.egress.root().statistics());
         }
         self.measured.opening = self.sender_counters();
     }
@@ -305,7 +307,11 @@ impl Simulation {
             .network
             .interfaces
             .iter_mut()
-            .map(|interface| interface.monitor.window_closes(interface.discipline.statistics()))
+            .map(|interface| {
+                interface
+                    .monitor
+                    .window_closes(interface.egress.root().statistics())
+            })
             .collect();
         self.measured.closing = self.sender_counters();
     }

@@ -93,7 +93,7 @@ mod tests {
         let mut class = HtbClass::node(Rate::mbit(10), 1600, fifo);
         for _ in 0..4 {
             let id = pool.insert(Packet::of_length(1514)).unwrap();
-            let _ = class.enqueue(id, Time::ZERO, &mut pool);
+            class.enqueue(id, Time::ZERO, &mut pool);
         }
         let mut now = Time::ZERO;
         let mut left = Vec::new();
@@ -129,7 +129,7 @@ mod tests {
         let mut class = HtbClass::node(Rate::mbit(10), 1600, red);
         for _ in 0..20 {
             let id = pool.insert(Packet::of_length(1514)).unwrap();
-            let _ = class.enqueue(id, Time::ZERO, &mut pool);
+            class.enqueue(id, Time::ZERO, &mut pool);
         }
         let before = average(&*class);
         let mut now = Time::ZERO;
@@ -142,7 +142,7 @@ mod tests {
         assert!(class.dequeue(now + 10_000_000, &mut pool).is_none());
         let later = now + 10_000_000_000;
         let id = pool.insert(Packet::of_length(1514)).unwrap();
-        let _ = class.enqueue(id, later, &mut pool);
+        class.enqueue(id, later, &mut pool);
         // One sample of an empty queue, not ten idle seconds: the average is what it was but for its weight's part.
         let after = average(&*class);
         assert!(after > before / 2, "{before} became {after}");

@@ -4,7 +4,7 @@
 //! something is queued it asks for the next packet and sends it, whole, at its rate. An arrival at the very moment at
 //! which the link becomes free is queued before the choice is made.
 
-use fairgate::{ClassId, Discipline, DropReason, FlowHash, Packet, Pool, Rate, Time};
+use fairgate::{ClassId, Discipline, DropReason, FlowHash, Link as Egress, Next, Packet, Rate, Time};
 use thiserror::Error;
 
 use crate::link::Link;
@@ -110,10 +110,10 @@ pub fn record(
         arrivals,
         arrived: check(arrivals, &link)?,
         offered: 0,
-        pool: Pool::with_capacity(0),
+        egress: Egress::new(discipline, 0),
         schedule: Schedule::empty(link, flows),
     };
-    driver.run(discipline)?;
+    driver.run()?;
     Ok(driver.schedule)
 }
 
@@ -142,38 +142,37 @@ struct Driver<'a> {
     arrived: Vec<u64>,
     /// How many of them have come.
     offered: usize,
-    pool: Pool,
+    /// A packet's payload is the number of its arrival.
+    egress: Egress<u32, &'a mut dyn Discipline>,
     schedule: Schedule,
 }
 
 impl Driver<'_> {
-    fn run(&mut self, discipline: &mut dyn Discipline) -> Result<(), RecordError> {
+    fn run(&mut self) -> Result<(), RecordError> {
         let mut now = 0;
         loop {
             while self.next_arrival().is_some_and(|at| at <= now) {
-                self.offer(discipline);
+                self.offer();
             }
             let clock = self.link.clock(now);
-            let chosen = discipline.dequeue(clock, &mut self.pool);
+            let next = self.egress.dequeue(clock);
             self.count_drops();
-            if let Some(id) = chosen {
-                let packet = self.pool.release(id);
-                now = self.send(&packet, now)?;
-                continue;
-            }
-            let queued = discipline.backlog().packets;
-            let wake = discipline
-                .watchdog()
-                .filter(|wake| queued > 0 && *wake > clock)
-                .and_then(|wake| self.link.ticks(wake));
+            let wake = match next {
+                Next::Packet(departure) => {
+                    now = self.send(departure.payload, departure.slot.length, now)?;
+                    continue;
+                }
+                Next::Wait(until) => self.link.ticks(until),
+                Next::Idle => None,
+            };
             now = match self.next_arrival().into_iter().chain(wake).min() {
                 Some(next) => next,
-                None if queued == 0 => return Ok(()),
+                None if next.is_idle() => return Ok(()),
                 None => {
                     return Err(RecordError::Stuck {
                         at: clock,
-                        discipline: discipline.name(),
-                        packets: queued,
+                        discipline: self.egress.root().name(),
+                        packets: self.egress.backlog().packets,
                     });
                 }
             };
@@ -185,45 +184,43 @@ impl Driver<'_> {
     }
 
     /// Queues the next arrival, at its own time.
-    fn offer(&mut self, discipline: &mut dyn Discipline) {
+    fn offer(&mut self) {
         let arrival = self.arrivals[self.offered];
-        if self.pool.len() == self.pool.capacity() {
-            self.pool.grow((self.pool.capacity() * 2).max(64));
+        if self.egress.len() == self.egress.capacity() {
+            self.egress.grow((self.egress.capacity() * 2).max(64));
         }
         let packet = Packet {
-            cookie: self.offered as u64,
             class: u16::try_from(arrival.flow + 1).map_or(ClassId::NONE, |minor| ClassId::new(1, minor)),
             flow: FlowHash::from_raw(u64::from(arrival.flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             ..Packet::of_length(arrival.length)
         };
+        self.egress
+            .enqueue(packet, self.offered as u32, arrival.at)
+            .expect("the pool has just grown");
         self.offered += 1;
-        let id = self.pool.insert(packet).expect("the pool has just grown");
-        let _ = discipline.enqueue(id, arrival.at, &mut self.pool);
         self.count_drops();
     }
 
     fn count_drops(&mut self) {
-        while let Some((id, reason)) = self.pool.take_returned() {
-            debug_assert_ne!(reason, DropReason::Flushed, "nobody flushes");
-            self.pool.release(id);
+        while let Some(dropped) = self.egress.take_dropped() {
+            debug_assert_ne!(dropped.reason, DropReason::Flushed, "nobody flushes");
             self.schedule.dropped += 1;
         }
     }
 
     /// Sends a packet from `start`. Returns the finish.
-    fn send(&mut self, packet: &Packet, start: u64) -> Result<u64, RecordError> {
-        let number = packet.cookie as usize;
+    fn send(&mut self, number: u32, length: u32, start: u64) -> Result<u64, RecordError> {
         let finish = self
             .link
-            .work(packet.length.into())
+            .work(length.into())
             .and_then(|work| start.checked_add(work))
             .filter(|finish| *finish <= 1 << 62)
             .ok_or(RecordError::TooLong)?;
         self.schedule.push(Sent {
-            number: number as u32,
-            flow: self.arrivals[number].flow,
-            length: packet.length,
-            arrival: self.arrived[number],
+            number,
+            flow: self.arrivals[number as usize].flow,
+            length,
+            arrival: self.arrived[number as usize],
             start,
             finish,
         });
@@ -312,6 +309,7 @@ impl Schedule {
 mod tests {
     use super::*;
     use fairgate_config::Spec;
+    use fairgate_conformance::{RATE, check_driver};
 
     fn discipline(text: &str) -> Box<dyn Discipline> {
         Spec::inline(text).unwrap().build(1).unwrap()
@@ -385,5 +383,21 @@ mod tests {
             }
         );
         assert_eq!(refused(&[arrival(u64::MAX, 0, 1)]), RecordError::TooLong);
+    }
+
+    #[test]
+    fn the_recorder_drives_by_the_rules() {
+        check_driver(Some(RATE), |mut discipline, arrivals| {
+            let offered = arrivals
+                .iter()
+                .map(|packet| arrival(packet.at.nanos(), 0, packet.length));
+            let offered: Vec<_> = offered.collect();
+            let schedule = record(discipline.as_mut(), RATE, 1, &offered).unwrap();
+            let mut began = vec![None; arrivals.len()];
+            for sent in schedule.sent() {
+                began[sent.number as usize] = Some(schedule.link().clock(sent.start));
+            }
+            began
+        });
     }
 }

@@ -4,7 +4,7 @@
 //! flows gives it to all of them. Greedy flows may stand behind them: they always have packets queued, take what the line
 //! has left, and show what priority without preemption costs, the rest of a packet already on the line.
 
-use fairgate::{Discipline, FlowHash, Packet, Pool, Time};
+use fairgate::{Discipline, FlowHash, Link, Packet, Time};
 
 use crate::measured::Dice;
 
@@ -14,7 +14,7 @@ const SLOTS: u32 = 16_384;
 const GREEDY_BACKLOG: u32 = 3;
 /// Arrivals whose delays are not counted, while the queue comes into its steady state.
 const WARM_UP: u64 = 20_000;
-/// What the cookies of greedy packets begin with.
+/// The number of the first greedy flow. The packets of a greedy flow have its number.
 const GREEDY: u64 = 1 << 63;
 
 /// How the lengths of the streams' packets are distributed.
@@ -46,8 +46,7 @@ pub struct Streams {
 pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, dice: &mut Dice) -> Vec<f64> {
     let mut line = Line {
         streams,
-        discipline,
-        pool: Pool::with_capacity(SLOTS),
+        link: Link::new(discipline, SLOTS),
         greedy: vec![0; streams.greedy as usize],
         arrivals: Vec::new(),
         offered: 0,
@@ -58,7 +57,7 @@ pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, 
     let mut next = dice.exponential(gap);
     let (mut free, mut delays) = (0.0f64, Vec::with_capacity(packets as usize));
     while line.offered < total || line.queued > 0 {
-        if line.discipline.backlog().packets == 0 && line.greedy.is_empty() {
+        if line.link.backlog().packets == 0 && line.greedy.is_empty() {
             free = free.max(next);
         }
         // All that comes until the line is free waits for it.
@@ -67,12 +66,12 @@ pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, 
             next += dice.exponential(gap);
         }
         line.refill(free);
-        let Some((cookie, length)) = line.send(free) else {
+        let Some((number, length)) = line.send(free) else {
             continue;
         };
         free += f64::from(length) * 8.0 / streams.line;
-        if (WARM_UP..GREEDY).contains(&cookie) {
-            delays.push(free - line.arrivals[cookie as usize]);
+        if (WARM_UP..GREEDY).contains(&number) {
+            delays.push(free - line.arrivals[number as usize]);
         }
     }
     delays
@@ -81,8 +80,8 @@ pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, 
 /// The line while it runs.
 struct Line<'a> {
     streams: &'a Streams,
-    discipline: &'a mut dyn Discipline,
-    pool: Pool,
+    /// A packet's payload is its number; those of greedy flows begin at [`GREEDY`].
+    link: Link<u64, &'a mut dyn Discipline>,
     /// Packets queued of each greedy flow.
     greedy: Vec<u32>,
     /// When each packet of the streams came, s.
@@ -100,11 +99,11 @@ impl Line<'_> {
             Lengths::Constant => mean,
             Lengths::Exponential => libm::ceil(dice.exponential(mean)),
         };
-        let cookie = self.offered;
+        let number = self.offered;
         self.offered += 1;
         self.queued += 1;
         self.arrivals.push(now);
-        self.offer(cookie, length as u32, now);
+        self.offer(number, length as u32, now);
     }
 
     fn refill(&mut self, now: f64) {
@@ -116,34 +115,37 @@ impl Line<'_> {
         }
     }
 
-    fn offer(&mut self, cookie: u64, length: u32, now: f64) {
+    fn offer(&mut self, number: u64, length: u32, now: f64) {
         let packet = Packet {
-            flow: FlowHash::from_raw((cookie + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-            cookie,
+            flow: FlowHash::from_raw((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             ..Packet::of_length(length)
         };
-        let id = self.pool.insert(packet).expect("the queue is stable");
-        let _ = self.discipline.enqueue(id, at(now), &mut self.pool);
-        while let Some((id, _)) = self.pool.take_returned() {
-            self.gone(id);
-        }
+        self.link
+            .enqueue(packet, number, at(now))
+            .expect("the queue is stable");
+        self.count_drops();
     }
 
+    /// The number and the length of the packet that is sent.
     fn send(&mut self, now: f64) -> Option<(u64, u32)> {
-        let id = self.discipline.dequeue(at(now), &mut self.pool);
-        while let Some((id, _)) = self.pool.take_returned() {
-            self.gone(id);
-        }
-        Some(self.gone(id?))
+        let next = self.link.dequeue(at(now));
+        self.count_drops();
+        let departure = next.packet()?;
+        self.left(departure.payload);
+        Some((departure.payload, departure.slot.length))
     }
 
-    fn gone(&mut self, id: fairgate::PacketId) -> (u64, u32) {
-        let packet = self.pool.release(id);
-        match packet.cookie.checked_sub(GREEDY) {
+    fn count_drops(&mut self) {
+        while let Some(dropped) = self.link.take_dropped() {
+            self.left(dropped.payload);
+        }
+    }
+
+    fn left(&mut self, number: u64) {
+        match number.checked_sub(GREEDY) {
             Some(flow) => self.greedy[flow as usize] -= 1,
             None => self.queued -= 1,
         }
-        (packet.cookie, packet.length)
     }
 }
 

@@ -5,7 +5,7 @@
 //! the fewest packets first, so that they keep equal parts; the video's packets arrive in a Poisson process. The discipline
 //! decides who is sent, and who loses a packet when one too many comes.
 
-use fairgate::{Discipline, FlowHash, Packet, Pool, Time};
+use fairgate::{Discipline, FlowHash, Link, Packet, Time};
 
 use crate::measured::Dice;
 use crate::sqf::Sharing;
@@ -20,8 +20,8 @@ pub struct Shared<'a> {
     sharing: Sharing,
     /// Arrivals of the video in one transmission.
     arrivals: f64,
-    discipline: &'a mut dyn Discipline,
-    pool: Pool,
+    /// A packet's payload is its flow.
+    link: Link<u32, &'a mut dyn Discipline>,
     dice: Dice,
     /// Packets queued, by flow.
     queued: Vec<u32>,
@@ -50,8 +50,7 @@ impl<'a> Shared<'a> {
         let buffer = sharing.buffer();
         Shared {
             arrivals: rate / sharing.capacity(),
-            discipline,
-            pool: Pool::with_capacity(buffer + 64),
+            link: Link::new(discipline, buffer + 64),
             dice,
             queued: vec![0; sharing.flows() as usize + 1],
             total: 0,
@@ -90,8 +89,8 @@ impl<'a> Shared<'a> {
     }
 
     fn begin(&mut self) {
-        self.discipline.flush(&mut self.pool);
-        self.take_returned();
+        self.link.change(|discipline, pool| discipline.flush(pool));
+        self.count_drops();
         self.video_dropped = 0;
         self.fill();
     }
@@ -107,35 +106,32 @@ impl<'a> Shared<'a> {
     fn offer(&mut self, flow: u32) {
         let packet = Packet {
             flow: FlowHash::from_raw(u64::from(flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-            cookie: flow.into(),
             ..Packet::of_length(LENGTH)
         };
         let now = self.now();
-        let id = self
-            .pool
-            .insert(packet)
+        self.link
+            .enqueue(packet, flow, now)
             .expect("more slots than the buffer has packets");
         self.queued[flow as usize] += 1;
         self.total += 1;
-        let _ = self.discipline.enqueue(id, now, &mut self.pool);
-        self.take_returned();
+        self.count_drops();
     }
 
     /// The flow whose packet is sent.
     fn transmit(&mut self) -> Option<u32> {
         self.transmissions += 1;
         let now = self.now();
-        let id = self.discipline.dequeue(now, &mut self.pool);
-        self.take_returned();
-        let flow = self.pool.release(id?).cookie as u32;
+        let next = self.link.dequeue(now);
+        self.count_drops();
+        let flow = next.packet()?.payload;
         self.queued[flow as usize] -= 1;
         self.total -= 1;
         Some(flow)
     }
 
-    fn take_returned(&mut self) {
-        while let Some((id, _)) = self.pool.take_returned() {
-            let flow = self.pool.release(id).cookie as u32;
+    fn count_drops(&mut self) {
+        while let Some(dropped) = self.link.take_dropped() {
+            let flow = dropped.payload;
             self.queued[flow as usize] -= 1;
             self.total -= 1;
             self.video_dropped += u64::from(flow == VIDEO);

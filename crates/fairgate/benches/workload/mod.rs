@@ -299,7 +299,7 @@ impl Pairs {
             for flow in 0..flows {
                 pairs.flow = flow.into();
                 let id = pairs.arrive();
-                let _ = pairs.root.enqueue(id, pairs.now, &mut pairs.pool);
+                pairs.root.enqueue(id, pairs.now, &mut pairs.pool);
             }
         }
         pairs
@@ -309,7 +309,7 @@ impl Pairs {
     #[inline]
     pub(crate) fn step(&mut self) {
         let id = self.arrive();
-        let _ = self.root.enqueue(id, self.now, &mut self.pool);
+        self.root.enqueue(id, self.now, &mut self.pool);
         let sent = self
             .root
             .dequeue(self.now, &mut self.pool)

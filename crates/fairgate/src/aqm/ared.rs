@@ -223,7 +223,7 @@ mod tests {
     fn a_change_is_kept_and_a_refused_one_is_not() {
         let mut driver = Driver::new(Ared::node(Config::of_rate(RATE), 1).unwrap());
         for _ in 0..3 {
-            let _ = driver.offer(Packet::of_length(1000), Time::ZERO);
+            driver.offer(Packet::of_length(1000), Time::ZERO);
         }
         let shorter = Config {
             limit: Some(2_000),

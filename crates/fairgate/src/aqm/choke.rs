@@ -246,7 +246,7 @@ impl Choke {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut choke = Choke::node(Config::default(), 42)?;
     /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = choke.enqueue(id, Time::ZERO, &mut pool);
+    /// choke.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(choke.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
@@ -387,7 +387,7 @@ mod tests {
             let now = Time::from_millis(step);
             for flow in [0, 0, 1 + step % 30] {
                 hog.push(flow == 0);
-                let _ = driver.offer(of_flow(flow + 1), now);
+                driver.offer(of_flow(flow + 1), now);
             }
             if let Some(cookie) = driver.next(now)
                 && step > 10_000
@@ -477,7 +477,7 @@ mod tests {
     fn a_change_keeps_packets_in_order_and_gives_back_the_newest() {
         let mut driver = Driver::new(Choke::node(Config::default(), 1).unwrap());
         for flow in 0..6 {
-            let _ = driver.offer(of_flow(flow + 1), Time::ZERO);
+            driver.offer(of_flow(flow + 1), Time::ZERO);
         }
         let shorter = Config {
             limit: 4,

@@ -438,11 +438,11 @@ mod tests {
                 match step {
                     Step::Packet { sojourn, ecn } => {
                         let packet = Packet {
-                            enqueued_at: Time::from_nanos(now.nanos() - sojourn),
                             ecn: if ecn { Ecn::Ect0 } else { Ecn::NotEct },
                             ..Packet::of_length(1000)
                         };
                         let id = pool.insert(packet).unwrap();
+                        pool[id].enqueued_at = Time::from_nanos(now.nanos() - sojourn);
                         let leaving = Leaving { id, now, bulk_flows: 0 };
                         let dropped = law.should_drop(&mut state, &blue, leaving, &mut random, &mut pool);
                         let marked = pool.release(id).ecn == Ecn::Ce;

@@ -56,7 +56,7 @@ impl Codel {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut codel = Codel::node(Config::default())?;
     /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = codel.enqueue(id, Time::ZERO, &mut pool);
+    /// codel.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(codel.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
@@ -139,6 +139,7 @@ mod tests {
     use super::*;
     use crate::discipline::Discipline;
     use crate::packet::{Ecn, Packet};
+    use crate::slot::Slot;
     use crate::testing::Driver;
     use core::time::Duration;
     use proptest::prelude::*;
@@ -167,7 +168,7 @@ mod tests {
                 };
                 cookie += 1;
                 let id = pool.insert(packet).unwrap();
-                let _ = codel.enqueue(id, now, &mut pool);
+                codel.enqueue(id, now, &mut pool);
             }
             let sent = codel.dequeue(now, &mut pool);
             while let Some((id, _)) = pool.take_returned() {
@@ -175,7 +176,7 @@ mod tests {
                 events.push(Event::Dropped { millis, cookie });
             }
             if let Some(id) = sent {
-                let Packet { cookie, ecn, .. } = pool.release(id);
+                let Slot { cookie, ecn, .. } = pool.release(id);
                 events.push(Event::Sent { millis, cookie, ecn });
             }
         }
@@ -252,7 +253,7 @@ mod tests {
     fn one_mtu_is_never_dropped_however_late() {
         let mut driver = Driver::new(Codel::node(Config::default()).unwrap());
         let offer = |driver: &mut Driver<Codel>, second| {
-            let _ = driver.offer(Packet::of_length(1514), Time::from_secs(second));
+            driver.offer(Packet::of_length(1514), Time::from_secs(second));
         };
         offer(&mut driver, 0);
         for second in 1..60 {
@@ -265,7 +266,7 @@ mod tests {
     fn a_lowered_limit_gives_back_the_oldest() {
         let mut driver = Driver::new(Codel::node(Config::default()).unwrap());
         for _ in 0..3 {
-            let _ = driver.offer(Packet::of_length(100), Time::ZERO);
+            driver.offer(Packet::of_length(100), Time::ZERO);
         }
         let limited = |limit| Config {
             limit,

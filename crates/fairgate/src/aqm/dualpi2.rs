@@ -263,7 +263,7 @@ impl DualPi2 {
     /// let mut dualpi2 = DualPi2::node(Config::default(), 42)?;
     /// let mut offer = |pool: &mut Pool, ecn| {
     ///     let id = pool.insert(Packet { ecn, ..Packet::of_length(1514) }).expect("16 slots");
-    ///     let _ = dualpi2.enqueue(id, Time::ZERO, pool);
+    ///     dualpi2.enqueue(id, Time::ZERO, pool);
     ///     id
     /// };
     /// let classic = offer(&mut pool, Ecn::Ect0);
@@ -618,7 +618,7 @@ mod tests {
                 while senders.credit[flow] >= 1.0 {
                     senders.credit[flow] -= 1.0;
                     of_cookie.push((flow, now.nanos()));
-                    let _ = driver.offer(packet(ecn), now);
+                    driver.offer(packet(ecn), now);
                     react_to_drops(&driver, &of_cookie, &mut senders);
                 }
             }
@@ -684,8 +684,8 @@ mod tests {
                 ..Config::default()
             });
             for _ in 0..1000 {
-                let _ = driver.offer(packet(Ecn::Ect1), Time::ZERO);
-                let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
+                driver.offer(packet(Ecn::Ect1), Time::ZERO);
+                driver.offer(packet(Ecn::NotEct), Time::ZERO);
             }
             let first: Vec<u64> = (0..1000).map(|_| driver.next(Time::ZERO).unwrap()).collect();
             let classic = first.iter().filter(|cookie| *cookie % 2 == 1).count();
@@ -736,7 +736,7 @@ mod tests {
             ..Config::default()
         });
         for _ in 0..4 {
-            let _ = driver.offer(packet(Ecn::Ect1), Time::ZERO);
+            driver.offer(packet(Ecn::Ect1), Time::ZERO);
         }
         assert_eq!(driver.drain(Time::from_millis(10)).len(), 4);
         assert_eq!(
@@ -755,11 +755,11 @@ mod tests {
         };
         let mut driver = dualpi2(limited(2, 100_000));
         for _ in 0..3 {
-            let _ = driver.offer(packet(Ecn::Ect0), Time::ZERO);
+            driver.offer(packet(Ecn::Ect0), Time::ZERO);
         }
         assert_eq!(driver.returned, [(2, DropReason::QueueLimit)]);
         driver.reconfigure(limited(10, 2_500), Time::ZERO);
-        let _ = driver.offer(packet(Ecn::Ect0), Time::ZERO);
+        driver.offer(packet(Ecn::Ect0), Time::ZERO);
         assert_eq!(driver.returned, [(3, DropReason::MemoryLimit)]);
         driver.reconfigure(limited(1, 2_500), Time::ZERO);
         assert_eq!(driver.returned, [(0, DropReason::Reconfigured)]);
@@ -827,7 +827,7 @@ mod tests {
             let id = pool.insert(Packet::of_length(1)).unwrap();
             let mut make = || {
                 let mut discipline = DualPi2::node(Config::default(), 1).unwrap().into_algorithm();
-                let _ = discipline.enqueue(id, Time::from_millis(5), &mut pool);
+                discipline.enqueue(id, Time::from_millis(5), &mut pool);
                 discipline
             };
             let (mut timer, mut lazy) = (make(), make());

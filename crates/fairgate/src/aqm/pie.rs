@@ -60,7 +60,7 @@ impl Pie {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut pie = Pie::node(Config::default(), 42)?;
     /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = pie.enqueue(id, Time::ZERO, &mut pool);
+    /// pie.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(pie.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
@@ -226,7 +226,7 @@ mod tests {
     fn a_burst_is_forgiven() {
         let mut driver = Driver::new(Pie::node(Config::default(), 1).unwrap());
         for _ in 0..100 {
-            let _ = driver.offer(Packet::of_length(1250), Time::ZERO);
+            driver.offer(Packet::of_length(1250), Time::ZERO);
         }
         for millis in 0..150 {
             let now = Time::from_millis(millis);

@@ -424,7 +424,7 @@ impl<P: Parameters> Queue<P> {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut red = Red::node(Config::default(), 42)?;
     /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = red.enqueue(id, Time::ZERO, &mut pool);
+    /// red.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(red.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```

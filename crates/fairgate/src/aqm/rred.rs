@@ -115,7 +115,7 @@ impl Rred {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut rred = Rred::node(Config::default(), 42)?;
     /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = rred.enqueue(id, Time::ZERO, &mut pool);
+    /// rred.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(rred.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
@@ -357,7 +357,7 @@ mod tests {
     fn a_change_keeps_packets_and_a_refused_one_changes_nothing() {
         let mut driver = Driver::new(Rred::node(config(), 1).unwrap());
         for _ in 0..3 {
-            let _ = driver.offer(of_flow(1), Time::ZERO);
+            driver.offer(of_flow(1), Time::ZERO);
         }
         let mut other = config();
         other.bins = 16;

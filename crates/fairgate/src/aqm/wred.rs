@@ -150,7 +150,7 @@ impl Wred {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut wred = Wred::node(Config::default(), 42)?;
     /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = wred.enqueue(id, Time::ZERO, &mut pool);
+    /// wred.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(wred.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
@@ -315,7 +315,7 @@ mod tests {
     fn a_lowered_limit_gives_back_the_newest_and_a_refused_change_nothing() {
         let mut driver = Driver::new(Wred::node(Config::default(), 1).unwrap());
         for _ in 0..3 {
-            let _ = driver.offer(of_dscp(0), Time::ZERO);
+            driver.offer(of_dscp(0), Time::ZERO);
         }
         let shorter = Config {
             limit: 2_500,

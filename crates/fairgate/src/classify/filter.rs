@@ -7,7 +7,7 @@ use core::ops::RangeInclusive;
 use crate::error::ConfigError;
 use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6};
-use crate::packet::Packet;
+use crate::slot::Slot;
 
 /// An address prefix, of one family: `::/0` holds no IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub struct Match {
 
 impl Match {
     /// Whether all conditions hold. A condition on header fields fails for a packet that came without headers.
-    pub fn matches(&self, packet: &Packet, headers: Option<&FlowKey>) -> bool {
+    pub fn matches(&self, packet: &Slot, headers: Option<&FlowKey>) -> bool {
         let stamped = within(&self.dscp, packet.dscp)
             && within(&self.priority, packet.priority)
             && self
@@ -225,7 +225,7 @@ pub struct Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Ecn;
+    use crate::packet::{Ecn, Packet};
     use proptest::prelude::*;
 
     fn address() -> impl Strategy<Value = IpAddr> {
@@ -267,7 +267,7 @@ mod tests {
             ecn: Ecn::Ect0,
             ..Packet::of_length(100)
         };
-        condition.matches(&packet, key)
+        condition.matches(&packet.into(), key)
     }
 
     proptest! {

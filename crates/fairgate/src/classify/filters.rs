@@ -8,7 +8,7 @@ use core::ops::Deref;
 use super::index::{Index, Limits, NONE};
 use crate::classify::{Filter, Match};
 use crate::flow::FlowKey;
-use crate::packet::Packet;
+use crate::slot::Slot;
 
 /// Filters, tried by rising [`preference`](Filter::preference), among equals in the order of the list; the first that matches wins.
 ///
@@ -69,7 +69,7 @@ impl Filters {
 
     /// The class of the first filter that matches. Without headers no filter on header fields does.
     #[inline]
-    pub fn find(&self, packet: &Packet, headers: Option<&FlowKey>) -> Option<u16> {
+    pub fn find(&self, packet: &Slot, headers: Option<&FlowKey>) -> Option<u16> {
         let built = self.0.as_deref()?;
         let condition = |rank: u32| &built.list[built.order[rank as usize] as usize].condition;
         match built.index.find(packet, headers, condition) {

@@ -288,7 +288,7 @@ mod tests {
                     flow: FlowHash::from_raw(flow + 1),
                     ..Packet::of_length(1000)
                 };
-                let _ = driver.offer(packet, now);
+                driver.offer(packet, now);
                 if driver
                     .returned
                     .iter()
@@ -328,7 +328,7 @@ mod tests {
                 flow: FlowHash::from_raw(milli / 25 + 1),
                 ..Packet::of_length(1000)
             };
-            let _ = driver.offer(packet, now);
+            driver.offer(packet, now);
             let _ = driver.next(now);
         }
         assert!(fair_rate(&driver) > 6_000_000, "{}", fair_rate(&driver));

@@ -422,7 +422,7 @@ mod tests {
             self.offered += 1;
             let pool = &mut self.driver.pool;
             let id = pool.insert_with_headers(packet, key).unwrap();
-            let _ = self.driver.root.enqueue(id, Time::ZERO, pool);
+            self.driver.root.enqueue(id, Time::ZERO, pool);
             let returned = core::iter::from_fn(|| pool.take_returned().map(|(id, _)| id));
             let ids: Vec<_> = returned.collect();
             ids.into_iter()
@@ -437,13 +437,13 @@ mod tests {
             quantum: 1000,
             ..Config::default()
         });
-        let _ = users.offer(1, 1, 1000);
-        let _ = users.offer(1, 1, 1000);
+        users.offer(1, 1, 1000);
+        users.offer(1, 1, 1000);
         for flow in 1..5 {
-            let _ = users.offer(2, flow, 500);
-            let _ = users.offer(2, flow, 500);
+            users.offer(2, flow, 500);
+            users.offer(2, flow, 500);
         }
-        let _ = users.offer(1, 2, 1000);
+        users.offer(1, 2, 1000);
         // 1 sends 1000 bytes, its new flow first; 2 sends its first flow's two packets of 500, and so on.
         let order = users.driver.drain(Time::ZERO);
         assert_eq!(order, [10, 2, 3, 0, 4, 5, 1, 6, 7, 8, 9]);

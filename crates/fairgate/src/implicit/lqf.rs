@@ -34,7 +34,7 @@ impl Order for Longest {
 /// for (flow, length) in [(1, 200), (2, 1500), (2, 1500)] {
 ///     let packet = Packet { flow: FlowHash::from_raw(flow), ..Packet::of_length(length) };
 ///     let id = pool.insert(packet).expect("16 slots");
-///     let _ = lqf.enqueue(id, Time::ZERO, &mut pool);
+///     lqf.enqueue(id, Time::ZERO, &mut pool);
 /// }
 /// let first = lqf.dequeue(Time::ZERO, &mut pool).expect("three packets are queued");
 /// assert_eq!(pool[first].length, 1500);

@@ -51,7 +51,7 @@ impl Order for Shortest {
 /// for (flow, length) in [(1, 1500), (1, 1500), (2, 200)] {
 ///     let packet = Packet { flow: FlowHash::from_raw(flow), ..Packet::of_length(length) };
 ///     let id = pool.insert(packet).expect("16 slots");
-///     let _ = sqf.enqueue(id, Time::ZERO, &mut pool);
+///     sqf.enqueue(id, Time::ZERO, &mut pool);
 /// }
 /// let first = sqf.dequeue(Time::ZERO, &mut pool).expect("three packets are queued");
 /// assert_eq!(pool[first].length, 200);

@@ -64,7 +64,7 @@ impl Fifo {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut fifo = Fifo::node(Config::default())?;
     /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = fifo.enqueue(id, Time::ZERO, &mut pool);
+    /// fifo.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(fifo.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
@@ -263,10 +263,10 @@ mod tests {
             let mut pool = Pool::with_capacity(8);
             let mut fifo = Fifo::node(Config::default()).unwrap();
             let (first, _) = offer(&mut fifo, &mut pool, 100);
-            let _ = offer(&mut fifo, &mut pool, 100);
+            offer(&mut fifo, &mut pool, 100);
             assert_eq!(fifo.peek(Time::ZERO, &mut pool), Some(first));
             fifo.reconfigure(&change, Time::ZERO, &mut pool).unwrap();
-            let _ = offer(&mut fifo, &mut pool, 100);
+            offer(&mut fifo, &mut pool, 100);
             assert_eq!(
                 fifo.dequeue(Time::ZERO, &mut pool),
                 Some(first),

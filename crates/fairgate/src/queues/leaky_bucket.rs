@@ -91,7 +91,7 @@ impl LeakyBucket {
     /// let mut bucket = LeakyBucket::node(Config::of_rate(Rate::mbit(8)))?;
     /// for _ in 0..2 {
     ///     let id = pool.insert(Packet::of_length(1000)).expect("16 slots");
-    ///     let _ = bucket.enqueue(id, Time::ZERO, &mut pool);
+    ///     bucket.enqueue(id, Time::ZERO, &mut pool);
     /// }
     /// assert!(bucket.dequeue(Time::ZERO, &mut pool).is_some());
     /// assert!(bucket.dequeue(Time::ZERO, &mut pool).is_none());
@@ -222,7 +222,7 @@ mod tests {
     fn packets_leave_one_transmission_apart_after_any_idle_time() {
         let mut driver = bucket(Rate::mbit(8), 10_000);
         for _ in 0..3 {
-            let _ = offer(&mut driver, 1000, Time::ZERO);
+            offer(&mut driver, 1000, Time::ZERO);
         }
         let millis = |times: &[u64]| {
             times
@@ -232,7 +232,7 @@ mod tests {
         };
         assert_eq!(departures(&mut driver, Time::ZERO), millis(&[0, 1, 2]));
         for _ in 0..3 {
-            let _ = offer(&mut driver, 1000, Time::from_millis(500));
+            offer(&mut driver, 1000, Time::from_millis(500));
         }
         let after_idle = departures(&mut driver, Time::from_millis(500));
         assert_eq!(after_idle, millis(&[500, 501, 502]), "nothing was saved up");
@@ -252,7 +252,7 @@ mod tests {
     fn a_smaller_bucket_loses_the_newest() {
         let mut driver = bucket(Rate::mbit(8), 3000);
         for _ in 0..3 {
-            let _ = offer(&mut driver, 1000, Time::ZERO);
+            offer(&mut driver, 1000, Time::ZERO);
         }
         let smaller = Config {
             rate: Rate::mbit(80),
@@ -285,7 +285,7 @@ mod tests {
             let rate = Rate::from_bits_per_second(bits).unwrap();
             let mut driver = bucket(rate, u64::MAX / 2);
             for &length in &lengths {
-                let _ = offer(&mut driver, length, Time::ZERO);
+                offer(&mut driver, length, Time::ZERO);
             }
             let mut bytes = 0u64;
             for (time, length) in departures(&mut driver, Time::ZERO).into_iter().zip(lengths) {

@@ -144,7 +144,7 @@ mod tests {
     fn a_higher_band_goes_first() {
         let mut driver = three_bands();
         for minor in [3, 2, 1, 3, 2, 1] {
-            let _ = driver.offer(in_class(minor, 100), Time::ZERO);
+            driver.offer(in_class(minor, 100), Time::ZERO);
         }
         assert_eq!(driver.drain(Time::ZERO), [2, 5, 1, 4, 0, 3]);
     }
@@ -157,9 +157,9 @@ mod tests {
                 priority,
                 ..Packet::of_length(100)
             };
-            let _ = driver.offer(packet, Time::ZERO);
+            driver.offer(packet, Time::ZERO);
         }
-        let _ = driver.offer(in_class(9, 100), Time::ZERO);
+        driver.offer(in_class(9, 100), Time::ZERO);
         assert_eq!(
             driver.drain(Time::ZERO),
             [2, 1, 3, 0],
@@ -177,7 +177,7 @@ mod tests {
         let shaper = Tbf::node(slow, None).unwrap();
         driver.replace_class(1, Box::new(shaper), Time::ZERO);
         for minor in [1, 1, 2] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         assert_eq!(
             driver.drain(Time::ZERO),
@@ -195,7 +195,7 @@ mod tests {
     fn a_replaced_band_keeps_its_packets() {
         let mut driver = three_bands();
         for _ in 0..3 {
-            let _ = driver.offer(in_class(2, 100), Time::ZERO);
+            driver.offer(in_class(2, 100), Time::ZERO);
         }
         driver.replace_class(2, fifo(2), Time::ZERO);
         assert_eq!(driver.returned.len(), 1, "the new band holds two");

@@ -266,7 +266,7 @@ mod tests {
     fn a_burst_passes_then_the_rate_rules() {
         let mut driver = shaper(config());
         for _ in 0..4 {
-            let _ = offer(&mut driver, 1000);
+            offer(&mut driver, 1000);
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 1]);
         assert_eq!(driver.root.watchdog(), Some(Time::from_micros(1000)));
@@ -280,7 +280,7 @@ mod tests {
     fn a_smaller_bucket_does_not_block_the_queue() {
         let mut driver = shaper(config());
         for length in [2000, 1500, 100] {
-            let _ = offer(&mut driver, length);
+            offer(&mut driver, length);
         }
         assert_eq!(driver.drain(Time::ZERO), [0]);
         let smaller = Config {
@@ -308,7 +308,7 @@ mod tests {
             ..config()
         });
         for _ in 0..3 {
-            let _ = offer(&mut driver, 1000);
+            offer(&mut driver, 1000);
         }
         assert_eq!(driver.drain(Time::ZERO), [0]);
         assert_eq!(driver.root.watchdog(), Some(Time::from_micros(500)));
@@ -340,7 +340,7 @@ mod tests {
     fn a_peek_waits_for_tokens_too() {
         let mut driver = shaper(config());
         for _ in 0..3 {
-            let _ = offer(&mut driver, 1000);
+            offer(&mut driver, 1000);
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 1]);
         assert_eq!(driver.peek(Time::ZERO), None);
@@ -363,7 +363,7 @@ mod tests {
         };
         let mut driver = Driver::new(Tbf::node(outer, Some(Box::new(slow.unwrap()))).unwrap());
         for _ in 0..2 {
-            let _ = offer(&mut driver, 1000);
+            offer(&mut driver, 1000);
         }
         assert_eq!(driver.drain(Time::ZERO), [0]);
         assert_eq!(driver.root.watchdog(), Some(Time::from_millis(8)));
@@ -389,7 +389,7 @@ mod tests {
     fn a_change_of_rate_gives_no_tokens() {
         let mut driver = shaper(config());
         for _ in 0..4 {
-            let _ = offer(&mut driver, 1000);
+            offer(&mut driver, 1000);
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 1]);
         let faster = Config {

@@ -174,10 +174,10 @@ mod tests {
     fn fair_in_bytes_whatever_the_sizes() {
         let mut driver = drr(&[1000, 1000], 100);
         for _ in 0..2 {
-            let _ = offer(&mut driver, 1, 1000);
+            offer(&mut driver, 1, 1000);
         }
         for _ in 0..4 {
-            let _ = offer(&mut driver, 2, 500);
+            offer(&mut driver, 2, 500);
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 2, 3, 1, 4, 5]);
     }
@@ -185,11 +185,11 @@ mod tests {
     #[test]
     fn a_flow_that_empties_forgets_its_deficit() {
         let mut driver = drr(&[1000, 1000], 100);
-        let _ = offer(&mut driver, 1, 100);
+        offer(&mut driver, 1, 100);
         assert_eq!(driver.drain(Time::ZERO), [0]);
         for _ in 0..2 {
-            let _ = offer(&mut driver, 1, 600);
-            let _ = offer(&mut driver, 2, 600);
+            offer(&mut driver, 1, 600);
+            offer(&mut driver, 2, 600);
         }
         // With the 900 bytes left over flow 1 would send both of its packets in one turn.
         assert_eq!(driver.drain(Time::ZERO), [1, 2, 3, 4]);
@@ -211,11 +211,11 @@ mod tests {
     #[test]
     fn a_flow_robbed_of_its_last_packet_is_served_again() {
         let mut driver = drr(&[], 1);
-        let _ = offer(&mut driver, 1, 100);
+        offer(&mut driver, 1, 100);
         // Flow 2 came to length 1 last: it is the one robbed, of the packet just offered.
         assert_eq!(offer(&mut driver, 2, 100), Verdict::Congested);
         assert_eq!(driver.drain(Time::ZERO), [0]);
-        let _ = offer(&mut driver, 2, 100);
+        offer(&mut driver, 2, 100);
         assert_eq!(driver.drain(Time::ZERO), [2]);
     }
 
@@ -223,7 +223,7 @@ mod tests {
     fn a_change_keeps_packets_in_the_order_of_their_flows() {
         let mut driver = drr(&[], 100);
         for flow in [1, 1, 1, 2] {
-            let _ = offer(&mut driver, flow, 1500);
+            offer(&mut driver, flow, 1500);
         }
         let mut config = driver.root.algorithm().config();
         (config.limit, config.flows) = (3, 2);
@@ -296,7 +296,7 @@ mod tests {
             for (arrives, number, length) in operations {
                 if arrives {
                     let flow = number % quanta.len();
-                    let _ = offer(&mut driver, flow as u16 + 1, length);
+                    offer(&mut driver, flow as u16 + 1, length);
                     if queues[flow].is_empty() {
                         active.push_back((flow, quanta[flow]));
                     }

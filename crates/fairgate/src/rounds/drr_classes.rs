@@ -211,7 +211,7 @@ mod tests {
     fn a_quantum_below_the_packet_saves_up() {
         let mut driver = drr(&[500, 1000]);
         for minor in [1, 1, 2, 2, 2, 2] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         assert_eq!(driver.drain(Time::ZERO), [2, 0, 3, 4, 1, 5]);
     }
@@ -232,7 +232,7 @@ mod tests {
         };
         driver.replace_class(1, Box::new(Tbf::node(slow, None).unwrap()), Time::ZERO);
         for minor in [1, 1, 2, 2] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 2, 3]);
         let due = driver.root.watchdog().expect("class 1 holds a packet back");
@@ -252,7 +252,7 @@ mod tests {
             driver.replace_class(minor, Box::new(Tbf::node(slow, None).unwrap()), Time::ZERO);
         }
         for minor in [1, 1, 2, 2] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 2]);
         assert_eq!(driver.root.watchdog(), Some(Time::from_millis(4)));
@@ -265,7 +265,7 @@ mod tests {
     fn a_replaced_class_stays_in_the_round() {
         let mut driver = drr(&[1000, 1000]);
         for minor in [1, 2] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         driver.replace_class(1, fifo(5), Time::ZERO);
         driver.replace_class(2, fifo(5), Time::ZERO);
@@ -300,7 +300,7 @@ mod tests {
                 for minor in 1..=quanta.len() as u16 {
                     let length = *lengths.next().unwrap();
                     offered.push((usize::from(minor) - 1, length));
-                    let _ = driver.offer(in_class(minor, length), Time::ZERO);
+                    driver.offer(in_class(minor, length), Time::ZERO);
                 }
             }
             let mut sent = vec![0u32; quanta.len()];

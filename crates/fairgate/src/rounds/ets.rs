@@ -254,7 +254,7 @@ mod tests {
     fn strict_bands_first_then_shares_by_quantum() {
         let mut driver = ets(2, &[2000, 1000]);
         for minor in [4, 4, 3, 3, 3, 3, 2, 1] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         // Band 4 was active first, with one packet's quantum to band 3's two.
         assert_eq!(driver.drain(Time::ZERO), [7, 6, 0, 2, 3, 1, 4, 5]);
@@ -264,10 +264,10 @@ mod tests {
     fn a_turn_that_a_strict_band_interrupts_goes_on() {
         let mut driver = ets(1, &[2000, 2000]);
         for minor in [2, 2, 3, 3] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         assert_eq!(driver.next(Time::ZERO), Some(0));
-        let _ = driver.offer(in_class(1, 1000), Time::ZERO);
+        driver.offer(in_class(1, 1000), Time::ZERO);
         assert_eq!(driver.drain(Time::ZERO), [4, 1, 2, 3]);
     }
 
@@ -282,7 +282,7 @@ mod tests {
         config.priomap[6] = 0;
         driver.reconfigure(config, Time::ZERO);
         for packet in [Packet::of_length(100), in_class(9, 100), urgent] {
-            let _ = driver.offer(packet, Time::ZERO);
+            driver.offer(packet, Time::ZERO);
         }
         assert_eq!(driver.drain(Time::ZERO), [2, 0, 1]);
     }
@@ -292,12 +292,12 @@ mod tests {
         let mut driver = ets(1, &[1000, 1000]);
         driver.replace_class(1, slow(1), Time::ZERO);
         for minor in [1, 1, 2, 3] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 2, 3]);
         let due = driver.root.watchdog().expect("band 1 holds a packet back");
         assert_eq!(due, Time::from_millis(8));
-        let _ = driver.offer(in_class(2, 1000), due);
+        driver.offer(in_class(2, 1000), due);
         assert_eq!(driver.drain(due), [1, 4], "strict again once it may send");
         assert_eq!(driver.root.watchdog(), None);
     }
@@ -308,7 +308,7 @@ mod tests {
         for (minor, mbit) in [(1, 1), (2, 2), (3, 4)] {
             driver.replace_class(minor, slow(mbit), Time::ZERO);
             for _ in 0..2 {
-                let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+                driver.offer(in_class(minor, 1000), Time::ZERO);
             }
         }
         assert_eq!(driver.drain(Time::ZERO), [0, 2, 4]);
@@ -322,7 +322,7 @@ mod tests {
     fn bands_become_strict_and_sharing_with_their_packets() {
         let mut driver = ets(1, &[1000, 1000]);
         for minor in [3, 3, 2, 2, 1] {
-            let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+            driver.offer(in_class(minor, 1000), Time::ZERO);
         }
         driver.reconfigure(config(2, &[1000]), Time::ZERO);
         assert_eq!(driver.next(Time::ZERO), Some(4));
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn a_packet_of_the_greatest_length_is_sent() {
         let mut driver = ets(0, &[1 << 30]);
-        let _ = driver.offer(in_class(1, u32::MAX), Time::ZERO);
+        driver.offer(in_class(1, u32::MAX), Time::ZERO);
         assert_eq!(driver.drain(Time::ZERO), [0]);
     }
 
@@ -356,7 +356,7 @@ mod tests {
             for (arrives, number, length) in operations {
                 if arrives {
                     let band = number % bands;
-                    let _ = driver.offer(in_class(band as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(band as u16 + 1, length), Time::ZERO);
                     if band >= strict && queues[band].is_empty() {
                         round.push_back((band, quanta[band - strict]));
                     }

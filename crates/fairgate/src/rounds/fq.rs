@@ -211,7 +211,7 @@ impl Fq {
     /// let mut fq = Fq::node(Config::default(), 7)?;
     /// let in_5_ms = Packet { stamp: 5_000_000, ..Packet::of_length(1514) };
     /// let id = pool.insert(in_5_ms).expect("16 slots");
-    /// let _ = fq.enqueue(id, Time::ZERO, &mut pool);
+    /// fq.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(fq.dequeue(Time::from_millis(4), &mut pool), None);
     /// assert_eq!(fq.watchdog(), Some(Time::from_millis(5)));
     /// assert_eq!(fq.dequeue(Time::from_millis(5), &mut pool), Some(id));

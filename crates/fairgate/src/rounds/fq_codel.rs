@@ -91,7 +91,7 @@ impl FqCodel {
     /// let mut offer = |pool: &mut Pool, flow| {
     ///     let packet = Packet { flow: FlowHash::from_raw(flow), ..Packet::of_length(1514) };
     ///     let id = pool.insert(packet).expect("16 slots");
-    ///     let _ = fq_codel.enqueue(id, Time::ZERO, pool);
+    ///     fq_codel.enqueue(id, Time::ZERO, pool);
     ///     id
     /// };
     /// let (first, _second) = (offer(&mut pool, 1), offer(&mut pool, 1));
@@ -256,11 +256,11 @@ mod tests {
     fn a_new_flow_passes_those_that_had_their_turn() {
         let mut driver = fq_codel(small());
         for flow in [1, 2, 1, 2, 1, 2] {
-            let _ = offer(&mut driver, flow, 1000);
+            offer(&mut driver, flow, 1000);
         }
         let served: Vec<_> = (0..3).map(|_| driver.next(Time::ZERO).unwrap()).collect();
         assert_eq!(served, [0, 1, 2]);
-        let _ = offer(&mut driver, 3, 100);
+        offer(&mut driver, 3, 100);
         assert_eq!(driver.drain(Time::ZERO), [6, 3, 4, 5]);
     }
 
@@ -269,16 +269,16 @@ mod tests {
     fn a_sparse_flow_cannot_starve_the_others() {
         let mut driver = fq_codel(small());
         for _ in 0..8 {
-            let _ = offer(&mut driver, 1, 1000);
+            offer(&mut driver, 1, 1000);
         }
         assert_eq!(driver.next(Time::ZERO), Some(0));
-        let _ = offer(&mut driver, 2, 1000);
+        offer(&mut driver, 2, 1000);
         let mut of_flow_1 = 0;
         for _ in 0..8 {
             if driver.next(Time::ZERO).unwrap() < 8 {
                 of_flow_1 += 1;
             } else {
-                let _ = offer(&mut driver, 2, 1000);
+                offer(&mut driver, 2, 1000);
             }
         }
         assert_eq!(of_flow_1, 4);
@@ -309,7 +309,7 @@ mod tests {
             ..small()
         });
         for _ in 0..51 {
-            let _ = offer(&mut driver, 1, 300);
+            offer(&mut driver, 1, 300);
         }
         assert_eq!(driver.returned.len(), 3);
     }
@@ -320,8 +320,8 @@ mod tests {
             memory_limit: 1000,
             ..small()
         });
-        let _ = offer(&mut driver, 1, 600);
-        let _ = offer(&mut driver, 2, 500);
+        offer(&mut driver, 1, 600);
+        offer(&mut driver, 2, 500);
         assert_eq!(driver.returned, [(0, DropReason::MemoryLimit)]);
     }
 
@@ -329,7 +329,7 @@ mod tests {
     fn a_lowered_limit_and_other_flows_lose_no_more_than_they_must() {
         let mut driver = fq_codel(small());
         for flow in [1, 2, 1, 3, 1, 2] {
-            let _ = offer(&mut driver, flow, 500);
+            offer(&mut driver, flow, 500);
         }
         let fewer = Config {
             flows: 2,
@@ -360,7 +360,7 @@ mod tests {
             let flows = lengths.len();
             for index in 0..40 {
                 for (flow, lengths) in lengths.iter().enumerate() {
-                    let _ = offer(&mut driver, flow as u16 + 1, lengths[index]);
+                    offer(&mut driver, flow as u16 + 1, lengths[index]);
                 }
             }
             let mut sent = vec![0u64; flows];

@@ -103,7 +103,7 @@ mod tests {
         let lengths = [1500, 500];
         for _ in 0..20 {
             for (flow, length) in (1..).zip(lengths) {
-                let _ = driver.offer(in_class(flow, length), Time::ZERO);
+                driver.offer(in_class(flow, length), Time::ZERO);
             }
         }
         let mut bytes = [0; 2];
@@ -127,7 +127,7 @@ mod tests {
             let mut offered = 0;
             for (arrives, flow, length) in operations {
                 if arrives {
-                    let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
                     if queues[flow].is_empty() {
                         active.push_back(flow);
                     }

@@ -125,7 +125,7 @@ impl FqPie {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut fq_pie = FqPie::node(Config::default(), 7)?;
     /// let id = pool.insert(Packet::of_length(1514)).expect("16 slots");
-    /// let _ = fq_pie.enqueue(id, Time::ZERO, &mut pool);
+    /// fq_pie.enqueue(id, Time::ZERO, &mut pool);
     /// assert_eq!(fq_pie.dequeue(Time::from_millis(1), &mut pool), Some(id));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
@@ -334,11 +334,11 @@ mod tests {
     fn a_new_flow_passes_those_that_had_their_turn() {
         let mut driver = fq_pie(small());
         for flow in [1, 2, 1, 2, 1, 2] {
-            let _ = driver.offer(in_class(flow, 1000), Time::ZERO);
+            driver.offer(in_class(flow, 1000), Time::ZERO);
         }
         let served: Vec<_> = (0..3).map(|_| driver.next(Time::ZERO).unwrap()).collect();
         assert_eq!(served, [0, 1, 2]);
-        let _ = driver.offer(in_class(3, 100), Time::ZERO);
+        driver.offer(in_class(3, 100), Time::ZERO);
         assert_eq!(driver.drain(Time::ZERO), [6, 3, 4, 5]);
     }
 
@@ -370,7 +370,7 @@ mod tests {
     fn limits_refuse_the_arriving_packet() {
         let mut driver = fq_pie(Config { limit: 2, ..small() });
         for flow in [1, 2, 3] {
-            let _ = driver.offer(in_class(flow, 300), Time::ZERO);
+            driver.offer(in_class(flow, 300), Time::ZERO);
         }
         assert_eq!(driver.returned, [(2, DropReason::QueueLimit)]);
         let mut driver = fq_pie(Config {
@@ -378,7 +378,7 @@ mod tests {
             ..small()
         });
         for flow in [1, 2, 3] {
-            let _ = driver.offer(in_class(flow, 300), Time::ZERO);
+            driver.offer(in_class(flow, 300), Time::ZERO);
         }
         assert_eq!(driver.returned, [(2, DropReason::MemoryLimit)]);
     }
@@ -387,7 +387,7 @@ mod tests {
     fn a_lowered_limit_and_other_flows_lose_no_more_than_they_must() {
         let mut driver = fq_pie(small());
         for flow in [1, 2, 1, 3, 1, 2] {
-            let _ = driver.offer(in_class(flow, 500), Time::ZERO);
+            driver.offer(in_class(flow, 500), Time::ZERO);
         }
         let fewer = Config {
             flows: 2,

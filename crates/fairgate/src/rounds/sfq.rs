@@ -401,7 +401,7 @@ mod tests {
     fn an_allotment_may_go_below_zero_once() {
         let mut driver = sfq(Config::default());
         for bucket in [1, 1, 1, 1, 2, 2, 2, 2] {
-            let _ = offer(&mut driver, bucket);
+            offer(&mut driver, bucket);
         }
         // 1514 bytes pay for two packets of 1000, the debt of 486 leaves 1028 for the next turn: two again.
         assert_eq!(driver.drain(Time::ZERO), [0, 1, 4, 5, 2, 3, 6, 7]);
@@ -430,7 +430,7 @@ mod tests {
             ..Config::default()
         });
         for bucket in [1, 1, 2, 2] {
-            let _ = offer(&mut driver, bucket);
+            offer(&mut driver, bucket);
         }
         assert_eq!(
             driver.returned,
@@ -464,7 +464,7 @@ mod tests {
     fn a_lowered_limit_takes_from_the_longest() {
         let mut driver = sfq(Config::default());
         for bucket in [1, 1, 1, 2] {
-            let _ = offer(&mut driver, bucket);
+            offer(&mut driver, bucket);
         }
         let mut config = driver.root.algorithm().config();
         config.limit = 2;
@@ -478,7 +478,7 @@ mod tests {
     fn what_a_change_leaves_no_room_for_says_so() {
         let mut driver = sfq(Config::default());
         for bucket in [1, 1, 2] {
-            let _ = offer(&mut driver, bucket);
+            offer(&mut driver, bucket);
         }
         let mut config = driver.root.algorithm().config();
         (config.depth, config.flows) = (1, 1);
@@ -508,8 +508,8 @@ mod tests {
         let mut busy = Vec::new();
         for second in 0..200u64 {
             let now = Time::from_secs(second);
-            let _ = driver.offer(flow(1), now);
-            let _ = driver.offer(flow(2), now);
+            driver.offer(flow(1), now);
+            driver.offer(flow(2), now);
             busy.push(driver.root.algorithm().round.len());
             driver.drain(now);
         }
@@ -546,7 +546,7 @@ mod tests {
                         flow: FlowHash::from_raw(random::mixed(flow)),
                         ..Packet::of_length(600)
                     };
-                    let _ = driver.offer(packet, now);
+                    driver.offer(packet, now);
                 } else if let Some(cookie) = driver.next(now) {
                     let last = &mut last[flow_of[cookie as usize]];
                     prop_assert!(last.is_none_or(|last| last < cookie));

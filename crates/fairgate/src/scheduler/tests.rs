@@ -240,7 +240,7 @@ fn settings_that_cannot_work_are_refused() {
 fn a_flat_change_of_parameters_keeps_the_packets() {
     let mut driver = Driver::new(Flows::<Witness<true>>::node(flat(4, 10), 0).unwrap());
     for flow in [1, 2, 3, 4, 1, 2, 3, 4] {
-        let _ = driver.offer(in_class(flow, 100), Time::ZERO);
+        driver.offer(in_class(flow, 100), Time::ZERO);
     }
     driver.reconfigure(flat(4, 6), Time::ZERO);
     let reasons: Vec<DropReason> = driver.returned.iter().map(|&(_, reason)| reason).collect();
@@ -258,7 +258,7 @@ fn a_class_that_withholds_is_set_aside_until_its_time() {
     let mut driver = Driver::new(Classes::<Witness<false>>::node(config, vec![shaper(), fifo(10)]).unwrap());
     let start = Time::from_secs(1);
     for class in [1, 1, 2, 2, 2] {
-        let _ = driver.offer(in_class(class, 1000), start);
+        driver.offer(in_class(class, 1000), start);
     }
     assert_eq!(
         [(); 4].map(|()| driver.next(start)),
@@ -277,11 +277,11 @@ fn a_class_that_is_parked_stands_in_nobodys_way() {
     let mut driver = Driver::new(Classes::<Scfq>::node(config, vec![shaper(), fifo(10)]).unwrap());
     let start = Time::from_secs(1);
     for class in [1, 1, 1, 2, 2] {
-        let _ = driver.offer(in_class(class, 1000), start);
+        driver.offer(in_class(class, 1000), start);
     }
     assert_eq!(driver.drain(start), [0, 3, 4]);
     // It gets no credit for the time that it held its packets: when it wakes up it starts from virtual time as it is.
-    let _ = driver.offer(in_class(2, 1), start);
+    driver.offer(in_class(2, 1), start);
     assert_eq!(driver.drain(start + 1_000_000), [1, 5]);
 }
 
@@ -348,7 +348,7 @@ fn a_class_that_wakes_up_does_not_wake_the_others() {
     let starts: Vec<Time> = (1..=u64::from(CLASSES)).map(Time::from_micros).collect();
     let (mut driver, asked) = timed(&starts, 1_000_000);
     for class in (1..=CLASSES).chain(1..=CLASSES) {
-        let _ = driver.offer(in_class(class, 100), Time::ZERO);
+        driver.offer(in_class(class, 100), Time::ZERO);
     }
     let mut now = Time::ZERO;
     let mut sent = Vec::new();
@@ -371,7 +371,7 @@ fn a_class_that_wakes_up_does_not_wake_the_others() {
 fn classes_that_wake_up_together_go_in_the_order_of_their_numbers() {
     let (mut driver, _) = timed(&[5, 1, 9, 3, 7].map(Time::from_millis), 1);
     for class in 1..=5 {
-        let _ = driver.offer(in_class(class, 100), Time::ZERO);
+        driver.offer(in_class(class, 100), Time::ZERO);
     }
     assert_eq!(driver.root.watchdog(), Some(Time::from_millis(1)));
     assert_eq!(driver.drain(Time::from_millis(7)), [0, 1, 3, 4]);
@@ -390,7 +390,7 @@ fn a_discipline_that_comes_with_packets_is_served() {
                 ..Packet::of_length(100)
             })
             .unwrap();
-        let _ = inner.enqueue(id, Time::ZERO, &mut pool);
+        inner.enqueue(id, Time::ZERO, &mut pool);
     }
     let mut root = Classes::<Witness<false>>::node(classful(&[1, 1]), vec![fifo(10), inner]).unwrap();
     let first = root
@@ -405,7 +405,7 @@ fn a_share_that_is_changed_while_busy_counts_from_then_on() {
     let inner = vec![fifo(4000), fifo(4000)];
     let mut driver = Driver::new(Classes::<Scfq>::node(classful(&[1, 1]), inner).unwrap());
     for number in 0..3000 {
-        let _ = driver.offer(in_class(1 + number % 2, 1000), Time::ZERO);
+        driver.offer(in_class(1 + number % 2, 1000), Time::ZERO);
     }
     let of_first = |driver: &mut Driver<Classes<Scfq>>| {
         (0..400)
@@ -421,7 +421,7 @@ fn a_share_that_is_changed_while_busy_counts_from_then_on() {
 #[test]
 fn what_cannot_be_changed_in_place_is_refused_and_nothing_changes() {
     let mut driver = Driver::new(Classes::<Scfq>::node(classful(&[1, 2]), vec![fifo(9), fifo(9)]).unwrap());
-    let _ = driver.offer(in_class(1, 100), Time::ZERO);
+    driver.offer(in_class(1, 100), Time::ZERO);
     for (weights, parameter) in [
         (&[1][..], "classes"),
         (&[1, 0], "weight"),
@@ -477,7 +477,7 @@ proptest! {
         for (operation, flow, length) in operations {
             match operation {
                 0..=4 => {
-                    let _ = driver.offer(in_class(flow, length), Time::ZERO);
+                    driver.offer(in_class(flow, length), Time::ZERO);
                     queued = limit.min(queued + 1);
                     let told = driver.root.algorithm().scheduler().queues.iter().map(VecDeque::len).sum::<usize>();
                     prop_assert_eq!(told, queued as usize);
@@ -507,7 +507,7 @@ proptest! {
         for operation in operations {
             match operation {
                 Operation::Offer(class, length) => {
-                    let _ = driver.offer(in_class(class, length.min(1000)), now);
+                    driver.offer(in_class(class, length.min(1000)), now);
                 }
                 Operation::Next => {
                     driver.next(now);

@@ -253,7 +253,7 @@ mod tests {
             match step {
                 0..=3 => {
                     lengths.push(number);
-                    let _ = driver.offer(in_class(minor, number), now);
+                    driver.offer(in_class(minor, number), now);
                 }
                 4..=8 => {
                     now += u64::from(number) * 500;

@@ -23,7 +23,7 @@ use tree::ClassTree;
 fn place_again<A: Algorithm>(discipline: &mut A, homeless: &mut PacketQueue, now: Time, pool: &mut Pool) {
     while let Some(id) = homeless.pop_front(pool) {
         let enqueued_at = pool[id].enqueued_at;
-        let _ = discipline.enqueue(id, now, pool);
+        discipline.enqueue(id, now, pool);
         pool[id].enqueued_at = enqueued_at;
     }
 }

@@ -397,11 +397,11 @@ mod tests {
             let mut driver = frr(&weights, 0);
             let heavy = light + 1;
             for flow in (1..=light).chain(1..=light) {
-                let _ = driver.offer(in_class(flow, 1500), Time::ZERO);
+                driver.offer(in_class(flow, 1500), Time::ZERO);
             }
             let offered = 2 * u64::from(light);
             for number in offered..offered + u64::from(light / 10) {
-                let _ = driver.offer(in_class(heavy, 1500), Time::ZERO);
+                driver.offer(in_class(heavy, 1500), Time::ZERO);
                 let waited = (0..).find(|_| driver.next(Time::ZERO) == Some(number));
                 assert!(
                     waited <= Some(2),
@@ -419,7 +419,7 @@ mod tests {
             for seconds in times {
                 let now = Time::from_secs(seconds);
                 for flow in [1, 2, 3, 1, 2, 3] {
-                    let _ = driver.offer(in_class(flow, 700), now);
+                    driver.offer(in_class(flow, 700), now);
                 }
                 sent.extend((0..5).map(|_| driver.next(now)));
             }
@@ -449,7 +449,7 @@ mod tests {
         let mut driver = Driver::new(Classes::<Frr>::node(config([1, 1]), inner).unwrap());
         for _ in 0..500 {
             for minor in [1, 2] {
-                let _ = driver.offer(in_class(minor, 1000), Time::ZERO);
+                driver.offer(in_class(minor, 1000), Time::ZERO);
             }
         }
         let of_first = |driver: &mut Driver<Classes<Frr>>| {
@@ -483,7 +483,7 @@ mod tests {
                 for flow in arriving {
                     let length = *lengths.next().unwrap();
                     offered.push((flow, length));
-                    let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
                 }
                 let (flow, length) = offered[driver.next(Time::ZERO).unwrap() as usize];
                 next = flow;

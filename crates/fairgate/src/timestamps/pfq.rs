@@ -249,7 +249,7 @@ mod tests {
     fn a_flow_that_sends_little_passes_those_that_send_much() {
         let mut driver = pfq(&[1, 1], 1500, 100, 0);
         for _ in 0..5 {
-            let _ = driver.offer(in_class(1, 1000), Time::ZERO);
+            driver.offer(in_class(1, 1000), Time::ZERO);
         }
         // The first two go to the head: 1000 bytes are less than the quantum yet.
         assert_eq!(
@@ -257,7 +257,7 @@ mod tests {
             [Some(0), Some(1)]
         );
         assert_eq!(driver.next(Time::ZERO), Some(2));
-        let _ = driver.offer(in_class(2, 200), Time::ZERO);
+        driver.offer(in_class(2, 200), Time::ZERO);
         assert_eq!(driver.next(Time::ZERO), Some(5), "the new flow's packet");
         assert_eq!(driver.drain(Time::ZERO), [3, 4]);
     }
@@ -328,7 +328,7 @@ mod tests {
             let mut number = 0;
             for operation in operations {
                 if let Some((flow, length)) = operation {
-                    let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
                     paper.arrive(number, flow, length, weights[flow]);
                     number += 1;
                 } else {
@@ -349,12 +349,12 @@ mod tests {
             for (flow, length) in operations {
                 let longest = (0..4).max_by_key(|&of| queued.iter().filter(|packet| packet.0 == of).count());
                 if queued.len() < 6 {
-                    drivers.iter_mut().for_each(|driver| { let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO); });
+                    drivers.iter_mut().for_each(|driver| { driver.offer(in_class(flow as u16 + 1, length), Time::ZERO); });
                     queued.push((flow, length));
                 } else {
                     // One packet more of the longest flow, which pays for it itself.
                     let flow = longest.unwrap();
-                    let _ = drivers[0].offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    drivers[0].offer(in_class(flow as u16 + 1, length), Time::ZERO);
                     prop_assert_eq!(drivers[0].returned.len(), 1);
                     for _ in 0..3 {
                         let lengths = drivers.each_mut().map(|driver| {

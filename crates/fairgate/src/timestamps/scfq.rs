@@ -192,7 +192,7 @@ mod tests {
                 for flow in arriving {
                     let length = *lengths.next().unwrap();
                     offered.push((flow, length));
-                    let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
                 }
                 let (flow, length) = offered[driver.next(Time::ZERO).unwrap() as usize];
                 next = flow;

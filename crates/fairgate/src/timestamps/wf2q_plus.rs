@@ -381,7 +381,7 @@ mod tests {
         let mut flows = vec![1; 9];
         flows.extend(2..10);
         for &flow in &flows {
-            let _ = driver.offer(in_class(flow, 1000), Time::ZERO);
+            driver.offer(in_class(flow, 1000), Time::ZERO);
         }
         let order = driver.drain(Time::ZERO);
         let order: Vec<u16> = order.iter().map(|&cookie| flows[cookie as usize]).collect();
@@ -440,7 +440,7 @@ mod tests {
             for operation in operations {
                 if let Some((index, length)) = operation {
                     offered.push(index);
-                    let _ = driver.offer(in_class(index as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(index as u16 + 1, length), Time::ZERO);
                     let flow = &mut flows[index];
                     flow.queue.push_back(length);
                     if flow.queue.len() == 1 {
@@ -515,7 +515,7 @@ mod tests {
                 if let Some(flow) = arriving {
                     let length = longest[flow].saturating_sub(size * (size % 2)).max(40);
                     offered.push((flow, length));
-                    let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
                     queued[flow] += 1;
                     if queued[flow] == 1 {
                         least[flow] = behind[flow];
@@ -551,7 +551,7 @@ mod tests {
             for operation in operations {
                 let [plain, wrapping] = drivers.each_mut().map(|driver| match operation {
                     Some((flow, length)) => {
-                        let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                        driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
                         None
                     }
                     None => driver.next(Time::ZERO),

@@ -3,7 +3,7 @@
 //! The line sends one packet at a time, `length * 8 / rate` long, and starts the next at once. Of what happens at the
 //! same nanosecond the end of a transmission comes first. A packet's delay reaches from its arrival to its last bit.
 
-use fairgate::{Discipline, DropReason, Ecn, FlowKey, Packet, PacketQueue, Pool, Rate, RateMeter, Time};
+use fairgate::{Discipline, DropReason, FlowKey, Link, Next, Packet, Rate, RateMeter, Time};
 use fairgate_report::{Meter, QueueMeter};
 
 /// Most packets queued at once: above any discipline's default limit, 17 MB for each discipline.
@@ -30,14 +30,11 @@ pub(super) struct Arrival {
 struct Pending {
     arrived: Time,
     flow: Place,
-    was_marked: bool,
 }
 
 /// The discipline, its line and its books.
 pub(super) struct Lane {
-    discipline: Box<dyn Discipline>,
-    pool: Pool,
-    pending: Vec<Pending>,
+    link: Link<Pending>,
     meter: RateMeter,
     /// When the packet on the line will be through.
     free_at: Time,
@@ -90,9 +87,7 @@ impl Books {
 impl Lane {
     pub(super) fn new(discipline: Box<dyn Discipline>, rate: Rate) -> Lane {
         Lane {
-            discipline,
-            pool: Pool::with_capacity(SLOTS),
-            pending: vec![Pending::default(); SLOTS as usize],
+            link: Link::new(discipline, SLOTS),
             meter: rate.meter(),
             free_at: Time::ZERO,
             ask_at: None,
@@ -108,19 +103,17 @@ impl Lane {
         let now = arrival.time;
         self.run_until(now);
         self.place(arrival.flow).offered(arrival.packet.length);
-        let inserted = self.pool.insert_with_headers(arrival.packet, arrival.key);
-        let id = inserted.map_err(|full| QueueTooLong {
-            packets: full.capacity,
-        })?;
-        self.pending[id.index()] = Pending {
+        let pending = Pending {
             arrived: now,
             flow: arrival.flow,
-            was_marked: arrival.packet.ecn == Ecn::Ce,
         };
-        // What became of it shows in the pool and the backlog.
-        let _ = self.discipline.enqueue(id, now, &mut self.pool);
-        self.take_back();
-        self.queue.set(now, self.discipline.backlog());
+        self.link
+            .enqueue_with_headers(arrival.packet, arrival.key, pending, now)
+            .map_err(|error| QueueTooLong {
+                packets: error.full.capacity,
+            })?;
+        self.count_drops();
+        self.queue.set(now, self.link.backlog());
         if self.free_at <= now {
             self.send(now);
         }
@@ -130,12 +123,11 @@ impl Lane {
     /// Sends all that may be sent, counts what is left, and closes the books.
     pub(super) fn finish(mut self) -> Books {
         self.run_until(Time::MAX);
-        let drops = self.discipline.statistics().dropped_by_reason;
-        let mut left = PacketQueue::new();
-        self.discipline.drain(&mut self.pool, &mut left);
-        while let Some(id) = left.pop_front(&self.pool) {
-            let length = self.pool.release(id).length;
-            let flow = self.pending[id.index()].flow;
+        let drops = self.link.root().statistics().dropped_by_reason;
+        let mut left = Vec::new();
+        self.link
+            .drain(|packet| left.push((packet.payload.flow, packet.slot.length)));
+        for (flow, length) in left {
             self.with_meter(flow, |meter| meter.left(length));
         }
         Books {
@@ -157,41 +149,30 @@ impl Lane {
 
     /// The line is free: puts the next packet on it.
     fn send(&mut self, now: Time) {
-        let chosen = self.discipline.dequeue(now, &mut self.pool);
-        self.take_back();
-        if let Some(id) = chosen {
-            let packet = self.pool.release(id);
-            let Pending {
-                arrived,
-                flow,
-                was_marked,
-            } = self.pending[id.index()];
-            let lasts = self.meter.nanos(u64::from(packet.length));
-            self.busy_nanos += lasts;
-            self.free_at = now + lasts;
-            let marked = packet.ecn == Ecn::Ce && !was_marked;
-            let (through, delay) = (self.free_at, self.free_at - arrived);
-            self.with_meter(flow, |meter| {
-                meter.delivered(through, packet.length, delay, marked)
-            });
-        }
-        let backlog = self.discipline.backlog();
-        self.queue.set(now, backlog);
-        self.ask_at = match chosen {
-            // After the last packet the line asks once more, as a device does. The empty answer tells the
-            // discipline that the line is idle: RED's average sinks from then on.
-            Some(_) => Some(self.free_at),
-            None if backlog.packets == 0 => None,
-            None => self.discipline.watchdog().map(|at| at.max(now + 1)),
+        let next = self.link.dequeue(now);
+        self.count_drops();
+        self.ask_at = match next {
+            Next::Packet(departure) => {
+                let (packet, pending) = (departure.slot, departure.payload);
+                let lasts = self.meter.nanos(u64::from(packet.length));
+                self.busy_nanos += lasts;
+                self.free_at = now + lasts;
+                let (through, delay) = (self.free_at, self.free_at - pending.arrived);
+                self.with_meter(pending.flow, |meter| {
+                    meter.delivered(through, packet.length, delay, packet.is_marked())
+                });
+                Some(self.free_at)
+            }
+            Next::Wait(until) => Some(until),
+            Next::Idle => None,
         };
+        self.queue.set(now, self.link.backlog());
     }
 
-    /// Enters what the discipline dropped in the call before.
-    fn take_back(&mut self) {
-        while let Some((id, _)) = self.pool.take_returned() {
-            let length = self.pool.release(id).length;
-            let flow = self.pending[id.index()].flow;
-            self.with_meter(flow, |meter| meter.dropped(length));
+    /// Counts what the discipline dropped in the last call.
+    fn count_drops(&mut self) {
+        while let Some(dropped) = self.link.take_dropped() {
+            self.with_meter(dropped.payload.flow, |meter| meter.dropped(dropped.slot.length));
         }
     }
 
@@ -226,6 +207,7 @@ impl Lane {
 mod tests {
     use super::*;
     use fairgate_config::Spec;
+    use fairgate_conformance::{RATE, check_driver};
 
     fn lane(discipline: &str, rate: Rate) -> Lane {
         let spec = Spec::inline(discipline).unwrap();
@@ -336,6 +318,24 @@ mod tests {
         };
         assert!(dropped_after(0) > 0);
         assert_eq!(dropped_after(60_000_000_000), 0);
+    }
+
+    /// Each packet is a flow of its own, so that its meter tells when it was through.
+    #[test]
+    fn the_line_drives_by_the_rules() {
+        check_driver(Some(RATE), |discipline, arrivals| {
+            let mut lane = Lane::new(discipline, RATE);
+            for (number, packet) in arrivals.iter().enumerate() {
+                lane.arrive(&arrival(packet.at.nanos(), packet.length, number as u32))
+                    .unwrap();
+            }
+            let books = lane.finish();
+            let began = |(packet, (_, meter)): (&fairgate_conformance::Arrival, (u32, Meter))| {
+                let delay = meter.finish(books.end).delay?.max_ns;
+                Some(packet.at + (delay - u64::from(packet.length) * 100))
+            };
+            arrivals.iter().zip(books.flows).map(began).collect()
+        });
     }
 
     #[test]

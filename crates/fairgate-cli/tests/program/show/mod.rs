@@ -35,7 +35,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
         let key = FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, host].into(), 17, 1, 2);
         let packet = Packet::of_length(1000);
         let id = pool.insert_with_headers(packet, key).expect("there is room");
-        let _ = tree.enqueue(id, Time::ZERO, &mut pool);
+        tree.enqueue(id, Time::ZERO, &mut pool);
     }
     let _ = tree.dequeue(Time::ZERO, &mut pool);
     let sent = tree.statistics().dequeued;

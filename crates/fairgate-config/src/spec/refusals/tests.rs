@@ -19,7 +19,7 @@ fn passes(spec: &Spec, frame: Frame, seed: u64) -> Option<Result<(), DropReason>
     };
     let mut now = Time::from_nanos(1 << 40);
     let id = pool.insert(packet).expect("there are four slots");
-    let _ = root.enqueue(id, now, &mut pool);
+    root.enqueue(id, now, &mut pool);
     // A rate of 1 bit/s makes one wait: a year is enough for 4 MB.
     for _ in 0..1000 {
         if let Some((_, reason)) = pool.take_returned() {

@@ -196,7 +196,7 @@ fn statistics(options: &str, flows: u64, packets: u64) -> Vec<String> {
             ..Packet::of_length(1000)
         };
         let id = pool.insert(packet).unwrap();
-        let _ = tree.enqueue(id, Time::ZERO, &mut pool);
+        tree.enqueue(id, Time::ZERO, &mut pool);
     }
     let _ = tree.dequeue(Time::from_millis(2), &mut pool);
     let (qdiscs, _) = show(&spec);

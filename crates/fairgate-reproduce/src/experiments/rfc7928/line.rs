@@ -1,14 +1,12 @@
 //! The bottleneck's line: a rate that may change by the clock, where a simulated link has one for ever.
 //!
-//! Like a link, it goes on asking until it is told that there is nothing more, and disciplines look at that: RED's average sinks, and
-//! CoDel's state ends, from when the queue was found empty. That is made up for before the next packet is handed in.
-//!
 //! A packet leaves at the start of its transmission, which takes it no time: the link that this stands in has no rate of its own.
 
 use std::time::Duration;
 
 use fairgate::{
-    Algorithm, Class, ConfigError, Discipline, Node, PacketId, PacketQueue, Pool, Rate, Time, Verdict,
+    Algorithm, Class, ConfigError, Discipline, Egress, Next, Node, PacketId, PacketQueue, Pool, Rate, Time,
+    Verdict,
 };
 
 /// Rates, each for a while, over and over. One alone is for ever.
@@ -58,7 +56,7 @@ pub(super) struct Line {
     free_at: Time,
     /// When it was asked for a packet last.
     now: Time,
-    leaf: Box<dyn Discipline>,
+    leaf: Egress,
 }
 
 impl Line {
@@ -67,7 +65,7 @@ impl Line {
             phases,
             free_at: Time::ZERO,
             now: Time::ZERO,
-            leaf,
+            leaf: Egress::new(leaf),
         }))
     }
 }
@@ -78,11 +76,6 @@ impl Algorithm for Line {
     type Config = ();
 
     fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let idle_from = self.free_at.max(self.now);
-        if self.leaf.backlog().packets == 0 && idle_from < now {
-            let none = self.leaf.dequeue(idle_from, pool);
-            assert!(none.is_none(), "an empty discipline has no packet");
-        }
         self.leaf.enqueue(packet, now, pool)
     }
 
@@ -91,16 +84,19 @@ impl Algorithm for Line {
         if now < self.free_at {
             return None;
         }
-        let packet = self.leaf.dequeue(now, pool)?;
+        let Next::Packet(packet) = self.leaf.dequeue(now, pool) else {
+            return None;
+        };
         let bits = u64::from(pool[packet].length) * 8;
         // The rate at which it begins is the one at which it ends: a packet at 10 Mbit/s takes 1.2 ms.
         let rate = self.phases.at(now).bits_per_second();
         self.free_at = now + (bits * 1_000_000_000).div_ceil(rate);
+        self.leaf.transmits_until(self.free_at);
         Some(packet)
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.leaf.drain(pool, into);
+        self.leaf.root_mut().drain(pool, into);
     }
 
     fn watchdog(&self) -> Option<Time> {
@@ -109,7 +105,7 @@ impl Algorithm for Line {
         }
         match self.now < self.free_at {
             true => Some(self.free_at),
-            false => self.leaf.watchdog(),
+            false => self.leaf.root().watchdog(),
         }
     }
 
@@ -120,11 +116,11 @@ impl Algorithm for Line {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        visit(Class::new(1, &*self.leaf));
+        visit(Class::new(1, self.leaf.root()));
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        (minor == 1).then_some(&mut self.leaf)
+        (minor == 1).then_some(self.leaf.root_mut())
     }
 }
 
@@ -134,10 +130,11 @@ mod tests {
     use fairgate::aqm::red::{self, Red};
     use fairgate::queues::fifo::{self, Fifo};
     use fairgate::{Packet, Value};
+    use fairgate_conformance::{RATE, check_driver};
 
     fn offer(line: &mut Box<dyn Discipline>, now: Time, pool: &mut Pool) {
         let id = pool.insert(Packet::of_length(1250)).unwrap();
-        let _ = line.enqueue(id, now, pool);
+        line.enqueue(id, now, pool);
     }
 
     /// Takes everything out; when each packet left, ms.
@@ -195,5 +192,39 @@ mod tests {
         };
         assert!(average_after(0) > 0);
         assert_eq!(average_after(20_000), 0);
+    }
+
+    /// The link around it takes no time.
+    #[test]
+    fn the_line_drives_by_the_rules() {
+        check_driver(Some(RATE), |discipline, arrivals| {
+            let mut pool = Pool::with_capacity(4096);
+            let mut line = Line::node(Phases::constant(RATE), discipline);
+            let mut began = vec![None; arrivals.len()];
+            let mut coming = arrivals.iter().enumerate().peekable();
+            let mut due: Option<Time> = None;
+            while let Some(now) = due
+                .into_iter()
+                .chain(coming.peek().map(|(_, packet)| packet.at))
+                .min()
+            {
+                if let Some((number, packet)) = coming.next_if(|(_, packet)| packet.at == now) {
+                    let packet = Packet {
+                        cookie: number as u64,
+                        ..Packet::of_length(packet.length)
+                    };
+                    let id = pool.insert(packet).unwrap();
+                    line.enqueue(id, now, &mut pool);
+                }
+                while let Some(id) = line.dequeue(now, &mut pool) {
+                    began[pool.release(id).cookie as usize] = Some(now);
+                }
+                while let Some((id, _)) = pool.take_returned() {
+                    pool.release(id);
+                }
+                due = (line.backlog().packets > 0).then(|| line.watchdog()).flatten();
+            }
+            began
+        });
     }
 }

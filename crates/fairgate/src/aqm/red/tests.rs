@@ -42,7 +42,7 @@ fn packet(ecn: Ecn) -> Packet {
 fn forced(config: Config, ecn: Ecn) -> (Verdict, u64) {
     let mut driver = Driver::new(Red::node(config, 1).unwrap());
     for _ in 0..60 {
-        let _ = driver.offer(packet(Ecn::Ect0), Time::ZERO);
+        driver.offer(packet(Ecn::Ect0), Time::ZERO);
     }
     let marked = driver.root.statistics().marked;
     let verdict = driver.offer(packet(ecn), Time::ZERO);
@@ -141,7 +141,7 @@ fn packets_may_be_counted_instead_of_bytes() {
         let config = Config { measure, ..config() };
         let mut driver = Driver::new(Red::node(config, 1).unwrap());
         for _ in 0..10 {
-            let _ = driver.offer(Packet::of_length(100), Time::ZERO);
+            driver.offer(Packet::of_length(100), Time::ZERO);
         }
         variable(&driver, "qavg")
     };
@@ -168,7 +168,7 @@ fn max_p_adapts_every_half_second() {
             while driver.root.backlog().packets >= packets {
                 driver.next(now);
             }
-            let _ = driver.offer(packet(Ecn::Ect0), now);
+            driver.offer(packet(Ecn::Ect0), now);
             offered += 1;
         }
     };
@@ -191,8 +191,8 @@ fn half_seconds_without_packets_are_made_up_for() {
     };
     let after = |seconds| {
         let mut driver = Driver::new(Red::node(adaptive.clone(), 1).unwrap());
-        let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
-        let _ = driver.offer(packet(Ecn::NotEct), Time::from_secs(seconds));
+        driver.offer(packet(Ecn::NotEct), Time::ZERO);
+        driver.offer(packet(Ecn::NotEct), Time::from_secs(seconds));
         variable(&driver, "max_P")
     };
     let start = Probability::ratio(1, 50).parts() as i64;
@@ -206,7 +206,7 @@ fn half_seconds_without_packets_are_made_up_for() {
 fn a_change_keeps_the_average_and_gives_back_the_newest() {
     let mut driver = Driver::new(Red::node(config(), 1).unwrap());
     for _ in 0..10 {
-        let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
+        driver.offer(packet(Ecn::NotEct), Time::ZERO);
     }
     let before = variable(&driver, "qavg");
     let slower = Config {
@@ -365,13 +365,13 @@ fn over_a_fifo_inside_all_is_as_with_the_own_one() {
 fn what_is_held_back_inside_is_no_idle_queue() {
     let mut driver = Driver::new(Queue::over(config(), 1, slow()).unwrap());
     for _ in 0..10 {
-        let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
+        driver.offer(packet(Ecn::NotEct), Time::ZERO);
     }
     assert_eq!(driver.next(Time::ZERO), Some(0));
     let queued = variable(&driver, "qavg");
     assert_eq!(driver.next(Time::ZERO), None, "the bucket is empty");
     assert_eq!(driver.root.watchdog(), Some(Time::from_millis(1)));
-    let _ = driver.offer(packet(Ecn::NotEct), Time::from_micros(999));
+    driver.offer(packet(Ecn::NotEct), Time::from_micros(999));
     assert!(
         variable(&driver, "qavg") > queued,
         "the average rose, and did not sink"
@@ -388,7 +388,7 @@ fn limits_are_those_of_the_discipline_inside() {
     assert_eq!(refused.parameter(), Some("limit_packets"));
     let mut driver = Driver::new(Queue::over(config(), 1, fifo_of(3)).unwrap());
     for _ in 0..5 {
-        let _ = driver.offer(packet(Ecn::NotEct), Time::ZERO);
+        driver.offer(packet(Ecn::NotEct), Time::ZERO);
     }
     assert_eq!(driver.root.statistics().dropped_for(DropReason::QueueLimit), 2);
     let mut pool = Pool::with_capacity(1);
@@ -420,7 +420,7 @@ fn what_a_discipline_inside_drops_and_marks_is_told_apart() {
         for step in 0..2000 {
             let ecn = if step % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
             let now = Time::from_millis(step);
-            let _ = driver.offer(packet(ecn), now);
+            driver.offer(packet(ecn), now);
             if step % 32 != 0 {
                 driver.next(now);
             }
@@ -439,7 +439,7 @@ fn what_a_discipline_inside_drops_and_marks_is_told_apart() {
     assert!(own[0] > 0 && own[0] < all[0], "{own:?} of {all:?}");
     let mut alone = Driver::new(Red::node(config(), 1).unwrap());
     for _ in 0..60 {
-        let _ = alone.offer(packet(Ecn::NotEct), Time::ZERO);
+        alone.offer(packet(Ecn::NotEct), Time::ZERO);
     }
     let early = alone.root.statistics().dropped_for(DropReason::Aqm);
     assert_eq!(variable(&alone, "early"), early as i64);

@@ -10,10 +10,10 @@ use super::*;
 use crate::bits::Random;
 use crate::classify::{Masked, Prefix};
 use crate::flow::FlowHash;
-use crate::packet::Ecn;
+use crate::packet::{Ecn, Packet};
 
 /// What the index must find.
-fn first_match(filters: &[Filter], packet: &Packet, headers: Option<&FlowKey>) -> Option<u16> {
+fn first_match(filters: &[Filter], packet: &Slot, headers: Option<&FlowKey>) -> Option<u16> {
     let matching = filters
         .iter()
         .filter(|filter| filter.condition.matches(packet, headers));
@@ -45,7 +45,7 @@ fn address(random: &mut Random, is_v4: bool) -> IpAddr {
     }
 }
 
-fn packet(random: &mut Random) -> (Packet, Option<FlowKey>) {
+fn packet(random: &mut Random) -> (Slot, Option<FlowKey>) {
     let packet = Packet {
         mark: one_of(random, &MARKS),
         priority: random.below(17) as u8,
@@ -55,7 +55,7 @@ fn packet(random: &mut Random) -> (Packet, Option<FlowKey>) {
         ..Packet::of_length(100)
     };
     if random.below(16) == 0 {
-        return (packet, None);
+        return (packet.into(), None);
     }
     let is_v4 = random.below(2) == 0;
     let mut key = FlowKey::of(
@@ -71,7 +71,7 @@ fn packet(random: &mut Random) -> (Packet, Option<FlowKey>) {
     if random.below(8) == 0 {
         key.ethertype = one_of(random, &ETHERTYPES);
     }
-    (packet, Some(key))
+    (packet.into(), Some(key))
 }
 
 /// Few conditions, so that something matches; drawn from the same values as packets.
@@ -267,7 +267,7 @@ fn ranges_end_where_they_end() {
             ..Limits::default()
         },
     );
-    let packet = Packet::of_length(100);
+    let packet = Slot::from(Packet::of_length(100));
     for port in 0..=u16::MAX {
         let key = FlowKey::of([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 17, 1, port);
         assert_eq!(
@@ -294,7 +294,7 @@ fn a_million_exact_filters_are_found() {
         ..Filter::default()
     };
     let filters: Filters = (0..1_000_000).map(exact).collect();
-    let packet = Packet::of_length(100);
+    let packet = Slot::from(Packet::of_length(100));
     for n in (0..1_000_000).step_by(77) {
         let key = |port: u16| {
             let (source, destination) = (IpAddr::V4((n * 7).into()), IpAddr::V4((n ^ 0x5555).into()));

@@ -8,7 +8,7 @@ use siphasher::sip::SipHasher13;
 use crate::error::ConfigError;
 use crate::flow::ethertype::{IPV4, IPV6};
 use crate::flow::{FlowHash, FlowKey};
-use crate::packet::Packet;
+use crate::slot::Slot;
 
 /// The bits in front of an IPv4 address in a [`FlowKey`]: the same in all of them.
 const ABOVE_IPV4: u128 = u128::MAX << 32;
@@ -144,7 +144,7 @@ impl HostBy {
 
     /// The host that a packet is of; `None` if it lacks what counts: header fields, or addresses.
     #[inline]
-    pub fn host(&self, packet: &Packet, headers: Option<&FlowKey>) -> Option<Host> {
+    pub fn host(&self, packet: &Slot, headers: Option<&FlowKey>) -> Option<Host> {
         let mut host = Host {
             mark: packet.mark & self.mark,
             ..Host::default()

@@ -13,6 +13,7 @@ use crate::error::ConfigError;
 use crate::flow::FlowKey;
 use crate::packet::{ClassId, Packet};
 use crate::rounds::drr_classes::{ClassConfig, Config, DrrClasses};
+use crate::slot::Slot;
 use crate::testing::fifo;
 use crate::time::Time;
 
@@ -147,7 +148,7 @@ impl Model {
     fn new(count: u16) -> Model {
         let by = HostBy::source();
         let table = HostTable::new(&template(count), SEED, usize::from);
-        let host = |number: u8| by.host(&Packet::of_length(1), Some(&headers(number)));
+        let host = |number: u8| by.host(&Packet::of_length(1).into(), Some(&headers(number)));
         let bucket = |number: u8| table.bucket_of(&host(number).expect("it has headers")) as u64;
         Model {
             ages: (FIRST..FIRST + count).collect(),
@@ -260,7 +261,7 @@ proptest! {
     fn hosts_are_told_apart_by_what_is_named_and_nothing_else(
         flips in any::<[bool; 8]>(), counts in any::<[bool; 7]>(), marks in any::<[u32; 3]>(),
     ) {
-        let packet = |mark| Packet { mark, ..Packet::of_length(100) };
+        let packet = |mark| Slot::from(Packet { mark, ..Packet::of_length(100) });
         let key = FlowKey { vlan: 7, ..headers(1) };
         let mut other = key;
         let flip = |place: usize, number: &mut u16| *number ^= u16::from(flips[place]);
@@ -309,6 +310,7 @@ proptest! {
 fn families_are_apart_and_what_has_no_address_is_no_host() {
     let by = HostBy::source();
     let packet = Packet::of_length(100);
+    let slot = Slot::from(packet);
     let ipv4 = headers(1);
     let mapped = FlowKey {
         ethertype: crate::flow::ethertype::IPV6,
@@ -318,14 +320,14 @@ fn families_are_apart_and_what_has_no_address_is_no_host() {
         ethertype: 0x0806,
         ..FlowKey::default()
     };
-    assert_ne!(by.host(&packet, Some(&ipv4)), by.host(&packet, Some(&mapped)));
-    assert_eq!(by.host(&packet, Some(&arp)), None);
-    assert_eq!(by.host(&packet, None), None);
+    assert_ne!(by.host(&slot, Some(&ipv4)), by.host(&slot, Some(&mapped)));
+    assert_eq!(by.host(&slot, Some(&arp)), None);
+    assert_eq!(by.host(&slot, None), None);
     let marked = HostBy {
         mark: 1,
         ..HostBy::default()
     };
-    assert!(marked.host(&packet, None).is_some());
+    assert!(marked.host(&slot, None).is_some());
 
     let mut driver = Driver::new(2);
     assert_eq!(driver.offer_packet(packet, Some(arp)), Some(OVERFLOW));
@@ -400,7 +402,7 @@ fn hosts_are_shown_as_people_write_them() {
             mark: 0x1f,
             ..Packet::of_length(1)
         };
-        let host = by.host(&packet, Some(&key)).unwrap();
+        let host = by.host(&packet.into(), Some(&key)).unwrap();
         let tenant = Tenant {
             by: &by,
             host: &host,

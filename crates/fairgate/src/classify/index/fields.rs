@@ -8,7 +8,7 @@
 
 use crate::classify::{Match, Prefix};
 use crate::flow::FlowKey;
-use crate::packet::Packet;
+use crate::slot::Slot;
 
 /// How many words.
 pub(super) const WORDS: usize = 7;
@@ -34,7 +34,7 @@ const PRIORITY: Place = (6, 0);
 pub(super) type Fields = [u64; WORDS];
 
 #[inline]
-pub(super) fn fields(packet: &Packet, headers: Option<&FlowKey>) -> Fields {
+pub(super) fn fields(packet: &Slot, headers: Option<&FlowKey>) -> Fields {
     let stamped = u64::from(packet.mark) << MARK.1 | u64::from(packet.traffic_class());
     let priority = u64::from(packet.priority);
     let Some(key) = headers else {

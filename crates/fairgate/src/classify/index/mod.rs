@@ -28,7 +28,7 @@ use table::Table;
 
 use crate::classify::Match;
 use crate::flow::FlowKey;
-use crate::packet::Packet;
+use crate::slot::Slot;
 
 /// The rank of no filter.
 pub(super) const NONE: u32 = u32::MAX;
@@ -138,7 +138,7 @@ impl Index {
     #[inline]
     pub(super) fn find<'c>(
         &self,
-        packet: &Packet,
+        packet: &Slot,
         headers: Option<&FlowKey>,
         condition: impl Fn(u32) -> &'c Match,
     ) -> u32 {

@@ -179,7 +179,7 @@ fn follows_the_scan<O: Order>(config: Config, steps: &[Step]) -> Result<(), Test
     for step in steps {
         match *step {
             Step::Offer(flow, length) => {
-                let _ = offer(&mut driver, flow.into(), length);
+                offer(&mut driver, flow.into(), length);
                 let dropped = naive.enqueue(flow.into(), length, &driver.returned);
                 prop_assert_eq!(&driver.returned, &dropped);
             }
@@ -207,7 +207,7 @@ fn hot_state_of_a_flow_is_half_a_cache_line() {
 fn the_shortest_in_bytes_is_served_and_not_in_packets() {
     let mut driver = driver::<Shortest>(Config::default());
     for (flow, length) in [(1, 1500), (2, 400), (2, 400), (2, 400)] {
-        let _ = offer(&mut driver, flow, length);
+        offer(&mut driver, flow, length);
     }
     assert_eq!(driver.drain(Time::ZERO), [1, 2, 3, 0]);
 }
@@ -216,9 +216,9 @@ fn the_shortest_in_bytes_is_served_and_not_in_packets() {
 fn equals_are_served_in_the_order_in_which_they_became_so() {
     let mut driver = driver::<Shortest>(Config::default());
     for flow in [1, 2, 3] {
-        let _ = offer(&mut driver, flow, 1000);
+        offer(&mut driver, flow, 1000);
     }
-    let _ = offer(&mut driver, 1, 1000);
+    offer(&mut driver, 1, 1000);
     // 2 and 3 have 1000 bytes, 2 since earlier. Then 1 comes down to 1000.
     assert_eq!(driver.drain(Time::ZERO), [1, 2, 0, 3]);
 }
@@ -249,7 +249,7 @@ fn a_limit_in_bytes_takes_as_many_as_need_be_and_refuses_what_can_never_fit() {
         ..Config::default()
     });
     for _ in 0..5 {
-        let _ = offer(&mut driver, 1, 200);
+        offer(&mut driver, 1, 200);
     }
     assert_eq!(offer(&mut driver, 2, 500), Verdict::Queued);
     assert_eq!(driver.returned.len(), 3);
@@ -272,12 +272,12 @@ fn a_stream_below_its_share_of_the_buffer_waits_for_nobody_and_loses_nothing() {
                 ..Packet::of_length(1250)
             };
             bulk += 1;
-            let _ = driver.offer(packet, Time::ZERO);
+            driver.offer(packet, Time::ZERO);
         }
         let lost = driver.root.statistics().dropped.packets;
         let burst = 1 + round % 19;
         for _ in 0..burst {
-            let _ = offer(&mut driver, STREAM, 1250);
+            offer(&mut driver, STREAM, 1250);
             streamed += 1;
         }
         for _ in 0..burst {
@@ -316,7 +316,7 @@ fn flows_are_what_the_key_says() {
             ..of_flow(cookie, length)
         };
         let id = driver.pool.insert_with_headers(packet, key).unwrap();
-        let _ = driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
+        driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
     };
     offer(1, 1, 100);
     offer(1, 2, 100);
@@ -372,7 +372,7 @@ fn lqf_serves_and_drops_from_the_longest() {
         ..Config::default()
     });
     for (flow, length) in [(1, 200), (2, 1500), (2, 1500)] {
-        let _ = offer(&mut driver, flow, length);
+        offer(&mut driver, flow, length);
     }
     assert_eq!(offer(&mut driver, 1, 200), Verdict::Queued);
     assert_eq!(driver.returned, [(2, DropReason::LongestFlow)]);
@@ -383,7 +383,7 @@ fn lqf_serves_and_drops_from_the_longest() {
 fn a_change_keeps_packets_in_the_order_of_their_flows() {
     let mut driver: Driver<Sqf> = driver(Config::default());
     for flow in [1, 1, 1, 2] {
-        let _ = offer(&mut driver, flow, 1000);
+        offer(&mut driver, flow, 1000);
     }
     driver.reconfigure(
         Config {

@@ -195,7 +195,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Offer(flow, length) => {
-                    let _ = offer(&mut driver, flow.into(), length);
+                    offer(&mut driver, flow.into(), length);
                     let dropped = model.enqueue(flow.into(), length, &driver.returned);
                     prop_assert_eq!(&driver.returned, &dropped);
                 }
@@ -217,9 +217,9 @@ fn a_flow_has_priority_for_its_first_quantum_and_then_by_rounds() {
         ..Config::default()
     });
     for _ in 0..3 {
-        let _ = offer(&mut driver, 1, 500);
+        offer(&mut driver, 1, 500);
     }
-    let _ = offer(&mut driver, 2, 500);
+    offer(&mut driver, 2, 500);
     // Two packets of 1 and the one of 2 have priority; of 1's third only 0 bytes are left in the round.
     assert_eq!(driver.drain(Time::ZERO), [0, 1, 3, 2]);
 }
@@ -231,7 +231,7 @@ fn what_was_sent_with_priority_is_taken_off_the_first_turn() {
         ..Config::default()
     });
     for flow in [1, 1, 1, 2, 2, 2] {
-        let _ = offer(&mut driver, flow, 800);
+        offer(&mut driver, flow, 800);
     }
     // Each has sent 800 with priority: 200 left of its first turn, then 1200, then 1400.
     assert_eq!(driver.drain(Time::ZERO), [0, 3, 1, 4, 2, 5]);
@@ -321,7 +321,7 @@ impl Link {
     fn offer(&mut self, flow: u64, length: u32, at: Time) {
         self.run_until(at);
         self.offered.push((flow, at));
-        let _ = self.driver.offer(of_flow(flow, length), at);
+        self.driver.offer(of_flow(flow, length), at);
         for (cookie, reason) in core::mem::take(&mut self.driver.returned) {
             if reason == DropReason::NotAdmitted {
                 self.blocked.push(self.offered[cookie as usize].0);
@@ -490,7 +490,7 @@ fn numbered_flows_need_no_hash() {
 fn a_change_keeps_packets_in_the_order_of_their_flows() {
     let mut driver = driver(Config::default());
     for flow in [1, 1, 1, 2] {
-        let _ = offer(&mut driver, flow, 1500);
+        offer(&mut driver, flow, 1500);
     }
     let config = Config {
         limit: 3,

@@ -132,7 +132,7 @@ impl Cake {
     /// let mut cake = Cake::node(config, 7)?;
     /// for _ in 0..2 {
     ///     let id = pool.insert(Packet::of_length(1250)).expect("16 slots");
-    ///     let _ = cake.enqueue(id, Time::ZERO, &mut pool);
+    ///     cake.enqueue(id, Time::ZERO, &mut pool);
     /// }
     /// assert!(cake.dequeue(Time::ZERO, &mut pool).is_some());
     /// assert!(cake.dequeue(Time::ZERO, &mut pool).is_none());

@@ -100,7 +100,7 @@ proptest! {
         }));
         let mut now = Time::from_secs(1);
         for (length, _) in &lengths {
-            let _ = driver.offer(of_flow(1, *length), now);
+            driver.offer(of_flow(1, *length), now);
         }
         let mut free = now;
         for (length, lateness) in lengths {
@@ -130,7 +130,7 @@ proptest! {
         });
         let mut last = BTreeMap::new();
         for (cookie, flow) in (0..).zip(&flows) {
-            let _ = driver.offer(of_flow(*flow, 1000), Time::ZERO);
+            driver.offer(of_flow(*flow, 1000), Time::ZERO);
             last.insert(*flow, cookie);
         }
         let mut sent = Vec::new();
@@ -162,7 +162,7 @@ proptest! {
         let mut sent_at = Vec::new();
         for count in counts {
             for _ in 0..count {
-                let _ = driver.offer(of_flow(1, 1000), now);
+                driver.offer(of_flow(1, 1000), now);
             }
             while driver.next(now).is_some() {
                 sent_at.push(now);
@@ -200,7 +200,7 @@ fn shares(isolation: Isolation, flows: &[(u8, u8)]) -> Vec<u64> {
             ..Packet::of_length(length)
         };
         let id = driver.pool.insert_with_headers(packet, key).unwrap();
-        let _ = driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
+        driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
     };
     for flow in 0..flows.len() {
         for _ in 0..30 {
@@ -272,7 +272,7 @@ fn all_packets_wait_in_one_queue_without_isolation() {
         ..Config::default()
     }));
     for flow in [1, 1, 1, 2, 1, 3] {
-        let _ = driver.offer(of_flow(flow, 1000), Time::ZERO);
+        driver.offer(of_flow(flow, 1000), Time::ZERO);
     }
     assert_eq!(driver.drain(Time::ZERO), [0, 1, 2, 3, 4, 5]);
 }
@@ -289,7 +289,7 @@ fn eight_ways_resolve_collisions() {
     }));
     for _ in 0..3 {
         for flow in &of_one_set[..8] {
-            let _ = driver.offer(of_flow(*flow, 1000), Time::ZERO);
+            driver.offer(of_flow(*flow, 1000), Time::ZERO);
         }
     }
     assert_eq!(variable(&driver, "way_collisions"), 0);
@@ -304,7 +304,7 @@ fn eight_ways_resolve_collisions() {
             .all(|(flow, pair)| pair == [flow as u64; 2]),
         "{flows:?}"
     );
-    let _ = driver.offer(of_flow(of_one_set[8], 1000), Time::ZERO);
+    driver.offer(of_flow(of_one_set[8], 1000), Time::ZERO);
     assert_eq!(variable(&driver, "way_collisions"), 1);
 }
 
@@ -320,7 +320,7 @@ fn tin_shares(bandwidth: Option<Rate>, tins: Tins, dscps: &[u8]) -> BTreeMap<u8,
     let mut offered = Vec::new();
     let offer = |driver: &mut Driver<Cake>, offered: &mut Vec<u8>, dscp, now| {
         offered.push(dscp);
-        let _ = driver.offer(of_dscp(dscp), now);
+        driver.offer(of_dscp(dscp), now);
     };
     for dscp in dscps.repeat(5) {
         offer(&mut driver, &mut offered, dscp, now);
@@ -375,10 +375,10 @@ fn a_packet_below_its_tins_threshold_goes_first() {
         ..Config::default()
     }));
     for _ in 0..5 {
-        let _ = driver.offer(of_dscp(0), Time::ZERO);
+        driver.offer(of_dscp(0), Time::ZERO);
     }
     assert_eq!(driver.next(Time::ZERO), Some(0));
-    let _ = driver.offer(of_dscp(46), Time::from_micros(500));
+    driver.offer(of_dscp(46), Time::from_micros(500));
     assert_eq!(driver.next(Time::from_millis(1)), Some(5));
     assert_eq!(driver.next(Time::from_millis(2)), Some(1));
 }
@@ -417,12 +417,12 @@ fn marks_go_before_classes_and_classes_before_the_dscp() {
 fn who_sends_little_passes_those_who_fill_the_queue() {
     let mut driver = cake(patient(Config::default()));
     for flow in [1, 2, 1, 2, 1, 2, 1, 2] {
-        let _ = driver.offer(of_flow(flow, 1514), Time::ZERO);
+        driver.offer(of_flow(flow, 1514), Time::ZERO);
     }
     for _ in 0..4 {
         assert!(driver.next(Time::ZERO).is_some());
     }
-    let _ = driver.offer(of_flow(3, 100), Time::ZERO);
+    driver.offer(of_flow(3, 100), Time::ZERO);
     assert_eq!(driver.next(Time::ZERO), Some(8));
 }
 
@@ -433,7 +433,7 @@ fn the_longest_queue_of_all_tins_pays_for_an_overflow() {
         ..Config::default()
     });
     for _ in 0..6 {
-        let _ = driver.offer(of_dscp(8), Time::ZERO);
+        driver.offer(of_dscp(8), Time::ZERO);
     }
     for _ in 0..4 {
         assert_eq!(driver.offer(of_dscp(46), Time::ZERO), Verdict::Queued);
@@ -455,7 +455,7 @@ fn an_unresponsive_flow_comes_to_rest() {
         ..Config::default()
     });
     for _ in 0..3 {
-        let _ = driver.offer(of_flow(1, 1000), Time::from_secs(1));
+        driver.offer(of_flow(1, 1000), Time::from_secs(1));
     }
     assert_eq!(variable(&driver, "unresponsive_flows"), 1);
     let mut now = Time::from_secs(1);
@@ -463,7 +463,7 @@ fn an_unresponsive_flow_comes_to_rest() {
     // 1/256 is 16 steps of 1/4096, at most one in a target of 5 ms, and one flow is looked at for each packet.
     for _ in 0..60 {
         now += 10_000_000;
-        let _ = driver.offer(of_flow(2, 100), now);
+        driver.offer(of_flow(2, 100), now);
         assert!(driver.next(now).is_some());
     }
     assert_eq!(variable(&driver, "unresponsive_flows"), 0);
@@ -480,7 +480,7 @@ fn washed_packets_leave_without_a_dscp_but_were_sorted_by_it() {
     let mut node = Cake::node(config, 1).unwrap();
     let ids = [0, 46].map(|dscp| pool.insert(of_dscp(dscp)).unwrap());
     for id in ids {
-        let _ = node.enqueue(id, Time::ZERO, &mut pool);
+        node.enqueue(id, Time::ZERO, &mut pool);
     }
     assert_eq!(node.dequeue(Time::ZERO, &mut pool), Some(ids[1]));
     assert!(pool[ids[1]].is_remarked() && pool[ids[1]].dscp == 0);
@@ -502,10 +502,10 @@ fn a_standing_queue_is_signalled_to_at_a_growing_rate() {
         };
         let mut now = Time::from_secs(1);
         let mut signals = Vec::new();
-        let _ = driver.offer(packet, now);
+        driver.offer(packet, now);
         assert!(driver.next(now).is_some());
         for _ in 0..500 {
-            let _ = driver.offer(packet, now);
+            driver.offer(packet, now);
         }
         for _ in 0..400 {
             let before = driver.pool.marked_total();

@@ -75,7 +75,7 @@ fn a_flow_is_one_cache_line() {
 fn after_its_initial_quantum_a_flow_is_held_to_its_rate() {
     let mut driver = fq(paced());
     for _ in 0..6 {
-        let _ = driver.offer(in_class(1, 1000), Time::ZERO);
+        driver.offer(in_class(1, 1000), Time::ZERO);
     }
     // Two at once; with the second the credit is gone and each costs a millisecond.
     let expected = [(0, 0), (1, 0), (2, 1000), (3, 2000), (4, 3000), (5, 4000)];
@@ -89,7 +89,7 @@ fn above_the_low_rate_a_small_packet_is_paced_as_a_quantum() {
         ..paced()
     });
     for _ in 0..25 {
-        let _ = driver.offer(in_class(1, 100), Time::ZERO);
+        driver.offer(in_class(1, 100), Time::ZERO);
     }
     let seen = departures(&mut driver);
     // Ten make a quantum; the pause after the tenth is one quantum long.
@@ -104,7 +104,7 @@ fn at_a_low_rate_each_packet_is_paced_by_its_length() {
         ..paced()
     });
     for _ in 0..3 {
-        let _ = driver.offer(in_class(1, 100), Time::ZERO);
+        driver.offer(in_class(1, 100), Time::ZERO);
     }
     assert_eq!(departures(&mut driver), [(0, 0), (1, 100), (2, 200)]);
 }
@@ -113,7 +113,7 @@ fn at_a_low_rate_each_packet_is_paced_by_its_length() {
 fn a_late_timer_shortens_the_next_pause_by_half_at_most() {
     let mut driver = fq(paced());
     for _ in 0..6 {
-        let _ = driver.offer(in_class(1, 1000), Time::ZERO);
+        driver.offer(in_class(1, 1000), Time::ZERO);
     }
     assert_eq!(driver.drain(Time::ZERO), [0, 1]);
     assert_eq!(driver.drain(Time::from_micros(1300)), [2]);
@@ -133,7 +133,7 @@ fn flows_are_paced_each_for_itself_and_take_turns() {
         ..paced()
     });
     for flow in [1, 1, 2, 2] {
-        let _ = driver.offer(in_class(flow, 1000), Time::ZERO);
+        driver.offer(in_class(flow, 1000), Time::ZERO);
     }
     assert_eq!(departures(&mut driver), [(0, 0), (2, 0), (1, 1000), (3, 1000)]);
 }
@@ -145,7 +145,7 @@ fn a_packet_waits_for_its_departure_time_and_others_do_not_wait_for_it() {
         ..paced()
     });
     for packet in [departing(700), in_class(2, 1000), departing(200)] {
-        let _ = driver.offer(packet, Time::ZERO);
+        driver.offer(packet, Time::ZERO);
     }
     assert_eq!(
         departures(&mut driver),
@@ -169,19 +169,19 @@ fn beyond_the_horizon_is_a_drop_or_the_horizon() {
         beyond_horizon: BeyondHorizon::Hold,
         ..near
     });
-    let _ = driver.offer(departing(900), Time::ZERO);
+    driver.offer(departing(900), Time::ZERO);
     assert_eq!(departures(&mut driver), [(0, 500)]);
 }
 
 #[test]
 fn control_traffic_passes_all() {
     let mut driver = fq(paced());
-    let _ = driver.offer(in_class(1, 1000), Time::ZERO);
+    driver.offer(in_class(1, 1000), Time::ZERO);
     let control = Packet {
         priority: CONTROL,
         ..in_class(1, 1000)
     };
-    let _ = driver.offer(control, Time::ZERO);
+    driver.offer(control, Time::ZERO);
     assert_eq!(driver.drain(Time::ZERO), [1, 0]);
 }
 
@@ -189,13 +189,13 @@ fn control_traffic_passes_all() {
 fn credit_returns_to_who_was_away() {
     let mut driver = fq(paced());
     for _ in 0..2 {
-        let _ = driver.offer(in_class(1, 1000), Time::ZERO);
+        driver.offer(in_class(1, 1000), Time::ZERO);
     }
     assert_eq!(driver.drain(Time::ZERO), [0, 1]);
     for (millis, sent) in [(30, 1), (100, 1), (4000, 2)] {
         let at = Time::from_millis(millis);
         for _ in 0..sent + 1 {
-            let _ = driver.offer(in_class(1, 1000), at);
+            driver.offer(in_class(1, 1000), at);
         }
         assert_eq!(driver.drain(at).len(), sent, "after {millis} ms");
         let later = driver.root.watchdog().expect("one is held");
@@ -216,14 +216,14 @@ fn a_packet_later_than_the_threshold_is_marked() {
         ..packet
     };
     let id = driver.pool.insert(ect(departing(1000))).unwrap();
-    let _ = driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
+    driver.root.enqueue(id, Time::ZERO, &mut driver.pool);
     assert_eq!(
         driver.root.dequeue(Time::from_micros(1101), &mut driver.pool),
         Some(id)
     );
     assert_eq!(driver.pool[id].ecn, Ecn::Ce);
     let id = driver.pool.insert(ect(departing(2000))).unwrap();
-    let _ = driver.root.enqueue(id, Time::from_micros(1101), &mut driver.pool);
+    driver.root.enqueue(id, Time::from_micros(1101), &mut driver.pool);
     assert_eq!(
         driver.root.dequeue(Time::from_micros(2100), &mut driver.pool),
         Some(id)
@@ -235,7 +235,7 @@ fn a_packet_later_than_the_threshold_is_marked() {
 fn lower_limits_drop_the_newest_of_the_longest() {
     let mut driver = fq(paced());
     for flow in [1, 1, 1, 1, 2] {
-        let _ = driver.offer(in_class(flow, 1000), Time::ZERO);
+        driver.offer(in_class(flow, 1000), Time::ZERO);
     }
     let smaller = Config {
         limit: 2,
@@ -284,7 +284,7 @@ proptest! {
             now += pause;
             serve(&mut driver, start..=now, |at, cookie| record(&mut sent, &flows, at, cookie));
             flows.push((flow, length));
-            let _ = driver.offer(in_class(flow, length), Time::from_micros(now));
+            driver.offer(in_class(flow, length), Time::from_micros(now));
         }
         serve(&mut driver, now..=u64::MAX / 1000, |at, cookie| record(&mut sent, &flows, at, cookie));
         prop_assert_eq!(driver.root.backlog().packets, 0);

@@ -5,8 +5,8 @@ use crate::aqm::codel::{Law, Params};
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::Algorithm;
 use crate::error::{ConfigError, check_within};
-use crate::packet::Packet;
 use crate::rounds::codel_flows::{Limits, check_flows};
+use crate::slot::Slot;
 
 /// Most flows of all classes together: 128 MiB of state.
 const MAX_FLOWS_IN_ALL: u32 = 1 << 21;
@@ -56,7 +56,7 @@ pub enum ClassBy {
 impl ClassBy {
     /// The class of a packet.
     #[inline]
-    pub(super) fn class_of(&self, packet: &Packet) -> u8 {
+    pub(super) fn class_of(&self, packet: &Slot) -> u8 {
         match self {
             ClassBy::Dscp(map) => map[usize::from(packet.dscp & 63)],
             ClassBy::Priority(map) => map[usize::from(packet.priority & 15)],

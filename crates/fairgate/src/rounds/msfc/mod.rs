@@ -71,7 +71,7 @@ impl Msfc {
     /// let mut pool = Pool::with_capacity(16);
     /// let mut msfc = Msfc::node(Config::default(), 7)?;
     /// let call = pool.insert(Packet { dscp: 46, ..Packet::of_length(200) }).expect("16 slots");
-    /// let _ = msfc.enqueue(call, Time::ZERO, &mut pool);
+    /// msfc.enqueue(call, Time::ZERO, &mut pool);
     /// assert_eq!(msfc.dequeue(Time::from_millis(1), &mut pool), Some(call));
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```

@@ -102,11 +102,11 @@ fn a_class_that_was_emptied_is_passed_over() {
         ..by_number(2)
     };
     let mut driver = Driver::new(Msfc::node(config, 0).unwrap());
-    let _ = driver.offer(packet(1, 1, 1500), Time::ZERO);
-    let _ = driver.offer(packet(1, 1, 1500), Time::ZERO);
+    driver.offer(packet(1, 1, 1500), Time::ZERO);
+    driver.offer(packet(1, 1, 1500), Time::ZERO);
     assert_eq!(driver.next(Time::ZERO), Some(0));
     for _ in 0..4 {
-        let _ = driver.offer(packet(0, 1, 100), Time::ZERO);
+        driver.offer(packet(0, 1, 100), Time::ZERO);
     }
     assert_eq!(driver.returned, [(1, DropReason::LongestFlow)]);
     assert_eq!(driver.next(Time::ZERO), Some(2));
@@ -117,7 +117,7 @@ fn a_class_that_was_emptied_is_passed_over() {
 fn other_classes_in_operation_keep_the_packets() {
     let mut driver = Driver::new(Msfc::node(by_number(3), 0).unwrap());
     for class in [0, 1, 2, 2] {
-        let _ = driver.offer(packet(class, 5, 500), Time::ZERO);
+        driver.offer(packet(class, 5, 500), Time::ZERO);
     }
     let none = Config {
         prios: 0,
@@ -159,7 +159,7 @@ proptest! {
             let length = lengths[number % lengths.len()];
             offered.push((class, length));
             let flow = number as u64 % flows[usize::from(class)];
-            let _ = driver.offer(packet(class, flow, length), Time::ZERO);
+            driver.offer(packet(class, flow, length), Time::ZERO);
         };
         for class in 0..prios {
             for _ in 0..200 {
@@ -220,7 +220,7 @@ proptest! {
         for (flow, count, wait, leaves) in steps {
             for _ in 0..count {
                 offered.push(flow);
-                let _ = driver.offer(packet(1, flow + 1, 1000), now);
+                driver.offer(packet(1, flow + 1, 1000), now);
             }
             now += wait * 100_000;
             if leaves && let Some(cookie) = driver.next(now) {
@@ -285,7 +285,7 @@ impl<'a> Backlog<'a> {
         let length = self.lengths[self.offered.len() % self.lengths.len()];
         self.offered.push((flow, length));
         let (class, number) = self.flows[flow];
-        let _ = self.driver.offer(packet(class, number, length), Time::ZERO);
+        self.driver.offer(packet(class, number, length), Time::ZERO);
     }
 
     fn step(&mut self) {
@@ -331,7 +331,7 @@ fn a_class_with_many_flows_does_not_hold_the_line() {
         if step % 50 == 0 {
             let call = backlog.offered.len() as u64;
             backlog.offered.push((0, 0));
-            let _ = backlog.driver.offer(packet(2, flows[100].1, 200), Time::ZERO);
+            backlog.driver.offer(packet(2, flows[100].1, 200), Time::ZERO);
             let before = (0..).find(|_| {
                 let next = backlog.driver.next(Time::ZERO).unwrap();
                 let (flow, _) = backlog.offered[next as usize];
@@ -365,7 +365,7 @@ fn flows_find_their_classes_by_behaviour() {
         let calls = u64::from(millis % 10 == 0);
         for flow in core::iter::repeat_n(0, 30 - bulk).chain((0..calls).map(|_| 1)) {
             offered.push(flow);
-            let _ = driver.offer(packet(1, flows[flow].1, 1000), now);
+            driver.offer(packet(1, flows[flow].1, 1000), now);
         }
         let sent = driver.next(now).map(|cookie| offered[cookie as usize]);
         bulk = 30 - driver.returned.len() - usize::from(sent == Some(0));
@@ -395,11 +395,11 @@ fn a_change_of_parameters_keeps_the_classes_that_flows_found() {
         msfc.behaviour.as_ref().map(|behaviour| behaviour.class(flow))
     };
     for seconds in [0, 6] {
-        let _ = driver.offer(packet(1, 1, 1000), Time::from_secs(seconds));
+        driver.offer(packet(1, 1, 1000), Time::from_secs(seconds));
         assert!(driver.next(Time::from_secs(seconds)).is_some());
     }
     assert_eq!(class(&driver), Some(2), "calm for more than 5 s");
-    let _ = driver.offer(packet(1, 1, 1000), Time::from_secs(7));
+    driver.offer(packet(1, 1, 1000), Time::from_secs(7));
     driver.reconfigure(auto(3), Time::from_secs(7));
     assert_eq!(class(&driver), Some(2));
     driver.reconfigure(Config::default(), Time::from_secs(7));

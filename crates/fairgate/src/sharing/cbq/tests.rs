@@ -46,7 +46,7 @@ fn run(cbq: &mut Driver<Cbq>, leaves: &[(u16, u32)], until: u64) -> Vec<Vec<(u64
     while now < until {
         for leaf in waiting.drain(..) {
             source_of.push(leaf);
-            let _ = cbq.offer(in_class(leaves[leaf].0, leaves[leaf].1), Time::from_nanos(now));
+            cbq.offer(in_class(leaves[leaf].0, leaves[leaf].1), Time::from_nanos(now));
         }
         match cbq.next(Time::from_nanos(now)) {
             Some(cookie) => {
@@ -139,7 +139,7 @@ fn the_highest_priority_goes_first() {
     let classes = vec![leaf(1, 3), leaf(2, 7), class(9, None, LINE)];
     let mut cbq = driver(config(classes));
     for minor in [1, 1, 2, 2] {
-        let _ = cbq.offer(in_class(minor, 1000), Time::ZERO);
+        cbq.offer(in_class(minor, 1000), Time::ZERO);
     }
     assert_eq!(cbq.drain(Time::ZERO), [2, 3, 0, 1]);
     let classes = vec![leaf(1, 3), leaf(2, 7), class(9, None, LINE)];
@@ -220,13 +220,13 @@ fn nobody_borrows_while_another_is_within_its_rate() {
     ];
     let mut cbq = driver(config(classes));
     for _ in 0..40 {
-        let _ = cbq.offer(in_class(1, 1000), Time::ZERO);
+        cbq.offer(in_class(1, 1000), Time::ZERO);
     }
     for _ in 0..20 {
         assert!(cbq.next(Time::ZERO).is_some());
     }
     assert!(cutoff(&cbq) > 0, "it borrows");
-    let _ = cbq.offer(in_class(2, 1000), Time::ZERO);
+    cbq.offer(in_class(2, 1000), Time::ZERO);
     assert_eq!(cbq.next(Time::ZERO), Some(40), "who needs no loan goes first");
     assert_eq!(cutoff(&cbq), 0);
 }
@@ -246,13 +246,13 @@ fn a_change_brings_no_new_bursts_and_loses_nothing() {
     let mut sent = 0;
     for step in 0..200u64 {
         let now = Time::from_millis(step);
-        let _ = cbq.offer(in_class(1, 1000), now);
+        cbq.offer(in_class(1, 1000), now);
         sent += cbq.drain(now).len();
         cbq.reconfigure(with(400 + step % 2 * 100, &[1, 2]), now);
     }
     // 10 to 12 packets by its rate, and one burst.
     assert!(sent <= 12 + 20, "{sent}");
-    let _ = cbq.offer(in_class(2, 1000), Time::from_millis(200));
+    cbq.offer(in_class(2, 1000), Time::from_millis(200));
     let before = cbq.root.backlog();
     cbq.reconfigure(with(400, &[1, 3]), Time::from_millis(200));
     assert_eq!(cbq.root.backlog(), before);

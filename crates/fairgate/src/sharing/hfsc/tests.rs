@@ -58,7 +58,7 @@ fn run(hfsc: &mut Driver<Hfsc>, sources: &[Source], line: u64, until: u64) -> Ve
     let mut offer = |hfsc: &mut Driver<Hfsc>, source: usize, now: u64| {
         source_of.push(source);
         let Source { leaf, length, .. } = sources[source];
-        let _ = hfsc.offer(in_class(leaf, length), Time::from_nanos(now));
+        hfsc.offer(in_class(leaf, length), Time::from_nanos(now));
         source_of.len()
     };
     let mut begun = vec![false; sources.len()];
@@ -222,10 +222,10 @@ fn a_steep_first_piece_brings_a_packet_out_early() {
     let mut now = 0;
     let mut waiting = Vec::new();
     for step in 0..4000u64 {
-        let _ = hfsc.offer(in_class(1, 1500), Time::from_nanos(now));
+        hfsc.offer(in_class(1, 1500), Time::from_nanos(now));
         if step % 10 == 0 {
             waiting.push((step + step / 10 + 1, now));
-            let _ = hfsc.offer(in_class(2, 200), Time::from_nanos(now));
+            hfsc.offer(in_class(2, 200), Time::from_nanos(now));
         }
         let cookie = hfsc.next(Time::from_nanos(now)).expect("the line is busy");
         let is_voice = waiting.first().is_some_and(|&(voice, _)| voice == cookie);
@@ -256,7 +256,7 @@ fn a_change_keeps_what_did_not_change() {
     };
     let mut hfsc = driver(with(&[1, 2], 800_000));
     for minor in [1, 1, 2, 2] {
-        let _ = hfsc.offer(in_class(minor, 1000), Time::ZERO);
+        hfsc.offer(in_class(minor, 1000), Time::ZERO);
     }
     let first = hfsc.next(Time::ZERO);
     let deadline = |hfsc: &Driver<Hfsc>, leaf: usize| hfsc.root.algorithm().leaves[leaf].real_time.deadline;
@@ -273,7 +273,7 @@ fn a_change_keeps_what_did_not_change() {
     let mut all: Vec<u64> = first.into_iter().chain(rest).collect();
     all.sort_unstable();
     assert_eq!(all, [0, 1, 2, 3]);
-    let _ = hfsc.offer(Packet::of_length(100), Time::from_millis(50));
+    hfsc.offer(Packet::of_length(100), Time::from_millis(50));
     hfsc.reconfigure(with(&[1, 3], 400_000), Time::from_millis(50));
     assert_eq!(hfsc.drain(Time::from_millis(50)), [4]);
 }

@@ -411,7 +411,7 @@ proptest! {
                 0..=3 => {
                     let place = *leaf.get(&leaves) as usize;
                     let packet = in_class(config.classes[place].minor, length);
-                    let _ = htb.offer(packet, Time::from_nanos(now));
+                    htb.offer(packet, Time::from_nanos(now));
                     model.enqueue(place, length);
                     offered.push((place, length));
                 }
@@ -452,7 +452,7 @@ fn backlogged(config: &Config, leaves: &[u16], until: Time) -> Vec<Vec<(u64, u32
         for leaf in waiting.drain(..) {
             let packet = in_class(leaves[leaf], length_of(leaf_of.len() as u64));
             leaf_of.push(leaf);
-            let _ = htb.offer(packet, now);
+            htb.offer(packet, now);
         }
         match htb.next(now) {
             Some(cookie) => {
@@ -576,7 +576,7 @@ fn what_no_class_is_for_goes_first_and_unshaped() {
     slow.direct_qlen = 2;
     let mut htb = driver(slow);
     for minor in [2, 2, 2, 7, 1, 0] {
-        let _ = htb.offer(in_class(minor, 1500), Time::ZERO);
+        htb.offer(in_class(minor, 1500), Time::ZERO);
     }
     assert_eq!(
         htb.returned,
@@ -584,7 +584,7 @@ fn what_no_class_is_for_goes_first_and_unshaped() {
         "the direct queue is full"
     );
     assert_eq!(htb.drain(Time::ZERO), [3, 4, 0, 1, 2]);
-    let _ = htb.offer(in_class(2, 1500), Time::ZERO);
+    htb.offer(in_class(2, 1500), Time::ZERO);
     assert_eq!(htb.next(Time::ZERO), None, "two bursts and a packet are gone");
 }
 
@@ -595,14 +595,14 @@ fn without_classes_all_goes_straight_through() {
     none.classifier.default = Some(12);
     let mut htb = driver(none.clone());
     for minor in [12, 0] {
-        let _ = htb.offer(in_class(minor, 1500), Time::ZERO);
+        htb.offer(in_class(minor, 1500), Time::ZERO);
     }
     assert_eq!(htb.next(Time::ZERO), Some(0));
 
     let mut some = config(vec![class(12, None, 8, 8)]);
     some.classifier.default = Some(12);
     htb.reconfigure(some.clone(), Time::ZERO);
-    let _ = htb.offer(in_class(12, 1500), Time::ZERO);
+    htb.offer(in_class(12, 1500), Time::ZERO);
     htb.reconfigure(none.clone(), Time::ZERO);
     assert_eq!(htb.drain(Time::ZERO), [1, 2], "also what was in a class");
 
@@ -634,11 +634,11 @@ fn a_leaf_that_holds_packets_back_is_left_alone_until_it_has_one() {
     };
     htb.replace_class(2, Box::new(Tbf::node(slow, Some(fifo(10))).unwrap()), Time::ZERO);
     for minor in [2, 2, 3] {
-        let _ = htb.offer(in_class(minor, 1500), Time::ZERO);
+        htb.offer(in_class(minor, 1500), Time::ZERO);
     }
     assert_eq!(htb.drain(Time::ZERO), [0, 2]);
     assert_eq!(htb.root.watchdog(), Some(Time::from_millis(1500)));
-    let _ = htb.offer(in_class(3, 1500), Time::from_millis(9));
+    htb.offer(in_class(3, 1500), Time::from_millis(9));
     assert_eq!(htb.drain(Time::from_millis(9)), [3]);
     assert_eq!(htb.drain(Time::from_millis(1500)), [1]);
 }
@@ -658,10 +658,10 @@ fn classes_come_and_go_while_packets_are_queued() {
     };
     let mut htb = driver(with(&[2, 3]));
     for minor in [2, 2, 3] {
-        let _ = htb.offer(in_class(minor, 100), Time::ZERO);
+        htb.offer(in_class(minor, 100), Time::ZERO);
     }
     htb.reconfigure(with(&[3, 4]), Time::ZERO);
-    let _ = htb.offer(in_class(4, 100), Time::ZERO);
+    htb.offer(in_class(4, 100), Time::ZERO);
     assert_eq!(
         htb.root.backlog().packets,
         4,
@@ -671,7 +671,7 @@ fn classes_come_and_go_while_packets_are_queued() {
     assert_eq!(htb.drain(Time::ZERO), [2, 3, 0, 1]);
 
     // A leaf that classes are put below: what it held is placed again.
-    let _ = htb.offer(in_class(4, 100), Time::ZERO);
+    htb.offer(in_class(4, 100), Time::ZERO);
     let mut deeper = with(&[3, 4, 5]);
     deeper.classes[3].parent = Some(4);
     htb.reconfigure(deeper, Time::ZERO);
@@ -695,7 +695,7 @@ fn the_class_whose_turn_it_is_may_go_and_others_after_it() {
     };
     let mut htb = driver(with(&[2, 3, 4]));
     for minor in [4, 4, 4, 2, 3] {
-        let _ = htb.offer(in_class(minor, 100), Time::ZERO);
+        htb.offer(in_class(minor, 100), Time::ZERO);
     }
     let _ = htb.next(Time::ZERO);
     for leaves in [&[2, 3][..], &[2], &[2, 3, 4]] {
@@ -716,7 +716,7 @@ fn a_change_brings_no_new_tokens() {
     for step in 0..100u64 {
         let now = Time::from_millis(step);
         for _ in 0..2 {
-            let _ = htb.offer(in_class(2, 1500), now);
+            htb.offer(in_class(2, 1500), now);
         }
         sent += htb.drain(now).len();
         htb.reconfigure(of(800 + step % 3 * 800), now);

@@ -37,7 +37,7 @@ fn flows_of_equal_share_take_turns_packet_by_packet() {
 fn a_longer_packet_than_was_said_is_sent_all_the_same() {
     let mut driver = qfq_plus(&[share(1, 100), share(7, 100)], 0);
     for (flow, length) in [(1, 100), (2, 9000), (1, 5000), (2, 100)] {
-        let _ = driver.offer(in_class(flow, length), Time::ZERO);
+        driver.offer(in_class(flow, length), Time::ZERO);
     }
     let mut sent = driver.drain(Time::ZERO);
     sent.sort_unstable();
@@ -88,7 +88,7 @@ proptest! {
             for flow in arriving {
                 let length = *lengths.next().unwrap();
                 offered.push((flow, length));
-                let _ = driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
             }
             let (flow, length) = offered[driver.next(Time::ZERO).unwrap() as usize];
             next = flow;

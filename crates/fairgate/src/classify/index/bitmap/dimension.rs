@@ -8,7 +8,7 @@ use crate::classify::index::trie::Trie;
 use crate::classify::{Match, Prefix};
 use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6};
-use crate::packet::Packet;
+use crate::slot::Slot;
 
 /// How many fields there are, and so at most groups.
 pub(super) const FIELDS: usize = 14;
@@ -65,7 +65,7 @@ enum Family<'p> {
 
 impl Values<'_> {
     #[inline]
-    pub(super) fn of<'p>(packet: &Packet, headers: Option<&'p FlowKey>) -> Values<'p> {
+    pub(super) fn of<'p>(packet: &Slot, headers: Option<&'p FlowKey>) -> Values<'p> {
         let [mark0, mark1, mark2, mark3] = packet.mark.to_le_bytes().map(u32::from);
         let (class, priority) = (packet.traffic_class().into(), packet.priority.into());
         let ([source, destination, ethertype, vlan, interface, protocol], family) = match headers {

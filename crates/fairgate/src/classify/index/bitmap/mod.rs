@@ -32,7 +32,7 @@ use self::build::{Builder, Combined};
 use self::dimension::{Address, Dimension, FIELDS, Mark, Number, Values};
 use crate::classify::Match;
 use crate::flow::FlowKey;
-use crate::packet::Packet;
+use crate::slot::Slot;
 
 /// So many blocks are in the order of rank and all read, whatever the rows say.
 const FEW_BLOCKS: usize = 3;
@@ -130,7 +130,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
     }
 
     /// The lowest rank below `best` of a filter that matches, else `best`.
-    pub(super) fn find(&self, packet: &Packet, headers: Option<&FlowKey>, mut best: u32) -> u32 {
+    pub(super) fn find(&self, packet: &Slot, headers: Option<&FlowKey>, mut best: u32) -> u32 {
         let values = Values::of(packet, headers);
         let mut rows = self.groups;
         for part in &self.addresses {

@@ -1,0 +1,238 @@
+//! The driver of a root discipline: a pool, a discipline, and what a program keeps for each packet.
+//!
+//! ```text
+//!   enqueue(packet, payload, now) ->  pool, payloads  -> root -> dequeue(now) -> Packet(departure) | Wait(until) | Idle
+//!                                                          |
+//!                                                          +---> take_dropped() -> slot, payload, reason
+//! ```
+
+use core::fmt;
+use core::ops::DerefMut;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use thiserror::Error;
+
+use crate::discipline::{Discipline, Verdict};
+use crate::egress::{Egress, Next};
+use crate::flow::FlowKey;
+use crate::packet::{DropReason, Packet};
+use crate::pool::{PacketId, PacketQueue, Pool, PoolFull};
+use crate::slot::Slot;
+use crate::stats::Count;
+use crate::time::Time;
+
+/// A packet that leaves to be transmitted.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure<T> {
+    /// The packet as the discipline left it: its ECN bits, its DSCP, when it was enqueued.
+    pub slot: Slot,
+    /// What the driver stored with it.
+    pub payload: T,
+}
+
+/// A packet that a discipline dropped or flushed.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropped<T> {
+    /// The packet.
+    pub slot: Slot,
+    /// What the driver stored with it.
+    pub payload: T,
+    /// Why.
+    pub reason: DropReason,
+}
+
+/// All slots are in use. The payload comes back.
+#[derive(Clone, Copy, Error)]
+#[error("{full}")]
+pub struct LinkFull<T> {
+    /// What the driver wanted to store.
+    pub payload: T,
+    /// How many slots there are.
+    pub full: PoolFull,
+}
+
+impl<T> fmt::Debug for LinkFull<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.full, f)
+    }
+}
+
+/// A queue at the entrance of a link: a root discipline, its pool, and a payload of type `T` for each packet.
+///
+/// The payload is what the program sends: a buffer, a frame number, `()` if the packet's cookie is enough. Nothing is
+/// allocated after construction. `D` owns or borrows the discipline, see [`Egress`].
+///
+/// ```
+/// use fairgate::{Codel, Link, Next, Packet, Time, codel};
+///
+/// let mut link: Link<Vec<u8>, _> = Link::new(Box::new(Codel::node(codel::Config::default())?), 1000);
+/// let frame = vec![0u8; 1514];
+/// link.enqueue(Packet::of_length(1514), frame, Time::from_millis(1))?;
+/// while let Some(dropped) = link.take_dropped() {
+///     println!("{} bytes dropped: {}", dropped.payload.len(), dropped.reason.name());
+/// }
+/// match link.dequeue(Time::from_millis(2)) {
+///     Next::Packet(departure) => println!("send {} bytes", departure.payload.len()),
+///     Next::Wait(until) => println!("ask again at {until}"),
+///     Next::Idle => println!("nothing is queued"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Link<T, D = Box<dyn Discipline>> {
+    egress: Egress<D>,
+    pool: Pool,
+    /// By slot.
+    payloads: Vec<T>,
+}
+
+impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
+    /// A link behind `root`, which is empty, with room for `capacity` packets.
+    pub fn new(root: D, capacity: u32) -> Link<T, D> {
+        Link::with_pool(root, Pool::with_capacity(capacity))
+    }
+
+    /// A link with a pool made before, which is empty: for [`Pool::without_headers`].
+    pub fn with_pool(root: D, pool: Pool) -> Link<T, D> {
+        let mut link = Link {
+            egress: Egress::new(root),
+            pool,
+            payloads: Vec::new(),
+        };
+        link.make_payloads();
+        link
+    }
+
+    /// Makes room for `capacity` packets in all. This allocates.
+    pub fn grow(&mut self, capacity: u32) {
+        self.pool.grow(capacity);
+        self.make_payloads();
+    }
+
+    fn make_payloads(&mut self) {
+        self.payloads
+            .resize_with(self.pool.capacity() as usize, T::default);
+    }
+
+    /// Enqueues a packet at `now`, which never goes backwards. Filters see no addresses.
+    ///
+    /// # Errors
+    /// If all slots are in use. Nothing has happened then.
+    #[inline]
+    pub fn enqueue(&mut self, packet: Packet, payload: T, now: Time) -> Result<Verdict, LinkFull<T>> {
+        match self.pool.insert(packet) {
+            Ok(id) => Ok(self.enqueue_inserted(id, payload, now)),
+            Err(full) => Err(LinkFull { payload, full }),
+        }
+    }
+
+    /// Enqueues a packet with the header fields that filters match.
+    ///
+    /// # Errors
+    /// If all slots are in use. Nothing has happened then.
+    #[inline]
+    pub fn enqueue_with_headers(
+        &mut self,
+        packet: Packet,
+        headers: FlowKey,
+        payload: T,
+        now: Time,
+    ) -> Result<Verdict, LinkFull<T>> {
+        match self.pool.insert_with_headers(packet, headers) {
+            Ok(id) => Ok(self.enqueue_inserted(id, payload, now)),
+            Err(full) => Err(LinkFull { payload, full }),
+        }
+    }
+
+    #[inline]
+    fn enqueue_inserted(&mut self, id: PacketId, payload: T, now: Time) -> Verdict {
+        self.payloads[id.index()] = payload;
+        self.egress.enqueue(id, now, &mut self.pool)
+    }
+
+    /// Asks for the next packet at `now`, when the link is free.
+    #[inline]
+    pub fn dequeue(&mut self, now: Time) -> Next<Departure<T>> {
+        match self.egress.dequeue(now, &mut self.pool) {
+            Next::Packet(id) => Next::Packet(self.release(id)),
+            Next::Wait(until) => Next::Wait(until),
+            Next::Idle => Next::Idle,
+        }
+    }
+
+    /// Takes the oldest packet that a call dropped or flushed. The driver empties this after each call.
+    #[inline]
+    pub fn take_dropped(&mut self) -> Option<Dropped<T>> {
+        let (id, reason) = self.pool.take_returned()?;
+        let Departure { slot, payload } = self.release(id);
+        Some(Dropped {
+            slot,
+            payload,
+            reason,
+        })
+    }
+
+    /// Says that the link transmits the packet of the last dequeue until `end`. Returns whether more packets are
+    /// queued. See [`Egress::transmits_until`].
+    #[inline]
+    pub fn transmits_until(&mut self, end: Time) -> bool {
+        self.egress.transmits_until(end)
+    }
+
+    /// Shows the packet that the next dequeue will return, whenever that is. It stays queued.
+    pub fn peek(&mut self, now: Time) -> Option<(&Slot, &T)> {
+        let id = self.egress.root_mut().peek(now, &mut self.pool)?;
+        Some((&self.pool[id], &self.payloads[id.index()]))
+    }
+
+    /// Lets `change` reconfigure or flush the discipline, or go down to its classes. What it drops comes from
+    /// [`take_dropped`](Link::take_dropped).
+    pub fn change<R>(&mut self, change: impl FnOnce(&mut D::Target, &mut Pool) -> R) -> R {
+        change(self.egress.root_mut(), &mut self.pool)
+    }
+
+    /// Takes out all packets that are queued, flows in order, and counts none of them as dropped.
+    pub fn drain(&mut self, mut take: impl FnMut(Departure<T>)) {
+        let mut left = PacketQueue::new();
+        self.egress.root_mut().drain(&mut self.pool, &mut left);
+        while let Some(id) = left.pop_front(&self.pool) {
+            take(self.release(id));
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, id: PacketId) -> Departure<T> {
+        Departure {
+            slot: self.pool.release(id),
+            payload: core::mem::take(&mut self.payloads[id.index()]),
+        }
+    }
+
+    /// The discipline.
+    pub fn root(&self) -> &D::Target {
+        self.egress.root()
+    }
+
+    /// What is queued.
+    #[inline]
+    pub fn backlog(&self) -> Count {
+        self.egress.backlog()
+    }
+
+    /// How many packets there is room for in all.
+    pub fn capacity(&self) -> u32 {
+        self.pool.capacity()
+    }
+
+    /// How many packets are in the pool: those queued, and those dropped that were not taken yet.
+    pub fn len(&self) -> u32 {
+        self.pool.len()
+    }
+
+    /// Whether no packet is in the pool.
+    pub fn is_empty(&self) -> bool {
+        self.pool.is_empty()
+    }
+}

@@ -1,0 +1,143 @@
+//! A packet while it is in a pool.
+
+use crate::flow::FlowHash;
+use crate::packet::{ClassId, DropReason, Ecn, Packet};
+use crate::time::Time;
+
+/// A packet in its [`Pool`](crate::Pool): one cache line. `pool[id]` is one.
+///
+/// The public fields are those of the [`Packet`] that was inserted, and disciplines may change them.
+///
+/// ```
+/// use fairgate::{Packet, Pool};
+/// let mut pool = Pool::with_capacity(1);
+/// let id = pool.insert(Packet::of_length(1514))?;
+/// assert_eq!(pool[id].length, 1514);
+/// assert_eq!(core::mem::size_of_val(&pool[id]), 64);
+/// # Ok::<(), fairgate::PoolFull>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Slot {
+    /// The successor in the queue that holds the packet, or in the list of free slots.
+    pub(crate) next: u32,
+    /// The predecessor in the queue that holds the packet.
+    pub(crate) previous: u32,
+    /// The length of the successor. A queue knows it without reading the successor's cache line.
+    pub(crate) next_length: u32,
+    /// Bytes on the link. Schedulers and shapers count these.
+    pub length: u32,
+    /// Bytes of memory that the packet occupies in the driver.
+    pub memory: u32,
+    /// When the packet was enqueued last. Each node of the tree writes it.
+    pub enqueued_at: Time,
+    /// The earliest departure time, ns; 0 is at once. A scheduler that holds packets in queues of its own may store
+    /// its own time stamp here. It sets the field to 0 when the packet leaves. After a discipline has given the packet
+    /// back, the pool keeps the reason here.
+    pub stamp: u64,
+    /// Keyed hash of the packet's flow.
+    pub flow: FlowHash,
+    /// The driver's number.
+    pub cookie: u64,
+    /// The class that the driver chose.
+    pub class: ClassId,
+    /// The firewall mark.
+    pub mark: u32,
+    /// Priority, 0 to 15.
+    pub priority: u8,
+    /// The six DSCP bits. [`Pool::remark`](crate::Pool::remark) changes them.
+    pub dscp: u8,
+    /// The ECN bits. [`Pool::mark_congestion`](crate::Pool::mark_congestion) changes them.
+    pub ecn: Ecn,
+    pub(crate) flags: Flags,
+}
+
+impl Slot {
+    /// Whether a discipline marked the packet with congestion experienced. False for a packet that arrived with the
+    /// mark.
+    #[inline]
+    pub fn is_marked(&self) -> bool {
+        self.flags.has(Flags::MARKED)
+    }
+
+    /// Whether a discipline changed [`dscp`](Slot::dscp). The driver then writes it into the packet's bytes.
+    #[inline]
+    pub fn is_remarked(&self) -> bool {
+        self.flags.has(Flags::REMARKED)
+    }
+
+    /// The traffic class byte: DSCP and ECN.
+    #[inline]
+    pub const fn traffic_class(&self) -> u8 {
+        self.dscp << 2 | self.ecn as u8
+    }
+
+    /// Why the packet was given back.
+    pub(crate) fn reason(&self) -> DropReason {
+        DropReason::ALL[self.stamp as usize]
+    }
+
+    /// The packet behind this one is in slot `next`, `length` bytes long.
+    #[inline]
+    pub(crate) fn set_successor(&mut self, next: u32, length: u32) {
+        self.next = next;
+        self.next_length = length;
+    }
+}
+
+/// A slot that no queue has linked yet, free.
+impl From<Packet> for Slot {
+    #[inline]
+    fn from(packet: Packet) -> Slot {
+        Slot {
+            next: 0,
+            previous: 0,
+            next_length: 0,
+            length: packet.length,
+            memory: packet.memory,
+            enqueued_at: Time::ZERO,
+            stamp: packet.stamp,
+            flow: packet.flow,
+            cookie: packet.cookie,
+            class: packet.class,
+            mark: packet.mark,
+            priority: packet.priority,
+            dscp: packet.dscp,
+            ecn: packet.ecn,
+            flags: Flags(0),
+        }
+    }
+}
+
+/// What the pool knows about a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// The slot holds a packet.
+    pub(crate) const LIVE: u8 = 1;
+    /// A discipline gave the packet back. `stamp` then holds the number of the reason.
+    pub(crate) const RETURNED: u8 = 1 << 1;
+    /// Header fields are stored beside the packet.
+    pub(crate) const HEADERS: u8 = 1 << 2;
+    /// A discipline changed the DSCP.
+    pub(crate) const REMARKED: u8 = 1 << 3;
+    /// A discipline marked the packet with congestion experienced.
+    pub(crate) const MARKED: u8 = 1 << 4;
+
+    #[inline]
+    pub(crate) fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, flag: u8) {
+        self.0 |= flag;
+    }
+
+    /// The slot becomes free.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.0 = 0;
+    }
+}
