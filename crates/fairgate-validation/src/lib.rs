@@ -1,12 +1,14 @@
-//! Simulated TCP held against TCP recorded from Linux 6.1, cell by cell.
+//! Compares simulated TCP with TCP recorded from Linux 6.1, cell by cell.
 //!
-//! A recording names its cell: leaf, congestion control, RTT, number of flows. With what all cells share
-//! (`scenario.toml`, beside this file) it becomes a [`Scenario`], whose goodput, sojourn time and fairness are then
-//! compared with the recorded ones.
+//! A recording names its cell: leaf, congestion control, RTT, number of flows. The file `scenario.toml` beside this
+//! one describes what all cells share. Both together become a [`Scenario`]. Its goodput, sojourn time and fairness
+//! are compared with the recorded ones.
 //!
 //! Several flows at one bottleneck are chaotic: a start a microsecond later gives another sample of the same process.
-//! So a cell is run several times, each flow starting up to a millisecond later by chance, and the means are compared;
-//! the spread of the runs tells what a single recording may differ by.
+//! So a cell is run several times, and the means are compared. In each run every flow starts up to a millisecond
+//! later, by chance. The spread of the runs shows by how much a single recording may differ.
+
+#![forbid(unsafe_code)]
 
 mod htb;
 
@@ -16,14 +18,11 @@ use std::time::Duration;
 use fairgate::{ClassId, jain_index};
 use fairgate_config::units::{parse_duration, parse_rate, parse_size};
 use fairgate_config::{FileError, Spec, UnitError};
+use fairgate_sim::tcp::{self, CongestionControl};
+use fairgate_sim::{Flow, Link, Queue, Results, Scenario, Simulation, Tcp, Udp, derive_seed};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::random::derive_seed;
-use crate::results::Results;
-use crate::scenario::{Flow, Link, Queue, Scenario, Tcp, Udp};
-use crate::simulation::Simulation;
-use crate::tcp::{self, CongestionControl};
 use htb::HtbClass;
 
 /// What all cells share, as text.
@@ -186,7 +185,7 @@ pub enum DataError {
     },
     /// The scenario can't be run.
     #[error(transparent)]
-    Run(#[from] crate::Error),
+    Run(#[from] fairgate_sim::Error),
 }
 
 /// The experiment, ready to compare recordings.
@@ -294,7 +293,7 @@ impl Validation {
         let mut all = Vec::new();
         for run in 0..runs.max(1) {
             let scenario = self.scenario(&recording.cell, seed + run)?;
-            let simulation = Simulation::new(&scenario).map_err(crate::Error::from)?;
+            let simulation = Simulation::new(&scenario).map_err(fairgate_sim::Error::from)?;
             all.push(Figures::of(&simulation.run()?));
         }
         let recorded = Figures {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fairgate_sim::validation::{Recording, Validation};
+use fairgate_validation::{Recording, Validation};
 
 /// All recorded cells by name: what they share, then the rest of each name. A cell that is missing and a cell
 /// that is not listed are both an error, so that no evidence is lost or left out unnoticed.
