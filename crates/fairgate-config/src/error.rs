@@ -190,20 +190,22 @@ impl Diagnostic for FileError {
 
 /// Collects the mistakes of one text, so that all are reported at once.
 #[derive(Debug)]
-pub(crate) struct Problems {
+pub struct Problems {
     source: Arc<NamedSource<String>>,
     found: Vec<Problem>,
 }
 
 impl Problems {
-    pub(crate) fn new(source: Arc<NamedSource<String>>) -> Problems {
+    /// No problem in this text yet. Messages name the text by the name of its source.
+    pub fn new(source: Arc<NamedSource<String>>) -> Problems {
         Problems {
             source,
             found: Vec::new(),
         }
     }
 
-    pub(crate) fn add(
+    /// Adds a problem: the bytes at fault, what is wrong, the rule in a few words, and the remedy.
+    pub fn add(
         &mut self,
         span: Range<usize>,
         message: impl Into<String>,
@@ -215,22 +217,28 @@ impl Problems {
     }
 
     /// The text that they are in.
-    pub(crate) fn source(&self) -> &Arc<NamedSource<String>> {
+    pub fn source(&self) -> &Arc<NamedSource<String>> {
         &self.source
     }
 
     /// How many were found so far.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// `value`, unless something was found.
-    pub(crate) fn unless_any<T>(self, value: T) -> Result<T, FileError> {
+    /// Returns `value` if no problem was found.
+    ///
+    /// # Errors
+    /// If a problem was found.
+    pub fn unless_any<T>(self, value: T) -> Result<T, FileError> {
         FileError::unless_empty(self.found).map(|()| value)
     }
 
-    /// What was found; there must be something.
-    pub(crate) fn into_error(self) -> FileError {
+    /// Returns what was found.
+    ///
+    /// # Panics
+    /// If no problem was found.
+    pub fn into_error(self) -> FileError {
         self.unless_any(()).expect_err("a problem was added")
     }
 }

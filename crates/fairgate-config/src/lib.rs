@@ -7,15 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod document;
-pub mod dummynet;
 mod error;
 mod excerpt;
+pub mod language;
 mod registry;
-mod script;
 mod section;
 mod spec;
-mod suggest;
-pub mod tc;
+pub mod suggest;
 #[cfg(test)]
 mod testing;
 pub mod units;

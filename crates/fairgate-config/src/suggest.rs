@@ -1,4 +1,4 @@
-//! "Did you mean ...?"
+//! Remedies for words that are not known: "did you mean ...?"
 
 /// The longest word that may be meant to be another one, bytes.
 const LONGEST: usize = 100;
@@ -27,7 +27,7 @@ fn similarity(word: &str, candidate: &str) -> f64 {
 }
 
 /// A remedy for an unknown word: the similar candidate, and all of them.
-pub(crate) fn remedy<'a>(word: &str, what: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn remedy<'a>(word: &str, what: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let all = candidates.join(", ");
     match similar(word, candidates.iter().copied()) {

@@ -1,7 +1,7 @@
-//! Scripts of dummynet, as [`fairgate_config::dummynet`] reads them.
+//! Scripts of dummynet, as [`fairgate_scripts::dummynet`] reads them.
 
-use fairgate_config::dummynet::Script;
-use fairgate_config::tc::Device;
+use fairgate_scripts::dummynet::Script;
+use fairgate_scripts::tc::Device;
 
 use crate::configuration::check_error;
 use crate::script::check_printed;

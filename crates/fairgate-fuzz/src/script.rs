@@ -1,7 +1,7 @@
-//! Scripts of tc, as [`fairgate_config::tc`] reads them.
+//! Scripts of tc, as [`fairgate_scripts::tc`] reads them.
 
-use fairgate_config::tc::{Device, Script};
 use fairgate_config::{Document, Spec};
+use fairgate_scripts::tc::{Device, Script};
 
 use crate::configuration::{check_error, check_spec};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fairgate_config::Document;
-use fairgate_config::tc::{Device, Script};
+use fairgate_scripts::tc::{Device, Script};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -95,7 +95,7 @@ fn sound_seeds_are_sound() {
         assert!(specs.is_ok(), "{specs:?}");
     }
     for seed in seeds("dummynet").into_iter().map(text) {
-        let script = fairgate_config::dummynet::Script::parse("seed.ipfw", &seed, Device::default());
+        let script = fairgate_scripts::dummynet::Script::parse("seed.ipfw", &seed, Device::default());
         let trees = script.and_then(|script| script.trees());
         assert!(trees.is_ok(), "{trees:?}");
     }

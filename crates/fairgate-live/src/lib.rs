@@ -39,6 +39,8 @@ mod rate;
 pub mod status;
 mod sys;
 pub mod testbed;
+#[cfg(test)]
+mod testing;
 mod vlan;
 
 pub use bridge::{Bridge, Notice, Stopper, Wake};

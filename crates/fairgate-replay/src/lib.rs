@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   find      paths of files and folders -> traces
-//!   setup     TRACE.json -> tc commands  -> fairgate_config::tc -> a tree of our disciplines
+//!   setup     TRACE.json -> tc commands  -> fairgate_scripts::tc -> a tree of our disciplines
 //!   format    TRACE.jsonl.gz -> operations, one at a time
 //!   replay    operation -> the same call on our tree -> equal, or the first operation that differs
 //! ```

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use fairgate_config::{FileError, tc};
+use fairgate_config::FileError;
+use fairgate_scripts::tc;
 use serde::Deserialize;
 
 use crate::error::{Error, Mistake};

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use fairgate::{ClassId, Count, Statistics};
 use fairgate_config::Spec;
-use fairgate_config::tc::{Amount, Detail, Device, Script, Shown, State, show};
 use fairgate_replay::{Outcome, find, replay_with};
+use fairgate_scripts::tc::{Amount, Detail, Device, Script, Shown, State, show};
 use serde_json::Value;
 
 /// Whether our value is the dumped one. The kernel keeps times in units of its own and shows them up to 1 us less.

@@ -25,10 +25,9 @@ pub mod scenario;
 mod simulation;
 pub mod tcp;
 mod traffic;
-pub mod validation;
 
 pub use network::TooManyPackets;
-pub use random::Distribution;
+pub use random::{Distribution, derive_seed};
 pub use results::Results;
 pub use scenario::{
     Application, Culprit, Flow, Link, NodeId, Pattern, Queue, Scenario, ScenarioError, Tcp, Traffic, Udp,

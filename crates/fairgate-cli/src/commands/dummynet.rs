@@ -1,7 +1,7 @@
 //! `fairgate dummynet`: what dummynet's commands describe, as a configuration file, checked or run.
 
-use fairgate_config::dummynet::{self, Direction, Script};
-use fairgate_config::tc::Device;
+use fairgate_scripts::dummynet::{self, Direction, Script};
+use fairgate_scripts::tc::Device;
 
 use crate::commands::script::{self, Language, ScriptArgs, Tree};
 use crate::exit::{Failure, Outcome};

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
 
-use fairgate_config::tc::Device;
 use fairgate_config::{Document, Spec};
 use fairgate_live::status::default_socket;
+use fairgate_scripts::tc::Device;
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;

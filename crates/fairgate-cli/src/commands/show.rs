@@ -1,13 +1,14 @@
 //! `fairgate show`: a running tree as tc would show it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use fairgate::ClassId;
-use fairgate_config::tc::{Amount, Detail, Shown, State, show};
+use fairgate::{ClassId, Value};
 use fairgate_config::{Document, Spec};
-use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE, Status};
+use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE, Status, ValueStatus};
+use fairgate_scripts::tc::{Amount, Detail, Shown, State, show};
 use miette::Diagnostic;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
@@ -211,13 +212,11 @@ impl Line {
         let line = |state: Option<State>| Line::of(shown, &direction.to, &state.unwrap_or_default(), style);
         let Some((depth, hosts)) = hosts(spec, tree, &shown.path) else {
             let of_class = class_state(shown, tree);
-            return vec![line(
-                of_class.or_else(|| node(tree, &shown.path).map(NodeStatus::state)),
-            )];
+            return vec![line(of_class.or_else(|| node(tree, &shown.path).map(state)))];
         };
         let below = &shown.path[depth..];
         let of_host = |(minor, class): (u16, &NodeStatus)| {
-            let mut line = line(node(class, below).map(NodeStatus::state));
+            let mut line = line(node(class, below).map(state));
             line.leaf = None;
             line.host.clone_from(&class.host);
             let own = |id: ClassId| ClassId::new(id.major(), minor).to_string();
@@ -334,10 +333,28 @@ fn node<'s>(tree: &'s NodeStatus, path: &[u16]) -> Option<&'s NodeStatus> {
     })
 }
 
-/// What its discipline knows of a class beyond what it holds.
+/// The statistics and variables of a discipline that runs elsewhere.
+fn state(node: &NodeStatus) -> State {
+    State {
+        statistics: node.statistics(),
+        variables: variables(&node.variables),
+    }
+}
+
+/// The same of a class, if its discipline knows more about it than the child does that the class holds.
 fn class_state(shown: &Shown, tree: &NodeStatus) -> Option<State> {
     let (minor, path) = shown.path.split_last().filter(|_| shown.is_class)?;
-    node(tree, path)?.class_state(*minor)
+    let parent = node(tree, path)?;
+    let known = parent.class_states.iter().find(|known| known.class == *minor)?;
+    let held = node(parent, &[*minor]).map_or_else(State::default, state);
+    Some(held.of_class(known.sent.into(), known.overlimits, variables(&known.variables)))
+}
+
+fn variables(known: &BTreeMap<String, ValueStatus>) -> Vec<(String, Value)> {
+    let known = known.iter();
+    known
+        .map(|(name, value)| (name.clone(), (*value).into()))
+        .collect()
 }
 
 /// If a path leads through a class for hosts: how long it is up to there, and the classes that hosts have.

@@ -1,6 +1,6 @@
 //! `fairgate tc`: what tc's commands describe, as a configuration file, checked or run.
 
-use fairgate_config::tc::{Device, Script};
+use fairgate_scripts::tc::{Device, Script};
 
 use crate::commands::script::{self, Language, ScriptArgs, Tree};
 use crate::exit::{Failure, Outcome};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use clap::ValueEnum;
-use fairgate_sim::validation::{Comparison, DataError, Recording, Validation};
+use fairgate_validation::{Comparison, DataError, Recording, Validation};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;

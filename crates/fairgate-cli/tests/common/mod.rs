@@ -1,19 +1,8 @@
-//! What the tests of live traffic share.
+//! What the tests of live traffic share: deadlines, and programs that keep to them.
 
-use std::io::Write;
+#[path = "../../../fairgate-live/src/testing/deadline.rs"]
+mod deadline;
+pub(crate) mod program;
 
-use nix::unistd::geteuid;
-
-/// Whether network namespaces can be made. Says so on standard error if not: a test that did not run is no test that
-/// passed.
-pub(crate) fn can_build_networks(test: &str) -> bool {
-    if geteuid().is_root() {
-        return true;
-    }
-    // Past the test harness, which swallows what `eprintln!` says.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: {test} needs root to build network namespaces, and this process is not root"
-    );
-    false
-}
+pub(crate) use deadline::{live, say, until};
+pub(crate) use program::output;

@@ -1,26 +1,25 @@
 //! What passes, how a run ends, what it leaves.
 
 use std::fs;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
 
 use fairgate_live::testbed::Network;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::common::can_build_networks;
-use crate::harness::{PLAIN, Run, ping, promiscuity, refusal, transfer};
+use crate::common::program::Program;
+use crate::common::{live, output, until};
+use crate::harness::{ping, promiscuity, refusal};
+use crate::run::{PLAIN, Run, transfer};
 
 /// Checksum offload and super-packets of unmodified hosts: TCP gets through, and is counted as full-sized frames.
 #[test]
 fn tcp_passes_with_all_offloads_on() {
-    if !can_build_networks("tcp_passes_with_all_offloads_on") {
+    let Some(_watched) = live("tcp_passes_with_all_offloads_on") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let run = Run::start(&network.router, PLAIN);
-    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    transfer(&network, &format!("{}:4000", Network::RIGHT), "all offloads on");
     let status = run.status();
     let sent = &status.directions[0].sent;
     assert!(sent.bytes > 4_000_000);
@@ -40,9 +39,9 @@ fn tcp_passes_with_all_offloads_on() {
 /// One tree for both directions, which filters tell apart.
 #[test]
 fn filters_know_by_which_interface_a_packet_came() {
-    if !can_build_networks("filters_know_by_which_interface_a_packet_came") {
+    let Some(_watched) = live("filters_know_by_which_interface_a_packet_came") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let configuration = "\
 [queue.line]
@@ -80,13 +79,17 @@ right_to_left = \"line\"
 /// The pipe of an office for real TCP: all goes by the queue that the last rule leads to, at the pipe's rate.
 #[test]
 fn a_script_of_dummynet_schedules_tcp() {
-    if !can_build_networks("a_script_of_dummynet_schedules_tcp") {
+    let Some(_watched) = live("a_script_of_dummynet_schedules_tcp") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let script = include_str!("../../../../examples/office.ipfw").replace("em1", "right");
     let run = Run::of_script(&network.router, "dummynet", &script);
-    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    transfer(
+        &network,
+        &format!("{}:4000", Network::RIGHT),
+        "a pipe of dummynet",
+    );
     let status = run.status();
     let [out, back] = &status.directions[..] else {
         panic!("two directions")
@@ -110,9 +113,9 @@ fn a_script_of_dummynet_schedules_tcp() {
 
 #[test]
 fn ipv6_passes() {
-    if !can_build_networks("ipv6_passes") {
+    let Some(_watched) = live("ipv6_passes") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     for (host, number) in [(&network.left, 1), (&network.right, 2)] {
         host.ip(&[
@@ -126,15 +129,15 @@ fn ipv6_passes() {
         .unwrap();
     }
     let run = Run::start(&network.router, PLAIN);
-    transfer(&network, "[fd00::2]:4000");
+    transfer(&network, "[fd00::2]:4000", "IPv6");
     run.stop();
 }
 
 #[test]
 fn jumbo_frames_pass() {
-    if !can_build_networks("jumbo_frames_pass") {
+    let Some(_watched) = live("jumbo_frames_pass") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     for (namespace, interface) in [
         (&network.left, "eth0"),
@@ -145,7 +148,7 @@ fn jumbo_frames_pass() {
         namespace.ip(&["link", "set", interface, "mtu", "9000"]).unwrap();
     }
     let run = Run::start(&network.router, PLAIN);
-    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    transfer(&network, &format!("{}:4000", Network::RIGHT), "jumbo frames");
     let status = run.status();
     let sent = &status.directions[0].sent;
     assert!(
@@ -157,9 +160,9 @@ fn jumbo_frames_pass() {
 
 #[test]
 fn two_tap_devices_are_joined_and_removed() {
-    if !can_build_networks("two_tap_devices_are_joined_and_removed") {
+    let Some(_watched) = live("two_tap_devices_are_joined_and_removed") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let run = Run::start(
         &network.router,
@@ -174,7 +177,7 @@ fn two_tap_devices_are_joined_and_removed() {
         host.ip(&["address", "add", &format!("10.79.0.{number}/24"), "dev", device])
             .unwrap();
     }
-    transfer(&network, "10.79.0.2:4000");
+    transfer(&network, "10.79.0.2:4000", "two TAP devices");
     run.stop();
     let links = network.left.ip(&["-brief", "link"]).unwrap();
     assert!(!links.contains("fgl"), "the TAP device is left behind: {links}");
@@ -182,9 +185,9 @@ fn two_tap_devices_are_joined_and_removed() {
 
 #[test]
 fn an_interrupt_leaves_interfaces_as_they_were() {
-    if !can_build_networks("an_interrupt_leaves_interfaces_as_they_were") {
+    let Some(_watched) = live("an_interrupt_leaves_interfaces_as_they_were") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     assert_eq!(promiscuity(&network), [0, 0]);
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
@@ -202,9 +205,9 @@ fn an_interrupt_leaves_interfaces_as_they_were() {
 
 #[test]
 fn a_lost_interface_is_an_error_that_names_it() {
-    if !can_build_networks("a_lost_interface_is_an_error_that_names_it") {
+    let Some(_watched) = live("a_lost_interface_is_an_error_that_names_it") else {
         return;
-    }
+    };
     for (change, said) in [
         (["link", "del", "right"].as_slice(), "disappeared"),
         (["link", "set", "right", "down"].as_slice(), "went down"),
@@ -217,15 +220,15 @@ fn a_lost_interface_is_an_error_that_names_it() {
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let message = document["errors"][0]["message"].as_str().unwrap();
         assert!(message.contains("`right`") && message.contains(said), "{message}");
-        assert!(!run.socket().exists());
+        assert!(!run.socket.exists());
     }
 }
 
 #[test]
 fn what_can_not_work_is_refused_at_the_start() {
-    if !can_build_networks("what_can_not_work_is_refused_at_the_start") {
+    let Some(_watched) = live("what_can_not_work_is_refused_at_the_start") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let router = &network.router;
     let (code, message) = refusal(router, "[run]\nleft = \"left\"\nright = \"nowhere\"\n");
@@ -257,25 +260,23 @@ fn what_can_not_work_is_refused_at_the_start() {
 /// Without its capabilities, as an ordinary user has none.
 #[test]
 fn missing_privileges_are_an_error_that_says_so() {
-    if !can_build_networks("missing_privileges_are_an_error_that_says_so") {
+    let Some(_watched) = live("missing_privileges_are_an_error_that_says_so") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.toml");
     fs::write(&file, PLAIN).unwrap();
-    let output = network
-        .router
-        .command("setpriv")
+    let mut command = network.router.command("setpriv");
+    command
         .args([
             "--bounding-set=-net_raw,-net_admin",
             "--inh-caps=-net_raw,-net_admin",
         ])
         .arg(env!("CARGO_BIN_EXE_fairgate"))
         .args(["run", "--json"])
-        .arg(&file)
-        .output()
-        .unwrap();
+        .arg(&file);
+    let output = output(&mut command);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(
@@ -288,21 +289,16 @@ fn missing_privileges_are_an_error_that_says_so() {
 
 #[test]
 fn a_second_run_of_the_same_name_is_refused() {
-    if !can_build_networks("a_second_run_of_the_same_name_is_refused") {
+    let Some(_watched) = live("a_second_run_of_the_same_name_is_refused") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let run = Run::start(&network.router, PLAIN);
     let other = run.folder.path().join("other.toml");
     fs::write(&other, "[run]\nleft = \"tap:fgl\"\nright = \"tap:fgr\"\n").unwrap();
-    let output = network
-        .router
-        .command(env!("CARGO_BIN_EXE_fairgate"))
-        .args(["run", "--socket"])
-        .arg(run.socket())
-        .arg(other)
-        .output()
-        .unwrap();
+    let mut command = network.router.command(env!("CARGO_BIN_EXE_fairgate"));
+    command.args(["run", "--socket"]).arg(&run.socket).arg(other);
+    let output = output(&mut command);
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).contains("another process"));
     run.stop();
@@ -310,9 +306,9 @@ fn a_second_run_of_the_same_name_is_refused() {
 
 #[test]
 fn a_hangup_changes_parameters_in_place() {
-    if !can_build_networks("a_hangup_changes_parameters_in_place") {
+    let Some(_watched) = live("a_hangup_changes_parameters_in_place") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let configuration = |limit: u32, left: &str| {
         format!(
@@ -338,11 +334,7 @@ fn a_hangup_changes_parameters_in_place() {
         fs::write(&file, text).unwrap();
         run.signal(Signal::SIGHUP);
         // The answer comes after the signal: one thread does both, in this order.
-        let mut now = limit(&run);
-        while now != expected {
-            thread::sleep(Duration::from_millis(10));
-            now = limit(&run);
-        }
+        until("the new limit holds", || limit(&run) == expected);
     }
     assert!(ping(&network, Network::RIGHT));
     run.signal(Signal::SIGTERM);
@@ -354,7 +346,7 @@ fn a_hangup_changes_parameters_in_place() {
 
 /// The namespaces of process `id`.
 fn namespaces(id: u32) -> usize {
-    let output = Command::new("ip").args(["netns", "list"]).output().unwrap();
+    let output = output(Command::new("ip").args(["netns", "list"]));
     let text = String::from_utf8(output.stdout).unwrap();
     text.lines()
         .filter(|line| line.starts_with(&format!("fg-{id}-")))
@@ -363,29 +355,26 @@ fn namespaces(id: u32) -> usize {
 
 #[test]
 fn an_interrupted_testbed_is_taken_down() {
-    if !can_build_networks("an_interrupted_testbed_is_taken_down") {
+    let Some(_watched) = live("an_interrupted_testbed_is_taken_down") else {
         return;
-    }
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fairgate"))
-        .args(["testbed", "--queue", "fifo"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    while namespaces(child.id()) < 3 {
-        assert!(child.try_wait().unwrap().is_none(), "the testbed ended early");
-        thread::sleep(Duration::from_millis(10));
-    }
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(3));
-    assert_eq!(namespaces(child.id()), 0);
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    let mut testbed = Program::start(command.args(["testbed", "--queue", "fifo"]));
+    let id = testbed.id();
+    until("the testbed has three namespaces", || {
+        assert!(!testbed.has_ended(), "the testbed ended early");
+        namespaces(id) == 3
+    });
+    testbed.signal(Signal::SIGINT);
+    assert_eq!(testbed.output().status.code(), Some(3));
+    assert_eq!(namespaces(id), 0);
 }
 
 #[test]
 fn a_missing_program_is_named_with_its_package() {
-    if !can_build_networks("a_missing_program_is_named_with_its_package") {
+    let Some(_watched) = live("a_missing_program_is_named_with_its_package") else {
         return;
-    }
+    };
     // A search path on which there is all but iperf3.
     let folder = tempfile::tempdir().unwrap();
     for program in ["ip", "ping"] {
@@ -399,14 +388,11 @@ fn a_missing_program_is_named_with_its_package() {
         )
         .unwrap();
     }
-    let child = Command::new(env!("CARGO_BIN_EXE_fairgate"))
-        .args(["testbed", "--json"])
-        .env("PATH", folder.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let id = child.id();
-    let output = child.wait_with_output().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    command.args(["testbed", "--json"]).env("PATH", folder.path());
+    let testbed = Program::start(&mut command);
+    let id = testbed.id();
+    let output = testbed.output();
     assert_eq!(output.status.code(), Some(3));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(

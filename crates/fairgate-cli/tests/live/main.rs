@@ -2,8 +2,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-
 mod forwarding;
 mod harness;
+#[path = "../common/run.rs"]
+mod run;
 mod takeover;
 mod talking;

@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::os::fd::AsRawFd;
-use std::thread;
-use std::time::Duration;
 
 use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::signal::Signal;
 
-use crate::common::can_build_networks;
-use crate::harness::{PLAIN, Run, ping, refusal, transfer};
+use crate::common::{live, until};
+use crate::harness::{ping, refusal};
+use crate::run::{PLAIN, Run, call, succeeds, transfer};
 
 /// Settings of the kernel in a namespace, below /proc/sys/net.
 fn set(namespace: &Namespace, name: &str, value: &str) {
@@ -35,9 +34,9 @@ fn forwarded_by_kernel(namespace: &Namespace) -> u64 {
 /// Beside the run the kernel would route between the two, unshaped.
 #[test]
 fn a_router_that_routes_itself_is_refused_or_kept_away() {
-    if !can_build_networks("a_router_that_routes_itself_is_refused_or_kept_away") {
+    let Some(_watched) = live("a_router_that_routes_itself_is_refused_or_kept_away") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let router = &network.router;
     ip(router, "address add 10.77.0.254/24 dev left");
@@ -80,9 +79,9 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
 
 #[test]
 fn ports_of_a_bridge_are_refused_or_kept_away() {
-    if !can_build_networks("ports_of_a_bridge_are_refused_or_kept_away") {
+    let Some(_watched) = live("ports_of_a_bridge_are_refused_or_kept_away") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let router = &network.router;
     ip(router, "link add br0 type bridge");
@@ -93,12 +92,8 @@ fn ports_of_a_bridge_are_refused_or_kept_away() {
     assert_eq!(code, Some(3));
     assert!(message.contains("`left` is a port of `br0`"), "{message}");
     let run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
-    let output = network
-        .left
-        .command("ping")
-        .args(["-n", "-c", "5", "-i", "0.05", Network::RIGHT])
-        .output();
-    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let arguments = ["-n", "-c", "5", "-i", "0.05", Network::RIGHT];
+    let text = call(&network.left, "ping", &arguments);
     assert!(
         text.contains(" 5 received") && !text.contains("duplicate"),
         "{text}"
@@ -110,9 +105,9 @@ fn ports_of_a_bridge_are_refused_or_kept_away() {
 /// A VLAN on top is found in the same way; not every kernel has VLANs.
 #[test]
 fn an_interface_with_others_on_top_is_refused() {
-    if !can_build_networks("an_interface_with_others_on_top_is_refused") {
+    let Some(_watched) = live("an_interface_with_others_on_top_is_refused") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     ip(&network.router, "link add link right name above type macvlan");
     let (code, message) = refusal(&network.router, PLAIN);
@@ -125,9 +120,9 @@ fn an_interface_with_others_on_top_is_refused() {
 /// Nothing uses the interfaces; but their kernel would take an address from any router advertisement that passes.
 #[test]
 fn router_advertisements_pass_and_leave_no_address() {
-    if !can_build_networks("router_advertisements_pass_and_leave_no_address") {
+    let Some(_watched) = live("router_advertisements_pass_and_leave_no_address") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let router = &network.router;
     for interface in ["left", "right"] {
@@ -137,13 +132,10 @@ fn router_advertisements_pass_and_leave_no_address() {
     let run = Run::start(router, PLAIN);
     assert!(run.status().isolated);
     // Until the left host has taken it: then the advertisement has passed.
-    let mut patience = 50;
-    while !ip(&network.left, "-6 address show dev eth0").contains("fd0f::1:") {
-        assert!(patience > 0, "the advertisement does not pass");
-        patience -= 1;
+    until("the advertisement passes", || {
         advertise(&network.right);
-        thread::sleep(Duration::from_millis(100));
-    }
+        ip(&network.left, "-6 address show dev eth0").contains("fd0f::1:")
+    });
     let addresses = ip(router, "-6 address show");
     assert!(!addresses.contains("fd0f"), "{addresses}");
     assert_eq!(ip(router, "-6 route show default"), "");
@@ -177,19 +169,16 @@ fn advertise(host: &Namespace) {
         .map(drop)
     };
     // A link-local address is not usable before it is known to be unique.
-    let mut patience = 500;
-    while let Err(error) = host.enter(send).unwrap() {
-        assert!(patience > 0, "{error}");
-        patience -= 1;
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("the host has a link-local address to send from", || {
+        host.enter(send).unwrap().is_ok()
+    });
 }
 
 #[test]
 fn an_interface_belongs_to_one_run() {
-    if !can_build_networks("an_interface_belongs_to_one_run") {
+    let Some(_watched) = live("an_interface_belongs_to_one_run") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let run = Run::start(&network.router, PLAIN);
     for other in [PLAIN, "[run]\nleft = \"tap:fg0\"\nright = \"right\"\n"] {
@@ -210,84 +199,52 @@ fn an_interface_belongs_to_one_run() {
 /// What ethtool says of generic receive offload at both interfaces of the router.
 fn merging(network: &Network) -> Vec<bool> {
     let is_on = |interface: &&str| {
-        let output = network
-            .router
-            .command("ethtool")
-            .args(["-k", interface])
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .contains("generic-receive-offload: on")
+        let offloads = call(&network.router, "ethtool", &["-k", interface]);
+        offloads.contains("generic-receive-offload: on")
     };
     ["left", "right"].iter().map(is_on).collect()
 }
 
 #[test]
 fn offloads_are_switched_off_and_on_again() {
-    if !can_build_networks("offloads_are_switched_off_and_on_again") {
+    let Some(_watched) = live("offloads_are_switched_off_and_on_again") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     // One that was off before stays off.
     for (interface, state) in [("right", "off"), ("left", "on")] {
-        let command = ["-K", interface, "gro", state];
-        assert!(
-            network
-                .router
-                .command("ethtool")
-                .args(command)
-                .status()
-                .unwrap()
-                .success()
-        );
+        call(&network.router, "ethtool", &["-K", interface, "gro", state]);
     }
     assert_eq!(merging(&network), [true, false]);
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let mut run = Run::start(&network.router, &format!("{PLAIN}offloads = \"off\"\n"));
         assert_eq!(merging(&network), [false, false]);
-        transfer(&network, &format!("{}:4000", Network::RIGHT));
+        transfer(
+            &network,
+            &format!("{}:4000", Network::RIGHT),
+            "offloads switched off",
+        );
         run.signal(signal);
         run.output();
         // After a kill it is another process that puts them back, a moment later.
-        let mut patience = 500;
-        while merging(&network) != [true, false] {
-            assert!(patience > 0, "not put back after {signal}");
-            patience -= 1;
-            thread::sleep(Duration::from_millis(10));
-        }
+        let what = format!("offloads are put back after {signal}");
+        until(&what, || merging(&network) == [true, false]);
     }
 }
 
 /// Whether echo requests of `payload` bytes, which must not be fragmented, come back.
 fn echo_passes(network: &Network, address: &str, payload: usize) -> bool {
-    let output = network
-        .left
-        .command("ping")
-        .args([
-            "-n",
-            "-c",
-            "3",
-            "-i",
-            "0.05",
-            "-W",
-            "2",
-            "-M",
-            "do",
-            "-s",
-            &payload.to_string(),
-            address,
-        ])
-        .output()
-        .unwrap();
-    output.status.success()
+    let payload = payload.to_string();
+    let arguments = "-n -c 3 -i 0.05 -W 2 -M do -s".split(' ');
+    let arguments: Vec<&str> = arguments.chain([payload.as_str(), address]).collect();
+    succeeds(&network.left, "ping", &arguments)
 }
 
 #[test]
 fn a_raised_mtu_is_followed() {
-    if !can_build_networks("a_raised_mtu_is_followed") {
+    let Some(_watched) = live("a_raised_mtu_is_followed") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let mut run = Run::start(&network.router, PLAIN);
     assert!(echo_passes(&network, Network::RIGHT, 1472));
@@ -300,7 +257,7 @@ fn a_raised_mtu_is_followed() {
         ip(namespace, &format!("link set {interface} mtu 9000"));
     }
     assert!(echo_passes(&network, Network::RIGHT, 8972));
-    transfer(&network, &format!("{}:4000", Network::RIGHT));
+    transfer(&network, &format!("{}:4000", Network::RIGHT), "a raised MTU");
     let sent = run.status().directions[0].sent;
     assert!(sent.bytes / sent.packets > 3000, "{sent:?}");
     run.signal(Signal::SIGINT);

@@ -5,15 +5,15 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use fairgate_live::status::fetch;
 use fairgate_live::testbed::Network;
 use nix::sys::signal::Signal;
 
-use crate::common::can_build_networks;
-use crate::harness::{PLAIN, Run, code_and_message, ping, refusal};
+use crate::common::program::Program;
+use crate::common::{live, output, until};
+use crate::harness::{code_and_message, ping, refusal};
+use crate::run::{PLAIN, Run};
 
 /// Where standard output or error goes that takes nothing.
 fn full() -> Stdio {
@@ -23,9 +23,9 @@ fn full() -> Stdio {
 /// Closed, full, or a pipe that nobody reads: frames pass, reloads happen, and the run ends when asked to.
 #[test]
 fn forwarding_depends_on_no_reader() {
-    if !can_build_networks("forwarding_depends_on_no_reader") {
+    let Some(_watched) = live("forwarding_depends_on_no_reader") else {
         return;
-    }
+    };
     for kind in ["closed", "full", "unread"] {
         let network = Network::build().unwrap();
         let mut unread = None;
@@ -47,7 +47,7 @@ fn forwarding_depends_on_no_reader() {
                 unread = Some(reader);
             }
         };
-        let mut run = Run::spawn_with(&network.router, PLAIN, &["run"], prepare).wait();
+        let mut run = Run::spawn(&network.router, PLAIN, &["run"], prepare).wait();
         // A file that can't be read is told of at length: more than any pipe holds.
         let file = run.folder.path().join("run.toml");
         fs::write(&file, "[run]\nnonsense = 1\n").unwrap();
@@ -57,12 +57,9 @@ fn forwarding_depends_on_no_reader() {
         }
         assert!(ping(&network, Network::RIGHT), "{kind}");
         run.signal(Signal::SIGTERM);
-        let mut patience = 1000;
-        while fetch(&run.socket()).is_ok() {
-            assert!(patience > 0, "{kind}: it does not end");
-            patience -= 1;
-            thread::sleep(Duration::from_millis(10));
-        }
+        until(&format!("{kind}: the run answers no more"), || {
+            fetch(&run.socket).is_err()
+        });
         // Whoever reads at last finds what there was room for.
         let mut text = String::new();
         if let Some(mut reader) = unread {
@@ -78,24 +75,21 @@ fn forwarding_depends_on_no_reader() {
 
 /// `fairgate status --socket PATH`: exit code, and what it says.
 fn status_of(path: &std::path::Path) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_fairgate"))
-        .args(["status", "--json", "--socket"])
-        .arg(path)
-        .output()
-        .unwrap();
-    code_and_message(&output)
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
+    let command = command.args(["status", "--json", "--socket"]).arg(path);
+    code_and_message(&output(command))
 }
 
 #[test]
 fn a_stopped_run_is_said_to_be_stopped() {
-    if !can_build_networks("a_stopped_run_is_said_to_be_stopped") {
+    let Some(_watched) = live("a_stopped_run_is_said_to_be_stopped") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let run = Run::start(&network.router, PLAIN);
     let id = run.status().pid;
     run.signal(Signal::SIGSTOP);
-    let (code, message) = status_of(&run.socket());
+    let (code, message) = status_of(&run.socket);
     run.signal(Signal::SIGCONT);
     assert_eq!(code, Some(3));
     assert!(
@@ -109,9 +103,9 @@ fn a_stopped_run_is_said_to_be_stopped() {
 /// The answer of another user is not taken for that of a run.
 #[test]
 fn another_users_answer_is_refused() {
-    if !can_build_networks("another_users_answer_is_refused") {
+    let Some(_watched) = live("another_users_answer_is_refused") else {
         return;
-    }
+    };
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let socket = folder.path().join("evil.sock");
@@ -121,42 +115,26 @@ fn another_users_answer_is_refused() {
          accept(my $c, $s); syswrite($c, '{{}}');",
         socket.display()
     );
-    let mut other = Command::new("perl")
-        .args(["-e", &script])
-        .uid(65534)
-        .gid(65534)
-        .spawn()
-        .unwrap();
-    let mut patience = 1000;
-    while !socket.exists() {
-        assert!(patience > 0);
-        patience -= 1;
-        thread::sleep(Duration::from_millis(10));
-    }
+    let mut perl = Command::new("perl");
+    let _other = Program::start(perl.args(["-e", &script]).uid(65534).gid(65534));
+    until("the other user listens", || socket.exists());
     let (code, message) = status_of(&socket);
-    let _ = other.kill();
-    other.wait().unwrap();
     assert_eq!(code, Some(3));
     assert!(message.contains("user 65534 answers there"), "{message}");
 }
 
 #[test]
 fn a_file_in_the_sockets_place_stays() {
-    if !can_build_networks("a_file_in_the_sockets_place_stays") {
+    let Some(_watched) = live("a_file_in_the_sockets_place_stays") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (file, run) = (folder.path().join("precious"), folder.path().join("run.toml"));
     fs::write(&file, "precious").unwrap();
     fs::write(&run, PLAIN).unwrap();
-    let output = network
-        .router
-        .command(env!("CARGO_BIN_EXE_fairgate"))
-        .args(["run", "--socket"])
-        .args([&file, &run])
-        .output()
-        .unwrap();
+    let mut command = network.router.command(env!("CARGO_BIN_EXE_fairgate"));
+    let output = output(command.args(["run", "--socket"]).args([&file, &run]));
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("is no socket"), "{said}");
@@ -168,9 +146,9 @@ fn a_file_in_the_sockets_place_stays() {
 /// Trees that could forward nothing between these interfaces.
 #[test]
 fn trees_that_would_drop_every_frame_are_refused() {
-    if !can_build_networks("trees_that_would_drop_every_frame_are_refused") {
+    let Some(_watched) = live("trees_that_would_drop_every_frame_are_refused") else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     let shaped = |burst: &str| {
         format!(

@@ -1,17 +1,11 @@
 //! Two hosts, the router between them, and eyes on its wires.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
-use std::thread;
 use std::time::Duration;
 
-use fairgate_live::status::{Status, fetch};
 use fairgate_live::testbed::{Namespace, Network};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use pnet_datalink::{Channel, Config, DataLinkReceiver, DataLinkSender, channel, interfaces};
-use tempfile::TempDir;
+
+use crate::run::call;
 
 /// A socket that sends and receives whole frames.
 pub(crate) struct Wire {
@@ -74,69 +68,11 @@ impl Wire {
     }
 }
 
-/// Calls a program in a namespace; false if it fails.
-pub(crate) fn succeeds(namespace: &Namespace, program: &str, arguments: &[&str]) -> bool {
-    let output = namespace.command(program).args(arguments).output();
-    output.unwrap().status.success()
-}
-
-/// Calls a program in a namespace.
-pub(crate) fn call(namespace: &Namespace, program: &str, arguments: &[&str]) -> String {
-    let output = namespace.command(program).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 /// Switches offloads of an interface.
 pub(crate) fn offloads(namespace: &Namespace, interface: &str, offloads: &[&str], to: &str) {
     let mut arguments = vec!["-K", interface];
     arguments.extend(offloads.iter().flat_map(|offload| [*offload, to]));
     call(namespace, "ethtool", &arguments);
-}
-
-/// `fairgate run` in the router of a network.
-pub(crate) struct Run {
-    child: Child,
-    folder: TempDir,
-}
-
-impl Run {
-    /// Starts it and waits until it forwards.
-    pub(crate) fn start(router: &Namespace) -> Run {
-        let folder = tempfile::tempdir().unwrap();
-        let configuration = folder.path().join("run.toml");
-        fs::write(&configuration, "[run]\nleft = \"left\"\nright = \"right\"\n").unwrap();
-        let child = router
-            .command(env!("CARGO_BIN_EXE_fairgate"))
-            .args(["run", "--json", "--socket"])
-            .arg(folder.path().join("sock"))
-            .arg(configuration)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut run = Run { child, folder };
-        while fetch(&run.socket()).is_err() {
-            assert!(run.child.try_wait().unwrap().is_none(), "the run ended early");
-            thread::sleep(Duration::from_millis(10));
-        }
-        run
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("sock")
-    }
-
-    pub(crate) fn status(&self) -> Status {
-        fetch(&self.socket()).unwrap()
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT);
-        let _ = self.child.wait();
-    }
 }
 
 /// A network whose left interface of the router merges what the left host sends packet by packet.

@@ -8,14 +8,13 @@ mod common;
 mod kinds;
 mod lab;
 mod merged;
+#[path = "../common/run.rs"]
+mod run;
 mod senders;
 #[path = "../../../fairgate-live/src/offload/tests/wire.rs"]
 mod wire;
 
-use std::io::Write;
-
-/// Says that a kind of tunnel could not be tested, past the test harness, which swallows what `eprintln!`
-/// says.
+/// Says that a kind of tunnel could not be tested.
 fn missing(test: &str, what: &str) {
-    let _ = writeln!(std::io::stderr(), "NOT TESTED: {test}: this kernel has no {what}");
+    common::say(&format!("NOT TESTED: {test}: this kernel has no {what}"));
 }

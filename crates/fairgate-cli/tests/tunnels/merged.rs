@@ -2,15 +2,15 @@
 //! against what was sent, and against what the kernel makes of them where an interface has no offload.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{Write, stderr};
 use std::time::Duration;
 
 use fairgate_live::testbed::Network;
 
-use crate::common::can_build_networks;
+use crate::common::{live, say};
 use crate::kinds::{Kind, Merged, all};
-use crate::lab::{Run, Wire, call, merging_network, offloads, succeeds};
+use crate::lab::{Wire, merging_network, offloads};
 use crate::missing;
+use crate::run::{PLAIN, Run, call, succeeds};
 use crate::wire::Place;
 
 const TEST: &str = "merged_packets_arrive_as_they_were_sent";
@@ -117,9 +117,9 @@ fn wrong(sent: &[Vec<u8>], arrived: &[Vec<u8>]) -> usize {
 
 #[test]
 fn merged_packets_arrive_as_they_were_sent() {
-    if !can_build_networks(TEST) {
+    let Some(_watched) = live(TEST) else {
         return;
-    }
+    };
     let kinds = all();
 
     // The kernel alone: a bridge, and an interface whose offloads it has to do itself.
@@ -137,10 +137,11 @@ fn merged_packets_arrive_as_they_were_sent() {
 
     let network = merging_network();
     let lacking = make_devices(&network, &kinds);
-    let run = Run::start(&network.router);
+    let run = Run::start(&network.router, PLAIN);
     let ours = pass(&network, &kinds);
     let lost = run.status().directions[0].lost;
     assert_eq!(lost.unsupported_offload, 0, "all kinds are understood");
+    run.stop();
 
     for device in &lacking {
         missing(TEST, &format!("`ip {}`", device.join(" ")));
@@ -161,10 +162,9 @@ fn merged_packets_arrive_as_they_were_sent() {
         let wrong_kernels = wrong(&sent, &kernel.arrived);
         if wrong_kernels > 0 {
             let name = &kind.name;
-            let _ = writeln!(
-                stderr(),
+            say(&format!(
                 "{TEST}: the kernel has {wrong_kernels} of {COUNT} packets wrong: {name}"
-            );
+            ));
         } else {
             as_the_kernel += 1;
         }

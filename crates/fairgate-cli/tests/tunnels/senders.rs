@@ -1,20 +1,17 @@
 //! Tunnels of the hosts themselves, whose devices leave cutting and checksums to the hardware.
 
-use std::io::{IoSlice, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::IoSlice;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::thread;
 use std::time::Duration;
 
 use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
-use crate::common::can_build_networks;
-use crate::lab::{Run, Wire, call, offloads, succeeds};
+use crate::common::live;
+use crate::lab::{Wire, offloads};
 use crate::missing;
-
-/// A connection that brings nothing for so long has stalled.
-const STALLED: Duration = Duration::from_secs(60);
+use crate::run::{PLAIN, Run, STALLED, call, succeeds, transfer};
 
 /// Ethernet's MTU and header.
 const LONGEST_FRAME: usize = 1514;
@@ -107,32 +104,6 @@ fn clear(network: &Network) {
     }
 }
 
-/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives.
-fn transfer(network: &Network, address: &str, what: &str) {
-    let bytes: Vec<u8> = (0..2_000_000u32)
-        .map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0])
-        .collect();
-    let address: SocketAddr = address.parse().unwrap();
-    let bind = || TcpListener::bind(address);
-    let listener = network.right.enter(bind).unwrap().unwrap();
-    let connect = || TcpStream::connect_timeout(&address, STALLED);
-    let mut sender = network.left.enter(connect).unwrap().expect(what);
-    let (mut receiver, _) = listener.accept().unwrap();
-    sender.set_write_timeout(Some(STALLED)).unwrap();
-    receiver.set_read_timeout(Some(STALLED)).unwrap();
-    thread::scope(|scope| {
-        let received = scope.spawn(|| {
-            let mut received = Vec::new();
-            receiver.read_to_end(&mut received).map(|_| received)
-        });
-        let sent = sender.write_all(&bytes);
-        drop(sender);
-        sent.expect(what);
-        let received = received.join().unwrap().expect(what);
-        assert!(received == bytes, "other bytes arrive than were sent: {what}");
-    });
-}
-
 /// Sends one buffer that the kernel is to cut into datagrams (`UDP_SEGMENT`), and compares what arrives.
 fn datagrams(network: &Network, address: &str, what: &str) {
     const SIZE: u16 = 1000;
@@ -174,16 +145,16 @@ fn checksum_errors(host: &Namespace) -> u64 {
 #[test]
 fn what_a_local_tunnel_leaves_undone_is_done() {
     const TEST: &str = "what_a_local_tunnel_leaves_undone_is_done";
-    if !can_build_networks(TEST) {
+    let Some(_watched) = live(TEST) else {
         return;
-    }
+    };
     let network = Network::build().unwrap();
     for (host, number) in [(&network.left, 1), (&network.right, 2)] {
         assert!(ip(host, &format!("address add fd77::{number}/64 dev eth0 nodad")));
     }
     // What arrives is looked at before it is merged again.
     offloads(&network.right, "eth0", &["gro"], "off");
-    let run = Run::start(&network.router);
+    let run = Run::start(&network.router, PLAIN);
     let quiet = Duration::from_millis(20);
     let mut left = Wire::open(&network.router, "left", quiet);
     let mut right = Wire::open(&network.right, "eth0", quiet);
@@ -216,5 +187,6 @@ fn what_a_local_tunnel_leaves_undone_is_done() {
         }
         clear(&network);
     }
+    run.stop();
     assert!(tested > 0, "this kernel has no tunnel at all");
 }

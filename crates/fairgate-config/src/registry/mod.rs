@@ -178,7 +178,7 @@ impl Children {
 }
 
 /// The parameter by which a class of a tree names the one above it.
-pub(crate) const PARENT: &str = "parent";
+pub const PARENT: &str = "parent";
 
 /// What a user should know of a discipline.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use fairgate::queues::fifo::{self, Fifo};
 use fairgate::{ConfigError, Discipline};
 use toml::Spanned;
 
-use super::draft::{Draft, Entry as Written, SEE_LIST};
+use super::draft::{Draft, SEE_LIST, Written};
 use super::filters;
 use super::given::{self, Given, Mistake};
 use super::{Origin, Spec, inner_classes, parent_of, templates};
@@ -37,8 +37,8 @@ pub(crate) const RESERVED_KEYS: [&str; 12] = [
     templates::KEYS[4],
 ];
 
-/// Checks a draft, and reports all mistakes; `None` if there was one.
-pub(crate) fn check(draft: &Draft, problems: &mut Problems) -> Option<Spec> {
+/// Checks a draft and reports all mistakes. Returns `None` if there was one.
+pub fn check(draft: &Draft, problems: &mut Problems) -> Option<Spec> {
     let keys: Vec<&Written> = draft.settings.iter().collect();
     node(draft, &keys, problems)
 }

@@ -9,30 +9,37 @@ use toml::de::{DeTable, DeValue};
 use super::given::{Given, in_order, spanned_from_toml};
 use crate::error::Problems;
 
-/// A key and its value, with their places.
-pub(crate) type Entry = (Spanned<String>, Spanned<Given>);
+/// A key and its value, with their locations in the text.
+pub type Written = (Spanned<String>, Spanned<Given>);
 
 /// A discipline as written, or a class with the discipline in it.
-#[derive(Default)]
-pub(crate) struct Draft {
-    /// The place to point at where something is missing.
-    pub(crate) header: Range<usize>,
-    pub(crate) discipline: Option<Spanned<String>>,
-    /// All keys that are not told apart here.
-    pub(crate) settings: Vec<Entry>,
-    pub(crate) inner: Option<Box<Draft>>,
-    pub(crate) classes: Vec<Draft>,
-    pub(crate) filters: Vec<FilterDraft>,
-    /// The handle of the qdisc that tc's language calls it, 0 for none, if it is described in that language.
-    pub(crate) qdisc: Option<u16>,
-    /// Something had the wrong shape, was reported and left out: what is here is not the whole.
-    pub(crate) is_broken: bool,
+#[derive(Debug, Default)]
+pub struct Draft {
+    /// The location that an error points at if something is missing.
+    pub header: Range<usize>,
+    /// The name of the discipline.
+    pub discipline: Option<Spanned<String>>,
+    /// All keys but those that have a field of their own here.
+    pub settings: Vec<Written>,
+    /// What a shaper holds.
+    pub inner: Option<Box<Draft>>,
+    /// Its classes, in the order of the text.
+    pub classes: Vec<Draft>,
+    /// Its filters, in the order in which they are tried.
+    pub filters: Vec<FilterDraft>,
+    /// If the language is tc's, the handle of the qdisc, 0 for none: messages name a class as tc does.
+    pub qdisc: Option<u16>,
+    /// Whether something was reported and left out. Then nothing is reported that may follow from this.
+    pub is_broken: bool,
 }
 
 /// A filter as written.
-pub(crate) struct FilterDraft {
-    pub(crate) header: Range<usize>,
-    pub(crate) entries: Vec<Entry>,
+#[derive(Debug)]
+pub struct FilterDraft {
+    /// The location that an error points at if something is missing.
+    pub header: Range<usize>,
+    /// Its class and its conditions.
+    pub entries: Vec<Written>,
 }
 
 impl Draft {
@@ -95,19 +102,19 @@ impl Draft {
     }
 
     /// The setting `name`.
-    pub(crate) fn setting(&self, name: &str) -> Option<&Entry> {
+    pub(crate) fn setting(&self, name: &str) -> Option<&Written> {
         self.settings.iter().find(|(key, _)| key.get_ref() == name)
     }
 }
 
-fn entry((key, value): (&Spanned<toml::de::DeString<'_>>, &Spanned<DeValue<'_>>)) -> Entry {
+fn entry((key, value): (&Spanned<toml::de::DeString<'_>>, &Spanned<DeValue<'_>>)) -> Written {
     (
         Spanned::new(key.span(), key.get_ref().to_string()),
         spanned_from_toml(value),
     )
 }
 
-fn entries(table: &DeTable<'_>) -> Vec<Entry> {
+fn entries(table: &DeTable<'_>) -> Vec<Written> {
     in_order(table).into_iter().map(entry).collect()
 }
 

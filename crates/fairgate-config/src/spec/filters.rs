@@ -7,7 +7,7 @@ use fairgate::ConfigError;
 use fairgate::classify::{Filter, Masked, Match, Prefix};
 use toml::Spanned;
 
-use super::draft::{Entry as Written, FilterDraft};
+use super::draft::{FilterDraft, Written};
 use super::given::{Given, Mistake};
 use super::names::{DSCPS, ETHERTYPES, PROTOCOLS};
 use crate::error::Problems;

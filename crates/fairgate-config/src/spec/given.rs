@@ -13,17 +13,21 @@ use crate::{registry::ParameterInfo, suggest};
 
 /// A value as written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Given {
+pub enum Given {
     /// Quoted text.
     Text(String),
     /// A word of the command line, which carries no type of its own.
     Word(String),
-    /// A word in our language that stands for what is written at the place in another one: parts of it have no place of their own.
+    /// A word in our language, translated from what is written there in another one. Its parts have no location of
+    /// their own.
     Meant(String),
+    /// A whole number.
     Integer(i128),
     /// A number with decimals, as it is written.
     Decimal(String),
+    /// True or false.
     Flag(bool),
+    /// Values in brackets.
     List(Vec<Spanned<Given>>),
     /// Something that no parameter is; its type in words.
     Other(&'static str),

@@ -14,6 +14,7 @@ mod refusals;
 mod templates;
 mod warnings;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -26,11 +27,12 @@ use thiserror::Error;
 pub use apply::ApplyError;
 #[cfg(test)]
 pub(crate) use check::RESERVED_KEYS;
-pub(crate) use check::check;
-pub(crate) use draft::{Draft, Entry as Written, FilterDraft};
+pub use check::check;
+pub use draft::{Draft, FilterDraft, Written};
+pub use given::Given;
+pub(crate) use given::in_order;
 #[cfg(test)]
 pub(crate) use given::read as read_value;
-pub(crate) use given::{Given, in_order};
 pub(crate) use origin::Origin;
 pub use refusals::Frame;
 
@@ -39,7 +41,7 @@ use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Settin
 use crate::value::Value;
 
 /// The class number of the one discipline that a shaper holds.
-pub(crate) const INNER: u16 = 1;
+pub const INNER: u16 = 1;
 
 /// A tree of disciplines that is known to be right: what has become a `Spec` can be built.
 #[derive(Clone)]
@@ -129,6 +131,21 @@ impl Spec {
     /// The root's parameters and their values, those that were set and those at their defaults.
     pub fn parameters(&self) -> Vec<(ParameterInfo, Value)> {
         values(self.entry.parameters(), &self.settings.own)
+    }
+
+    /// Whether the root's parameter `name` was given. If not, it has its default.
+    pub fn is_given(&self, name: &str) -> bool {
+        let parameters = self.entry.parameters();
+        let position = parameters.iter().position(|info| info.name == name);
+        position.is_some_and(|position| self.settings.own.iter().any(|(given, _)| *given == position))
+    }
+
+    /// The `Config` of the root's discipline. Parameters that were not given have their defaults.
+    ///
+    /// # Errors
+    /// Only if the discipline refuses what it accepted when the description was checked.
+    pub fn config(&self) -> Result<Box<dyn Any>, ConfigError> {
+        self.entry.config(&self.settings)
     }
 
     /// The disciplines that the root holds.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use miette::NamedSource;
 
 use super::check::id_of;
-use super::draft::{Draft, Entry as Written, FilterDraft};
+use super::draft::{Draft, FilterDraft, Written};
 use super::filters;
 use crate::error::Problem;
 use crate::registry::{Entry, ParameterInfo};

@@ -7,7 +7,7 @@ use std::ops::Range;
 use fairgate::classify::{AddressMask, HostBy, Template};
 use toml::Spanned;
 
-use super::draft::Entry as Written;
+use super::draft::Written;
 use super::given::{self, Given, Mistake};
 use crate::error::Problems;
 use crate::suggest;

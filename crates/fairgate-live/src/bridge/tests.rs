@@ -1,11 +1,8 @@
 //! VLAN tags through a bridge, between hosts of a network of its own.
 
-use std::io::Write;
 use std::thread;
-use std::time::Duration;
 
 use fairgate_config::Document;
-use nix::unistd::geteuid;
 
 use super::*;
 use crate::attach::{Isolation, mark_of};
@@ -13,18 +10,8 @@ use crate::sys::interface::Interface;
 use crate::sys::layout::Layout;
 use crate::sys::socket::PacketSocket;
 use crate::testbed::{Namespace, Network};
+use crate::testing::{live, until};
 use crate::vlan::Tag;
-
-fn can_build_networks(test: &str) -> bool {
-    if !geteuid().is_root() {
-        // Past the test harness, which swallows what `eprintln!` says.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {test} needs root to build network namespaces"
-        );
-    }
-    geteuid().is_root()
-}
 
 /// A socket on the one interface of a host.
 fn open_host(host: &Namespace) -> PacketSocket {
@@ -57,6 +44,7 @@ fn with_bridge(work: impl FnOnce(&Network, PacketSocket, PacketSocket)) -> Statu
         let stop = stop;
         work(&network, open_host(&network.left), open_host(&network.right));
         drop(stop);
+        until("the bridge stops", || running.is_finished());
         assert_eq!(running.join().unwrap().unwrap(), Wake::Stop);
     });
     bridge.status()
@@ -74,10 +62,9 @@ fn tagged(tag: Tag, inner: [u8; 4], payload: usize) -> Vec<u8> {
 
 /// Waits for a tagged frame, which must be this one. Other frames come from the hosts themselves: neighbour discovery.
 fn expect(sink: &mut PacketSocket, frame: &[u8]) {
-    for _ in 0..5_000 {
+    until("a frame with a tag arrives", || {
         let Some(received) = sink.front() else {
-            thread::sleep(Duration::from_millis(1));
-            continue;
+            return false;
         };
         let tag = received.tag;
         if tag.is_some() {
@@ -85,21 +72,19 @@ fn expect(sink: &mut PacketSocket, frame: &[u8]) {
             assert_eq!(received.bytes[..12], frame[..12]);
             assert_eq!(received.bytes[12..], frame[16..]);
         }
+        let is_tagged = tag.is_some();
         sink.release();
-        if tag.is_some() {
-            return;
-        }
-    }
-    panic!("no frame with a tag arrives");
+        is_tagged
+    });
 }
 
 /// The kernel takes tags out of frames on both receiving sides; whoever receives behind the bridge must be told
 /// the same tag, and find a second one where it was.
 #[test]
 fn vlan_tags_pass() {
-    if !can_build_networks("vlan_tags_pass") {
+    let Some(_watched) = live("vlan_tags_pass") else {
         return;
-    }
+    };
     with_bridge(|_, mut source, mut sink| {
         for (tpid, tci, inner) in [
             (Tag::CUSTOMER, 0x2005, [0x12, 0x34, 9, 9]),
@@ -117,9 +102,9 @@ fn vlan_tags_pass() {
 /// kernel's bridge passes them, and so does ours.
 #[test]
 fn full_sized_frames_with_tags_pass() {
-    if !can_build_networks("full_sized_frames_with_tags_pass") {
+    let Some(_watched) = live("full_sized_frames_with_tags_pass") else {
         return;
-    }
+    };
     let status = with_bridge(|network, mut source, mut sink| {
         let isolate = || Isolation::of(&Interface::lookup("eth0").unwrap());
         let _pushes_tags = network.left.enter(isolate).unwrap().unwrap();

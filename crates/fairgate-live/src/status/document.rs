@@ -8,7 +8,6 @@ use fairgate::balance::{self, Imbalance};
 use fairgate::classify::Holder;
 use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Time, Value};
 use fairgate_config::Spec;
-use fairgate_config::tc::State;
 use serde::{Deserialize, Serialize};
 
 use crate::direction::Direction;
@@ -305,34 +304,23 @@ impl NodeStatus {
             None => format!("`{}`", self.discipline),
             Some(class) => format!("`{}` of class {class}", self.discipline),
         };
-        self.state().statistics.check(&place, self.backlog.into())?;
+        self.statistics().check(&place, self.backlog.into())?;
         self.classes.iter().try_for_each(NodeStatus::check)
     }
 
-    /// The same as the library has it.
-    pub fn state(&self) -> State {
+    /// The statistics as the discipline returned them.
+    pub fn statistics(&self) -> Statistics {
         let dropped = |reason: DropReason| self.drops.get(reason.name()).copied().unwrap_or(0);
-        State {
-            statistics: Statistics {
-                enqueued: self.enqueued.into(),
-                dequeued: self.dequeued.into(),
-                dropped: self.dropped.into(),
-                flushed: self.flushed.into(),
-                dropped_by_reason: DropReason::ALL.map(dropped),
-                marked: self.marked,
-                overlimits: self.overlimits,
-                sojourn: (self.sojourn_s / SOJOURN_UNIT_S) as u64,
-            },
-            variables: of_library(&self.variables),
+        Statistics {
+            enqueued: self.enqueued.into(),
+            dequeued: self.dequeued.into(),
+            dropped: self.dropped.into(),
+            flushed: self.flushed.into(),
+            dropped_by_reason: DropReason::ALL.map(dropped),
+            marked: self.marked,
+            overlimits: self.overlimits,
+            sojourn: (self.sojourn_s / SOJOURN_UNIT_S) as u64,
         }
-    }
-
-    /// The same of a class, if the discipline knows more of it than what it holds.
-    pub fn class_state(&self, minor: u16) -> Option<State> {
-        let known = self.class_states.iter().find(|known| known.class == minor)?;
-        let held = self.classes.iter().find(|node| node.class == Some(minor));
-        let held = held.map_or_else(State::default, NodeStatus::state);
-        Some(held.of_class(known.sent.into(), known.overlimits, of_library(&known.variables)))
     }
 
     fn with_books(discipline: &dyn Discipline, class: Option<u16>, statistics: &Statistics) -> NodeStatus {
@@ -390,14 +378,6 @@ impl From<Count> for CountStatus {
             bytes: count.bytes,
         }
     }
-}
-
-/// Variables as the library has them.
-fn of_library(variables: &BTreeMap<String, ValueStatus>) -> Vec<(String, Value)> {
-    let variables = variables.iter();
-    variables
-        .map(|(name, value)| (name.clone(), (*value).into()))
-        .collect()
 }
 
 impl From<CountStatus> for Count {

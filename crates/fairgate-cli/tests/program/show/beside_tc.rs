@@ -1,7 +1,7 @@
 //! What `show` prints beside what tc printed of the same commands, which iproute2 6.1 did on Linux 6.1: `beside_tc.txt` has the commands,
 //! each of tc's after `#` or on a line of its own, and then what several of tc's commands printed, without the table of cake's tins.
 
-use fairgate_config::tc::{Device, Script};
+use fairgate_scripts::tc::{Device, Script};
 use serde_json::Value;
 
 use super::{ends, serve, status};

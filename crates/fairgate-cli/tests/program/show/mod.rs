@@ -9,10 +9,10 @@ use std::thread;
 
 use fairgate::{FlowKey, Packet, Pool, Time};
 use fairgate_config::Spec;
-use fairgate_config::tc::{Device, Script};
 use fairgate_live::status::{
     CountStatus, DirectionStatus, Losses, NodeStatus, ProcessorStatus, QUEUE, Sojourn, Status,
 };
+use fairgate_scripts::tc::{Device, Script};
 
 use super::{ends, json};
 

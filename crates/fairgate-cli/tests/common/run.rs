@@ -1,0 +1,144 @@
+//! `fairgate run` in the router of a network of its own, and TCP through it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
+
+use fairgate_live::status::{Status, fetch};
+use fairgate_live::testbed::{Namespace, Network};
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use crate::common::program::Program;
+use crate::common::{output, until};
+
+/// A bump between the testbed's interfaces.
+pub(crate) const PLAIN: &str = "[run]\nleft = \"left\"\nright = \"right\"\n";
+
+/// A connection on which nothing is sent or received for this long has stalled.
+pub(crate) const STALLED: Duration = Duration::from_secs(60);
+
+/// A `fairgate run` in the router of a network.
+pub(crate) struct Run {
+    /// `None` when it has ended.
+    pub(crate) program: Option<Program>,
+    pub(crate) folder: TempDir,
+    pub(crate) socket: PathBuf,
+}
+
+impl Run {
+    /// Starts it and waits until it forwards.
+    pub(crate) fn start(router: &Namespace, configuration: &str) -> Run {
+        Run::spawn(router, configuration, &["run", "--json"], |_| {}).wait()
+    }
+
+    /// Starts it with these words, and what `prepare` does to the command, without waiting.
+    pub(crate) fn spawn(
+        router: &Namespace,
+        configuration: &str,
+        words: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) -> Run {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, socket) = (folder.path().join("run.toml"), folder.path().join("sock"));
+        fs::write(&file, configuration).unwrap();
+        let mut command = router.command(env!("CARGO_BIN_EXE_fairgate"));
+        command.args(words).arg("--socket").arg(&socket).arg(file);
+        Run {
+            program: Some(Program::start_with(&mut command, prepare)),
+            folder,
+            socket,
+        }
+    }
+
+    /// Waits until it forwards.
+    pub(crate) fn wait(mut self) -> Run {
+        until("the run forwards", || {
+            let is_forwarding = fetch(&self.socket).is_ok();
+            if !is_forwarding && self.program.as_mut().is_none_or(Program::has_ended) {
+                panic!(
+                    "the run ended: {}",
+                    String::from_utf8_lossy(&self.output().stderr)
+                );
+            }
+            is_forwarding
+        });
+        self
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        fetch(&self.socket).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let program = self.program.as_ref().expect("the run has not ended");
+        program.signal(signal);
+    }
+
+    /// Waits for its end.
+    pub(crate) fn output(&mut self) -> Output {
+        self.program.take().expect("the run has not ended").output()
+    }
+
+    /// Ends it by Ctrl-C. Returns the final status.
+    pub(crate) fn stop(mut self) -> serde_json::Value {
+        self.signal(Signal::SIGINT);
+        let output = self.output();
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(!self.socket.exists(), "the status socket is left behind");
+        self.folder.close().expect("it is a folder of this test");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// Calls a program in a namespace. Returns whether it succeeds.
+pub(crate) fn succeeds(namespace: &Namespace, program: &str, arguments: &[&str]) -> bool {
+    output(namespace.command(program).args(arguments))
+        .status
+        .success()
+}
+
+/// Calls a program in a namespace, which must succeed. Returns what it printed.
+pub(crate) fn call(namespace: &Namespace, program: &str, arguments: &[&str]) -> String {
+    let output = output(namespace.command(program).args(arguments));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives. `what` is passed on
+/// the way, for messages.
+pub(crate) fn transfer(network: &Network, address: &str, what: &str) {
+    let bytes: Vec<u8> = (0..4_000_000u32)
+        .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let address: SocketAddr = address.parse().unwrap();
+    let bind = || TcpListener::bind(address);
+    let listener = network.right.enter(bind).unwrap().unwrap();
+    // The listener's kernel answers before anyone accepts.
+    let connect = || TcpStream::connect_timeout(&address, STALLED);
+    let mut sender = network.left.enter(connect).unwrap().expect(what);
+    let (mut receiver, _) = listener.accept().unwrap();
+    sender.set_write_timeout(Some(STALLED)).unwrap();
+    receiver.set_read_timeout(Some(STALLED)).unwrap();
+    thread::scope(|scope| {
+        let received = scope.spawn(|| {
+            let mut received = Vec::new();
+            receiver.read_to_end(&mut received).map(|_| received)
+        });
+        let sent = sender.write_all(&bytes);
+        drop(sender);
+        sent.expect(what);
+        let received = received.join().unwrap().expect(what);
+        assert!(received == bytes, "other bytes arrive than were sent: {what}");
+    });
+}

@@ -1,0 +1,62 @@
+//! One configuration file, run live and simulated: shares and delays are the same.
+
+use crate::attempts::{Times, measured};
+use crate::{fairgate, number};
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/measured/both_worlds.toml");
+
+#[test]
+fn live_and_simulated_agree_on_shares_and_delays() {
+    let simulated = fairgate(&["simulate", FILE]);
+    let (mut downloads, mut ping_nanos) = (Vec::new(), 0.0);
+    for flow in simulated["flows"].as_array().unwrap() {
+        if flow["group"] == "download" {
+            downloads.push(number(flow, "/goodput_bps"));
+        } else {
+            ping_nanos = number(flow, "/delay/p50_ns");
+        }
+    }
+    assert_eq!(downloads.len(), 4);
+    let total: f64 = downloads.iter().sum();
+    for goodput in &downloads {
+        assert!((goodput / total - 0.25).abs() < 0.01, "simulated: {downloads:?}");
+    }
+    // A sparse packet beside the downloads: the link's 5 ms each way and next to no queue.
+    let round_trip = ping_nanos / 1e6 + 5.0;
+    measured("live_and_simulated_agree_on_shares_and_delays", || {
+        live_beside(total, round_trip)
+    });
+}
+
+/// Measures the link live, beside the simulated goodput of all downloads, bit/s, and round-trip time, ms.
+fn live_beside(total: f64, round_trip: f64) -> Times {
+    let live = fairgate(&["testbed", "--config", FILE, "--duration", "4s"]);
+    let live = &live["outcomes"][0];
+    let flows = live["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 4);
+
+    let mut times = Times::default();
+    let live_total = number(live, "/goodput_bps");
+    times.expect(
+        (live_total / total - 1.0).abs() < 0.03,
+        format!(
+            "goodput: simulated {:.3}, live {:.3} Mbit/s",
+            total / 1e6,
+            live_total / 1e6
+        ),
+    );
+    for flow in flows {
+        let share = number(flow, "/goodput_bps") / live_total;
+        times.expect(
+            (share - 0.25).abs() < 0.01,
+            format!("share of a quarter: {share:.4}"),
+        );
+    }
+    // A live machine wakes up late now and then, which the median does not show.
+    let live_round_trip = number(live, "/ping_load/p50_ms");
+    times.expect(
+        (live_round_trip - round_trip).abs() < 2.0,
+        format!("ping: simulated {round_trip:.3}, live {live_round_trip:.3} ms"),
+    );
+    times
+}

@@ -1,0 +1,180 @@
+//! One line.
+
+use fairgate_config::language::Problems;
+use toml::Spanned;
+
+use crate::script::{Line, Word, number};
+
+/// What a line says.
+pub(super) enum Command {
+    /// `pipe 1 config ...`
+    Configure {
+        object: Object,
+        number: Spanned<u32>,
+        options: Line,
+    },
+    /// `pipe 1 delete`
+    Delete { object: Object, number: Spanned<u32> },
+    /// `pipe flush`: all pipes, queues and schedulers.
+    FlushObjects,
+    /// `add 100 pipe 1 ip from any to any`
+    Add {
+        number: Option<u32>,
+        action: Action,
+        body: Line,
+    },
+    /// `delete 100`
+    DeleteRules { number: Spanned<u32> },
+    /// `flush`: all rules.
+    FlushRules,
+}
+
+/// What is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Object {
+    Pipe,
+    Queue,
+    Sched,
+}
+
+impl Object {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Object::Pipe => "pipe",
+            Object::Queue => "queue",
+            Object::Sched => "sched",
+        }
+    }
+
+    pub(super) fn named(word: &str) -> Option<Object> {
+        [Object::Pipe, Object::Queue, Object::Sched]
+            .into_iter()
+            .find(|object| object.name() == word)
+    }
+}
+
+/// What a rule does with the packets that it matches.
+pub(super) enum Action {
+    /// Leads them to a pipe or a queue.
+    To(Object, Spanned<u32>),
+    /// Lets them pass, at this place.
+    Pass(Word),
+}
+
+pub(super) const FORM: &str = "write pipe N config bw 10Mbit/s, queue N config pipe N weight W, sched N config pipe N type T, \
+                               or add pipe|queue N ip from any to any out";
+
+/// The highest number of a rule; that one can't be added.
+const LAST_RULE: u32 = 65_535;
+
+/// Reads the words of a line, of which there is one, that ends at `end`; `None` after a problem.
+pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Option<Command> {
+    let mut line = Line::new(words, end, FORM);
+    // Quiet, and without asking: what is done stays the same.
+    while line
+        .peek()
+        .is_some_and(|word| matches!(word.get_ref().as_str(), "-q" | "-f" | "-qf" | "-fq"))
+    {
+        line.take();
+    }
+    let word = line.next("`pipe`, `queue`, `sched` or `add`", problems)?;
+    if let Some(object) = Object::named(word.get_ref()) {
+        return of_object(object, line, problems);
+    }
+    match word.get_ref().as_str() {
+        "add" => add(line, problems),
+        "delete" => {
+            let number = object_number(&mut line, problems)?;
+            nothing_follows(line, Command::DeleteRules { number }, problems)
+        }
+        "flush" => nothing_follows(line, Command::FlushRules, problems),
+        _ => line.unexpected(
+            &word,
+            "`pipe`, `queue`, `sched`, `add`, `delete` or `flush`",
+            problems,
+        ),
+    }
+}
+
+/// The number may stand before or behind what is done.
+fn of_object(object: Object, mut line: Line, problems: &mut Problems) -> Option<Command> {
+    let is_number = |word: &Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
+    let mut number = None;
+    if line.peek().is_some_and(is_number) {
+        number = Some(object_number(&mut line, problems)?);
+    }
+    let verb = line.next("`config` or `delete`", problems)?;
+    if verb.get_ref() == "flush" && number.is_none() {
+        return nothing_follows(line, Command::FlushObjects, problems);
+    }
+    if !matches!(verb.get_ref().as_str(), "config" | "delete") {
+        return line.unexpected(&verb, "`config` or `delete`", problems);
+    }
+    let number = match number {
+        Some(number) => number,
+        None => object_number(&mut line, problems)?,
+    };
+    match verb.get_ref().as_str() {
+        "config" => Some(Command::Configure {
+            object,
+            number,
+            options: line,
+        }),
+        _ => nothing_follows(line, Command::Delete { object, number }, problems),
+    }
+}
+
+fn object_number(line: &mut Line, problems: &mut Problems) -> Option<Spanned<u32>> {
+    let word = line.next("a number", problems)?;
+    match number(word.get_ref()).filter(|number| (1..=LAST_RULE).contains(number)) {
+        Some(number) => Some(Spanned::new(word.span(), number)),
+        None => line.unexpected(&word, "a number from 1 to 65535", problems),
+    }
+}
+
+fn nothing_follows(mut line: Line, command: Command, problems: &mut Problems) -> Option<Command> {
+    match line.take() {
+        // What a shell does with the output; scripts begin so that they delete what may not be there.
+        Some(word) if !is_of_shell(&word) => line.unexpected(&word, "the end of the line", problems),
+        _ => Some(command),
+    }
+}
+
+/// A redirection, or what follows a command that failed.
+fn is_of_shell(word: &Word) -> bool {
+    ["2>", ">", "&>", "||", ";"]
+        .iter()
+        .any(|start| word.get_ref().starts_with(start))
+}
+
+fn add(mut line: Line, problems: &mut Problems) -> Option<Command> {
+    let mut rule = None;
+    if let Some(word) = line.peek()
+        && let Some(found) = number(word.get_ref())
+    {
+        if !(1..LAST_RULE).contains(&found) {
+            let word = word.clone();
+            return line.unexpected(&word, "a rule's number from 1 to 65534", problems);
+        }
+        rule = Some(found);
+        line.take();
+    }
+    let word = line.next("an action", problems)?;
+    let action = match word.get_ref().as_str() {
+        "pipe" => Action::To(Object::Pipe, object_number(&mut line, problems)?),
+        "queue" => Action::To(Object::Queue, object_number(&mut line, problems)?),
+        "allow" | "accept" | "pass" | "permit" => Action::Pass(word),
+        other => {
+            let message = format!("a rule that does `{other}` can't be carried over");
+            let help = "a tree places packets, and drops only what queues have no room for: lead them to a pipe or a queue, or let \
+                        them pass with `allow`";
+            problems.add(word.span(), message, "not here", help);
+            return None;
+        }
+    };
+    Some(Command::Add {
+        number: rule,
+        action,
+        body: line,
+    })
+}

@@ -1,0 +1,521 @@
+//! Options of a pipe, a queue or a scheduler.
+
+use std::ops::Range;
+
+use fairgate_config::language::{Given, Problems, Written};
+use fairgate_config::suggest;
+
+use toml::Spanned;
+
+use super::command::Object;
+use super::mask::{self, Mask};
+use super::units::{self, Size, Wrong};
+use crate::script::{Line, Word, no_value, setting};
+
+/// A pipe, a queue or a scheduler as its line says.
+pub(super) struct Configured {
+    pub(super) object: Object,
+    pub(super) number: Spanned<u32>,
+    /// Bit/s; 0 is no limit.
+    pub(super) bandwidth: Option<Spanned<u64>>,
+    /// Bytes.
+    pub(super) burst: Option<Spanned<u64>>,
+    pub(super) size: Option<Spanned<Size>>,
+    pub(super) drops: Drops,
+    /// What tells hosts apart that get one each.
+    pub(super) mask: Option<Mask>,
+    pub(super) buckets: Option<Spanned<u64>>,
+    pub(super) weight: Option<Spanned<u64>>,
+    pub(super) longest: Option<Spanned<u64>>,
+    /// Of a queue the pipe or scheduler that it is connected to, of a scheduler its pipe.
+    pub(super) link: Option<(Object, Spanned<u32>)>,
+    pub(super) kind: Option<Spanned<Kind>>,
+}
+
+impl Configured {
+    /// The places of what is said of the queue itself.
+    pub(super) fn of_queue(&self) -> impl Iterator<Item = Range<usize>> {
+        let drops = match &self.drops {
+            Drops::Tail => None,
+            Drops::Red(red) => Some(red.place.clone()),
+            Drops::Aqm(name, _) => Some(name.span()),
+        };
+        let mask = self.mask.as_ref().map(|mask| mask.place.clone());
+        let size = self.size.as_ref().map(Spanned::span);
+        size.into_iter().chain(drops).chain(mask)
+    }
+}
+
+/// Which packets a queue drops.
+pub(super) enum Drops {
+    /// Those that find no room.
+    Tail,
+    Red(Red),
+    /// By the discipline of this name, with these settings.
+    Aqm(Spanned<&'static str>, Vec<Written>),
+}
+
+/// `w_q/min_th/max_th/max_p`
+pub(super) struct Red {
+    pub(super) place: Range<usize>,
+    /// The weight is 1 over two to this.
+    pub(super) weight_log: u32,
+    pub(super) min: u64,
+    pub(super) max: u64,
+    pub(super) probability: String,
+    pub(super) is_gentle: bool,
+    pub(super) ecn: bool,
+}
+
+/// The type of a scheduler.
+pub(super) enum Kind {
+    Fifo,
+    Wf2qPlus,
+    Rr,
+    Qfq,
+    Prio,
+    /// Flows by hash, with these settings.
+    Flows(&'static str, Vec<Written>),
+}
+
+const KINDS: [&str; 7] = ["fifo", "wf2q+", "rr", "qfq", "fq_codel", "fq_pie", "prio"];
+
+/// What all may be told.
+const COMMON: [&str; 8] = [
+    "queue", "red", "gred", "codel", "pie", "droptail", "buckets", "noerror",
+];
+const OF_PIPES: [&str; 2] = ["bw", "burst"];
+const OF_QUEUES: [&str; 5] = ["pipe", "sched", "weight", "lmax", "ecn"];
+const OF_SCHEDS: [&str; 2] = ["type", "pipe"];
+
+/// Reads the options behind `config`. What is wrong is reported.
+pub(super) fn read(object: Object, number: Spanned<u32>, line: Line, problems: &mut Problems) -> Configured {
+    let mut reader = Reader {
+        configured: Configured {
+            object,
+            number,
+            bandwidth: None,
+            burst: None,
+            size: None,
+            drops: Drops::Tail,
+            mask: None,
+            buckets: None,
+            weight: None,
+            longest: None,
+            link: None,
+            kind: None,
+        },
+        line,
+        problems,
+    };
+    while let Some(word) = reader.line.take() {
+        if reader.option(word).is_none() {
+            break;
+        }
+    }
+    reader.configured
+}
+
+struct Reader<'p> {
+    configured: Configured,
+    line: Line,
+    problems: &'p mut Problems,
+}
+
+impl Reader<'_> {
+    /// Reads an option with its value; `None` after a problem: what follows belongs to what was not understood.
+    fn option(&mut self, word: Word) -> Option<()> {
+        let object = self.configured.object;
+        match (word.get_ref().as_str(), object) {
+            ("bw" | "bandwidth", Object::Pipe) => {
+                self.configured.bandwidth = Some(self.quantity(&word, units::bandwidth)?);
+            }
+            ("burst", Object::Pipe) => self.configured.burst = Some(self.quantity(&word, units::burst)?),
+            ("delay", Object::Pipe) => {
+                let delay = self.quantity(&word, units::time)?;
+                let text = delay.get_ref();
+                if !text.starts_with("0") {
+                    let help = format!(
+                        "leave it out: a tree schedules packets and does not delay them; a link of a simulation does, \
+                         [[simulate.link]] delay = \"{text}\""
+                    );
+                    self.refuse(
+                        word.span().start..delay.span().end,
+                        "`delay`",
+                        "emulates a link",
+                        &help,
+                    );
+                }
+            }
+            ("plr", _) => {
+                let lost = self.quantity(&word, units::decimal)?;
+                if lost.get_ref().0 != 0 {
+                    let help =
+                        "leave it out: a tree loses only what queues have no room for or a discipline drops";
+                    self.refuse(
+                        word.span().start..lost.span().end,
+                        "`plr`",
+                        "emulates a link",
+                        help,
+                    );
+                }
+            }
+            ("profile", Object::Pipe) => {
+                let help = "leave it out: a tree schedules packets and does not delay them";
+                self.refuse(word.span(), "`profile`", "emulates a link", help);
+                return None;
+            }
+            ("mask", Object::Pipe | Object::Queue)
+            | ("sched_mask", Object::Pipe)
+            | ("flow_mask", Object::Queue) => self.mask(&word)?,
+            ("mask" | "flow_mask" | "sched_mask", _) => {
+                let help = "give the mask to the queue, or to a pipe without queues; or share fairly among all flows: sched N config \
+                            type fq_codel";
+                self.refuse(
+                    word.span(),
+                    "`mask` here",
+                    "makes schedulers as packets come",
+                    help,
+                );
+                return None;
+            }
+            ("queue", _) => self.configured.size = Some(self.quantity(&word, units::queue)?),
+            ("red" | "gred", _) => self.red(&word)?,
+            ("ecn", _) => match &mut self.configured.drops {
+                Drops::Red(red) => red.ecn = true,
+                _ => {
+                    let help = "write it behind red, gred, codel or pie, which mark instead of dropping";
+                    self.refuse(word.span(), "`ecn` here", "nothing marks", help);
+                }
+            },
+            ("codel", _) => {
+                let settings = self.parameters(&[CODEL], &[]);
+                self.configured.drops = Drops::Aqm(Spanned::new(word.span(), "codel"), settings?);
+            }
+            ("pie", _) => {
+                // Unlike fq_pie's.
+                let start = [setting(&word.span(), "dq_rate_estimator", flag(true))];
+                let settings = self.parameters(&[PIE], &start);
+                self.configured.drops = Drops::Aqm(Spanned::new(word.span(), "pie"), settings?);
+            }
+            ("droptail", _) => self.configured.drops = Drops::Tail,
+            ("buckets", _) => self.configured.buckets = Some(self.quantity(&word, units::plain)?),
+            // What is told to a sender on the same machine: no packet is treated differently.
+            ("noerror", _) => {}
+            ("weight", Object::Queue) => self.configured.weight = Some(self.quantity(&word, units::plain)?),
+            ("lmax" | "maxlen", Object::Queue) => {
+                self.configured.longest = Some(self.quantity(&word, units::plain)?);
+            }
+            ("pipe", Object::Queue | Object::Sched) => self.link(&word, Object::Pipe)?,
+            ("sched", Object::Queue) => self.link(&word, Object::Sched)?,
+            ("type", Object::Sched) => self.kind(&word)?,
+            (name, _) => {
+                let known: Vec<&str> = match object {
+                    Object::Pipe => OF_PIPES.iter().chain(&COMMON).copied().collect(),
+                    Object::Queue => OF_QUEUES.iter().chain(&COMMON).copied().collect(),
+                    Object::Sched => OF_SCHEDS.iter().chain(&COMMON).copied().collect(),
+                };
+                let message = format!("the option `{name}` of a {} can't be carried over", object.name());
+                let help = suggest::remedy(name, "understood are", known);
+                self.problems.add(word.span(), message, "unknown here", help);
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn refuse(&mut self, place: Range<usize>, what: &str, label: &str, help: &str) {
+        self.problems
+            .add(place, format!("{what} can't be carried over"), label, help);
+    }
+
+    /// The word behind `option`; reported if there is none.
+    fn value(&mut self, option: &Word) -> Option<Word> {
+        let value = self.line.take();
+        if value.is_none() {
+            no_value(option, self.problems);
+        }
+        value
+    }
+
+    fn quantity<T>(&mut self, option: &Word, read: impl Fn(&str) -> Result<T, Wrong>) -> Option<Spanned<T>> {
+        let word = self.value(option)?;
+        match read(word.get_ref()) {
+            Ok(value) => Some(Spanned::new(word.span(), value)),
+            Err(wrong) => {
+                self.wrong(option, &word, wrong);
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, option: &Word, word: &Word, wrong: Wrong) {
+        // A word in quotation marks is longer than what is in it.
+        let whole = word.span();
+        let place = match whole.len() == word.get_ref().len() {
+            true => whole.start + wrong.part.start..whole.start + wrong.part.end,
+            false => whole,
+        };
+        let message = format!("`{}`: {}", option.get_ref(), wrong.message);
+        self.problems.add(place, message, "not understood", wrong.help);
+    }
+
+    fn link(&mut self, option: &Word, to: Object) -> Option<()> {
+        let number = self.quantity(option, units::plain)?;
+        match u32::try_from(*number.get_ref()) {
+            Ok(link @ 1..=65_535) => self.configured.link = Some((to, Spanned::new(number.span(), link))),
+            _ => {
+                let message = format!("there is no {} {}", to.name(), number.get_ref());
+                self.problems.add(
+                    number.span(),
+                    message,
+                    "must be 1 to 65535",
+                    "write a number from 1 to 65535",
+                );
+            }
+        }
+        Some(())
+    }
+
+    /// `w_q/min_th/max_th/max_p`, the thresholds in what the queue is counted in.
+    fn red(&mut self, word: &Word) -> Option<()> {
+        const HELP: &str = "write w_q/min_th/max_th/max_p, like 0.001953125/10/30/0.1: a weight, two thresholds and a probability";
+        let value = self.value(word)?;
+        let parts: Vec<&str> = value.get_ref().split('/').collect();
+        let [weight, min, max, probability] = parts[..] else {
+            let message = format!("`{}` has {} parts, not 4", value.get_ref(), parts.len());
+            self.problems.add(value.span(), message, "expected four", HELP);
+            return None;
+        };
+        let weight = match units::decimal(weight) {
+            Ok((digits, scale)) => self.weight_log(&value, digits, scale)?,
+            Err(wrong) => {
+                self.problems.add(value.span(), wrong.message, "no weight", HELP);
+                return None;
+            }
+        };
+        let threshold = |text: &str| match units::queue(text) {
+            Ok(Size::Slots(number) | Size::Bytes(number)) => Some(number),
+            Err(_) => None,
+        };
+        let Some((min, max)) = threshold(min).zip(threshold(max)) else {
+            let message = format!("`{min}` and `{max}` are not two thresholds");
+            self.problems.add(value.span(), message, "no thresholds", HELP);
+            return None;
+        };
+        let is_gentle = word.get_ref() == "gred";
+        self.configured.drops = Drops::Red(Red {
+            place: value.span(),
+            weight_log: weight,
+            min,
+            max,
+            probability: probability.to_owned(),
+            is_gentle,
+            ecn: false,
+        });
+        Some(())
+    }
+
+    /// Which power of two a weight is one over.
+    fn weight_log(&mut self, value: &Word, digits: u64, scale: u64) -> Option<u32> {
+        let is_exact = |log: &u32| digits.checked_mul(1 << log) == Some(scale);
+        let found = (1..=31).find(is_exact);
+        if found.is_none() {
+            // The next smaller one.
+            let next = (1..=30)
+                .find(|log| digits.saturating_mul(1 << log) >= scale)
+                .unwrap_or(30);
+            let near = 1.0 / f64::from(1u32 << next);
+            let message = format!(
+                "the weight {} can't be carried over",
+                digits as f64 / scale as f64
+            );
+            let help = format!("averages here have weights of one over a power of two: write {near}");
+            self.problems
+                .add(value.span(), message, "not one over a power of two", help);
+        }
+        found
+    }
+
+    /// Fields and their bits, as far as there are any.
+    fn mask(&mut self, option: &Word) -> Option<()> {
+        let mut mask = Mask::none(option.span());
+        while let Some(word) = self.line.peek().cloned() {
+            let name = word.get_ref().as_str();
+            if let "flow-id" | "queue" = name {
+                let help = "leave it out: addresses, ports and the protocol tell packets apart here";
+                self.refuse(word.span(), &format!("`{name}`"), "no field of `each`", help);
+                return None;
+            }
+            if !mask::WORDS.contains(&name) {
+                break;
+            }
+            self.line.take();
+            mask.place.end = self.line.peek().unwrap_or(&word).span().end;
+            match name {
+                "src-ip" => mask.v4[0] = self.quantity(&word, mask::of_v4)?.into_inner(),
+                "dst-ip" => mask.v4[1] = self.quantity(&word, mask::of_v4)?.into_inner(),
+                "src-ip6" => mask.v6[0] = self.quantity(&word, mask::of_v6)?.into_inner(),
+                "dst-ip6" => mask.v6[1] = self.quantity(&word, mask::of_v6)?.into_inner(),
+                "src-port" => mask.whole[0] = self.quantity(&word, mask::of_port)?.into_inner(),
+                "dst-port" => mask.whole[1] = self.quantity(&word, mask::of_port)?.into_inner(),
+                "proto" => mask.whole[2] = self.quantity(&word, mask::of_protocol)?.into_inner(),
+                _ => {
+                    mask = Mask::all(option.span().start..word.span().end);
+                    break;
+                }
+            }
+        }
+        // Without a bit it makes one queue for all.
+        self.configured.mask = (!mask.is_none()).then_some(mask);
+        Some(())
+    }
+
+    fn kind(&mut self, option: &Word) -> Option<()> {
+        let word = self.value(option)?;
+        let name = word.get_ref().to_lowercase();
+        let kind = match name.as_str() {
+            "fifo" => Kind::Fifo,
+            "wf2q+" => Kind::Wf2qPlus,
+            "rr" => Kind::Rr,
+            "qfq" => Kind::Qfq,
+            "prio" => Kind::Prio,
+            "fq_codel" => {
+                // dummynet's own: marks unless told not to.
+                let start = [setting(&word.span(), "ecn", flag(true))];
+                Kind::Flows("fq_codel", self.parameters(&[CODEL, OF_FLOWS], &start)?)
+            }
+            "fq_pie" => {
+                let start = [setting(&word.span(), "ecn", flag(true))];
+                Kind::Flows("fq_pie", self.parameters(&[PIE, OF_FLOWS], &start)?)
+            }
+            _ => {
+                let message = format!("there is no scheduler `{}` here", word.get_ref());
+                let help = suggest::remedy(&name, "understood are", KINDS);
+                self.problems.add(word.span(), message, "unknown here", help);
+                return None;
+            }
+        };
+        self.configured.kind = Some(Spanned::new(word.span(), kind));
+        Some(())
+    }
+
+    /// All that is left of the line: parameters of one discipline, over those of `start`.
+    fn parameters(&mut self, known: &[&[Parameter]], start: &[Written]) -> Option<Vec<Written>> {
+        let mut settings = start.to_vec();
+        while let Some(word) = self.line.take() {
+            let name = word.get_ref().as_str();
+            let mut of_name = known
+                .iter()
+                .copied()
+                .flatten()
+                .filter(|(other, ..)| *other == name);
+            let Some((_, parameter, reads)) = of_name.next() else {
+                let message = format!("the option `{name}` can't be carried over");
+                let help = suggest::remedy(
+                    name,
+                    "understood are",
+                    known.iter().copied().flatten().map(|(name, ..)| *name),
+                );
+                self.problems.add(word.span(), message, "unknown here", help);
+                return None;
+            };
+            let value = match reads {
+                Reads::Plain => {
+                    let number = self.quantity(&word, units::plain)?;
+                    Spanned::new(number.span(), Given::Integer((*number.get_ref()).into()))
+                }
+                Reads::Time => {
+                    let time = self.quantity(&word, units::time)?;
+                    Spanned::new(time.span(), Given::Meant(time.into_inner()))
+                }
+                Reads::Probability => {
+                    let value = self.value(&word)?;
+                    Spanned::new(value.span(), Given::Word(value.into_inner()))
+                }
+                Reads::Sixteenths => self.sixteenths(&word)?,
+                Reads::Means(value) => Spanned::new(word.span(), flag(*value)),
+                Reads::Only(only) => {
+                    let time = self.quantity(&word, units::time)?;
+                    if time.get_ref() != only {
+                        let message = format!("`{name}` can't be carried over");
+                        let help = format!("leave it out: here it is always {only}");
+                        self.problems.add(time.span(), message, "fixed here", help);
+                    }
+                    continue;
+                }
+                Reads::Always => continue,
+            };
+            settings.retain(|(key, _)| key.get_ref() != parameter);
+            settings.push((Spanned::new(word.span(), (*parameter).to_owned()), value));
+        }
+        Some(settings)
+    }
+
+    fn sixteenths(&mut self, option: &Word) -> Option<Spanned<Given>> {
+        let decimal = self.quantity(option, units::decimal)?;
+        let (digits, scale) = *decimal.get_ref();
+        let sixteenths = u128::from(digits) * 16;
+        if !sixteenths.is_multiple_of(scale.into()) {
+            let message = format!("`{}` can't be carried over", option.get_ref());
+            let help = "weights here are sixteenths: write one like 0.125 or 1.25";
+            self.problems
+                .add(decimal.span(), message, "not a multiple of 1/16", help);
+            return None;
+        }
+        let number = (sixteenths / u128::from(scale)) as i128;
+        Some(Spanned::new(decimal.span(), Given::Integer(number)))
+    }
+}
+
+fn flag(value: bool) -> Given {
+    Given::Flag(value)
+}
+
+/// A word of ipfw, our parameter, and how its value is written.
+type Parameter = (&'static str, &'static str, Reads);
+
+enum Reads {
+    Plain,
+    /// Milliseconds, or with a unit.
+    Time,
+    Probability,
+    /// A decimal number; ours counts sixteenths.
+    Sixteenths,
+    /// No value follows.
+    Means(bool),
+    /// A time that is always this here.
+    Only(&'static str),
+    /// No value follows, and it is always so here.
+    Always,
+}
+
+const CODEL: &[Parameter] = &[
+    ("target", "target", Reads::Time),
+    ("interval", "interval", Reads::Time),
+    ("ecn", "ecn", Reads::Means(true)),
+    ("noecn", "ecn", Reads::Means(false)),
+];
+
+/// Of schedulers of flows.
+const OF_FLOWS: &[Parameter] = &[
+    ("quantum", "quantum", Reads::Plain),
+    ("limit", "limit", Reads::Plain),
+    ("flows", "flows", Reads::Plain),
+];
+
+const PIE: &[Parameter] = &[
+    ("target", "target", Reads::Time),
+    ("tupdate", "tupdate", Reads::Time),
+    ("alpha", "alpha", Reads::Sixteenths),
+    ("beta", "beta", Reads::Sixteenths),
+    ("max_ecnth", "ecn_prob", Reads::Probability),
+    ("ecn", "ecn", Reads::Means(true)),
+    ("noecn", "ecn", Reads::Means(false)),
+    ("dre", "dq_rate_estimator", Reads::Means(true)),
+    ("ts", "dq_rate_estimator", Reads::Means(false)),
+    // RFC 8033's, which are not to be switched off here.
+    ("max_burst", "", Reads::Only("150ms")),
+    ("capdrop", "", Reads::Always),
+    ("drand", "", Reads::Always),
+];

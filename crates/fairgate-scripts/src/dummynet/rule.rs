@@ -1,0 +1,379 @@
+//! What a rule asks of a packet: `tcp from 192.0.2.0/24 to any 80,443 out via em0`.
+
+use fairgate::classify::Prefix;
+use fairgate_config::language::{Given, Problems, Written};
+use fairgate_config::suggest;
+use toml::Spanned;
+
+use super::command::Action;
+use crate::script::{Line, Word, no_value, prefix, setting};
+
+/// A rule.
+pub(super) struct Rule {
+    pub(super) number: u32,
+    pub(super) action: Action,
+    pub(super) direction: Option<Spanned<Direction>>,
+    pub(super) interface: Option<Word>,
+    /// One of these must hold, each with all its conditions; a single one without any holds for every packet.
+    pub(super) alternatives: Vec<Vec<Written>>,
+}
+
+/// Which way packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// They come in by the interface.
+    In,
+    /// They leave by the interface.
+    Out,
+}
+
+/// Most filters that a rule may become.
+const MOST: usize = 1024;
+
+const KEYWORDS: [&str; 14] = [
+    "in",
+    "out",
+    "via",
+    "xmit",
+    "recv",
+    "dscp",
+    "iptos",
+    "ipversion",
+    "proto",
+    "src-ip",
+    "dst-ip",
+    "src-port",
+    "dst-port",
+    "//",
+];
+
+const ADDRESSES: &str =
+    "write any, an address, a prefix like 192.0.2.0/24, or several of them with commas between";
+const PORTS: &str = "write a port like 80, a range like 5000-5100, or several of them with commas between";
+
+/// Reads what follows the action; `None` after a problem.
+pub(super) fn read(number: u32, action: Action, line: Line, problems: &mut Problems) -> Option<Rule> {
+    let before = problems.count();
+    let mut reader = Reader {
+        rule: Rule {
+            number,
+            action,
+            direction: None,
+            interface: None,
+            alternatives: vec![Vec::new()],
+        },
+        line,
+        problems,
+    };
+    reader.body();
+    let Reader { rule, problems, .. } = reader;
+    (problems.count() == before).then_some(rule)
+}
+
+struct Reader<'p> {
+    rule: Rule,
+    line: Line,
+    problems: &'p mut Problems,
+}
+
+impl Reader<'_> {
+    fn body(&mut self) -> Option<()> {
+        let is_keyword = |word: &Word| KEYWORDS.contains(&word.get_ref().as_str());
+        if self.line.peek().is_some_and(|word| !is_keyword(word)) {
+            let protocol = self.line.take()?;
+            self.protocol(&protocol)?;
+            self.expect("from")?;
+            self.end("source")?;
+            self.expect("to")?;
+            self.end("destination")?;
+        }
+        while let Some(word) = self.line.take() {
+            self.option(&word)?;
+        }
+        Some(())
+    }
+
+    /// A word that must stand here.
+    fn expect(&mut self, expected: &str) -> Option<()> {
+        let quoted = format!("`{expected}`");
+        let word = self.line.next(&quoted, self.problems)?;
+        match word.get_ref() == expected {
+            true => Some(()),
+            false => self.line.unexpected(&word, &quoted, self.problems),
+        }
+    }
+
+    fn value(&mut self, option: &Word) -> Option<Word> {
+        let value = self.line.take();
+        if value.is_none() {
+            no_value(option, self.problems);
+        }
+        value
+    }
+
+    fn refuse<T>(&mut self, word: &Word, what: &str, help: &str) -> Option<T> {
+        let message = format!("{what} can't be carried over: `{}`", word.get_ref());
+        self.problems.add(word.span(), message, "not here", help);
+        None
+    }
+
+    /// The address at one end, and its ports, if some are asked for.
+    fn end(&mut self, key: &str) -> Option<()> {
+        let address = self.line.next("an address", self.problems)?;
+        self.addresses(key, &address)?;
+        let is_port = |word: &&Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
+        if let Some(ports) = self.line.peek().filter(is_port).cloned() {
+            self.line.take();
+            self.ports(&format!("{key}_port"), &ports)?;
+        }
+        Some(())
+    }
+
+    fn option(&mut self, word: &Word) -> Option<()> {
+        match word.get_ref().as_str() {
+            "in" => self.direction(word, Direction::In),
+            "out" => self.direction(word, Direction::Out),
+            "via" => self.interface(word),
+            "xmit" => {
+                self.direction(word, Direction::Out)?;
+                self.interface(word)
+            }
+            "recv" => {
+                self.direction(word, Direction::In)?;
+                self.interface(word)
+            }
+            "dscp" => {
+                let value = self.value(word)?;
+                self.each("dscp", &value, "", |name| {
+                    match name.to_ascii_lowercase().as_str() {
+                        "be" => Some(Given::Integer(0)),
+                        "va" => Some(Given::Integer(44)),
+                        _ => Some(match name.parse() {
+                            Ok(number) => Given::Integer(number),
+                            Err(_) => Given::Text(name.to_owned()),
+                        }),
+                    }
+                })
+            }
+            "iptos" => {
+                let value = self.value(word)?;
+                self.type_of_service(&value)
+            }
+            "ipversion" => {
+                let value = self.value(word)?;
+                let family = match value.get_ref().as_str() {
+                    "4" => "ipv4",
+                    "6" => "ipv6",
+                    _ => return self.refuse(&value, "such a version", "write 4 or 6"),
+                };
+                self.all("ethertype", &value, Given::Text(family.to_owned()))
+            }
+            "proto" => {
+                let value = self.value(word)?;
+                self.protocol(&value)
+            }
+            "src-ip" | "dst-ip" => {
+                let value = self.value(word)?;
+                let key = if word.get_ref() == "src-ip" {
+                    "source"
+                } else {
+                    "destination"
+                };
+                self.addresses(key, &value)
+            }
+            "src-port" | "dst-port" => {
+                let value = self.value(word)?;
+                let key = if word.get_ref() == "src-port" {
+                    "source_port"
+                } else {
+                    "destination_port"
+                };
+                self.ports(key, &value)
+            }
+            // A comment, up to the end of the line.
+            "//" => {
+                while self.line.take().is_some() {}
+                Some(())
+            }
+            name => {
+                let message = format!("`{name}` of a rule can't be carried over");
+                let help = suggest::remedy(
+                    name,
+                    "understood are",
+                    KEYWORDS.into_iter().filter(|known| *known != "//"),
+                );
+                self.problems.add(word.span(), message, "unknown here", help);
+                None
+            }
+        }
+    }
+
+    fn direction(&mut self, word: &Word, direction: Direction) -> Option<()> {
+        if self
+            .rule
+            .direction
+            .as_ref()
+            .is_some_and(|other| *other.get_ref() != direction)
+        {
+            let help = "leave one of the two out: a tree is for one direction";
+            return self.refuse(word, "a second direction", help);
+        }
+        self.rule.direction = Some(Spanned::new(word.span(), direction));
+        Some(())
+    }
+
+    fn interface(&mut self, option: &Word) -> Option<()> {
+        let name = self.value(option)?;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+        if !name.get_ref().chars().all(is_name) || prefix(name.get_ref()).is_some() || name.get_ref() == "any"
+        {
+            return self.refuse(
+                &name,
+                "interfaces other than by name",
+                "write the name of one interface",
+            );
+        }
+        if self.rule.interface.is_some() {
+            return self.refuse(&name, "a second interface", "leave one of the two out");
+        }
+        self.rule.interface = Some(name);
+        Some(())
+    }
+
+    fn protocol(&mut self, word: &Word) -> Option<()> {
+        match word.get_ref().to_ascii_lowercase().as_str() {
+            "ip" | "all" | "any" => Some(()),
+            "ip4" | "ipv4" => self.all("ethertype", word, Given::Text("ipv4".to_owned())),
+            "ip6" | "ipv6" => self.all("ethertype", word, Given::Text("ipv6".to_owned())),
+            "ipv6-icmp" | "icmp6" => self.all("protocol", word, Given::Text("icmpv6".to_owned())),
+            "{" | "not" => self.refuse(word, "an or-block or a `not`", "write a rule for each"),
+            name => {
+                let given = match name.parse() {
+                    Ok(number) => Given::Integer(number),
+                    Err(_) => Given::Text(name.to_owned()),
+                };
+                self.all("protocol", word, given)
+            }
+        }
+    }
+
+    fn type_of_service(&mut self, word: &Word) -> Option<()> {
+        let (mut value, mut mask) = (0u8, 0u8);
+        for name in word.get_ref().split(',') {
+            let (name, is_set) = name.strip_prefix('!').map_or((name, true), |name| (name, false));
+            let bit = match name {
+                "lowdelay" => 0x10,
+                "throughput" => 0x08,
+                "reliability" => 0x04,
+                "mincost" => 0x02,
+                _ => {
+                    let help = "understood are lowdelay, throughput, reliability, mincost, each perhaps with a `!` before it";
+                    return self.refuse(word, "such a type of service", help);
+                }
+            };
+            mask |= bit;
+            value |= if is_set { bit } else { 0 };
+        }
+        self.all(
+            "traffic_class",
+            word,
+            Given::Text(format!("{value:#x}/{mask:#x}")),
+        )
+    }
+
+    fn addresses(&mut self, key: &str, word: &Word) -> Option<()> {
+        match word.get_ref().as_str() {
+            "any" => return Some(()),
+            "me" | "me6" | "not" | "{" => {
+                return self.refuse(word, "an address like this", ADDRESSES);
+            }
+            _ => {}
+        }
+        let every = word
+            .get_ref()
+            .split(',')
+            .any(|text| prefix(text).is_some_and(|prefix| prefix.length() == 0));
+        if every {
+            return Some(());
+        }
+        self.each(key, word, ADDRESSES, |text| {
+            Some(Given::Text(with_mask(text)?.to_string()))
+        })
+    }
+
+    fn ports(&mut self, key: &str, word: &Word) -> Option<()> {
+        let port = |text: &str| text.parse::<u16>().ok();
+        self.each(key, word, PORTS, |text| match text.split_once('-') {
+            Some((first, last)) => {
+                let (first, last) = port(first).zip(port(last))?;
+                (first <= last).then(|| Given::Text(format!("{first}-{last}")))
+            }
+            None => Some(Given::Integer(port(text)?.into())),
+        })
+    }
+
+    /// Adds a condition to all alternatives.
+    fn all(&mut self, key: &str, word: &Word, given: Given) -> Option<()> {
+        self.add(key, word, vec![given])
+    }
+
+    /// Makes of each alternative one for each of the things that commas are between. `help` is for what is not understood.
+    fn each(
+        &mut self,
+        key: &str,
+        word: &Word,
+        help: &str,
+        read: impl Fn(&str) -> Option<Given>,
+    ) -> Option<()> {
+        let values: Option<Vec<Given>> = word.get_ref().split(',').map(read).collect();
+        match values {
+            Some(values) => self.add(key, word, values),
+            None => self.refuse(word, "what is written like this", help),
+        }
+    }
+
+    fn add(&mut self, key: &str, word: &Word, values: Vec<Given>) -> Option<()> {
+        let alternatives = &self.rule.alternatives;
+        if alternatives
+            .iter()
+            .any(|one| one.iter().any(|(other, _)| other.get_ref() == key))
+        {
+            return self.refuse(
+                word,
+                "a second condition of this kind",
+                "leave one of the two out",
+            );
+        }
+        if alternatives.len() * values.len() > MOST {
+            let message = format!("the rule would be more than {MOST} filters");
+            self.problems.add(
+                word.span(),
+                message,
+                "too many",
+                "ask for prefixes and ranges, or write several rules",
+            );
+            return None;
+        }
+        let with = |one: &Vec<Written>, value: &Given| {
+            let mut one = one.clone();
+            one.push(setting(&word.span(), key, value.clone()));
+            one
+        };
+        let product = alternatives
+            .iter()
+            .flat_map(|one| values.iter().map(move |value| with(one, value)));
+        self.rule.alternatives = product.collect();
+        Some(())
+    }
+}
+
+/// An address as ipfw has it: with a length, or with a mask behind a colon.
+fn with_mask(text: &str) -> Option<Prefix> {
+    let with_length = || {
+        let (address, mask) = text.split_once(':')?;
+        let mask = u32::from(mask.parse::<std::net::Ipv4Addr>().ok()?);
+        let length = mask.leading_ones();
+        (mask.checked_shl(length).unwrap_or(0) == 0).then(|| format!("{address}/{length}"))
+    };
+    prefix(text).or_else(|| prefix(&with_length()?))
+}

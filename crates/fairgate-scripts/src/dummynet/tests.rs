@@ -1,0 +1,757 @@
+//! Scripts and what becomes of them.
+
+use fairgate::{Discipline, Packet, Pool, Time};
+use fairgate_config::{Document, FileError};
+
+use super::Script;
+use crate::tc::Device;
+
+fn read(text: &str) -> Result<Vec<super::Tree>, FileError> {
+    Script::parse("test.ipfw", text, Device::default())?.trees()
+}
+
+/// The trees as people see them, each after its name.
+fn trees(text: &str) -> Vec<String> {
+    let trees = read(text).unwrap_or_else(|error| panic!("{text}: {:?}", error.problems()));
+    let shown = trees.iter().map(|tree| {
+        let printed = tree.spec.to_toml(&tree.name());
+        let document =
+            Document::parse("printed", &printed).unwrap_or_else(|error| panic!("{error:?} in\n{printed}"));
+        assert_eq!(document.queue(&tree.name()), Some(&tree.spec), "{printed}");
+        let priomap = " priomap=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]";
+        format!("{}: {}", tree.name(), tree.spec).replace(priomap, "")
+    });
+    shown.collect()
+}
+
+fn tree(text: &str) -> String {
+    let [tree] = &trees(text)[..] else {
+        panic!("one tree")
+    };
+    tree.clone()
+}
+
+/// The first mistake: line, column, message, remedy.
+fn mistake(text: &str) -> (usize, usize, String, String) {
+    let error = read(text).map(|_| ()).expect_err("there is a mistake");
+    let problem = &error.problems()[0];
+    assert!(
+        !problem.help.is_empty() && !problem.label.is_empty(),
+        "{problem:?}"
+    );
+    let (line, column) = problem.position();
+    (line, column, problem.message.clone(), problem.help.clone())
+}
+
+/// What passes in a second, in percent of the bandwidth, of a pipe that always has packets and is asked at its watchdog's time,
+/// but up to half a millisecond late.
+fn percent_when_late(script: &str, bandwidth: u64) -> f64 {
+    let mut root = read(script).unwrap()[0].spec.build(1).unwrap();
+    let mut pool = Pool::with_capacity(64);
+    let start = Time::from_nanos(1 << 40);
+    let (mut now, mut late, mut sent) = (start, 0, 0);
+    let refill = |root: &mut dyn Discipline, now, pool: &mut Pool| {
+        while root.backlog().packets < 20 {
+            let id = pool.insert(Packet::of_length(1514)).expect("there are slots");
+            root.enqueue(id, now, pool);
+        }
+    };
+    while now < start + 1_000_000_000 {
+        refill(root.as_mut(), now, &mut pool);
+        while let Some(id) = root.dequeue(now, &mut pool) {
+            sent += u64::from(pool.release(id).length);
+            refill(root.as_mut(), now, &mut pool);
+        }
+        // By a generator that any test can repeat.
+        late = (late * 1_103_515_245 + 12_345) % (1 << 31);
+        now = root.watchdog().expect("a shaper says when to ask again") + late % 500_000;
+    }
+    sent as f64 * 8.0 * 100.0 / bandwidth as f64
+}
+
+#[test]
+fn a_pipe_gives_its_rate_though_wake_ups_are_late() {
+    for mbit in [1, 5, 20, 50, 100, 1000] {
+        let script = format!("ipfw pipe 1 config bw {mbit}Mbit/s");
+        let percent = percent_when_late(&script, mbit * 1_000_000);
+        // The bucket's depth comes on top once: of three frames 4 % of a second at 1 Mb/s.
+        assert!((99.9..104.0).contains(&percent), "{percent:.1} % of {mbit} Mb/s");
+    }
+}
+
+#[test]
+fn a_pipe_holds_a_frame_with_a_tag_and_its_burst_on_top() {
+    let spec = |line: &str| read(line).unwrap().remove(0).spec;
+    for bandwidth in ["8kbit/s", "100Mbit/s"] {
+        let tree = spec(&format!("pipe 1 config bw {bandwidth}"));
+        assert!(
+            tree.too_small_for(fairgate_config::Frame::TAGGED).is_empty(),
+            "{tree}"
+        );
+    }
+    assert_eq!(
+        spec("pipe 1 config bw 1Mbit/s burst 1000").to_string(),
+        "tbf rate=1mbit burst=5542b\n└─ fifo limit=50"
+    );
+    assert_eq!(
+        spec("pipe 1 config bw 100Mbit/s burst 1000").to_string(),
+        "tbf rate=100mbit burst=51000b\n└─ fifo limit=50"
+    );
+}
+
+#[test]
+fn a_pipe_is_a_shaper_over_its_queue() {
+    assert_eq!(
+        tree("ipfw pipe 1 config bw 10Mbit/s\nipfw add pipe 1 ip from any to any"),
+        "out: tbf rate=10mbit burst=5000b\n└─ fifo limit=50"
+    );
+    // Of pf's rules nothing is known: one pipe is for all.
+    assert_eq!(
+        tree("dnctl pipe 1 config bw 64KByte/s burst 15K queue 100KBytes buckets 64 noerror"),
+        "out: tbf rate=512kbit burst=19902b\n└─ fifo limit=none limit_bytes=100kb"
+    );
+    assert_eq!(
+        tree("pipe 7 config queue 30 codel target 10 interval 120ms ecn"),
+        "out: codel limit=30 target=10ms interval=120ms ecn=true"
+    );
+    assert_eq!(
+        tree(
+            "pipe config 1 bw 1Mbit/s pie target 20ms alpha 0.25 beta 1.5 max_ecnth 0.2 ts noecn max_burst 150"
+        ),
+        "out: tbf rate=1mbit burst=4542b\n\
+         └─ pie limit=50 target=20ms alpha=4 beta=24 ecn=false ecn_prob=0.2 dq_rate_estimator=false"
+    );
+    assert!(tree("pipe 1 config pie").contains("dq_rate_estimator=true"));
+    // What comes later takes the place of what came before; what says nothing is taken.
+    assert_eq!(
+        tree("pipe 1 config bw 1Mbit/s red 0.5/1/2/1\npipe 1 config bw 0 delay 0 plr 0 droptail"),
+        "out: fifo limit=50"
+    );
+}
+
+#[test]
+fn red_counts_as_its_queue_does() {
+    let slots = tree("pipe 1 config bw 10Mbit/s queue 60 gred 0.0625/10/30/0.1 ecn");
+    for setting in [
+        "limit=3840kb",
+        "limit_packets=60",
+        "min=5kb",
+        "max=15kb",
+        "avpkt=512b",
+        "probability=0.1",
+        "bandwidth=10mbit",
+        "ecn=true",
+        "gentle=true",
+        "measure=packets",
+    ] {
+        assert!(slots.contains(setting), "{setting} in {slots}");
+    }
+    let bytes = tree("pipe 1 config bw 10Mbit/s queue 100KBytes red 0.001953125/20K/60K/0.02");
+    for setting in [
+        "limit=100kb",
+        "min=20kb",
+        "max=60kb",
+        "avpkt=1500b",
+        "by_length=true",
+    ] {
+        assert!(bytes.contains(setting), "{setting} in {bytes}");
+    }
+    // The burst is that for which tc would choose the same weight.
+    for log in [2u32, 4, 9] {
+        let weight = 1.0 / f64::from(1 << log);
+        let script = format!("pipe 1 config queue 60 red {weight}/10/30/0.1");
+        let trees = read(&script).unwrap();
+        let parameters = trees[0].spec.parameters();
+        let number = |name: &str| {
+            let value = parameters.iter().find(|(info, _)| info.name == name);
+            match value.expect("red has it").1 {
+                fairgate_config::Value::Number(number) => number as u32,
+                _ => panic!("{name} is a number"),
+            }
+        };
+        let config = fairgate::aqm::red::Config {
+            min: Some(number("min")),
+            max: Some(number("max")),
+            avpkt: number("avpkt"),
+            burst: Some(number("burst")),
+            ..fairgate::aqm::red::Config::default()
+        };
+        assert_eq!(config.w_log().unwrap(), log);
+    }
+}
+
+#[test]
+fn queues_share_their_pipe_by_weights() {
+    let queues = "pipe 1 config bw 10Mbit/s
+        queue 1 config pipe 1 weight 50
+        queue 2 config pipe 1 weight 10 queue 20 codel
+        add 200 queue 2 ip from any to any
+        add 100 queue 1 udp from 192.0.2.0/24 5000-5100,6000 to any dscp ef,af41";
+    assert_eq!(
+        tree(queues),
+        "out: tbf rate=10mbit burst=5000b
+└─ wf2q_plus default=2
+   │  source=192.0.2.0/24, source_port=5000-5100, protocol=udp, dscp=EF goes to 1
+   │  source=192.0.2.0/24, source_port=5000-5100, protocol=udp, dscp=AF41 goes to 1
+   │  source=192.0.2.0/24, source_port=6000, protocol=udp, dscp=EF goes to 1
+   │  source=192.0.2.0/24, source_port=6000, protocol=udp, dscp=AF41 goes to 1
+   ├─ 1 weight=50: fifo limit=50
+   └─ 2 weight=10: codel limit=20"
+    );
+    let with = |kind: &str, queue: &str| {
+        tree(&format!(
+            "pipe 1 config bw 10Mbit/s\nsched 1 config pipe 1 type {kind}\nqueue 3 config sched 1 {queue}\n\
+             add queue 3 ip from any to any"
+        ))
+    };
+    assert_eq!(
+        with("rr", "weight 3 lmax 1000"),
+        "out: tbf rate=10mbit burst=5000b\n└─ drr default=3\n   └─ 3 quantum=3000b: fifo limit=50"
+    );
+    assert_eq!(
+        with("QFQ", "weight 4"),
+        "out: tbf rate=10mbit burst=5000b\n└─ qfq default=3\n   └─ 3 weight=4 max_packet=1514b: fifo limit=50"
+    );
+    assert_eq!(
+        with("fifo", ""),
+        "out: tbf rate=10mbit burst=5000b\n└─ fifo limit=50"
+    );
+    assert_eq!(
+        with("fq_codel target 7ms quantum 300 noecn", ""),
+        "out: tbf rate=10mbit burst=5000b\n└─ fq_codel quantum=300b target=7ms ecn=false"
+    );
+    assert!(with("fq_codel", "").ends_with("fq_codel ecn=true"));
+    assert!(with("fq_pie limit 500", "").ends_with("fq_pie limit=500 ecn=true"));
+}
+
+#[test]
+fn what_has_a_mask_is_one_for_each_host() {
+    assert_eq!(
+        tree("pipe 1 config bw 2Mbit/s mask dst-ip 0xffffffff"),
+        "out: htb default=2\n\
+         ├─ 1 rate=2mbit burst=4542b cburst=4542b: fifo limit=50\n\
+         └─ 2 each=destination ipv6=0 count=1024 overflow=1 rate=2mbit burst=4542b cburst=4542b: fifo limit=50"
+    );
+    let networks = "mask src-ip 0xffffff00 src-ip6 /56 src-port 0";
+    let of_networks = tree(&format!("pipe 1 config bw 2Mbit/s {networks} buckets 16"));
+    assert!(
+        of_networks.contains("each=source ipv4=24 ipv6=56 count=256"),
+        "{of_networks}"
+    );
+    assert!(tree("pipe 1 config bw 2Mbit/s mask all").contains("each=source,destination,source_port,"));
+    assert!(tree("pipe 1 config bw 2Mbit/s mask dst-ip 0").starts_with("out: tbf"));
+    // Queues keep their numbers; those of hosts come behind.
+    assert_eq!(
+        tree(
+            "pipe 1 config bw 10Mbit/s\n\
+             queue 1 config pipe 1 weight 50 mask dst-ip 0xffffffff buckets 16\n\
+             queue 2 config pipe 1 weight 10\n\
+             add queue 1 tcp from any to any\n\
+             add queue 2 ip from any to any"
+        ),
+        "out: tbf rate=10mbit burst=5000b\n\
+         └─ wf2q_plus default=2\n   \
+            │  protocol=tcp goes to 3\n   \
+            ├─ 1 weight=50: fifo limit=50\n   \
+            ├─ 2 weight=10: fifo limit=50\n   \
+            └─ 3 each=destination ipv6=0 count=256 overflow=1 weight=50: fifo limit=50"
+    );
+}
+
+#[test]
+fn weights_of_prio_are_priorities() {
+    let prio = "pipe 1 config bw 1Mbit/s
+        sched 1 config pipe 1 type prio
+        queue 5 config sched 1 weight 9
+        queue 6 config sched 1
+        add queue 6 tcp from any to any 22
+        add queue 5 ip from any to any";
+    assert_eq!(
+        tree(prio),
+        "out: tbf rate=1mbit burst=4542b
+└─ prio default=2
+   │  destination_port=22, protocol=tcp goes to 1
+   ├─ 1: fifo limit=50
+   └─ 2: fifo limit=50"
+    );
+    let (line, _, message, _) =
+        mistake(&prio.replace("sched 1\n        add", "sched 1 weight 9\n        add"));
+    assert_eq!((line, message.as_str()), (4, "queues 5 and 6 have one priority"));
+}
+
+#[test]
+fn several_pipes_stand_side_by_side_and_the_rest_passes() {
+    let pipes = "ipfw pipe 1 config bw 1Mbit/s
+        ipfw pipe 2 config bw 2Mbit/s
+        ipfw add allow tcp from any to any 22 // by hand
+        ipfw add pipe 1 ip from 192.0.2.1,192.0.2.2 to any
+        ipfw add pipe 2 ip6 from any to 2001:db8::/32
+        ipfw add 65000 allow ip from any to any";
+    assert_eq!(
+        tree(pipes),
+        "out: prio default=1
+│  destination_port=22, protocol=tcp goes to 1
+│  source=192.0.2.1/32 goes to 2
+│  source=192.0.2.2/32 goes to 2
+│  destination=2001:db8::/32, ethertype=ipv6 goes to 3
+├─ 1: fifo
+├─ 2: tbf rate=1mbit burst=4542b
+│  └─ fifo limit=50
+└─ 3: tbf rate=2mbit burst=4542b
+   └─ fifo limit=50"
+    );
+    let rest = pipes
+        .replace("allow tcp", "pipe 1 tcp")
+        .replace("65000 allow", "65000 pipe 2");
+    assert!(
+        tree(&rest).starts_with("out: prio default=2\n"),
+        "{}",
+        tree(&rest)
+    );
+    assert!(!tree(&rest).contains("3: "), "{}", tree(&rest));
+    // A pipe's own queue and those that are connected to it do not share its bandwidth.
+    let both = tree(
+        "pipe 1 config bw 1Mbit/s\nqueue 1 config pipe 1\nadd pipe 1 udp from any to any\nadd queue 1 ip from any to any",
+    );
+    assert_eq!(both.matches("rate=1mbit").count(), 2, "{both}");
+}
+
+#[test]
+fn directions_and_interfaces_have_trees_of_their_own() {
+    let ways = "pipe 1 config bw 1Mbit/s
+        pipe 2 config bw 2Mbit/s
+        add pipe 1 ip from any to any out via em0
+        add pipe 2 ip from any to any in via em0";
+    assert_eq!(
+        trees(ways),
+        [
+            "em0: tbf rate=1mbit burst=4542b\n└─ fifo limit=50",
+            "em0/in: tbf rate=2mbit burst=4542b\n└─ fifo limit=50"
+        ]
+    );
+    assert_eq!(
+        trees("pipe 1 config\npipe 2 config\nadd pipe 1 in\nadd pipe 2 out").len(),
+        2
+    );
+    assert!(trees("pipe 1 config\nadd pipe 1 ip from any to any xmit em1")[0].starts_with("em1: fifo"));
+    // What passes makes no tree, and what is looped back comes to none.
+    let firewall = "add allow ip from any to any via lo0\npipe 1 config\nadd allow ip from any to any in\n\
+                    add pipe 1 ip from any to any";
+    assert_eq!(trees(firewall), ["out: fifo limit=50"]);
+    let (line, column, message, _) = mistake(&firewall.replace("lo0", "em0"));
+    assert_eq!(
+        (line, column, message.as_str()),
+        (1, 34, "the rule is for em0, and no other names an interface")
+    );
+    let (line, column, message, help) = mistake(&ways.replace("add pipe 2", "add pipe 1"));
+    assert_eq!(
+        (line, column, message.as_str()),
+        (4, 18, "pipe 1 would be in two trees")
+    );
+    assert!(help.contains("a pipe for each"), "{help}");
+}
+
+#[test]
+fn scripts_flush_delete_and_number() {
+    let script = "#!/bin/sh
+        sudo /sbin/ipfw -q flush
+        ipfw -f pipe flush 2>/dev/null
+        ipfw pipe 1 config bw 1Mbit/s
+        ipfw pipe 2 config bw 2Mbit/s
+        ipfw add 500 pipe 2 ip from any to any
+        ipfw add 400 pipe 1 ip from any to any
+        ipfw delete 400
+        ipfw pipe 1 delete";
+    assert_eq!(tree(script), "out: tbf rate=2mbit burst=4542b\n└─ fifo limit=50");
+}
+
+#[test]
+fn conditions_are_those_of_filters() {
+    let rule = |rule: &str| {
+        let tree = tree(&format!("pipe 1 config\nadd pipe 1 {rule}"));
+        let line = tree.lines().nth(1).expect("a filter").to_owned();
+        line.trim_start_matches("│  ")
+            .trim_end_matches(" goes to 2")
+            .to_owned()
+    };
+    let cases = [
+        ("ip from 10.0.0.0:255.0.0.0 to any", "source=10.0.0.0/8"),
+        ("ip4 from any to any", "ethertype=ipv4"),
+        ("47 from any to any", "protocol=gre"),
+        ("ipv6-icmp from any to any", "protocol=icmpv6"),
+        (
+            "ip from any to any iptos lowdelay,!mincost",
+            "traffic_class=0x10/0x12",
+        ),
+        ("ip from any to any dscp be", "dscp=CS0"),
+        (
+            "dst-ip 192.0.2.9 dst-port 80 proto tcp",
+            "destination=192.0.2.9/32, destination_port=80, protocol=tcp",
+        ),
+        ("ip from any to any ipversion 6", "ethertype=ipv6"),
+        ("ip from 192.0.2.77/24 to any", "source=192.0.2.0/24"),
+    ];
+    for (text, conditions) in cases {
+        assert_eq!(rule(text), conditions, "{text}");
+    }
+}
+
+#[test]
+fn mistakes_have_their_places_and_remedies() {
+    let at = |text: &str, line, column, message: &str, remedy: &str| {
+        let (found_line, found_column, found, help) = mistake(text);
+        assert_eq!(
+            (found_line, found_column, found.as_str()),
+            (line, column, message),
+            "{text}"
+        );
+        assert!(help.contains(remedy), "{text}: {help}");
+    };
+    let with = |options: &str| format!("pipe 1 config bw 1Mbit/s {options}");
+    let rule = |rule: &str| format!("pipe 1 config\nadd {rule}");
+    at(
+        &with("delay 20ms"),
+        1,
+        26,
+        "`delay` can't be carried over",
+        "[[simulate.link]] delay = \"20ms\"",
+    );
+    at(
+        &with("plr 0.01"),
+        1,
+        26,
+        "`plr` can't be carried over",
+        "leave it out",
+    );
+    at(
+        &with("mask dst-ip /24"),
+        1,
+        38,
+        "`dst-ip`: ipfw takes `/24` for the low bits",
+        "0xffffff00",
+    );
+    at(
+        &with("mask dst-ip 0xffffff00 src-ip 0xffffffff"),
+        1,
+        26,
+        "this mask can't be carried over",
+        "the same mask",
+    );
+    at(
+        &with("mask dst-port 0xff00"),
+        1,
+        40,
+        "`dst-port`: `0xff00` is a part of the field",
+        "0xffff",
+    );
+    at(
+        &with("mask dst-ip 0xffffffff buckets 4096"),
+        1,
+        57,
+        "65536 hosts find no numbers: classes end at 65535, and theirs begin at 2",
+        "buckets 4095",
+    );
+    at(
+        "pipe 1 config bw 1Mbit/s mask src-ip 0xffffffff\nqueue 1 config pipe 1",
+        1,
+        26,
+        "`mask` of a pipe that holds queues can't be carried over",
+        "to its queues",
+    );
+    at(
+        "pipe 1 config bw 1Mbit/s\nsched 1 config type prio\nqueue 1 config sched 1 mask proto 0xff",
+        3,
+        24,
+        "`mask` can't be carried over under a scheduler `prio`",
+        "wf2q+",
+    );
+    at(
+        "pipe 1 config mask dst-ip 0xffffffff",
+        1,
+        15,
+        "this has no effect without `bw`",
+        "add bw",
+    );
+    at(
+        &with("profile file"),
+        1,
+        26,
+        "`profile` can't be carried over",
+        "leave it out",
+    );
+    at(
+        &with("bandwith 5"),
+        1,
+        26,
+        "the option `bandwith` of a pipe can't be carried over",
+        "bw",
+    );
+    at(
+        &with("weight 5"),
+        1,
+        26,
+        "the option `weight` of a pipe can't be carried over",
+        "understood are",
+    );
+    at(
+        "pipe 1 config bw 2.5Mbit/s",
+        1,
+        18,
+        "`bw`: `2.5Mbit/s` has decimals, which ipfw does not read",
+        "2500Kbit/s",
+    );
+    at(
+        "pipe 1 config bw 10Mbots/s",
+        1,
+        20,
+        "`bw`: `Mbots/s` is not a unit of a bandwidth",
+        "10Mbit/s",
+    );
+    at(
+        "pipe 1 config bw em0",
+        1,
+        18,
+        "`bw`: `em0` as a clock can't be carried over",
+        "10Mbit/s",
+    );
+    at(
+        "pipe 1 config bw",
+        1,
+        15,
+        "`bw` has no value, or too few",
+        "behind it",
+    );
+    at(
+        &with("queue 0"),
+        1,
+        32,
+        "`queue`: a queue of `0` is none that packets could wait in",
+        "100KBytes",
+    );
+    at(
+        "pipe 1 config burst 9000",
+        1,
+        21,
+        "`burst` without `bw` can't be carried over",
+        "add bw",
+    );
+    at(
+        &with("red 0.002/10/30/0.1"),
+        1,
+        30,
+        "the weight 0.002 can't be carried over",
+        "0.001953125",
+    );
+    at(
+        &with("red 0.5/10"),
+        1,
+        30,
+        "`0.5/10` has 2 parts, not 4",
+        "w_q/min_th/max_th/max_p",
+    );
+    at(
+        &with("ecn"),
+        1,
+        26,
+        "`ecn` here can't be carried over",
+        "behind red",
+    );
+    at(
+        &with("codel limit 5"),
+        1,
+        32,
+        "the option `limit` can't be carried over",
+        "target",
+    );
+    at(
+        &with("pie nodrand"),
+        1,
+        30,
+        "the option `nodrand` can't be carried over",
+        "drand",
+    );
+    at(
+        &with("pie max_burst 1s"),
+        1,
+        40,
+        "`max_burst` can't be carried over",
+        "150ms",
+    );
+    at(
+        &with("pie alpha 0.1"),
+        1,
+        36,
+        "`alpha` can't be carried over",
+        "sixteenths",
+    );
+    at(
+        &with("queue 9KBytes codel"),
+        1,
+        32,
+        "a queue in bytes can't be carried over with `codel`",
+        "queue 50",
+    );
+    at(
+        "pip 1 config",
+        1,
+        1,
+        "`pip` stands where `pipe`, `queue`, `sched`, `add`, `delete` or `flush` is expected",
+        "config bw",
+    );
+    at(
+        "pipe 0 config",
+        1,
+        6,
+        "`0` stands where a number from 1 to 65535 is expected",
+        "",
+    );
+    at(
+        "pipe 1",
+        1,
+        7,
+        "the line ends where `config` or `delete` is expected",
+        "",
+    );
+    at("# nothing", 1, 1, "no pipe is configured", "pipe 1 config");
+    at(
+        "queue 1 config weight 3",
+        1,
+        7,
+        "queue 1 is connected to nothing",
+        "add pipe",
+    );
+    at(
+        "queue 1 config pipe 4",
+        1,
+        21,
+        "there is no pipe 4",
+        "pipe 4 config",
+    );
+    at(
+        "pipe 1 config\npipe 2 config\nadd pipe 1 in",
+        2,
+        6,
+        "no rule leads to pipe 2",
+        "add a rule",
+    );
+    at(
+        "pipe 1 config\npipe 2 config",
+        1,
+        6,
+        "no rule says which packets go where",
+        "add rules",
+    );
+    at(
+        &rule("pipe 2 ip from any to any"),
+        2,
+        10,
+        "there is no pipe 2",
+        "pipe 2 config",
+    );
+    at(
+        &rule("deny ip from any to any"),
+        2,
+        5,
+        "a rule that does `deny` can't be carried over",
+        "allow",
+    );
+    at(
+        &rule("pipe 1 ip from me to any"),
+        2,
+        20,
+        "an address like this can't be carried over: `me`",
+        "192.0.2.0/24",
+    );
+    at(
+        &rule("pipe 1 ip from any 99999 to any"),
+        2,
+        24,
+        "what is written like this can't be carried over: `99999`",
+        "5000-5100",
+    );
+    at(
+        &rule("pipe 1 ip from any to any keep-state"),
+        2,
+        31,
+        "`keep-state` of a rule can't be carried over",
+        "via",
+    );
+    at(
+        &rule("pipe 1 ip from any to any in out"),
+        2,
+        34,
+        "a second direction can't be carried over: `out`",
+        "one direction",
+    );
+    at(
+        &rule("pipe 1 ip to any"),
+        2,
+        15,
+        "`to` stands where `from` is expected",
+        "",
+    );
+    at(
+        &rule("pipe 1 ip from any to any\nadd pipe 1 tcp from any to any"),
+        3,
+        10,
+        "this rule is never tried: one before it matches every packet",
+        "below 100",
+    );
+    at(
+        &rule("pipe 1 ospfx from any to any"),
+        2,
+        12,
+        "`ospfx` is not a protocol",
+        "",
+    );
+    let queue = |options: &str| format!("pipe 1 config\nqueue 1 config pipe 1 {options}\nadd queue 1 in");
+    at(
+        &queue("weight 101"),
+        2,
+        30,
+        "`weight` is 101, but must be 1 to 100",
+        "nearest",
+    );
+    at(
+        &queue("lmax 1000"),
+        2,
+        28,
+        "`lmax` has no effect here",
+        "leave it out",
+    );
+    at(
+        &format!("sched 1 config type fifo\n{}", queue("weight 3")),
+        3,
+        30,
+        "this has no effect: a scheduler `fifo` has one queue, or makes its own",
+        "leave it out",
+    );
+    at(
+        &queue("weight 5").replace("pipe 1 config", "pipe 1 config queue 30"),
+        1,
+        21,
+        "this has no effect: packets wait in the queues that are connected",
+        "the queue that it is for",
+    );
+    at(
+        &format!("sched 1 config queue 9 type fq_codel\n{}", queue("")),
+        1,
+        22,
+        "this has no effect: a scheduler `fq_codel` has its limit behind its type",
+        "leave it out",
+    );
+    at(
+        "pipe 1 config\nsched 1 config type fqcodel",
+        2,
+        21,
+        "there is no scheduler `fqcodel` here",
+        "fq_codel",
+    );
+    at(
+        "pipe 1 config\nadd allow ip from any to any",
+        1,
+        6,
+        "no rule leads to pipe 1",
+        "",
+    );
+}

@@ -1,0 +1,727 @@
+//! A tree of pipes, schedulers and queues as a description.
+
+use std::ops::Range;
+
+use fairgate::Rate;
+use fairgate::aqm::red;
+use fairgate_config::language::{Draft, FilterDraft, Given, Problems, Written};
+use toml::Spanned;
+
+use super::command::{Action, Object};
+use super::mask::Mask;
+use super::object::{Configured, Drops, Kind, Red};
+use super::rule::Rule;
+use super::script::Script;
+use super::units::Size;
+use crate::script::setting;
+
+/// What rules lead packets to: each has a bandwidth of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A pipe with one queue.
+    Pipe(u32),
+    /// The scheduler over queues, and its pipe.
+    Sched(u32),
+}
+
+/// dummynet's default, packets.
+const SLOTS: Size = Size::Slots(50);
+/// The longest packet of IP.
+const LONGEST: u64 = 65_536;
+/// `net.inet.ip.dummynet.red_avg_pkt_size` and `red_max_pkt_size`, bytes.
+const USUAL: u64 = 512;
+const LONGEST_OF_RED: u64 = 1500;
+/// Of the table of queues or pipes of a mask.
+const BUCKETS: u64 = 64;
+/// `net.inet.ip.dummynet.max_chain_len`: with more for each bucket idle ones are forgotten.
+const DEEPEST: u64 = 16;
+/// A pipe's bucket is as deep as the time between so many wake-ups a second, 4 ms: four ticks of dummynet's usual kernel, and
+/// one of a Linux that counts 250 a second.
+const LATEST_WAKE_UPS_A_SECOND: u64 = 250;
+/// And as deep as so many frames: on slow lines 4 ms is less than one.
+const FEWEST_FRAMES: u64 = 3;
+/// The number of the class, in a tree of several targets, of packets that pass.
+const PASSING: usize = 1;
+
+/// The tree for packets that these rules are tried for. What can't be carried over is reported.
+pub(super) fn tree(script: &Script, rules: &[&Rule], problems: &mut Problems) -> Option<Draft> {
+    let translation = &mut Translation { script, problems };
+    if rules.is_empty() {
+        return translation.without_rules();
+    }
+    let rules = translation.tried(rules);
+    let target = |rule: &Rule| match &rule.action {
+        Action::To(object, number) => script.target(*object, *number.get_ref()),
+        Action::Pass(_) => None,
+    };
+    let mut targets: Vec<Target> = Vec::new();
+    for found in rules.iter().filter_map(|rule| target(rule)) {
+        if !targets.contains(&found) {
+            targets.push(found);
+        }
+    }
+    let last = rules
+        .last()
+        .filter(|rule| is_for_all(rule))
+        .map(|rule| target(rule));
+    let passes = rules.iter().any(|rule| target(rule).is_none()) || last.is_none();
+    if let (&[only], false) = (&targets[..], passes) {
+        return translation.target(only, &rules);
+    }
+    let class_of = |target: Option<Target>| match target {
+        None => PASSING,
+        Some(target) => {
+            let place = targets.iter().position(|other| *other == target);
+            place.expect("targets are those of the rules") + PASSING + usize::from(passes)
+        }
+    };
+    let place = rules.first().map_or(0..0, |rule| place_of(&rule.action));
+    let mut root = bands(&place);
+    if passes {
+        root.classes.push(class(PASSING, named("fifo", &place)));
+    }
+    for target in &targets {
+        let tree = translation.target(*target, &rules)?;
+        root.classes.push(class(class_of(Some(*target)), tree));
+    }
+    let default = last.flatten().map_or(PASSING, |target| class_of(Some(target)));
+    place_packets(&mut root, &rules, |rule| class_of(target(rule)), default);
+    Some(root)
+}
+
+/// Filters for those rules that ask for something; the default for all other packets.
+fn place_packets<'r>(
+    draft: &mut Draft,
+    rules: &[&'r Rule],
+    class: impl Fn(&&'r Rule) -> usize,
+    default: usize,
+) {
+    for rule in rules.iter().filter(|rule| !is_for_all(rule)) {
+        let place = place_of(&rule.action);
+        for conditions in &rule.alternatives {
+            let mut entries = vec![setting(&place, "class", Given::Integer(class(rule) as i128))];
+            entries.extend(conditions.iter().cloned());
+            draft.filters.push(FilterDraft {
+                header: place.clone(),
+                entries,
+            });
+        }
+    }
+    let place = draft.header.clone();
+    draft
+        .settings
+        .push(setting(&place, "default", Given::Integer(default as i128)));
+}
+
+fn is_for_all(rule: &Rule) -> bool {
+    rule.alternatives.iter().any(Vec::is_empty)
+}
+
+fn place_of(action: &Action) -> Range<usize> {
+    match action {
+        Action::To(_, number) => number.span(),
+        Action::Pass(word) => word.span(),
+    }
+}
+
+fn named(discipline: &str, place: &Range<usize>) -> Draft {
+    Draft {
+        header: place.clone(),
+        discipline: Some(Spanned::new(place.clone(), discipline.to_owned())),
+        ..Draft::default()
+    }
+}
+
+/// Classes in strict priority; all packets are placed by filters and the default.
+fn bands(place: &Range<usize>) -> Draft {
+    let first = || Spanned::new(place.clone(), Given::Integer(0));
+    let mut draft = named("prio", place);
+    let priomap = Given::List((0..16).map(|_| first()).collect());
+    draft.settings.push(setting(place, "priomap", priomap));
+    draft
+}
+
+fn class(id: usize, inner: Draft) -> Draft {
+    let place = inner.header.clone();
+    Draft {
+        header: place.clone(),
+        settings: vec![setting(&place, "id", Given::Integer(id as i128))],
+        inner: Some(Box::new(inner)),
+        ..Draft::default()
+    }
+}
+
+fn number(place: &Range<usize>, name: &str, number: u64) -> Written {
+    setting(place, name, Given::Integer(number.into()))
+}
+
+fn word(place: &Range<usize>, name: &str, word: impl Into<String>) -> Written {
+    setting(place, name, Given::Word(word.into()))
+}
+
+/// A queue's number as a class.
+struct Numbered {
+    class: u64,
+    /// Of one for each host: the class of hosts that get none.
+    overflow: Option<u64>,
+}
+
+struct Translation<'a, 'p> {
+    script: &'a Script,
+    problems: &'p mut Problems,
+}
+
+impl<'a> Translation<'a, '_> {
+    /// Where no rule says anything all packets go to the only pipe or queue.
+    fn without_rules(&mut self) -> Option<Draft> {
+        let of = |object: Object| self.script.objects.iter().filter(move |one| one.object == object);
+        let queues: Vec<&Configured> = of(Object::Queue).collect();
+        let pipes: Vec<&Configured> = of(Object::Pipe).collect();
+        match (&queues[..], &pipes[..]) {
+            ([], [pipe]) if of(Object::Sched).count() == 0 => {
+                self.target(Target::Pipe(*pipe.number.get_ref()), &[])
+            }
+            ([queue], [_]) => {
+                let sched = self.script.scheduler_of(queue)?;
+                self.target(Target::Sched(sched), &[])
+            }
+            _ => {
+                let place = self.script.objects.first()?.number.span();
+                let message = "no rule says which packets go where";
+                let help = "add rules, like add pipe 1 ip from any to any out";
+                self.problems.add(place, message, "no rules", help);
+                None
+            }
+        }
+    }
+
+    /// The rules up to the first that is for all packets: later ones are never tried.
+    fn tried(&mut self, rules: &[&'a Rule]) -> Vec<&'a Rule> {
+        let last = rules
+            .iter()
+            .position(|rule| is_for_all(rule))
+            .unwrap_or(rules.len());
+        for rule in rules.iter().skip(last + 1) {
+            // Firewalls end so.
+            let is_end = matches!(rule.action, Action::Pass(_)) && is_for_all(rule);
+            if !is_end {
+                let message = "this rule is never tried: one before it matches every packet";
+                let help = format!("leave it out, or give it a number below {}", rules[last].number);
+                self.problems
+                    .add(place_of(&rule.action), message, "never tried", help);
+            }
+        }
+        rules.iter().take(last + 1).copied().collect()
+    }
+
+    /// What a rule leads to, with its bandwidth.
+    fn target(&mut self, target: Target, rules: &[&Rule]) -> Option<Draft> {
+        match target {
+            Target::Pipe(pipe) => {
+                let pipe = self.script.find(Object::Pipe, pipe)?;
+                match &pipe.mask {
+                    Some(mask) => self.pipes(pipe, mask),
+                    None => {
+                        let queue = self.queue(pipe, pipe);
+                        self.shaped(pipe, queue)
+                    }
+                }
+            }
+            Target::Sched(sched) => {
+                let pipe = self.script.find(Object::Pipe, self.script.pipe_of(sched))?;
+                let scheduler = self.scheduler(sched, pipe, rules)?;
+                self.shaped(pipe, scheduler)
+            }
+        }
+    }
+
+    /// A pipe's bandwidth around `inner`.
+    fn shaped(&mut self, pipe: &Configured, inner: Draft) -> Option<Draft> {
+        let Some(bandwidth) = pipe
+            .bandwidth
+            .as_ref()
+            .filter(|bandwidth| *bandwidth.get_ref() > 0)
+        else {
+            if let Some(burst) = pipe.burst.as_ref().filter(|burst| *burst.get_ref() > 0) {
+                let help = "add bw, or leave it out: a pipe without one lets everything pass at once";
+                self.problems.add(
+                    burst.span(),
+                    "`burst` without `bw` can't be carried over",
+                    "no bandwidth",
+                    help,
+                );
+            }
+            return Some(inner);
+        };
+        let depth = self.depth(pipe, *bandwidth.get_ref());
+        let mut shaper = named("tbf", &pipe.number.span());
+        shaper.settings = vec![
+            number(&bandwidth.span(), "rate", *bandwidth.get_ref()),
+            number(&depth.span(), "burst", *depth.get_ref()),
+        ];
+        shaper.inner = Some(Box::new(inner));
+        Some(shaper)
+    }
+
+    /// What may pass a pipe at once, bytes, at its place.
+    ///
+    /// dummynet gives a pipe credit at every tick of the kernel, for all the time that went by, and sends while there is credit
+    /// (`serve_sched` of ip_dn_io.c): a tick that comes late costs nothing, and packets leave in bursts of a tick. A token bucket
+    /// gives credit for as much time as it is deep, and what goes by beyond that is lost. One of a single frame is full again
+    /// when the next frame may leave, so that every late wake-up costs rate; it has to be deeper than wake-ups are late.
+    /// `burst` comes on top, as there.
+    fn depth(&self, pipe: &Configured, bandwidth: u64) -> Spanned<u64> {
+        let in_time = bandwidth / 8 / LATEST_WAKE_UPS_A_SECOND;
+        let allowed = in_time.max(FEWEST_FRAMES * self.frame());
+        let (place, burst) = match &pipe.burst {
+            Some(burst) => (burst.span(), *burst.get_ref()),
+            None => (pipe.number.span(), 0),
+        };
+        // A bucket holds less than 4 GiB: the time of 4 ms at 8.5 Tb/s.
+        let most = u64::from(u32::MAX).saturating_sub(burst);
+        Spanned::new(place, allowed.min(most).saturating_add(burst))
+    }
+
+    /// The longest frame of the device.
+    fn frame(&self) -> u64 {
+        u64::from(self.script.device.mtu) + u64::from(self.script.device.hard_header_len)
+    }
+
+    /// A pipe for each host: classes that share nothing, and one for hosts beyond.
+    fn pipes(&mut self, pipe: &Configured, mask: &Mask) -> Option<Draft> {
+        let Some(bandwidth) = pipe.bandwidth.as_ref().filter(|rate| *rate.get_ref() > 0) else {
+            let help = "add bw, or leave the mask out: pipes that shape nothing are one";
+            self.problems.add(
+                mask.place.clone(),
+                "this has no effect without `bw`",
+                "no effect",
+                help,
+            );
+            return None;
+        };
+        let depth = self.depth(pipe, *bandwidth.get_ref());
+        let place = pipe.number.span();
+        let mut draft = named("htb", &place);
+        let hosts = 2;
+        draft.settings = vec![number(&place, "default", hosts)];
+        let mut others = class(1, self.queue(pipe, pipe));
+        let mut host = class(hosts as usize, self.queue(pipe, pipe));
+        for one in [&mut others, &mut host] {
+            one.settings
+                .push(number(&bandwidth.span(), "rate", *bandwidth.get_ref()));
+            one.settings
+                .push(number(&depth.span(), "burst", *depth.get_ref()));
+            one.settings
+                .push(number(&depth.span(), "cburst", *depth.get_ref()));
+        }
+        host.settings.extend(self.each(pipe, mask, hosts, 1)?);
+        draft.classes = vec![others, host];
+        Some(draft)
+    }
+
+    /// What makes a class one for each host, with the numbers from `class` on.
+    fn each(&mut self, of: &Configured, mask: &Mask, class: u64, overflow: u64) -> Option<Vec<Written>> {
+        let count = self.hosts_of(of);
+        let place = &mask.place;
+        let mut settings = match mask.settings() {
+            Ok(settings) => settings,
+            Err(help) => {
+                let message = "this mask can't be carried over";
+                self.problems
+                    .add(place.clone(), message, "two masks in one", help);
+                return None;
+            }
+        };
+        if class + count - 1 > u64::from(u16::MAX) {
+            let message =
+                format!("{count} hosts find no numbers: classes end at 65535, and theirs begin at {class}");
+            let help = format!(
+                "write buckets {}, or less",
+                (u64::from(u16::MAX) + 1 - class) / DEEPEST
+            );
+            let place = of.buckets.as_ref().map_or(place.clone(), Spanned::span);
+            self.problems.add(place, message, "too many", help);
+            return None;
+        }
+        settings.push(number(place, "count", count));
+        settings.push(number(place, "overflow", overflow));
+        Some(settings)
+    }
+
+    /// How many hosts may have one of their own.
+    fn hosts_of(&self, of: &Configured) -> u64 {
+        let buckets = of.buckets.as_ref().map_or(BUCKETS, |buckets| *buckets.get_ref());
+        buckets.max(1).saturating_mul(DEEPEST)
+    }
+
+    /// The queue of packets that `of` describes, in `pipe`.
+    fn queue(&mut self, of: &Configured, pipe: &Configured) -> Draft {
+        let place = of.number.span();
+        let (size, size_place) = match &of.size {
+            Some(size) => (*size.get_ref(), size.span()),
+            None => (SLOTS, place.clone()),
+        };
+        match &of.drops {
+            Drops::Tail => {
+                let mut fifo = named("fifo", &place);
+                fifo.settings = match size {
+                    Size::Slots(slots) => vec![number(&size_place, "limit", slots)],
+                    Size::Bytes(bytes) => {
+                        vec![
+                            word(&size_place, "limit", "none"),
+                            number(&size_place, "limit_bytes", bytes),
+                        ]
+                    }
+                };
+                fifo
+            }
+            Drops::Aqm(name, settings) => {
+                let mut aqm = named(name.get_ref(), &name.span());
+                match size {
+                    Size::Slots(slots) => aqm.settings.push(number(&size_place, "limit", slots)),
+                    Size::Bytes(_) => {
+                        let message =
+                            format!("a queue in bytes can't be carried over with `{}`", name.get_ref());
+                        let help = "give its size in packets, like queue 50";
+                        self.problems.add(size_place, message, "counted in packets", help);
+                    }
+                }
+                aqm.settings.extend(settings.iter().cloned());
+                aqm
+            }
+            Drops::Red(red) => self.red(red, size, &size_place, pipe),
+        }
+    }
+
+    fn red(&mut self, given: &Red, size: Size, size_place: &Range<usize>, pipe: &Configured) -> Draft {
+        let place = &given.place;
+        let mut draft = named("red", place);
+        // Thresholds are in bytes here whatever is counted; packets count as usual ones.
+        let (unit, usual) = match size {
+            Size::Slots(slots) => {
+                draft.settings.push(number(size_place, "limit_packets", slots));
+                // No packet is longer, so that only their number counts.
+                let bytes = slots.saturating_mul(LONGEST).min(u32::MAX.into());
+                draft.settings.push(number(size_place, "limit", bytes));
+                draft.settings.push(word(place, "measure", "packets"));
+                (USUAL, USUAL)
+            }
+            Size::Bytes(bytes) => {
+                draft.settings.push(number(size_place, "limit", bytes));
+                draft
+                    .settings
+                    .push(setting(place, "by_length", Given::Flag(true)));
+                (1, LONGEST_OF_RED)
+            }
+        };
+        let bandwidth = pipe
+            .bandwidth
+            .as_ref()
+            .map_or(0, |bandwidth| *bandwidth.get_ref());
+        let thresholds = [given.min, given.max].map(|threshold| threshold.saturating_mul(unit));
+        for (name, threshold) in ["min", "max"].into_iter().zip(thresholds) {
+            draft.settings.push(number(place, name, threshold));
+        }
+        let burst = burst_of_weight(given.weight_log, thresholds, usual);
+        if burst.is_none() {
+            let message = "no average here has this weight with these thresholds";
+            let help = "take a min_th of several packets, or a larger w_q";
+            self.problems
+                .add(place.clone(), message, "can't be carried over", help);
+        }
+        draft
+            .settings
+            .extend(burst.map(|burst| number(place, "burst", burst.into())));
+        draft.settings.push(number(place, "avpkt", usual));
+        draft
+            .settings
+            .push(word(place, "probability", given.probability.clone()));
+        draft
+            .settings
+            .push(setting(place, "gentle", Given::Flag(given.is_gentle)));
+        draft.settings.push(setting(place, "ecn", Given::Flag(given.ecn)));
+        if bandwidth > 0 {
+            draft.settings.push(number(place, "bandwidth", bandwidth));
+        }
+        draft
+    }
+
+    /// The scheduler of this number over the queues that are connected to it.
+    fn scheduler(&mut self, sched: u32, pipe: &Configured, rules: &[&Rule]) -> Option<Draft> {
+        let script = self.script;
+        let is_connected =
+            |one: &&Configured| one.object == Object::Queue && script.scheduler_of(one) == Some(sched);
+        let queues: Vec<&Configured> = script.objects.iter().filter(is_connected).collect();
+        let configured = script.find(Object::Sched, sched);
+        let kind = configured.and_then(|configured| configured.kind.as_ref());
+        let place = kind.map_or(pipe.number.span(), Spanned::span);
+        if let Some(mask) = &pipe.mask {
+            let message = "`mask` of a pipe that holds queues can't be carried over";
+            let help = "give the mask to its queues, or lead packets to the pipe itself";
+            self.problems.add(
+                mask.place.clone(),
+                message,
+                "makes schedulers as packets come",
+                help,
+            );
+            return None;
+        }
+        self.has_no_queue(pipe);
+        let has_own = matches!(kind.map(Spanned::get_ref), Some(Kind::Fifo | Kind::Flows(..)));
+        if let Some(configured) = configured.filter(|_| !has_own) {
+            self.has_no_queue(configured);
+        }
+        match kind.map_or(&Kind::Wf2qPlus, Spanned::get_ref) {
+            Kind::Fifo => {
+                self.own_nothing(&queues, "fifo");
+                Some(self.queue(configured?, pipe))
+            }
+            Kind::Flows(name, settings) => {
+                self.own_nothing(&queues, name);
+                let own = configured.into_iter().flat_map(Configured::of_queue);
+                let message =
+                    format!("this has no effect: a scheduler `{name}` has its limit behind its type");
+                self.no_effect(own, &message);
+                let mut flows = named(name, &place);
+                flows.settings.clone_from(settings);
+                Some(flows)
+            }
+            Kind::Wf2qPlus => self.over_classes("wf2q_plus", 1..=100, &queues, pipe, rules, &place),
+            Kind::Rr => self.over_classes("drr", 1..=65_536, &queues, pipe, rules, &place),
+            Kind::Qfq => self.over_classes("qfq", 1..=65_536, &queues, pipe, rules, &place),
+            Kind::Prio => self.over_priorities(&queues, pipe, rules, &place),
+        }
+    }
+
+    /// Reports what is said of the queues of a scheduler that is a queue itself.
+    fn own_nothing(&mut self, queues: &[&Configured], kind: &str) {
+        for queue in queues {
+            let of_scheduler = [&queue.weight, &queue.longest]
+                .into_iter()
+                .flatten()
+                .map(Spanned::span);
+            let message = format!("this has no effect: a scheduler `{kind}` has one queue, or makes its own");
+            self.no_effect(of_scheduler.chain(queue.of_queue()), &message);
+        }
+    }
+
+    /// Reports what is said of the queue that a pipe or a scheduler has itself, where packets wait in other queues.
+    fn has_no_queue(&mut self, one: &Configured) {
+        if !self.script.is_ruled(one.object, *one.number.get_ref()) {
+            let message = "this has no effect: packets wait in the queues that are connected";
+            self.no_effect(one.of_queue(), message);
+        }
+    }
+
+    fn no_effect(&mut self, places: impl Iterator<Item = Range<usize>>, message: &str) {
+        for place in places {
+            let help = "leave it out, or write it into the line of the queue that it is for";
+            self.problems.add(place, message, "no effect", help);
+        }
+    }
+
+    fn over_classes(
+        &mut self,
+        discipline: &str,
+        weights: std::ops::RangeInclusive<u64>,
+        queues: &[&Configured],
+        pipe: &Configured,
+        rules: &[&Rule],
+        place: &Range<usize>,
+    ) -> Option<Draft> {
+        let mut draft = named(discipline, place);
+        let numbers = self.numbers(queues);
+        for (queue, numbered) in queues.iter().zip(&numbers) {
+            let inner = self.queue(queue, pipe);
+            let own = queue.number.span();
+            let mut of_queue = class(numbered.class as usize, inner);
+            let weight = self.within(queue.weight.as_ref(), 1, weights.clone(), "weight");
+            let weight_place = queue.weight.as_ref().map_or(own.clone(), Spanned::span);
+            let longest_place = queue.longest.as_ref().map_or(own, Spanned::span);
+            match discipline {
+                "drr" => {
+                    let step = self.within(queue.longest.as_ref(), 1500, 64..=2048, "lmax");
+                    let bytes = weight.saturating_mul(step);
+                    of_queue.settings.push(number(&weight_place, "quantum", bytes));
+                }
+                "qfq" => {
+                    let frame = self.frame();
+                    let longest = self.within(queue.longest.as_ref(), frame, 64..=LONGEST, "lmax");
+                    of_queue.settings.push(number(&weight_place, "weight", weight));
+                    of_queue
+                        .settings
+                        .push(number(&longest_place, "max_packet", longest));
+                }
+                _ => {
+                    if let Some(longest) = &queue.longest {
+                        let help = "leave it out: WF2Q+ needs no longest packet";
+                        self.problems
+                            .add(longest.span(), "`lmax` has no effect here", "no effect", help);
+                    }
+                    of_queue.settings.push(number(&weight_place, "weight", weight));
+                }
+            }
+            if let (Some(mask), Some(overflow)) = (&queue.mask, numbered.overflow) {
+                let mut others = class(overflow as usize, self.queue(queue, pipe));
+                others.settings.extend(of_queue.settings.iter().skip(1).cloned());
+                draft.classes.push(others);
+                of_queue
+                    .settings
+                    .extend(self.each(queue, mask, numbered.class, overflow)?);
+            }
+            draft.classes.push(of_queue);
+        }
+        let class_of = |queue: &Configured| {
+            let place = queues.iter().position(|other| other.number == queue.number);
+            place.map_or(0, |place| numbers[place].class as usize)
+        };
+        self.lead_to_queues(&mut draft, rules, queues, class_of);
+        Some(draft)
+    }
+
+    /// The numbers of queues as classes: a queue's own, unless it is one for each host. Those follow behind all others.
+    fn numbers(&self, queues: &[&Configured]) -> Vec<Numbered> {
+        let own = |queue: &Configured| u64::from(*queue.number.get_ref());
+        let mut free = 1 + queues.iter().map(|queue| own(queue)).max().unwrap_or(0);
+        let numbered = |queue: &&Configured| match queue.mask {
+            None => Numbered {
+                class: own(queue),
+                overflow: None,
+            },
+            Some(_) => {
+                let class = free;
+                free += self.hosts_of(queue);
+                Numbered {
+                    class,
+                    overflow: Some(own(queue)),
+                }
+            }
+        };
+        queues.iter().map(numbered).collect()
+    }
+
+    /// A queue's weight is its priority, 0 before 63; those of one share a queue.
+    fn over_priorities(
+        &mut self,
+        queues: &[&Configured],
+        pipe: &Configured,
+        rules: &[&Rule],
+        place: &Range<usize>,
+    ) -> Option<Draft> {
+        let mut ranked: Vec<(u64, &Configured)> = Vec::new();
+        for queue in queues {
+            let priority = self.within(queue.weight.as_ref(), 0, 0..=63, "weight");
+            if let Some(mask) = &queue.mask {
+                let message = "`mask` can't be carried over under a scheduler `prio`";
+                let help = "leave it out, or take a scheduler that shares: type wf2q+, rr or qfq";
+                self.problems
+                    .add(mask.place.clone(), message, "bands are not for hosts", help);
+            }
+            if let Some((_, other)) = ranked.iter().find(|(other, _)| *other == priority) {
+                let message = format!(
+                    "queues {} and {} have one priority",
+                    other.number.get_ref(),
+                    queue.number.get_ref()
+                );
+                let help = "give each a weight of its own, which is its priority here: 0 goes first";
+                self.problems
+                    .add(queue.number.span(), message, "same priority", help);
+                return None;
+            }
+            ranked.push((priority, queue));
+        }
+        ranked.sort_by_key(|(priority, _)| *priority);
+        let mut draft = bands(place);
+        for (rank, (_, queue)) in ranked.iter().enumerate() {
+            let inner = self.queue(queue, pipe);
+            draft.classes.push(class(rank + 1, inner));
+        }
+        let rank = |queue: &Configured| {
+            let place = ranked.iter().position(|(_, other)| other.number == queue.number);
+            place.map_or(0, |place| place + 1)
+        };
+        self.lead_to_queues(&mut draft, rules, queues, rank);
+        Some(draft)
+    }
+
+    /// Within a scheduler the rules that led to it are tried once more.
+    fn lead_to_queues(
+        &self,
+        draft: &mut Draft,
+        rules: &[&Rule],
+        queues: &[&Configured],
+        class: impl Fn(&Configured) -> usize,
+    ) {
+        let queue_of = |rule: &&Rule| match &rule.action {
+            Action::To(Object::Queue, number) => queues
+                .iter()
+                .copied()
+                .find(|queue| queue.number.get_ref() == number.get_ref()),
+            _ => None,
+        };
+        let leading: Vec<&Rule> = rules
+            .iter()
+            .copied()
+            .filter(|rule| queue_of(rule).is_some())
+            .collect();
+        let class_of = |rule: &&Rule| queue_of(rule).map_or(0, &class);
+        // All packets that come here were led by one of the rules: those of the last need not be told from others.
+        let (default, told) = match leading.split_last() {
+            Some((last, others)) => (class_of(last), others),
+            None => (queues.first().map_or(0, |queue| class(queue)), &leading[..]),
+        };
+        let is_other = |rule: &&&Rule| class_of(rule) != default;
+        let last_needed = told
+            .iter()
+            .rposition(|rule| is_other(&rule))
+            .map_or(0, |place| place + 1);
+        place_packets(draft, &told[..last_needed], class_of, default);
+    }
+
+    /// A number within its range, or its default; reported if it is not.
+    fn within(
+        &mut self,
+        given: Option<&Spanned<u64>>,
+        default: u64,
+        range: std::ops::RangeInclusive<u64>,
+        name: &str,
+    ) -> u64 {
+        let Some(given) = given else { return default };
+        if !range.contains(given.get_ref()) {
+            let allowed = format!("{} to {}", range.start(), range.end());
+            let message = format!("`{name}` is {}, but must be {allowed}", given.get_ref());
+            let help = format!("dummynet would take the nearest: write a number from {allowed}");
+            self.problems
+                .add(given.span(), message, format!("must be {allowed}"), help);
+        }
+        *given.get_ref()
+    }
+}
+
+/// The burst for which red's average has a weight of one over two to `log`.
+fn burst_of_weight(log: u32, [min, max]: [u64; 2], usual: u64) -> Option<u32> {
+    let narrow = |number: u64| u32::try_from(number).ok();
+    let (min, max, avpkt) = (narrow(min)?, narrow(max)?, narrow(usual)?);
+    let log_of = |burst: u32| {
+        let config = red::Config {
+            min: Some(min),
+            max: Some(max),
+            avpkt,
+            burst: Some(burst),
+            bandwidth: Rate::mbit(1),
+            ..red::Config::default()
+        };
+        config.w_log().ok()
+    };
+    // The longer the burst, the smaller the weight; below the shortest that `min` lets there is none.
+    let shortest = min.div_ceil(avpkt).max(1);
+    let (mut low, mut high) = (shortest, shortest.checked_add(1 << 24)?);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match log_of(middle) {
+            Some(found) if found < log => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    (log_of(low) == Some(log)).then_some(low)
+}

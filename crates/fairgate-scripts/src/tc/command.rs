@@ -1,0 +1,302 @@
+//! One line of tc.
+
+use fairgate::ClassId;
+use fairgate_config::language::Problems;
+use toml::Spanned;
+
+use crate::script::{Line, Word, number, unexpected};
+
+/// A line.
+pub(super) struct Command {
+    pub(super) verb: Spanned<Verb>,
+    pub(super) device: Word,
+    pub(super) object: Object,
+    /// Missing only where something is deleted.
+    pub(super) kind: Option<Word>,
+    pub(super) options: Vec<Word>,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// There must not be one yet.
+    Add,
+    /// There may be one.
+    Replace,
+    /// There must be one.
+    Change,
+    /// There must be one, and then there is none.
+    Delete,
+}
+
+/// What it is done to.
+pub(super) enum Object {
+    /// A qdisc: at the root (`None`) or in a class.
+    Qdisc {
+        parent: Option<Spanned<ClassId>>,
+        handle: Option<u16>,
+    },
+    /// A class.
+    Class {
+        parent: Option<Spanned<ClassId>>,
+        class: Spanned<ClassId>,
+    },
+    /// A filter of a qdisc: of the root (`None`) or of the one that is named.
+    Filter(FilterHead),
+}
+
+/// What stands before the kind of a filter.
+#[derive(Default)]
+pub(super) struct FilterHead {
+    pub(super) parent: Option<Spanned<ClassId>>,
+    pub(super) preference: Option<Spanned<u16>>,
+    pub(super) protocol: Option<Word>,
+    pub(super) handle: Option<Word>,
+}
+
+impl Command {
+    /// Reads the words of a line, of which there is one, that ends at `end`; `None` after a problem.
+    pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Option<Command> {
+        let line = Line::new(words, end, FORM);
+        Words { line }.read(problems)
+    }
+}
+
+/// A line that is still to be read.
+struct Words {
+    line: Line,
+}
+
+const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJOR:] KIND [options], \
+                    tc class add dev DEVICE parent CLASS classid CLASS KIND [options], \
+                    or tc filter add dev DEVICE parent MAJOR: [protocol P] [prio N] KIND [options] flowid CLASS";
+
+impl Words {
+    fn next(&mut self, expected: &str, problems: &mut Problems) -> Option<Word> {
+        self.line.next(expected, problems)
+    }
+
+    fn read(mut self, problems: &mut Problems) -> Option<Command> {
+        let object = self.next("`qdisc`, `class` or `filter`", problems)?;
+        let verb = |words: &mut Words, problems: &mut Problems| {
+            let word = words.next("`add`", problems)?;
+            let verb = match word.get_ref().as_str() {
+                "add" => Verb::Add,
+                "replace" => Verb::Replace,
+                "change" => Verb::Change,
+                "del" | "delete" => Verb::Delete,
+                _ => {
+                    return words
+                        .line
+                        .unexpected(&word, "`add`, `change`, `replace` or `del`", problems);
+                }
+            };
+            Some(Spanned::new(word.span(), verb))
+        };
+        match object.get_ref().as_str() {
+            "qdisc" => {
+                let verb = verb(&mut self, problems)?;
+                self.qdisc(verb, problems)
+            }
+            "class" => {
+                let verb = verb(&mut self, problems)?;
+                self.class(verb, problems)
+            }
+            "filter" => {
+                let verb = verb(&mut self, problems)?;
+                self.filter(verb, problems)
+            }
+            _ => self
+                .line
+                .unexpected(&object, "`qdisc`, `class` or `filter`", problems),
+        }
+    }
+
+    fn qdisc(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
+        let (mut device, mut parent, mut handle, mut root) = (None, None, None, None);
+        let kind = loop {
+            let Some(word) = self.kind_or_key(&verb, "a kind of qdisc", problems)? else {
+                break None;
+            };
+            match word.get_ref().as_str() {
+                "dev" => device = Some(self.next("a device", problems)?),
+                "root" => root = Some(word),
+                "parent" => parent = Some(self.class_id(problems)?),
+                "handle" => handle = Some(self.handle(problems)?),
+                _ => break Some(word),
+            }
+        };
+        let at = kind.as_ref().map_or(self.line.end(), Spanned::span);
+        let Some(device) = device else {
+            return self
+                .line
+                .misplaced(at, "`dev` and a device are expected before the kind", problems);
+        };
+        if let Some(ingress) = kind.as_ref().filter(|kind| holds_nothing(kind)) {
+            let message = format!(
+                "`{}` holds no packets, and can't be carried over",
+                ingress.get_ref()
+            );
+            let help = "give the interface that packets leave by a tree, with a policer in it to drop what is over a rate";
+            problems.add(ingress.span(), message, "not here", help);
+            return None;
+        }
+        if root.is_some() == parent.is_some() {
+            return self.line.misplaced(
+                at,
+                "either `root` or `parent` is expected before the kind",
+                problems,
+            );
+        }
+        Some(self.command(verb, device, Object::Qdisc { parent, handle }, kind))
+    }
+
+    fn class(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
+        let (mut device, mut parent, mut class) = (None, None, None);
+        let kind = loop {
+            let Some(word) = self.kind_or_key(&verb, "a kind of qdisc", problems)? else {
+                break None;
+            };
+            match word.get_ref().as_str() {
+                "dev" => device = Some(self.next("a device", problems)?),
+                "root" => {}
+                "parent" => parent = Some(self.class_id(problems)?),
+                "classid" => class = Some(self.class_id(problems)?),
+                _ => break Some(word),
+            }
+        };
+        let at = kind.as_ref().map_or(self.line.end(), Spanned::span);
+        let Some(device) = device else {
+            return self
+                .line
+                .misplaced(at, "`dev` and a device are expected before the kind", problems);
+        };
+        let Some(class) = class else {
+            return self
+                .line
+                .misplaced(at, "`classid` and a class are expected before the kind", problems);
+        };
+        if *verb.get_ref() == Verb::Add && parent.is_none() {
+            return self
+                .line
+                .misplaced(at, "`parent` and a class are expected before the kind", problems);
+        }
+        Some(self.command(verb, device, Object::Class { parent, class }, kind))
+    }
+
+    fn filter(mut self, verb: Spanned<Verb>, problems: &mut Problems) -> Option<Command> {
+        let mut device = None;
+        let mut head = FilterHead::default();
+        let kind = loop {
+            let Some(word) = self.kind_or_key(&verb, "a kind of filter", problems)? else {
+                break None;
+            };
+            match word.get_ref().as_str() {
+                "dev" => device = Some(self.next("a device", problems)?),
+                "root" => {}
+                "parent" => head.parent = Some(self.class_id(problems)?),
+                "protocol" => head.protocol = Some(self.next("a protocol", problems)?),
+                "handle" => head.handle = Some(self.next("a handle", problems)?),
+                "prio" | "pref" | "preference" | "priority" => {
+                    head.preference = Some(self.preference(problems)?);
+                }
+                _ => break Some(word),
+            }
+        };
+        let Some(device) = device else {
+            let at = kind.as_ref().map_or(self.line.end(), Spanned::span);
+            return self
+                .line
+                .misplaced(at, "`dev` and a device are expected before the kind", problems);
+        };
+        Some(self.command(verb, device, Object::Filter(head), kind))
+    }
+
+    /// The next word; `None` within at the end of a line that deletes, which needs no kind.
+    fn kind_or_key(
+        &mut self,
+        verb: &Spanned<Verb>,
+        expected: &str,
+        problems: &mut Problems,
+    ) -> Option<Option<Word>> {
+        match self.line.peek() {
+            None if *verb.get_ref() == Verb::Delete => Some(None),
+            // What a shell does with the output; scripts end lines so that delete what may not be there.
+            Some(word) if *verb.get_ref() == Verb::Delete && is_of_shell(word) => Some(None),
+            _ => self.next(expected, problems).map(Some),
+        }
+    }
+
+    fn command(self, verb: Spanned<Verb>, device: Word, object: Object, kind: Option<Word>) -> Command {
+        Command {
+            verb,
+            device,
+            object,
+            kind,
+            options: self.line.rest(),
+        }
+    }
+
+    /// `major:minor`, hexadecimal; a minor number left out is 0.
+    fn class_id(&mut self, problems: &mut Problems) -> Option<Spanned<ClassId>> {
+        let word = self.next("a class like 1:10", problems)?;
+        class_id(&word, problems)
+    }
+
+    /// `major:`, hexadecimal; with the minor number 0, or without the colon, too, as tc takes it.
+    fn handle(&mut self, problems: &mut Problems) -> Option<u16> {
+        let word = self.next("a handle like 1:", problems)?;
+        let (major, minor) = word.get_ref().split_once(':').unwrap_or((word.get_ref(), ""));
+        let major = Some(major)
+            .filter(|_| matches!(minor, "" | "0"))
+            .and_then(hexadecimal);
+        match major.filter(|&major| major != 0) {
+            Some(major) => Some(major),
+            None => self
+                .line
+                .unexpected(&word, "a handle like 1:, in hexadecimal and above 0,", problems),
+        }
+    }
+
+    fn preference(&mut self, problems: &mut Problems) -> Option<Spanned<u16>> {
+        let word = self.next("a number from 1 to 65535", problems)?;
+        match number(word.get_ref()).and_then(|number| u16::try_from(number).ok()) {
+            Some(number) if number > 0 => Some(Spanned::new(word.span(), number)),
+            _ => self.line.unexpected(&word, "a number from 1 to 65535", problems),
+        }
+    }
+}
+
+/// Kinds that only filters on what comes in are attached to.
+fn holds_nothing(kind: &Word) -> bool {
+    matches!(kind.get_ref().as_str(), "ingress" | "clsact")
+}
+
+/// `major:minor`, hexadecimal; a minor number left out is 0.
+pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<ClassId>> {
+    let read = || {
+        let (major, minor) = word.get_ref().split_once(':')?;
+        let minor = if minor.is_empty() { "0" } else { minor };
+        Some(ClassId::new(hexadecimal(major)?, hexadecimal(minor)?))
+    };
+    match read() {
+        Some(class) => Some(Spanned::new(word.span(), class)),
+        None => unexpected(word, "a class like 1:10, in hexadecimal,", FORM, problems),
+    }
+}
+
+/// A number of up to four digits; unlike the standard library's, without a sign.
+pub(super) fn hexadecimal(digits: &str) -> Option<u16> {
+    match digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        true => u16::from_str_radix(digits, 16).ok(),
+        false => None,
+    }
+}
+
+/// A redirection, or what follows a command that failed.
+fn is_of_shell(word: &Word) -> bool {
+    let word = word.get_ref();
+    ["2>", ">", "&>", "||", ";"]
+        .iter()
+        .any(|start| word.starts_with(start))
+}

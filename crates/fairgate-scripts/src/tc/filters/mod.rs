@@ -1,0 +1,311 @@
+//! Filters: what each asks of a packet, and the class that it leads to.
+//!
+//! Those of a qdisc become the filters of the discipline, in the order in which the kernel would try them. A filter without
+//! conditions becomes the default class, if it is the last one; behind it no other would ever be tried.
+//!
+//! Where tc and we look in different ways the result is the same but for packets that are odd: u32 reads ports at a fixed place, also of
+//! packets with IP options, of fragments and of other protocols; here ports are those of a packet that has some.
+
+mod flower;
+mod selector;
+
+use std::ops::Range;
+
+use fairgate::ClassId;
+use fairgate_config::language::{Draft, FilterDraft, Given, Problems, Written};
+use fairgate_config::suggest;
+use toml::Spanned;
+
+use super::command::class_id;
+use super::script::{Filter, Qdisc, Script};
+use crate::script::{self, Word, no_value, number, setting};
+
+/// Gives the discipline of `qdisc` its filters. What can't be carried over is reported.
+pub(super) fn place(script: &Script, qdisc: &Qdisc, draft: &mut Draft, problems: &mut Problems) {
+    let mut catch_all: Option<(&Filter, Spanned<ClassId>)> = None;
+    for filter in script.filters_of(qdisc) {
+        if let Some((earlier, _)) = &catch_all {
+            let message = "this filter is never tried: one before it matches every packet";
+            let help = format!("leave it out, or give it a priority below {}", earlier.preference);
+            problems.add(filter.kind.span(), message, "never tried", help);
+            continue;
+        }
+        let Some((entries, class)) = read(filter, problems) else {
+            continue;
+        };
+        if Some(class.get_ref().major()) != qdisc.handle {
+            let message = format!("class {} is not one of this qdisc's", class.get_ref());
+            let help = "lead to a class of the qdisc that the filter is attached to; there a further filter can choose";
+            problems.add(class.span(), message, "another qdisc's class", help);
+            continue;
+        }
+        if entries.is_empty() {
+            catch_all = Some((filter, class));
+            continue;
+        }
+        let mut entries = entries;
+        entries.insert(0, class_entry("class", &class));
+        draft.filters.push(FilterDraft {
+            header: filter.kind.span(),
+            entries,
+        });
+    }
+    if let Some((_, class)) = catch_all {
+        draft.settings.retain(|(key, _)| key.get_ref() != "default");
+        draft.settings.push(class_entry("default", &class));
+    }
+}
+
+fn class_entry(key: &str, class: &Spanned<ClassId>) -> Written {
+    setting(&class.span(), key, Given::Integer(class.get_ref().minor().into()))
+}
+
+/// The conditions of a filter, and its class; `None` after a problem.
+fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spanned<ClassId>)> {
+    let before = problems.count();
+    if let Some(parent) = filter
+        .head
+        .parent
+        .as_ref()
+        .filter(|parent| parent.get_ref().minor() != 0)
+    {
+        let message = format!("a filter on class {} can't be carried over", parent.get_ref());
+        let help = format!(
+            "attach it to {:x}: with all conditions on the way, and lead straight to the last class",
+            parent.get_ref().major()
+        );
+        problems.add(parent.span(), message, "not the qdisc itself", help);
+    }
+    let mut reader = Reader {
+        words: filter.options.iter(),
+        family: family(filter, problems),
+        entries: Vec::new(),
+        class: None,
+        problems,
+    };
+    let kind = filter.kind.get_ref().as_str();
+    if let Some(handle) = &filter.head.handle
+        && kind != "fw"
+    {
+        reader.refuse(
+            handle,
+            "a handle of a filter",
+            "leave it out: filters are told apart by their order here",
+        );
+    }
+    match kind {
+        "u32" => selector::read(&mut reader),
+        "flower" => flower::read(&mut reader),
+        "fw" => reader.mark(filter),
+        "matchall" | "basic" => reader.rest(&[]),
+        _ => {
+            let help = suggest::remedy(
+                kind,
+                "understood are",
+                ["u32", "fw", "flower", "basic", "matchall"],
+            );
+            let message = format!("a filter of the kind `{kind}` can't be carried over");
+            reader
+                .problems
+                .add(filter.kind.span(), message, "unknown here", help);
+        }
+    }
+    let Reader {
+        family,
+        mut entries,
+        class,
+        problems,
+        ..
+    } = reader;
+    let has_address = entries
+        .iter()
+        .any(|(key, _)| matches!(key.get_ref().as_str(), "source" | "destination"));
+    if let Family::Is(ethertype, place) = family
+        && !has_address
+    {
+        entries.push(setting(&place, "ethertype", ethertype));
+    }
+    if class.is_none() && problems.count() == before {
+        let help = "add flowid and a class, like flowid 1:10";
+        problems.add(
+            filter.kind.span(),
+            "the filter leads to no class",
+            "`flowid` is missing",
+            help,
+        );
+    }
+    class
+        .filter(|_| problems.count() == before)
+        .map(|class| (entries, class))
+}
+
+/// What a filter's `protocol` says.
+#[derive(Clone)]
+enum Family {
+    /// Any, or none is given.
+    All,
+    /// This one: as a condition on the EtherType.
+    Is(Given, Range<usize>),
+    /// Frames with a VLAN tag; the filter says what is in them.
+    Tagged,
+}
+
+impl Family {
+    fn is(&self, name: &str) -> bool {
+        matches!(self, Family::Is(Given::Text(text), _) if text == name)
+    }
+}
+
+fn family(filter: &Filter, problems: &mut Problems) -> Family {
+    let Some(word) = &filter.head.protocol else {
+        return Family::All;
+    };
+    let name = word.get_ref().to_lowercase();
+    let known = |name: &str| Family::Is(Given::Text(name.to_owned()), word.span());
+    match (name.as_str(), name.strip_prefix("0x").and_then(|_| number(&name))) {
+        ("all", _) | (_, Some(3)) => Family::All,
+        ("ip" | "ipv4", _) | (_, Some(0x0800)) => known("ipv4"),
+        ("ipv6", _) | (_, Some(0x86dd)) => known("ipv6"),
+        ("arp", _) => known("arp"),
+        ("802.1q" | "802.1ad", _) => Family::Tagged,
+        (_, Some(ethertype)) if ethertype <= 0xffff => {
+            Family::Is(Given::Integer(ethertype.into()), word.span())
+        }
+        _ => {
+            let message = format!("`{}` is not a protocol that is known here", word.get_ref());
+            let help = "write all, ip, ipv6, arp, 802.1q, or an EtherType like 0x0800";
+            problems.add(word.span(), message, "unknown here", help);
+            Family::All
+        }
+    }
+}
+
+/// A filter as far as it was read.
+struct Reader<'f, 'p> {
+    words: std::slice::Iter<'f, Word>,
+    family: Family,
+    entries: Vec<Written>,
+    class: Option<Spanned<ClassId>>,
+    problems: &'p mut Problems,
+}
+
+impl<'f> Reader<'f, '_> {
+    /// The next word, which belongs to `option`; reported if there is none.
+    fn value(&mut self, option: &Word) -> Option<&'f Word> {
+        let word = self.words.next();
+        if word.is_none() {
+            no_value(option, self.problems);
+        }
+        word
+    }
+
+    fn add(&mut self, key: &str, place: Range<usize>, value: Given) {
+        self.entries.push(setting(&place, key, value));
+    }
+
+    /// Reads `classid` or `flowid`, if `word` is one; else reports it.
+    fn common(&mut self, word: &'f Word, known: &[&str]) {
+        match word.get_ref().as_str() {
+            "classid" | "flowid" => {
+                if let Some(value) = self.value(word) {
+                    self.class = class_id(value, self.problems);
+                }
+            }
+            name => {
+                let message = format!("`{name}` of a filter can't be carried over");
+                let known = known.iter().copied().chain(["flowid"]);
+                let help = suggest::remedy(name, "understood are", known);
+                self.problems.add(word.span(), message, "unknown here", help);
+                // What follows belongs to it.
+                self.words = [].iter();
+            }
+        }
+    }
+
+    /// Reads a filter of which only the class is understood.
+    fn rest(&mut self, known: &[&str]) {
+        while let Some(word) = self.words.next() {
+            self.common(word, known);
+        }
+    }
+
+    fn mark(&mut self, filter: &Filter) {
+        match &filter.head.handle {
+            Some(handle) => {
+                let (value, mask) = handle
+                    .get_ref()
+                    .split_once('/')
+                    .unwrap_or((handle.get_ref(), "0xffffffff"));
+                match number(value).zip(number(mask)) {
+                    Some((value, mask)) => {
+                        let text = format!("{value:#x}/{mask:#x}");
+                        self.add("mark", handle.span(), Given::Text(text));
+                    }
+                    None => self.refuse(
+                        handle,
+                        "a mark like this",
+                        "write a number, or a number and a mask: 0x10/0xf0",
+                    ),
+                }
+            }
+            None => {
+                let message = "`fw` without a mark can't be carried over";
+                let help = "write the mark before it, handle 6 fw, for each class";
+                self.problems.add(filter.kind.span(), message, "no handle", help);
+            }
+        }
+        self.rest(&[]);
+    }
+
+    fn refuse(&mut self, word: &Word, what: &str, help: &str) {
+        let message = format!("{what} can't be carried over: `{}`", word.get_ref());
+        self.problems.add(word.span(), message, "not here", help);
+    }
+
+    /// A port of which only some bits are asked: a range, if these are the upper ones.
+    fn port(&mut self, key: &str, place: Range<usize>, value: u16, mask: u16) {
+        let free = !mask;
+        let value = value & mask;
+        if free & free.wrapping_add(1) != 0 {
+            let message = format!("the mask {mask:#06x} of a port can't be carried over");
+            let help = "ask for single ports or ranges: a mask is one where its lower bits are 0";
+            self.problems.add(place, message, "not a range", help);
+        } else if free == 0 {
+            self.add(key, place, Given::Integer(value.into()));
+        } else if mask != 0 {
+            self.add(key, place, Given::Text(format!("{value}-{}", value | free)));
+        }
+    }
+
+    /// A traffic class of which some bits are asked.
+    fn traffic_class(&mut self, place: Range<usize>, value: u8, mask: u8) {
+        let value = value & mask;
+        match mask {
+            0 => {}
+            0xfc => self.add("dscp", place, Given::Integer((value >> 2).into())),
+            _ => self.add(
+                "traffic_class",
+                place,
+                Given::Text(format!("{value:#x}/{mask:#x}")),
+            ),
+        }
+    }
+
+    /// An address as tc writes it: bits behind the prefix do not count.
+    fn prefix(&mut self, key: &str, word: &Word) {
+        let text = word.get_ref();
+        match script::prefix(text) {
+            Some(prefix) if prefix.length() == 0 => {}
+            Some(prefix) => self.add(key, word.span(), Given::Text(prefix.to_string())),
+            None if matches!(text.as_str(), "any" | "all" | "default") => {}
+            None => self.refuse(
+                word,
+                "an address like this",
+                "write it as in 192.0.2.1 or 2001:db8::/32",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

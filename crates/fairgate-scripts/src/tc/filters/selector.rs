@@ -1,0 +1,393 @@
+//! `u32`: bytes of the packet and masks over them. They are gathered as the kernel does, and then told which fields they are.
+
+use std::ops::Range;
+
+use fairgate_config::language::Given;
+
+use super::{Family, Reader};
+use crate::script::{Word, number};
+
+/// Bytes from the IP header on that can be asked for: IPv6 and the ports behind it.
+const REACH: usize = 44;
+
+/// A byte that is asked for.
+#[derive(Clone, Default)]
+struct Byte {
+    value: u8,
+    mask: u8,
+    /// Of the match that asks for it.
+    place: Range<usize>,
+}
+
+struct Selector {
+    header: Vec<Byte>,
+    /// Behind the IP header, wherever that ends: the ports.
+    transport: Vec<Byte>,
+    /// The version of IP that the names of fields belong to, and a match with such a name.
+    version: Option<(&'static str, Range<usize>)>,
+}
+
+pub(super) fn read(reader: &mut Reader<'_, '_>) {
+    let mut selector = Selector {
+        header: vec![Byte::default(); REACH],
+        transport: vec![Byte::default(); 4],
+        version: None,
+    };
+    while let Some(word) = reader.words.next() {
+        match word.get_ref().as_str() {
+            "match" => selector.read_match(word, reader),
+            _ => reader.common(word, &["match"]),
+        }
+    }
+    selector.tell(reader);
+}
+
+/// Where bytes are asked for.
+#[derive(Clone, Copy)]
+enum Offset {
+    Header(i32),
+    Transport(i32),
+}
+
+impl Selector {
+    fn read_match(&mut self, keyword: &Word, reader: &mut Reader<'_, '_>) {
+        let Some(kind) = reader.value(keyword) else { return };
+        match kind.get_ref().as_str() {
+            "u32" => self.numbers(kind, 4, Offset::Header(0), reader),
+            "u16" => self.numbers(kind, 2, Offset::Header(0), reader),
+            "u8" => self.numbers(kind, 1, Offset::Header(0), reader),
+            "ip" => self.field(kind, "ipv4", reader),
+            "ip6" => self.field(kind, "ipv6", reader),
+            "tcp" | "udp" => {
+                let Some(field) = reader.value(kind) else { return };
+                match field.get_ref().as_str() {
+                    "src" => self.numbers(field, 2, Offset::Transport(0), reader),
+                    "dst" => self.numbers(field, 2, Offset::Transport(2), reader),
+                    _ => unknown(field, "src, dst", reader),
+                }
+            }
+            "mark" => {
+                let value = reader.value(kind);
+                let mask = value.and_then(|_| reader.value(kind));
+                let Some((value, mask)) = value.zip(mask) else {
+                    return;
+                };
+                match number(value.get_ref()).zip(number(mask.get_ref())) {
+                    Some((bits, bits_mask)) => {
+                        let text = format!("{bits:#x}/{bits_mask:#x}");
+                        reader.add("mark", value.span().start..mask.span().end, Given::Text(text));
+                    }
+                    None => reader.refuse(
+                        value,
+                        "a mark like this",
+                        "write a number and a mask: match mark 0x10 0xf0",
+                    ),
+                }
+            }
+            _ => unknown(kind, "ip, ip6, tcp, udp, mark, u8, u16, u32", reader),
+        }
+    }
+
+    fn field(&mut self, kind: &Word, version: &'static str, reader: &mut Reader<'_, '_>) {
+        if let Some((other, _)) = &self.version
+            && *other != version
+        {
+            reader.refuse(kind, "a match on both IP versions", "write a filter for each");
+            return;
+        }
+        self.version = Some((version, kind.span()));
+        let is_v4 = version == "ipv4";
+        let Some(field) = reader.value(kind) else { return };
+        let at = |v4: i32, v6: i32| Offset::Header(if is_v4 { v4 } else { v6 });
+        match field.get_ref().as_str() {
+            name @ ("src" | "dst") => {
+                let key = if name == "src" { "source" } else { "destination" };
+                if let Some(address) = reader.value(field) {
+                    reader.prefix(key, address);
+                }
+            }
+            "sport" => self.numbers(field, 2, at(20, 40), reader),
+            "dport" => self.numbers(field, 2, at(22, 42), reader),
+            "protocol" => self.numbers(field, 1, at(9, 6), reader),
+            "tos" | "dsfield" | "precedence" if is_v4 => self.numbers(field, 1, at(1, 0), reader),
+            "priority" | "dsfield" if !is_v4 => {
+                let Some((value, mask, place)) = value_and_mask(field, reader) else {
+                    return;
+                };
+                if value > 0xff || mask > 0xff {
+                    reader.problems.add(
+                        place,
+                        "a traffic class has 8 bits",
+                        "too large",
+                        "write it as in 0xb8 0xfc",
+                    );
+                    return;
+                }
+                self.ask(Offset::Header(0), 4, value << 20, mask << 20, &place, reader);
+            }
+            _ if is_v4 => unknown(field, "src, dst, sport, dport, protocol, tos, dsfield", reader),
+            _ => unknown(field, "src, dst, sport, dport, protocol, priority", reader),
+        }
+    }
+
+    /// A value and a mask, and perhaps `at` and an offset.
+    fn numbers(&mut self, option: &Word, width: usize, offset: Offset, reader: &mut Reader<'_, '_>) {
+        let Some((value, mask, place)) = value_and_mask(option, reader) else {
+            return;
+        };
+        let mut offset = offset;
+        if reader
+            .words
+            .as_slice()
+            .first()
+            .is_some_and(|word| word.get_ref() == "at")
+        {
+            let Some(at) = reader.words.next() else { return };
+            let Some(word) = reader.value(at) else { return };
+            let (text, is_transport) = match word.get_ref().strip_prefix("nexthdr+") {
+                Some(rest) => (rest, true),
+                None => (word.get_ref().as_str(), false),
+            };
+            offset = match (number(text), is_transport) {
+                (Some(number), true) => Offset::Transport(number.min(1 << 16) as i32),
+                (Some(number), false) => Offset::Header(number.min(1 << 16) as i32),
+                (None, _) => {
+                    reader.refuse(
+                        word,
+                        "an offset like this",
+                        "write a number of bytes from the IP header on, or nexthdr+0",
+                    );
+                    return;
+                }
+            };
+        }
+        self.ask(offset, width, value, mask, &place, reader);
+    }
+
+    fn ask(
+        &mut self,
+        offset: Offset,
+        width: usize,
+        value: u32,
+        mask: u32,
+        place: &Range<usize>,
+        reader: &mut Reader<'_, '_>,
+    ) {
+        let most = u32::MAX >> (32 - 8 * width as u32);
+        if value > most || mask > most {
+            let message = format!("{width} byte(s) hold at most {most:#x}");
+            reader.problems.add(
+                place.clone(),
+                message,
+                "too large",
+                "write a smaller number, or match u32",
+            );
+            return;
+        }
+        let (bytes, at) = match offset {
+            Offset::Header(at) => (&mut self.header, at),
+            Offset::Transport(at) => (&mut self.transport, at),
+        };
+        let (value, mask) = ((value & mask).to_be_bytes(), mask.to_be_bytes());
+        for index in 0..width {
+            let (value, mask) = (value[4 - width + index], mask[4 - width + index]);
+            if mask == 0 {
+                continue;
+            }
+            let Some(byte) = bytes.get_mut(at as usize + index) else {
+                let message = "bytes there are no field that filters know";
+                let help = "ask for addresses, protocol, type of service or ports";
+                reader.problems.add(place.clone(), message, "too far", help);
+                return;
+            };
+            if (byte.value ^ value) & byte.mask & mask != 0 {
+                let help = "leave one of the two out: no packet has both";
+                reader.problems.add(
+                    place.clone(),
+                    "this contradicts a match before it",
+                    "impossible",
+                    help,
+                );
+                return;
+            }
+            byte.value |= value;
+            byte.mask |= mask;
+            byte.place = place.clone();
+        }
+    }
+
+    /// Turns bytes into conditions.
+    fn tell(mut self, reader: &mut Reader<'_, '_>) {
+        if let Some((version, place)) = &self.version {
+            match &reader.family {
+                Family::Is(..) if !reader.family.is(version) => {
+                    let message = format!("fields of {version} in a filter of another protocol");
+                    reader.problems.add(
+                        place.clone(),
+                        message,
+                        "never matches",
+                        "write protocol ip with ip, and protocol ipv6 with ip6",
+                    );
+                    return;
+                }
+                _ => reader.family = Family::Is(Given::Text((*version).to_owned()), place.clone()),
+            }
+        }
+        let asked = self
+            .header
+            .iter()
+            .find(|byte| byte.mask != 0)
+            .map(|byte| byte.place.clone());
+        match (reader.family.is("ipv4"), reader.family.is("ipv6"), asked) {
+            (true, ..) => self.tell_v4(reader),
+            (_, true, _) => self.tell_v6(reader),
+            (_, _, Some(place)) => {
+                let message = "which protocol these bytes are of is not said";
+                reader.problems.add(
+                    place,
+                    message,
+                    "ip or ipv6?",
+                    "add protocol ip or protocol ipv6 before `u32`",
+                );
+            }
+            _ => {}
+        }
+        self.ports(0, reader);
+    }
+
+    fn tell_v4(&mut self, reader: &mut Reader<'_, '_>) {
+        let class = std::mem::take(&mut self.header[1]);
+        reader.traffic_class(class.place, class.value, class.mask);
+        self.protocol(9, reader);
+        for (key, at) in [("source", 12), ("destination", 16)] {
+            self.address(key, at, 4, reader);
+        }
+        self.move_ports(20);
+        self.nothing_else("IPv4", reader);
+    }
+
+    fn tell_v6(&mut self, reader: &mut Reader<'_, '_>) {
+        let [high, low] = [0, 1].map(|at| self.header[at].clone());
+        let place = if low.mask == 0 {
+            high.place.clone()
+        } else {
+            low.place.clone()
+        };
+        reader.traffic_class(
+            place,
+            high.value << 4 | low.value >> 4,
+            high.mask << 4 | low.mask >> 4,
+        );
+        // The version is told by the protocol.
+        if high.value & high.mask & 0xf0 == 0x60 & high.mask {
+            self.header[0].mask = 0;
+        }
+        self.header[1].mask &= 0x0f;
+        self.protocol(6, reader);
+        for (key, at) in [("source", 8), ("destination", 24)] {
+            self.address(key, at, 16, reader);
+        }
+        self.move_ports(40);
+        self.nothing_else("IPv6", reader);
+    }
+
+    fn protocol(&mut self, at: usize, reader: &mut Reader<'_, '_>) {
+        if self.header[at].mask == 0xff {
+            let byte = std::mem::take(&mut self.header[at]);
+            reader.add("protocol", byte.place, Given::Integer(byte.value.into()));
+        }
+    }
+
+    /// An address, unless its bits are not those of a prefix.
+    fn address(&mut self, key: &str, at: usize, width: usize, reader: &mut Reader<'_, '_>) {
+        let bytes = &mut self.header[at..at + width];
+        let bits = |byte: fn(&Byte) -> u8| {
+            bytes
+                .iter()
+                .fold(0u128, |bits, next| bits << 8 | u128::from(byte(next)))
+        };
+        let (value, mask) = (bits(|byte| byte.value), bits(|byte| byte.mask));
+        let free = !mask & (u128::MAX >> (128 - 8 * width));
+        if mask == 0 || free & free.wrapping_add(1) != 0 {
+            return;
+        }
+        let address: std::net::IpAddr = match width {
+            4 => std::net::Ipv4Addr::from(value as u32).into(),
+            _ => std::net::Ipv6Addr::from(value).into(),
+        };
+        let text = format!("{address}/{}", mask.count_ones());
+        let asked = bytes.iter().find(|byte| byte.mask != 0);
+        let place = asked.map_or(0..0, |byte| byte.place.clone());
+        bytes.fill(Byte::default());
+        reader.add(key, place, Given::Text(text));
+    }
+
+    /// Ports at a fixed place behind a header without options.
+    fn move_ports(&mut self, at: usize) {
+        for (byte, header) in self.transport.iter_mut().zip(&mut self.header[at..at + 4]) {
+            if header.mask != 0 {
+                *byte = std::mem::take(header);
+            }
+        }
+    }
+
+    fn ports(&self, at: usize, reader: &mut Reader<'_, '_>) {
+        for (key, at) in [("source_port", at), ("destination_port", at + 2)] {
+            let (high, low) = (&self.transport[at], &self.transport[at + 1]);
+            let both = |high: u8, low: u8| u16::from_be_bytes([high, low]);
+            let place = if high.mask == 0 {
+                low.place.clone()
+            } else {
+                high.place.clone()
+            };
+            reader.port(key, place, both(high.value, low.value), both(high.mask, low.mask));
+        }
+    }
+
+    fn nothing_else(&self, header: &str, reader: &mut Reader<'_, '_>) {
+        if let Some((at, byte)) = self.header.iter().enumerate().find(|(_, byte)| byte.mask != 0) {
+            let message = format!(
+                "bits {:#04x} of byte {at} of an {header} header are no condition that filters know",
+                byte.mask
+            );
+            let help = "ask for whole fields: addresses by prefix, protocol, type of service, ports";
+            reader
+                .problems
+                .add(byte.place.clone(), message, "can't be carried over", help);
+        }
+    }
+}
+
+/// The two numbers behind `option`: the value as C writes numbers, the mask in hexadecimal.
+fn value_and_mask(option: &Word, reader: &mut Reader<'_, '_>) -> Option<(u32, u32, Range<usize>)> {
+    let value = reader.value(option)?;
+    let mask = reader.value(option)?;
+    let bits = number(value.get_ref());
+    let mask_text = mask.get_ref().trim_start_matches("0x");
+    let mask_bits = match mask_text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        true => u32::from_str_radix(mask_text, 16).ok(),
+        false => None,
+    };
+    let place = value.span().start..mask.span().end;
+    match bits.zip(mask_bits) {
+        Some((bits, mask)) => Some((bits, mask, place)),
+        None => {
+            let message = format!(
+                "`{} {}` is not a value and a mask",
+                value.get_ref(),
+                mask.get_ref()
+            );
+            let help = "write a number and, in hexadecimal, which of its bits count: 22 0xffff";
+            reader.problems.add(place, message, "expected two numbers", help);
+            None
+        }
+    }
+}
+
+fn unknown(word: &Word, known: &'static str, reader: &mut Reader<'_, '_>) {
+    let name = word.get_ref();
+    let message = format!("a match on `{name}` can't be carried over");
+    let help = fairgate_config::suggest::remedy(name, "understood are", known.split(", "));
+    reader.problems.add(word.span(), message, "unknown here", help);
+    reader.words = [].iter();
+}

@@ -1,0 +1,421 @@
+//! Filters as tc has them, and what becomes of them.
+
+use fairgate::flow::{FlowHasher, LinkType, dissect};
+use fairgate_config::{Document, FileError, Spec};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::tc::{Device, Script};
+
+const QDISC: &str = "qdisc add dev e root handle 1: drr\n\
+    class add dev e parent 1: classid 1:1 drr\n\
+    class add dev e parent 1: classid 1:2 drr\n\
+    class add dev e parent 1: classid 1:10 drr\n";
+
+fn read(filters: &str) -> Result<Spec, FileError> {
+    Script::parse("test.tc", &format!("{QDISC}{filters}"), Device::default())?.spec()
+}
+
+fn spec(filters: &str) -> Spec {
+    read(filters).unwrap_or_else(|error| panic!("{filters}: {:?}", error.problems()))
+}
+
+/// The conditions as people see them, a filter a line.
+fn shown(filters: &str) -> Vec<String> {
+    let text = spec(filters).to_string();
+    let conditions = text
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("│  "));
+    conditions.map(str::to_owned).collect()
+}
+
+/// The first mistake: line behind the qdisc, the words at fault, message.
+fn mistake(filters: &str) -> (usize, String, String) {
+    let error = read(filters).expect_err("there is a mistake");
+    let problem = &error.problems()[0];
+    assert!(!problem.help.is_empty());
+    let text = format!("{QDISC}{filters}");
+    let (line, _) = problem.position();
+    (
+        line - 4,
+        text[problem.span.clone()].to_owned(),
+        problem.message.clone(),
+    )
+}
+
+fn at(line: usize, words: &str, message: &str) -> (usize, String, String) {
+    (line, words.to_owned(), message.to_owned())
+}
+
+#[test]
+fn fields_are_told_by_their_names() {
+    let filter = |rest: &str| shown(&format!("filter add dev e parent 1: {rest} flowid 1:10"));
+    let cases = [
+        (
+            "protocol ip u32 match ip dport 22 0xffff",
+            "destination_port=22, ethertype=ipv4 goes to 16",
+        ),
+        ("u32 match ip src 192.0.2.7/24", "source=192.0.2.0/24 goes to 16"),
+        (
+            "u32 match ip tos 0x10 0xff match ip protocol 0x6 0xff",
+            "protocol=tcp, traffic_class=16, ethertype=ipv4 goes to 16",
+        ),
+        (
+            "u32 match ip dsfield 0xb8 0xfc",
+            "dscp=EF, ethertype=ipv4 goes to 16",
+        ),
+        (
+            "u32 match ip sport 0x1000 0xf000",
+            "source_port=4096-8191, ethertype=ipv4 goes to 16",
+        ),
+        (
+            "protocol ipv6 u32 match ip6 dst 2001:db8::1/128 match ip6 sport 53 0xffff",
+            "destination=2001:db8::1/128, source_port=53 goes to 16",
+        ),
+        (
+            "protocol ipv6 u32 match ip6 priority 0xb8 0xfc",
+            "dscp=EF, ethertype=ipv6 goes to 16",
+        ),
+        (
+            "protocol ip u32 match u32 0xc0000200 0xffffff00 at 12",
+            "source=192.0.2.0/24 goes to 16",
+        ),
+        (
+            "protocol ip u32 match u16 80 0xffff at 22 match u8 17 0xff at 9",
+            "destination_port=80, protocol=udp, ethertype=ipv4 goes to 16",
+        ),
+        (
+            "protocol ipv6 u32 match u32 0x20010db8 0xffffffff at 24",
+            "destination=2001:db8::/32 goes to 16",
+        ),
+        (
+            "protocol ip u32 match tcp dst 443 0xffff",
+            "destination_port=443, ethertype=ipv4 goes to 16",
+        ),
+        ("u32 match udp src 53 0xffff", "source_port=53 goes to 16"),
+        ("u32 match mark 0x10 0xf0", "mark=0x10/0xf0 goes to 16"),
+        ("protocol ip u32 match u32 0 0", "ethertype=ipv4 goes to 16"),
+        ("handle 6 fw", "mark=6 goes to 16"),
+        (
+            "protocol ip handle 0x10/0xf0 fw",
+            "mark=0x10/0xf0, ethertype=ipv4 goes to 16",
+        ),
+        (
+            "protocol ip flower ip_proto tcp dst_port 80 src_ip 10.1.2.3/8",
+            "source=10.0.0.0/8, destination_port=80, protocol=tcp goes to 16",
+        ),
+        (
+            "protocol ip flower ip_proto udp src_port 1000-2000 ip_tos 0xb8/0xfc",
+            "source_port=1000-2000, protocol=udp, dscp=EF, ethertype=ipv4 goes to 16",
+        ),
+        (
+            "protocol ip flower ip_proto 11 dst_port 0x1f90/0xfff0",
+            "destination_port=8080-8095, protocol=udp, ethertype=ipv4 goes to 16",
+        ),
+        (
+            "protocol 802.1q flower vlan_id 7 vlan_ethtype ipv4 dst_ip 192.0.2.1",
+            "destination=192.0.2.1/32, vlan=7 goes to 16",
+        ),
+        ("protocol 0x86dd matchall", "ethertype=ipv6 goes to 16"),
+    ];
+    for (written, expected) in cases {
+        let found = filter(written).join("; ");
+        let mut parts: Vec<&str> = found.trim_end_matches(" goes to 16").split(", ").collect();
+        let mut wanted: Vec<&str> = expected.trim_end_matches(" goes to 16").split(", ").collect();
+        parts.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(parts, wanted, "{written}");
+    }
+}
+
+#[test]
+fn filters_are_tried_in_the_order_of_the_kernel() {
+    let filter =
+        |head: &str, mark: u32| format!("filter add dev e parent 1: {head} handle {mark} fw flowid 1:1\n");
+    let order = |filters: &[String]| -> Vec<String> {
+        let marks = shown(&filters.concat()).into_iter();
+        marks
+            .map(|line| {
+                line.trim_start_matches("mark=")
+                    .trim_end_matches(" goes to 1")
+                    .to_owned()
+            })
+            .collect()
+    };
+    assert_eq!(
+        order(&[filter("prio 2", 1), filter("prio 1", 2), filter("pref 2", 3)]),
+        ["2", "1", "3"]
+    );
+    // Without a priority each goes before those before it.
+    assert_eq!(
+        order(&[filter("", 1), filter("", 2), filter("prio 7", 3)]),
+        ["3", "2", "1"]
+    );
+    let mut filters = vec![filter("prio 2", 1), filter("prio 1", 2)];
+    filters.push("filter del dev e parent 1: prio 1\n".to_owned());
+    assert_eq!(order(&filters), ["1"]);
+    filters.push("filter del dev e root\n".to_owned());
+    assert!(order(&filters).is_empty());
+}
+
+#[test]
+fn a_filter_that_matches_all_is_the_default() {
+    let all = |kind: &str| {
+        spec(&format!(
+            "filter add dev e parent 1: prio 9 {kind} classid 1:2\nfilter add dev e prio 1 handle 1 fw flowid 1:1"
+        ))
+    };
+    for kind in [
+        "matchall",
+        "protocol all basic",
+        "protocol all u32 match u32 0 0",
+        "u32 match ip src any match u32 0 0",
+    ] {
+        let found = all(kind);
+        match kind.contains("ip src") {
+            false => assert_eq!(
+                (found.classifier().default, found.classifier().filters.len()),
+                (Some(2), 1),
+                "{kind}"
+            ),
+            true => assert_eq!(
+                (found.classifier().default, found.classifier().filters.len()),
+                (None, 2),
+                "{kind}"
+            ),
+        }
+    }
+    let hidden = "filter add dev e parent 1: prio 1 matchall classid 1:2\nfilter add dev e prio 2 handle 1 fw flowid 1:1";
+    assert_eq!(
+        mistake(hidden),
+        at(
+            2,
+            "fw",
+            "this filter is never tried: one before it matches every packet"
+        )
+    );
+}
+
+#[test]
+fn what_cant_be_carried_over_is_said_at_its_place() {
+    let filter = |rest: &str| mistake(&format!("filter add dev e parent 1: {rest}"));
+    assert_eq!(
+        filter("u32 match ip dport 22 0xffff"),
+        at(1, "u32", "the filter leads to no class")
+    );
+    assert_eq!(
+        filter("handle 1 fw flowid 1:7"),
+        at(1, "1:7", "`drr` has no class 1:7")
+    );
+    assert_eq!(
+        filter("handle 1 fw flowid 2:1"),
+        at(1, "2:1", "class 2:1 is not one of this qdisc's")
+    );
+    assert_eq!(
+        filter("route from 1 flowid 1:1"),
+        at(1, "route", "a filter of the kind `route` can't be carried over")
+    );
+    assert_eq!(
+        filter("u32 ht 800: flowid 1:1"),
+        at(1, "ht", "`ht` of a filter can't be carried over")
+    );
+    assert_eq!(
+        filter("u32 match ip ttl 1 0xff flowid 1:1"),
+        at(1, "ttl", "a match on `ttl` can't be carried over")
+    );
+    assert_eq!(
+        filter("protocol ip u32 match u8 64 0xff at 8 flowid 1:1"),
+        at(
+            1,
+            "64 0xff",
+            "bits 0xff of byte 8 of an IPv4 header are no condition that filters know"
+        )
+    );
+    assert_eq!(
+        filter("u32 match u8 64 0xff at 9 flowid 1:1"),
+        at(1, "64 0xff", "which protocol these bytes are of is not said")
+    );
+    assert_eq!(
+        filter("protocol ip u32 match ip dport 80 0x0fff flowid 1:1"),
+        at(1, "80 0x0fff", "the mask 0x0fff of a port can't be carried over")
+    );
+    assert_eq!(
+        filter("protocol ip u32 match ip dport 70000 0xffff flowid 1:1"),
+        at(1, "70000 0xffff", "2 byte(s) hold at most 0xffff")
+    );
+    assert_eq!(
+        filter("protocol ip u32 match ip6 dport 7 0xffff flowid 1:1"),
+        at(1, "ip6", "fields of ipv6 in a filter of another protocol")
+    );
+    assert_eq!(
+        filter("protocol ip u32 match ip dport 7 0xffff match ip dport 8 0xffff flowid 1:1"),
+        at(1, "8 0xffff", "this contradicts a match before it")
+    );
+    assert_eq!(
+        filter("protocol ip flower src_mac 00:11:22:33:44:55 flowid 1:1"),
+        at(1, "src_mac", "`src_mac` of a filter can't be carried over")
+    );
+    assert_eq!(
+        filter("protocol ip flower src_port 9-8 flowid 1:1"),
+        at(1, "9-8", "a port like this can't be carried over: `9-8`")
+    );
+    assert_eq!(
+        filter("protocol ip flower ip_proto tpc flowid 1:1"),
+        at(1, "tpc", "`tpc` is not a protocol")
+    );
+    assert_eq!(
+        filter("protocol frob matchall flowid 1:1"),
+        at(1, "frob", "`frob` is not a protocol that is known here")
+    );
+    assert_eq!(
+        filter("prio 0 matchall flowid 1:1"),
+        at(1, "0", "`0` stands where a number from 1 to 65535 is expected")
+    );
+    assert_eq!(
+        mistake("filter add dev e parent 1:1 matchall flowid 1:2"),
+        at(1, "1:1", "a filter on class 1:1 can't be carried over")
+    );
+    assert_eq!(
+        mistake("filter add dev e parent 7: matchall flowid 1:2"),
+        at(1, "7:", "no qdisc has the handle 7:")
+    );
+    assert_eq!(
+        mistake(
+            "filter add dev e prio 1 protocol ip matchall flowid 1:2\nfilter add dev e prio 1 protocol ipv6 matchall flowid 1:1"
+        ),
+        at(2, "1", "priority 1 is another protocol's")
+    );
+}
+
+/// The bytes of an IPv4 or IPv6 packet of UDP, its header without options.
+#[derive(Clone, Debug)]
+struct Datagram {
+    is_v4: bool,
+    bytes: Vec<u8>,
+}
+
+fn datagram() -> impl Strategy<Value = Datagram> {
+    (
+        any::<bool>(),
+        any::<u8>(),
+        select(vec![6u8, 17, 132]),
+        any::<[u8; 32]>(),
+        any::<[u8; 4]>(),
+    )
+        .prop_map(|(is_v4, class, protocol, addresses, mut ports)| {
+            ports[0] |= 1;
+            let mut bytes = match is_v4 {
+                true => vec![0x45, class, 0, 28, 0, 0, 0, 0, 64, protocol, 0, 0],
+                false => vec![0x60 | class >> 4, class << 4, 0, 0, 0, 8, protocol, 64],
+            };
+            bytes.extend(&addresses[..if is_v4 { 8 } else { 32 }]);
+            bytes.extend(ports);
+            bytes.extend([0, 8, 0, 0]);
+            Datagram { is_v4, bytes }
+        })
+}
+
+/// A match: as it is written, and the bytes that it asks for.
+#[derive(Clone, Debug)]
+struct Asked {
+    text: String,
+    at: usize,
+    value: Vec<u8>,
+    mask: Vec<u8>,
+}
+
+/// Matches on fields that can be carried over, near what the packet has.
+fn asked(packet: &Datagram) -> BoxedStrategy<Asked> {
+    let packet = packet.clone();
+    let (class, protocol, addresses, ports) = if packet.is_v4 {
+        ((1, 1), 9, vec![(12, 4), (16, 4)], [20, 22])
+    } else {
+        ((0, 4), 6, vec![(8, 16), (24, 16)], [40, 42])
+    };
+    let field = prop_oneof![
+        Just((class.0, class.1)),
+        Just((protocol, 1)),
+        select(addresses),
+        select(vec![(ports[0], 2), (ports[1], 2)]),
+    ];
+    (field, 0usize..=128, any::<bool>(), any::<(u8, u8)>())
+        .prop_map(move |((at, width), length, is_other, (bit, class_mask))| {
+            let mut value: Vec<u8> = packet.bytes[at..at + width].to_vec();
+            let mut mask = vec![0xff; width];
+            let is_class = (at, width) == class;
+            if is_class {
+                mask = if packet.is_v4 {
+                    vec![class_mask]
+                } else {
+                    vec![class_mask >> 4, class_mask << 4, 0, 0]
+                };
+            } else if width > 1 {
+                let bits = length % (8 * width + 1);
+                mask = (0..width)
+                    .map(|byte| !(0xffu16 >> bits.saturating_sub(8 * byte).min(8)) as u8)
+                    .collect();
+            }
+            if is_other {
+                value[usize::from(bit) % width] ^= 1 << (bit % 8);
+            }
+            let words = |bytes: &[u8]| {
+                bytes
+                    .iter()
+                    .fold(String::from("0x"), |text, byte| format!("{text}{byte:02x}"))
+            };
+            let text = match width {
+                16 => (0..4)
+                    .map(|word| {
+                        let part = 4 * word..4 * word + 4;
+                        format!(
+                            "match u32 {} {} at {}",
+                            words(&value[part.clone()]),
+                            words(&mask[part]),
+                            at + 4 * word
+                        )
+                    })
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                _ => format!("match u{} {} {} at {at}", 8 * width, words(&value), words(&mask)),
+            };
+            Asked {
+                text,
+                at,
+                value,
+                mask,
+            }
+        })
+        .boxed()
+}
+
+proptest! {
+    /// A filter matches the packets whose bytes it asks for, as the kernel compares them.
+    #[test]
+    fn a_selector_is_its_bytes(
+        (packet, asked) in datagram().prop_flat_map(|packet| {
+            let asked = prop::collection::vec(asked(&packet), 1..4);
+            (Just(packet), asked)
+        }),
+    ) {
+        let expected = asked.iter().all(|asked| {
+            let bytes = packet.bytes[asked.at..].iter().zip(&asked.value).zip(&asked.mask);
+            bytes.into_iter().all(|((byte, value), mask)| byte & mask == value & mask)
+        });
+        let matches: Vec<&str> = asked.iter().map(|asked| asked.text.as_str()).collect();
+        let protocol = if packet.is_v4 { "ip" } else { "ipv6" };
+        let line = format!("filter add dev e parent 1: protocol {protocol} u32 {} flowid 1:2", matches.join(" "));
+        let spec = match read(&line) {
+            Ok(spec) => spec,
+            Err(error) => {
+                prop_assert!(!expected, "{:?}", error.problems());
+                return Ok(());
+            }
+        };
+        let dissection = dissect(&packet.bytes, LinkType::RawIp);
+        let found = spec.classifier().filters.find(&dissection.packet(100, &FlowHasher::new([1, 2])), Some(&dissection.key));
+        prop_assert_eq!(found, expected.then_some(2), "{}", line);
+        // And so it is when it was written as TOML.
+        let document = Document::parse("printed", &spec.to_toml("e")).expect("it is read again");
+        prop_assert_eq!(document.queue("e"), Some(&spec));
+    }
+}

@@ -1,0 +1,305 @@
+//! Fair queueing.
+
+use fairgate::DropReason;
+use fairgate_config::Value;
+
+use super::aqm::{CODEL_CONTROL, CODEL_PARAMETERS, PIE_CONTROL, PIE_FLAGS, PIE_PARAMETERS};
+use super::{
+    Amount, Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Running, Seen, frame, means,
+    mtu_of_one_frame, none, option, quantum_of_one_frame, same, show, show_as, time,
+};
+use crate::tc::show::{bytes, packets, plain, rate, row, size};
+
+pub(super) const DRR: Kind = Kind {
+    name: "drr",
+    discipline: "drr",
+    options: &[],
+    children: Children::Classes {
+        options: &[same("quantum", "quantum")],
+        defaults: quantum_of_one_frame,
+    },
+    defaults: none,
+    look: Look {
+        class_options: &[show("quantum", bytes)],
+        has_classes_at_root: true,
+        ..PLAIN
+    },
+};
+
+pub(super) const QFQ: Kind = Kind {
+    name: "qfq",
+    discipline: "qfq_plus",
+    options: &[],
+    children: Children::Classes {
+        options: &[same("weight", "weight"), same("maxpkt", "max_packet")],
+        defaults: |device| vec![("max_packet", frame(device).to_string())],
+    },
+    defaults: none,
+    look: Look {
+        class_options: &[show("weight", plain), show_as("maxpkt", "max_packet", plain)],
+        has_classes_at_root: true,
+        ..PLAIN
+    },
+};
+
+pub(super) const ETS: Kind = Kind {
+    name: "ets",
+    discipline: "ets",
+    options: &[&[
+        same("bands", "bands"),
+        same("strict", "strict"),
+        option("quanta", "quanta", Reads::List),
+        option("priomap", "priomap", Reads::List),
+    ]],
+    children: Children::SharingBands,
+    defaults: none,
+    look: Look {
+        options: &[&[show("priomap", plain)]],
+        complete: complete_ets,
+        complete_class: |seen, class, details| {
+            let is_strict = u64::from(class.minor) <= seen.number("strict").unwrap_or(0);
+            details.extend(
+                quantum(class)
+                    .filter(|_| !is_strict)
+                    .map(|bytes| Detail::new("quantum", plain(bytes))),
+            );
+        },
+        has_classes_at_root: true,
+        ..PLAIN
+    },
+};
+
+pub(super) const SFQ: Kind = Kind {
+    name: "sfq",
+    discipline: "sfq",
+    options: &[&[
+        same("limit", "limit"),
+        same("depth", "depth"),
+        same("flows", "flows"),
+        same("divisor", "divisor"),
+        same("quantum", "quantum"),
+        means("headdrop", "drop", "head"),
+        option("perturb", "perturb", Reads::Time("s")),
+    ]],
+    children: Children::None,
+    defaults: |device| {
+        let mut defaults = quantum_of_one_frame(device);
+        defaults.push(("perturb", "none".to_owned()));
+        defaults
+    },
+    look: Look {
+        options: &[&[
+            show("limit", packets),
+            show("quantum", bytes),
+            show("depth", plain),
+            show("flows", plain).in_detail(),
+            show("divisor", plain),
+            show("perturb", |nanos| Amount::Count(nanos / 1_000_000_000, "sec")),
+        ]],
+        complete: complete_sfq,
+        ..PLAIN
+    },
+};
+
+pub(super) const FQ: Kind = Kind {
+    name: "fq",
+    discipline: "fq",
+    options: &[&[
+        same("limit", "limit"),
+        same("flow_limit", "flow_limit"),
+        same("buckets", "flows"),
+        same("quantum", "quantum"),
+        same("initial_quantum", "initial_quantum"),
+        same("maxrate", "maxrate"),
+        same("low_rate_threshold", "low_rate_threshold"),
+        time("refill_delay", "refill_delay"),
+        time("horizon", "horizon"),
+        means("horizon_drop", "beyond_horizon", "drop"),
+        means("horizon_cap", "beyond_horizon", "hold"),
+        time("ce_threshold", "ce_threshold"),
+    ]],
+    children: Children::None,
+    defaults: |device| {
+        let frame = u64::from(frame(device));
+        let quanta = [("quantum", 2 * frame), ("initial_quantum", 10 * frame)];
+        quanta.map(|(name, bytes)| (name, bytes.to_string())).to_vec()
+    },
+    look: Look {
+        options: &[&[
+            show("limit", packets),
+            show("flow_limit", packets),
+            show_as("buckets", "flows", plain),
+            show("quantum", size),
+            show("initial_quantum", size),
+            show("maxrate", rate),
+            show("low_rate_threshold", rate),
+            show("refill_delay", Amount::Time),
+            show("ce_threshold", Amount::Time),
+            show("horizon", Amount::Time),
+        ]],
+        complete: |seen, details| {
+            let word = match seen.is_word("beyond_horizon", "drop") {
+                true => "horizon_drop",
+                false => "horizon_cap",
+            };
+            details.push(Detail::bare(word, word, None));
+        },
+        statistics: |fq| {
+            // A flow without packets is none here.
+            let inactive = Detail::keyed("(inactive", "inactive", plain(0));
+            let throttled = fq.number("throttled_flows");
+            let throttled = throttled.map(|flows| Detail::keyed("throttled", "", Amount::Count(flows, ")")));
+            vec![
+                row(
+                    "  ",
+                    [fq.variable("flows", "active_flows"), Some(inactive), throttled],
+                ),
+                row("  ", [fq.variable("throttled", "throttlings")]),
+            ]
+        },
+        ..PLAIN
+    },
+};
+
+pub(super) const FQ_CODEL: Kind = Kind {
+    name: "fq_codel",
+    discipline: "fq_codel",
+    options: &[OF_FLOWS, CODEL_PARAMETERS, &[same("drop_batch", "drop_batch")]],
+    children: Children::None,
+    defaults: quantum_of_one_frame,
+    look: Look {
+        options: &[
+            &[
+                show("limit", packets),
+                show("flows", plain),
+                show("quantum", plain),
+            ],
+            CODEL_CONTROL,
+            &[
+                show("memory_limit", size),
+                show("ecn", plain),
+                show("drop_batch", plain),
+            ],
+        ],
+        statistics: |fq_codel| {
+            let overmemory = fq_codel.dropped_for(&[DropReason::MemoryLimit]);
+            let overlimit = fq_codel.dropped_for(&[DropReason::LongestFlow]) + overmemory;
+            let overmemory = (overmemory > 0).then(|| Detail::new("drop_overmemory", plain(overmemory)));
+            let memory = fq_codel.variable("memory_used", "memory_used");
+            vec![
+                row(
+                    "  ",
+                    [
+                        Running::count("drop_overlimit", overlimit),
+                        fq_codel.variable("new_flow_count", "new_flow_count"),
+                        Running::count("ecn_mark", fq_codel.marked()),
+                        memory.filter(|memory| memory.amount != plain(0)),
+                        overmemory,
+                    ],
+                ),
+                row("  ", lists(fq_codel)),
+            ]
+        },
+        ..PLAIN
+    },
+};
+
+pub(super) const FQ_PIE: Kind = Kind {
+    name: "fq_pie",
+    discipline: "fq_pie",
+    options: &[
+        OF_FLOWS,
+        PIE_PARAMETERS,
+        &[option("ecn_prob", "ecn_prob", Reads::Percent)],
+    ],
+    children: Children::None,
+    defaults: |device| {
+        let mut defaults = quantum_of_one_frame(device);
+        defaults.append(&mut mtu_of_one_frame(device));
+        defaults
+    },
+    look: Look {
+        options: &[
+            &[show("limit", packets), show("flows", plain)],
+            PIE_CONTROL,
+            &[
+                show("quantum", size),
+                show("memory_limit", size),
+                show("ecn_prob", hundredths),
+            ],
+            PIE_FLAGS,
+        ],
+        statistics: |fq_pie| {
+            let counts = [
+                Running::count("pkts_in", fq_pie.taken_in()),
+                Running::count("overlimit", fq_pie.dropped_for(&[DropReason::QueueLimit])),
+                Running::count("overmemory", fq_pie.dropped_for(&[DropReason::MemoryLimit])),
+                Running::count("dropped", fq_pie.dropped_for(&[DropReason::Aqm])),
+                Running::count("ecn_mark", fq_pie.marked()),
+            ];
+            let new = fq_pie.variable("new_flow_count", "new_flow_count");
+            let memory = fq_pie.variable("memory_used", "memory_usage");
+            vec![
+                row("  ", counts),
+                row("  ", [new].into_iter().chain(lists(fq_pie)).chain([memory])),
+            ]
+        },
+        ..PLAIN
+    },
+};
+
+/// What AQMs over hashed flows are told.
+const OF_FLOWS: &[Opt] = &[
+    same("limit", "limit"),
+    same("flows", "flows"),
+    same("quantum", "quantum"),
+    same("memory_limit", "memory_limit"),
+];
+
+/// The flows that are served first, and the others.
+fn lists(flows: &Running<'_>) -> [Option<Detail>; 2] {
+    ["new_flows_len", "old_flows_len"].map(|name| flows.variable(name, name))
+}
+
+/// tc has a quantum for each band that is not strict, and always a priomap; it names neither strict bands nor quanta where there are none.
+fn complete_ets(seen: &Seen<'_>, details: &mut Vec<Detail>) {
+    let classes = seen.classes();
+    let strict = seen.number("strict").unwrap_or(0);
+    let quanta: Vec<u64> = classes.iter().skip(strict as usize).filter_map(quantum).collect();
+    if !details.iter().any(|detail| detail.word == "priomap") {
+        let last = classes.len().saturating_sub(1) as u64;
+        details.push(Detail::new("priomap", Amount::Numbers(vec![last; 16])));
+    }
+    let first = [
+        Some(seen.number_of_classes("bands")),
+        (strict > 0).then(|| Detail::new("strict", plain(strict))),
+        (!quanta.is_empty()).then(|| Detail::new("quanta", Amount::Numbers(quanta))),
+    ];
+    details.splice(0..0, first.into_iter().flatten());
+}
+
+fn quantum(class: &ClassSpec<'_>) -> Option<u64> {
+    match class.parameters.first()?.1 {
+        Value::Number(quantum) => Some(quantum),
+        _ => None,
+    }
+}
+
+fn complete_sfq(seen: &Seen<'_>, details: &mut Vec<Detail>) {
+    let Some(place) = details.iter().position(|detail| detail.word == "flows") else {
+        return;
+    };
+    // The kernel has no more flows than packets, if it is told how many packets.
+    let flows = seen.number("flows").zip(seen.number("limit"));
+    if let Some((flows, limit)) = flows.filter(|_| seen.is_given("limit")) {
+        details[place].amount = plain(flows.min(limit));
+    }
+    if seen.is_word("drop", "head") {
+        details.insert(place, Detail::new("headdrop", Amount::Flag(true)));
+    }
+}
+
+/// A probability as a plain number of hundredths.
+fn hundredths(parts: u64) -> Amount {
+    plain((parts * 100 + (1 << 31)) >> 32)
+}

@@ -1,0 +1,228 @@
+//! The lines of a script together: what there is after the last one. What each line does to it is in `run`.
+
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use fairgate::ClassId;
+use fairgate_config::language::{Problems, check};
+use fairgate_config::{FileError, Spec};
+use miette::NamedSource;
+use toml::Spanned;
+
+use super::command::{Command, FilterHead};
+use super::{kinds, translate};
+use crate::script::{Word, lines};
+
+/// What tc and the kernel take defaults from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Longest IP packet, bytes.
+    pub mtu: u32,
+    /// Default limit of fifos, packets.
+    pub txqueuelen: u32,
+    /// Bytes of the link-layer header.
+    pub hard_header_len: u32,
+}
+
+/// An Ethernet device as Linux sets it up.
+impl Default for Device {
+    fn default() -> Device {
+        Device {
+            mtu: 1500,
+            txqueuelen: 1000,
+            hard_header_len: 14,
+        }
+    }
+}
+
+/// What the lines for one device leave there: every parent before its children.
+pub struct Script {
+    source: Arc<NamedSource<String>>,
+    name: Word,
+    pub(super) device: Device,
+    pub(super) qdiscs: Vec<Qdisc>,
+    pub(super) classes: Vec<Class>,
+    pub(super) filters: Vec<Filter>,
+}
+
+/// A qdisc.
+pub(super) struct Qdisc {
+    pub(super) parent: Option<ClassId>,
+    pub(super) handle: Option<u16>,
+    pub(super) kind: Word,
+    /// Of the line that added it, and of each that changed it.
+    pub(super) options: Vec<Vec<Word>>,
+}
+
+/// A class.
+pub(super) struct Class {
+    /// The qdisc, or a class of it, that the class is in.
+    pub(super) parent: ClassId,
+    pub(super) id: Spanned<ClassId>,
+    pub(super) kind: Word,
+    pub(super) options: Vec<Vec<Word>>,
+}
+
+/// A filter.
+pub(super) struct Filter {
+    /// The qdisc that it is attached to; `None` for the root.
+    pub(super) parent: Option<ClassId>,
+    pub(super) preference: u16,
+    pub(super) head: FilterHead,
+    pub(super) kind: Word,
+    pub(super) options: Vec<Word>,
+}
+
+impl Script {
+    /// Reads a script for one device; `name` stands in messages. All mistakes are reported at once.
+    ///
+    /// ```
+    /// use fairgate_scripts::tc::{Device, Script};
+    /// let script = Script::parse(
+    ///     "home.tc",
+    ///     "tc qdisc add dev eth0 root handle 1: tbf rate 20mbit burst 5kb latency 50ms",
+    ///     Device::default(),
+    /// )?;
+    /// assert_eq!(script.spec()?.discipline(), "tbf");
+    /// # Ok::<(), fairgate_config::FileError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a line can't be understood, the lines don't fit together, or they are for several devices.
+    pub fn parse(name: &str, text: &str, device: Device) -> Result<Script, FileError> {
+        let source = Arc::new(NamedSource::new(name, text.to_owned()));
+        let mut problems = Problems::new(Arc::clone(&source));
+        let mut scripts = Script::read(text, device, &source, &mut problems);
+        let first = (!scripts.is_empty()).then(|| scripts.remove(0));
+        if let (Some(first), Some(other)) = (&first, scripts.first()) {
+            let message = format!("this line is for device `{}`", other.device_name());
+            let help = format!(
+                "leave one of the devices out; the first is `{}`",
+                first.device_name()
+            );
+            problems.add(other.name.span(), message, "another device", help);
+        }
+        match first {
+            Some(first) => problems.unless_any(first),
+            None => Err(problems.into_error()),
+        }
+    }
+
+    /// Reads a script for any number of devices, in the order in which they are named first.
+    ///
+    /// # Errors
+    /// If a line can't be understood, or the lines don't fit together.
+    pub fn parse_all(name: &str, text: &str, device: Device) -> Result<Vec<Script>, FileError> {
+        let source = Arc::new(NamedSource::new(name, text.to_owned()));
+        let mut problems = Problems::new(Arc::clone(&source));
+        let scripts = Script::read(text, device, &source, &mut problems);
+        problems.unless_any(scripts)
+    }
+
+    /// What there is on each device. Reports if there is nothing.
+    fn read(
+        text: &str,
+        device: Device,
+        source: &Arc<NamedSource<String>>,
+        problems: &mut Problems,
+    ) -> Vec<Script> {
+        let mut scripts: Vec<Script> = Vec::new();
+        for (words, end) in lines(text, &["tc"]) {
+            let Some(command) = Command::read(words, end, problems) else {
+                continue;
+            };
+            let name = command.device.get_ref();
+            let at = scripts.iter().position(|script| script.device_name() == name);
+            let at = at.unwrap_or_else(|| {
+                scripts.push(Script {
+                    source: Arc::clone(source),
+                    name: command.device.clone(),
+                    device,
+                    qdiscs: Vec::new(),
+                    classes: Vec::new(),
+                    filters: Vec::new(),
+                });
+                scripts.len() - 1
+            });
+            scripts[at].run(command, problems);
+        }
+        scripts.retain(|script| !script.qdiscs.is_empty());
+        if scripts.is_empty() && problems.count() == 0 {
+            let help = "begin with a line like tc qdisc add dev eth0 root handle 1: fq_codel";
+            problems.add(
+                0..text.len(),
+                "no qdisc is attached to the root",
+                "nothing here",
+                help,
+            );
+        }
+        scripts
+    }
+
+    /// The device's name.
+    pub fn device_name(&self) -> &str {
+        self.name.get_ref()
+    }
+
+    /// The first qdisc that there is no discipline for, if there is one, in words.
+    pub fn unsupported(&self) -> Option<String> {
+        let kinds = self.qdiscs.iter().map(|qdisc| &qdisc.kind);
+        let missing = kinds
+            .map(Spanned::get_ref)
+            .find(|kind| kinds::find(kind).is_none())?;
+        Some(format!("there is no `{missing}` here yet"))
+    }
+
+    /// The description of the tree.
+    ///
+    /// # Errors
+    /// If an option or its value can't be carried over.
+    pub fn spec(&self) -> Result<Spec, FileError> {
+        let mut problems = Problems::new(Arc::clone(&self.source));
+        let draft = translate::tree(self, &mut problems);
+        // What was left out would only be reported once more as missing.
+        let draft = draft.filter(|_| problems.count() == 0);
+        match draft.and_then(|draft| check(&draft, &mut problems)) {
+            Some(spec) => problems.unless_any(spec),
+            None => Err(problems.into_error()),
+        }
+    }
+
+    /// The qdisc attached to `class`.
+    pub(super) fn attached_to(&self, class: ClassId) -> Option<&Qdisc> {
+        self.qdiscs.iter().find(|qdisc| qdisc.parent == Some(class))
+    }
+
+    /// The qdiscs attached to classes of `qdisc`.
+    pub(super) fn attached_below<'s>(&'s self, qdisc: &Qdisc) -> impl Iterator<Item = &'s Qdisc> + use<'s> {
+        let handle = qdisc.handle;
+        let major = |other: &Qdisc| other.parent.map(ClassId::major);
+        let is_below = move |other: &&Qdisc| handle.is_some() && major(other) == handle;
+        self.qdiscs.iter().filter(is_below)
+    }
+
+    /// The classes added to `qdisc`.
+    pub(super) fn classes_of<'s>(&'s self, qdisc: &Qdisc) -> impl Iterator<Item = &'s Class> + use<'s> {
+        let handle = qdisc.handle;
+        let is_of = move |class: &&Class| Some(class.id.get_ref().major()) == handle;
+        self.classes.iter().filter(is_of)
+    }
+
+    /// The filters of `qdisc` in the order in which they are tried.
+    pub(super) fn filters_of(&self, qdisc: &Qdisc) -> Vec<&Filter> {
+        let is_of = |filter: &&Filter| match filter.parent {
+            Some(parent) => Some(parent.major()) == qdisc.handle,
+            None => qdisc.parent.is_none(),
+        };
+        let mut filters: Vec<&Filter> = self.filters.iter().filter(is_of).collect();
+        filters.sort_by_key(|filter| filter.preference);
+        filters
+    }
+
+    fn with_handle(&self, handle: u16) -> Option<&Qdisc> {
+        self.qdiscs.iter().find(|qdisc| qdisc.handle == Some(handle))
+    }
+}

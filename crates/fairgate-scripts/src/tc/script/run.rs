@@ -1,0 +1,262 @@
+//! What a line does to what there is.
+
+use fairgate::ClassId;
+use fairgate_config::language::Problems;
+use toml::Spanned;
+
+use super::{Class, Filter, Qdisc, Script};
+use crate::script::Word;
+use crate::tc::command::{Command, FilterHead, Object, Verb};
+use crate::tc::kinds;
+
+impl Script {
+    /// Carries a line out, or reports why it does not fit.
+    pub(super) fn run(&mut self, command: Command, problems: &mut Problems) {
+        let Command {
+            verb,
+            object,
+            kind,
+            options,
+            ..
+        } = command;
+        let done = match object {
+            Object::Qdisc { parent, handle } => self.run_qdisc(&verb, parent, handle, kind, options),
+            Object::Class { parent, class } => self.run_class(&verb, parent, class, kind, options),
+            Object::Filter(head) => self.run_filter(&verb, head, kind, options),
+        };
+        if let Err(Misfit { at, message }) = done {
+            problems.add(at, message, "doesn't fit", ORDER);
+        }
+    }
+
+    fn run_qdisc(
+        &mut self,
+        verb: &Spanned<Verb>,
+        parent: Option<Spanned<ClassId>>,
+        handle: Option<u16>,
+        kind: Option<Word>,
+        options: Vec<Word>,
+    ) -> Result<(), Misfit> {
+        let class = parent.as_ref().map(|parent| *parent.get_ref());
+        let present = self.qdiscs.iter().position(|qdisc| qdisc.parent == class);
+        let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
+            return match (present, &parent) {
+                (Some(present), _) => {
+                    self.remove(present);
+                    Ok(())
+                }
+                // Scripts begin so, for an earlier run.
+                (None, None) => Ok(()),
+                (None, Some(parent)) => misfit(parent, format!("class {} holds no qdisc", parent.get_ref())),
+            };
+        };
+        let is_same = |qdisc: &Qdisc| {
+            qdisc.kind.get_ref() == kind.get_ref() && (handle.is_none() || handle == qdisc.handle)
+        };
+        match (verb.get_ref(), present) {
+            (Verb::Change | Verb::Replace, Some(present)) if is_same(&self.qdiscs[present]) => {
+                self.qdiscs[present].options.push(options);
+                return Ok(());
+            }
+            (Verb::Change, _) => {
+                return misfit(&kind, format!("there is no `{}` here to change", kind.get_ref()));
+            }
+            (Verb::Replace, Some(present)) => self.remove(present),
+            _ => {}
+        }
+        if let Some(message) = self.misplaced(parent.as_ref(), handle) {
+            let at = parent.map_or(kind.span(), |parent| parent.span());
+            return Err(Misfit { at, message });
+        }
+        self.qdiscs.push(Qdisc {
+            parent: class,
+            handle,
+            kind,
+            options: vec![options],
+        });
+        Ok(())
+    }
+
+    fn run_class(
+        &mut self,
+        verb: &Spanned<Verb>,
+        parent: Option<Spanned<ClassId>>,
+        class: Spanned<ClassId>,
+        kind: Option<Word>,
+        options: Vec<Word>,
+    ) -> Result<(), Misfit> {
+        let id = *class.get_ref();
+        let present = self.classes.iter().position(|class| *class.id.get_ref() == id);
+        if *verb.get_ref() == Verb::Delete {
+            let Some(present) = present else {
+                return misfit(&class, format!("there is no class {id}"));
+            };
+            if self.classes.iter().any(|other| other.parent == id) {
+                return misfit(&class, format!("class {id} has classes"));
+            }
+            self.classes.remove(present);
+            if let Some(held) = self.qdiscs.iter().position(|qdisc| qdisc.parent == Some(id)) {
+                self.remove(held);
+            }
+            return Ok(());
+        }
+        match (verb.get_ref(), present) {
+            (Verb::Change | Verb::Replace, Some(present)) => {
+                self.classes[present].options.push(options);
+                return Ok(());
+            }
+            (Verb::Change, None) => return misfit(&class, format!("there is no class {id}")),
+            _ => {}
+        }
+        let parent = parent.map_or(ClassId::new(id.major(), 0), Spanned::into_inner);
+        let Some(kind) = kind else {
+            return misfit(&class, "a kind is missing".to_owned());
+        };
+        if self.with_handle(id.major()).is_none() {
+            return misfit(&class, format!("no qdisc has the handle {:x}:", id.major()));
+        }
+        if parent.major() != id.major() {
+            return misfit(
+                &class,
+                format!("class {id} can't be below {parent}, a class of another qdisc"),
+            );
+        }
+        if id.minor() == 0 || present.is_some() {
+            return misfit(&class, format!("class {id} is not a new one"));
+        }
+        self.classes.push(Class {
+            parent,
+            id: class,
+            kind,
+            options: vec![options],
+        });
+        Ok(())
+    }
+
+    fn run_filter(
+        &mut self,
+        verb: &Spanned<Verb>,
+        head: FilterHead,
+        kind: Option<Word>,
+        options: Vec<Word>,
+    ) -> Result<(), Misfit> {
+        let parent = head.parent.as_ref().map(|parent| *parent.get_ref());
+        let holder = match &head.parent {
+            Some(parent) => self.with_handle(parent.get_ref().major()).ok_or_else(|| Misfit {
+                at: parent.span(),
+                message: format!("no qdisc has the handle {:x}:", parent.get_ref().major()),
+            }),
+            None => self.qdiscs.first().ok_or_else(|| Misfit {
+                at: verb.span(),
+                message: "there is no root to attach a filter to".to_owned(),
+            }),
+        }?;
+        // The root is known by two names.
+        let parent = parent.filter(|parent| holder.parent.is_some() || parent.minor() != 0);
+        let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
+            return self.delete_filters(verb, parent, &head);
+        };
+        if *verb.get_ref() == Verb::Change {
+            let message = "a filter can't be changed".to_owned();
+            return misfit(verb, message);
+        }
+        let mut others = self.filters.iter().filter(|filter| filter.parent == parent);
+        let preference = match &head.preference {
+            Some(preference) => {
+                let same = others.find(|filter| filter.preference == *preference.get_ref());
+                let protocol = |head: &FilterHead| head.protocol.as_ref().map(|word| word.get_ref().clone());
+                if same.is_some_and(|same| protocol(&same.head) != protocol(&head)) {
+                    let message = format!("priority {} is another protocol's", preference.get_ref());
+                    return misfit(preference, message);
+                }
+                *preference.get_ref()
+            }
+            // As in the kernel: a filter without one goes before all that came without one, and behind those below 0x8000.
+            None => others
+                .map(|filter| filter.preference)
+                .filter(|preference| *preference >= 0x8000)
+                .min()
+                .map_or(0xc000, |lowest| lowest - 1),
+        };
+        self.filters.push(Filter {
+            parent,
+            preference,
+            head,
+            kind,
+            options,
+        });
+        Ok(())
+    }
+
+    fn delete_filters(
+        &mut self,
+        verb: &Spanned<Verb>,
+        parent: Option<ClassId>,
+        head: &FilterHead,
+    ) -> Result<(), Misfit> {
+        let preference = head.preference.as_ref().map(|preference| *preference.get_ref());
+        let handle = head.handle.as_ref().map(Spanned::get_ref);
+        let is_meant = |filter: &Filter| {
+            filter.parent == parent
+                && preference.is_none_or(|preference| preference == filter.preference)
+                && handle
+                    .is_none_or(|handle| filter.head.handle.as_ref().map(Spanned::get_ref) == Some(handle))
+        };
+        let before = self.filters.len();
+        self.filters.retain(|filter| !is_meant(filter));
+        match before == self.filters.len() && (preference.is_some() || handle.is_some()) {
+            true => misfit(verb, "there is no such filter".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes a qdisc away, with its classes and filters and all that they hold.
+    fn remove(&mut self, at: usize) {
+        let mut gone = vec![self.qdiscs.remove(at)];
+        while let Some(qdisc) = gone.pop() {
+            if qdisc.parent.is_none() {
+                self.filters.retain(|filter| filter.parent.is_some());
+            }
+            let Some(handle) = qdisc.handle else { continue };
+            self.classes.retain(|class| class.id.get_ref().major() != handle);
+            self.filters
+                .retain(|filter| filter.parent.map(ClassId::major) != Some(handle));
+            let is_below = |other: &mut Qdisc| other.parent.map(ClassId::major) == Some(handle);
+            gone.extend(self.qdiscs.extract_if(.., is_below));
+        }
+    }
+
+    /// What is wrong with attaching a qdisc to `parent`, or the root, under `handle`.
+    fn misplaced(&self, parent: Option<&Spanned<ClassId>>, handle: Option<u16>) -> Option<String> {
+        if let Some(handle) = handle.filter(|&handle| self.with_handle(handle).is_some()) {
+            return Some(format!("the handle {handle:x}: is taken"));
+        }
+        let Some(parent) = parent.map(Spanned::get_ref) else {
+            return (!self.qdiscs.is_empty()).then(|| "there is a root already".to_owned());
+        };
+        if self.attached_to(*parent).is_some() {
+            return Some(format!("class {parent} has a qdisc already"));
+        }
+        let Some(holder) = self.with_handle(parent.major()) else {
+            return Some(format!("no qdisc has the handle {:x}:", parent.major()));
+        };
+        let declared = self.classes.iter().any(|class| class.id.get_ref() == parent);
+        let wants_declaration =
+            kinds::find(holder.kind.get_ref()).is_some_and(|kind| kind.declares_classes());
+        (wants_declaration && !declared).then(|| format!("there is no class {parent}"))
+    }
+}
+
+/// A line that does not fit to those before it.
+struct Misfit {
+    at: std::ops::Range<usize>,
+    message: String,
+}
+
+fn misfit<T, W>(word: &Spanned<W>, message: String) -> Result<T, Misfit> {
+    let at = word.span();
+    Err(Misfit { at, message })
+}
+
+const ORDER: &str = "a script attaches one root first, then adds classes, then what they hold and filters, each once; \
+     what there is already can be changed, replaced or deleted";

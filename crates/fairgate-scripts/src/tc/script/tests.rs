@@ -1,0 +1,468 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Script, FileError> {
+    Script::parse("test.tc", text, Device::default())
+}
+
+/// The tree as people see it.
+fn tree(text: &str) -> String {
+    let script = parse(text).expect("the lines fit together");
+    script
+        .spec()
+        .expect("the options can be carried over")
+        .to_string()
+}
+
+/// The first mistake: line, column, message.
+fn mistake(text: &str) -> (usize, usize, String) {
+    let error = match parse(text) {
+        Ok(script) => script.spec().expect_err("there is a mistake"),
+        Err(error) => error,
+    };
+    let problem = &error.problems()[0];
+    let (line, column) = problem.position();
+    (line, column, problem.message.clone())
+}
+
+#[test]
+fn the_kernels_defaults_follow_the_device() {
+    let root = "tc qdisc add dev e root handle 1: ";
+    assert!(tree(&format!("{root}pfifo")).contains("limit=1000"));
+    assert!(tree(&format!("{root}bfifo")).contains("limit=none limit_bytes=1514000b"));
+    assert!(tree(&format!("{root}pfifo_head_drop limit 5")).contains("limit=5"));
+    assert!(tree(&format!("{root}sfq")).contains("perturb=none"));
+    let jumbo = Device {
+        mtu: 9000,
+        ..Device::default()
+    };
+    let script = Script::parse("test.tc", &format!("{root}fq_codel"), jumbo).unwrap();
+    assert!(script.spec().unwrap().to_string().contains("quantum=9014b"));
+}
+
+#[test]
+fn times_have_the_units_of_tc() {
+    let text = tree("qdisc add dev e root codel target 5000 interval 80ms ce_threshold 0.2ms ecn # fast");
+    assert!(text.contains("target=5ms"), "{text}");
+    assert!(text.contains("interval=80ms"), "{text}");
+    assert!(text.contains("ce_threshold=200us"), "{text}");
+    assert!(tree("qdisc add dev e root sfq perturb 10").contains("perturb=10s"));
+}
+
+#[test]
+fn probabilities_are_decimals_or_hundredths_as_in_tc() {
+    assert!(tree("qdisc add dev e root red probability 0.1 burst 60").contains("probability=0.1"));
+    for (percent, ours) in [("5", "0.05"), ("50", "0.5"), ("100", "1")] {
+        let text = tree(&format!("qdisc add dev e root fq_pie ecn ecn_prob {percent}"));
+        assert!(text.contains(&format!("ecn_prob={ours}")), "{text}");
+    }
+    let (_, _, message) = mistake("qdisc add dev e root fq_pie ecn_prob 101");
+    assert_eq!(message, "`ecn_prob`: `101` is above 1");
+}
+
+#[test]
+fn dualpi2_has_its_weights_in_256ths() {
+    let text =
+        tree("qdisc add dev e root dualpi2 alpha 0.16 beta 3.2 classic_protection 20% any_ect overflow");
+    for setting in [
+        "alpha=40",
+        "beta=819",
+        "classic_protection=20",
+        "any_ect=true",
+        "drop_overload=false",
+    ] {
+        assert!(text.contains(setting), "{setting} in {text}");
+    }
+    assert!(
+        tree("qdisc add dev e root dualpi2 step_thresh 3p split_gso").ends_with("step_packets=3 mtu=1514b")
+    );
+    assert!(tree("qdisc add dev e root dualpi2 step_thresh 300").contains("step_thresh=300us"));
+    let by_round_trips = |options: &str| tree(&format!("qdisc add dev e root dualpi2 {options}"));
+    // As tc says that it configures them.
+    for (options, parameters) in [
+        (
+            "max_rtt 100ms",
+            "target=16666us tupdate=16666us alpha=42 beta=768",
+        ),
+        ("typical_rtt 15000", "target=15ms tupdate=15ms alpha=47 beta=853"),
+        (
+            "max_rtt 100ms typical_rtt 50ms",
+            "target=50ms tupdate=33333us alpha=85 beta=768",
+        ),
+    ] {
+        assert!(
+            by_round_trips(options).contains(parameters),
+            "{}",
+            by_round_trips(options)
+        );
+    }
+    let refused = |options: &str| mistake(&format!("qdisc add dev e root dualpi2 {options}")).2;
+    assert_eq!(
+        refused("max_rtt 1ms typical_rtt 2ms"),
+        "the typical round trip is longer than the longest"
+    );
+    assert_eq!(
+        refused("max_rtt 1ms alpha 1"),
+        "`alpha` beside round trips: tc would ignore it"
+    );
+    assert!(refused("max_rtt 60s").contains("would be 0") && refused("max_rtt 0ms").contains("is none"));
+    let (_, _, message) = mistake("qdisc add dev e root dualpi2 alpha much");
+    assert!(message.contains("`alpha`"), "{message}");
+    assert!(tree("qdisc add dev e root choke limit 400 bandwidth 10mbit").contains("choke limit=400"));
+}
+
+#[test]
+fn classes_hold_what_is_attached_or_a_fifo() {
+    let drr = "tc qdisc add dev e root handle 10: drr
+        tc class add dev e parent 10: classid 10:1 drr quantum 300
+
+        tc class add dev e parent 10: classid 10:a drr
+        tc qdisc add dev e parent 10:a fq_codel quantum 700";
+    let text = tree(drr);
+    assert!(text.contains("quantum=300b"), "{text}");
+    assert!(text.contains("quantum=1514b"), "{text}");
+    assert!(text.contains("fifo limit=1000"), "{text}");
+    assert!(text.contains("quantum=700b"), "{text}");
+    let prio = tree("qdisc add dev e root handle 1: prio bands 4\nqdisc add dev e parent 1:4 codel");
+    assert_eq!(prio.matches("fifo").count(), 3, "{prio}");
+    assert_eq!(prio.matches("codel").count(), 1, "{prio}");
+}
+
+#[test]
+fn ets_completes_its_bands_quanta_and_priomap() {
+    let ets = "tc qdisc add dev e root handle 1: ets ";
+    let text = tree(&format!(
+        "{ets}bands 4 strict 1 quanta 4500 3000 priomap 0 2\n\
+        tc qdisc add dev e parent 1:4 pfifo limit 7"
+    ));
+    assert!(text.contains("strict=1"), "{text}");
+    assert!(
+        text.contains("priomap=[0, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]"),
+        "{text}"
+    );
+    let quanta: Vec<_> = ["quantum=4500b", "quantum=3000b", "quantum=1514b"]
+        .map(|quantum| text.find(quantum))
+        .into();
+    assert!(quanta.is_sorted() && quanta[0].is_some(), "{text}");
+    assert_eq!(text.matches("fifo limit=1000").count(), 3, "{text}");
+    assert_eq!(text.matches("fifo limit=7").count(), 1, "{text}");
+    assert_eq!(tree(&format!("{ets}strict 2")).matches("fifo").count(), 2);
+    assert_eq!(
+        tree(&format!("{ets}quanta 300 300 300")).matches("fifo").count(),
+        3
+    );
+}
+
+#[test]
+fn classes_of_htb_are_a_tree() {
+    let htb = "qdisc add dev e root handle 1: htb default 12 r2q 5
+        class add dev e parent 1: classid 1:1 htb rate 10mbit burst 3000
+        class add dev e parent 1:1 classid 1:10 htb rate 6mbit ceil 8mbit prio 2
+        class add dev e parent 1:1 classid 1:12 htb rate 2mbit quantum 3000
+        qdisc add dev e parent 1:10 codel";
+    assert_eq!(
+        tree(htb),
+        "htb handle=1: default=18 r2q=5 direct_qlen=1000
+└─ 1 rate=10mbit burst=3000b cburst=1600b
+   ├─ 16 rate=6mbit ceil=8mbit burst=1600b cburst=1600b prio=2: codel
+   └─ 18 rate=2mbit burst=1600b cburst=1600b quantum=3000b: fifo limit=1000"
+    );
+    assert!(!tree(&htb.replace("default 12", "default 0")).contains("default"));
+    let (line, column, message) = mistake(&htb.replace("default 12", "default 1"));
+    assert_eq!((line, column), (1, 44), "{message}");
+    let (line, _, message) = mistake(&htb.replace("parent 1:10 codel", "parent 1:1 codel"));
+    assert_eq!(
+        (line, message.as_str()),
+        (5, "class 1:1 has classes below it, and holds no qdisc")
+    );
+    let (line, _, message) = mistake(&htb.replace("rate 2mbit", "rate 12mbit"));
+    assert_eq!(line, 4, "{message}");
+}
+
+#[test]
+fn classes_of_hfsc_have_curves() {
+    let hfsc = "qdisc add dev e root handle 1: hfsc default 11
+        class add dev e parent 1: classid 1:1 hfsc ls m2 10mbit ul rate 10mbit
+        class add dev e parent 1:1 classid 1:10 hfsc sc m1 4mbit d 10ms m2 1mbit
+        class add dev e parent 1:1 classid 1:11 hfsc rt umax 1500b dmax 20ms rate 200kbit
+        class add dev e parent 1:1 classid 1:12 hfsc ls d 5000 m2 1mbit";
+    assert_eq!(
+        tree(hfsc),
+        "hfsc handle=1: default=17
+└─ 1 ls=10mbit ul=10mbit
+   ├─ 16 rt=4mbit:10ms:1mbit ls=4mbit:10ms:1mbit: fifo limit=1000
+   ├─ 17 rt=600kbit:20ms:200kbit ls=none: fifo limit=1000
+   └─ 18 ls=0bit:5ms:1mbit: fifo limit=1000"
+    );
+    let (line, _, message) = mistake(&hfsc.replace("sc m1 4mbit d 10ms m2 1mbit", "sc m1 4mbit"));
+    assert_eq!((line, message.as_str()), (3, "`sc` has no value, or too few"));
+}
+
+#[test]
+fn what_is_attached_to_tbf_replaces_its_fifo() {
+    let tbf = "qdisc add dev e root handle 1: tbf rate 1mbit burst 5kb limit 9000";
+    assert!(tree(tbf).contains("limit=9000b"));
+    let text = tree(&format!("{tbf}\nqdisc add dev e parent 1:1 pfifo limit 7"));
+    assert!(!text.contains("9000b") && text.contains("fifo limit=7"), "{text}");
+}
+
+#[test]
+fn mistakes_have_their_places() {
+    let at = |line, column, message: &str| (line, column, message.to_owned());
+    assert_eq!(
+        mistake("tc qdisc add dev e root codel\ntc action add dev e"),
+        at(
+            2,
+            4,
+            "`action` stands where `qdisc`, `class` or `filter` is expected"
+        )
+    );
+    assert_eq!(
+        mistake("tc qdisc add dev e root"),
+        at(1, 24, "the line ends where a kind of qdisc is expected")
+    );
+    assert_eq!(
+        mistake("tc qdisc add dev e parent 1:zz pfifo"),
+        at(
+            1,
+            27,
+            "`1:zz` stands where a class like 1:10, in hexadecimal, is expected"
+        )
+    );
+    assert_eq!(
+        mistake("tc qdisc add dev e parent 1:1 pfifo"),
+        at(1, 27, "no qdisc has the handle 1:")
+    );
+    assert_eq!(
+        mistake("qdisc add dev e root codel\nqdisc add dev e root pfifo"),
+        at(2, 22, "there is a root already")
+    );
+    assert_eq!(
+        mistake("qdisc add dev e root handle 1: drr\nqdisc add dev e parent 1:1 pfifo"),
+        at(2, 24, "there is no class 1:1")
+    );
+    assert_eq!(
+        mistake("qdisc add dev e root codel\nqdisc add dev f root codel"),
+        at(2, 15, "this line is for device `f`")
+    );
+    assert_eq!(
+        mistake("qdisc add dev e root codel limit 1 flows 5"),
+        at(1, 36, "the option `flows` can't be carried over")
+    );
+    assert_eq!(
+        mistake("qdisc add dev e root codel target"),
+        at(1, 28, "`target` has no value, or too few")
+    );
+    assert_eq!(
+        mistake("qdisc add dev e root handle 1: prio bands 65"),
+        at(1, 43, "`bands` must be 1 to 64")
+    );
+    assert_eq!(
+        mistake("qdisc add dev e root handle 1: prio\nqdisc add dev e parent 1:4 pfifo"),
+        at(2, 28, "a `prio` has no class 4 to hold this")
+    );
+    assert_eq!(
+        mistake("qdisc add dev e root handle 1: pfifo\nclass add dev e parent 1: classid 1:1 drr"),
+        at(2, 35, "no classes can be added to a `pfifo`")
+    );
+    let drr = "qdisc add dev e root handle 1: drr\n";
+    assert_eq!(
+        mistake(&format!("{drr}class add dev e parent 1:1 classid 1:2 drr")),
+        at(2, 36, "a `drr` has no classes within classes")
+    );
+    assert_eq!(
+        mistake(&format!("{drr}class add dev e parent 1: classid 1:2 htb")),
+        at(2, 39, "`htb` is no class of a `drr`")
+    );
+    let htb = "qdisc add dev e root handle 1: htb default 12\nclass add dev e parent 1: classid 1:";
+    assert_eq!(
+        mistake(&format!("{htb}11 htb rate 1mbit")),
+        at(1, 44, "`htb` has no class 1:12")
+    );
+    assert_eq!(
+        mistake(&format!("{htb}12 htb rate 2mbit ceil 1mbit")),
+        at(
+            2,
+            60,
+            "`ceil` of class 1:12 is 1Mbit, but must be at least 2Mbit, the rate of the class"
+        )
+    );
+    let ets = "qdisc add dev e root handle 1: ets";
+    assert_eq!(
+        mistake(ets),
+        at(1, 32, "`bands`, or `strict` and `quanta` together, are 0")
+    );
+    assert_eq!(
+        mistake(&format!("{ets} bands 3 strict 2 quanta 300 300")),
+        at(1, 32, "4 strict bands and quanta are more than 3 bands")
+    );
+    assert_eq!(
+        mistake(&format!("{ets} strict 65")),
+        at(1, 43, "`strict` must be at most 64")
+    );
+    assert_eq!(
+        mistake(&format!("{ets} bands 2 quanta 300 255")),
+        at(1, 55, "`quantum` is 255, but must be 256b to 1gb, or none")
+    );
+    assert_eq!(
+        mistake(&format!("{ets} quanta")),
+        at(1, 36, "`quanta` has no value, or too few")
+    );
+    assert_eq!(
+        mistake("# nothing\n\n"),
+        at(1, 1, "no qdisc is attached to the root")
+    );
+}
+
+#[test]
+fn later_lines_change_replace_and_delete() {
+    let root = "qdisc add dev e root handle 1: drr\nclass add dev e parent 1: classid 1:1 drr quantum 300\n";
+    let after = |lines: &str| tree(&format!("{root}{lines}"));
+    assert!(after("class change dev e classid 1:1 drr quantum 600").contains("quantum=600b"));
+    assert!(after("class replace dev e parent 1: classid 1:2 drr quantum 700").contains("2 quantum=700b"));
+    let two = "class add dev e parent 1: classid 1:2 drr\nqdisc add dev e parent 1:2 handle 20: codel\n";
+    let text = after(&format!("{two}class del dev e classid 1:2"));
+    assert!(!text.contains("codel") && !text.contains("├"), "{text}");
+    let text = after(&format!(
+        "{two}qdisc change dev e parent 1:2 codel limit 7\nqdisc change dev e parent 1:2 codel target 9ms"
+    ));
+    assert!(text.contains("limit=7 target=9ms"), "{text}");
+    let text = after(&format!("{two}qdisc replace dev e parent 1:2 pfifo limit 5"));
+    assert!(text.contains("2 quantum=1514b: fifo limit=5"), "{text}");
+    assert_eq!(
+        after("qdisc replace dev e root handle 2: pfifo limit 3"),
+        "fifo handle=2: limit=3"
+    );
+    assert_eq!(
+        after("qdisc del dev e root 2>/dev/null || true\nqdisc add dev e root pfifo limit 2"),
+        "fifo limit=2"
+    );
+    assert_eq!(
+        tree("tc qdisc del dev e root\ntc qdisc add dev e root pfifo limit 2"),
+        "fifo limit=2"
+    );
+    let wrong = |lines: &str| mistake(&format!("{root}{lines}"));
+    let at = |column, message: &str| (3, column, message.to_owned());
+    assert_eq!(
+        wrong("class change dev e classid 1:9 drr"),
+        at(28, "there is no class 1:9")
+    );
+    assert_eq!(
+        wrong("class del dev e classid 1:9"),
+        at(25, "there is no class 1:9")
+    );
+    assert_eq!(
+        wrong("qdisc change dev e root handle 1: prio"),
+        at(35, "there is no `prio` here to change")
+    );
+    assert_eq!(
+        wrong("qdisc del dev e parent 1:1"),
+        at(24, "class 1:1 holds no qdisc")
+    );
+    assert_eq!(
+        wrong("class add dev e parent 1: classid 1:1 drr"),
+        at(35, "class 1:1 is not a new one")
+    );
+}
+
+#[test]
+fn trees_may_be_deep_but_not_too_deep() {
+    let nested = |depth: u32| {
+        let shaper = |n: u32| {
+            let place = if n == 1 {
+                "root".to_owned()
+            } else {
+                format!("parent {:x}:1", n - 1)
+            };
+            format!("qdisc add dev e {place} handle {n:x}: tbf rate 1mbit burst 5kb limit 9000\n")
+        };
+        (1..=depth).map(shaper).collect::<String>()
+    };
+    let spec = parse(&nested(32)).unwrap().spec().unwrap();
+    assert_eq!(
+        fairgate_config::Document::parse("printed", &spec.to_toml("e"))
+            .unwrap()
+            .queue("e"),
+        Some(&spec)
+    );
+    assert_eq!(
+        mistake(&nested(33)).2,
+        "more than 32 qdiscs are within each other"
+    );
+}
+
+#[test]
+fn each_device_has_a_tree() {
+    let text = "qdisc add dev a root pfifo limit 1\nqdisc add dev b root pfifo limit 2\nqdisc add dev c root pfifo\nqdisc del dev c root";
+    let scripts = Script::parse_all("test.tc", text, Device::default()).unwrap();
+    let shown = scripts
+        .iter()
+        .map(|script| format!("{} {}", script.device_name(), script.spec().unwrap()));
+    assert_eq!(shown.collect::<Vec<_>>(), ["a fifo limit=1", "b fifo limit=2"]);
+}
+
+#[test]
+fn values_are_checked_like_those_of_a_file() {
+    let (line, column, message) = mistake("qdisc add dev e root tbf rate 5 Mbit burst 5kb latency 50ms");
+    assert_eq!((line, column), (1, 33), "{message}");
+    let (line, column, message) = mistake("qdisc add dev e root fq_codel flows 2000000");
+    assert_eq!((line, column), (1, 37), "{message}");
+    assert!(message.contains("`flows` is 2000000"), "{message}");
+}
+
+#[test]
+fn a_qdisc_that_is_not_here_is_named() {
+    let script = parse("qdisc add dev e root handle 1: netem delay 10ms").unwrap();
+    assert_eq!(
+        script.unsupported().as_deref(),
+        Some("there is no `netem` here yet")
+    );
+    assert!(script.spec().is_err());
+}
+
+/// A script for both directions of a line, as many that shape a home's do it.
+#[test]
+fn what_polices_what_comes_in_is_no_tree() {
+    for kind in ["ingress", "clsact"] {
+        let script = format!("qdisc add dev e root pfifo\nqdisc add dev e handle ffff: {kind}");
+        let expected = format!("`{kind}` holds no packets, and can't be carried over");
+        assert_eq!(mistake(&script), (2, 30, expected));
+    }
+}
+
+#[test]
+fn a_handle_may_be_written_as_a_class() {
+    let with = |handle: &str| tree(&format!("qdisc add dev e root handle {handle} pfifo"));
+    assert_eq!(with("1:0"), with("1:"));
+    assert_eq!(with("1"), with("1:"));
+    let (_, column, message) = mistake("qdisc add dev e root handle 1:5 pfifo");
+    assert_eq!(column, 29);
+    assert!(message.starts_with("`1:5` stands where a handle"), "{message}");
+}
+
+/// What is translated has no parts with places of their own: the whole word is pointed at, and never what is beside it.
+#[test]
+fn a_mistake_in_a_value_that_is_translated_points_at_the_value() {
+    for (option, value) in [
+        ("sfq perturb", "99999999999"),
+        ("codel target", "99999999999999999999"),
+        ("codel target", "9.9.9"),
+        ("codel target", "5parsec"),
+        ("sfq limit", "99999999999"),
+        ("fq_pie alpha", "77"),
+        ("red limit 60000 avpkt 1000 probability", "1.2.3"),
+    ] {
+        let text = format!("tc qdisc add dev e root {option} {value} \ntc qdisc del dev f root");
+        let script = Script::parse("test", &text, Device::default());
+        let error = script
+            .and_then(|script| script.spec())
+            .expect_err("there is a mistake");
+        let problem = &error.problems()[0];
+        let start = text.find(value).expect("it is there");
+        let value = start..start + value.len();
+        assert!(
+            value.start <= problem.span.start && problem.span.end <= value.end,
+            "{problem:?} of {}",
+            &text[value]
+        );
+    }
+}

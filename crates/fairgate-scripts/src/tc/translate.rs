@@ -1,0 +1,568 @@
+//! From qdiscs and their options to the description that a configuration file would give.
+
+use std::ops::Range;
+use std::slice;
+
+use fairgate::ClassId;
+use fairgate_config::language::{Draft, Given, PARENT, Problems, Written};
+use fairgate_config::suggest;
+use toml::Spanned;
+
+use super::Script;
+use super::command::hexadecimal;
+use super::filters;
+use super::kinds::{self, Children, Defaults, Kind, Opt, Reads};
+use super::round_trips;
+use super::script::{Class, Qdisc};
+use super::sharing::Sharing;
+use crate::script::{Word, no_value, number, setting};
+
+/// The tree under the root. What can't be carried over is reported and left out.
+pub(super) fn tree(script: &Script, problems: &mut Problems) -> Option<Draft> {
+    let root = script.qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
+    Translation {
+        script,
+        problems,
+        common: Vec::new(),
+        depth: 0,
+    }
+    .qdisc(root)
+}
+
+/// So deep that what is printed is not too deep for a configuration file, where a class and the `inner` in it are a step each.
+const DEEPEST: u32 = 32;
+
+struct Translation<'a> {
+    script: &'a Script,
+    problems: &'a mut Problems,
+    /// Of the present qdisc, the options that must be the same wherever they stand, and how they were written first.
+    common: Vec<(&'static str, Given)>,
+    /// Of the present qdisc.
+    depth: u32,
+}
+
+impl<'a> Translation<'a> {
+    fn qdisc(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
+        if self.depth == DEEPEST {
+            let message = format!("more than {DEEPEST} qdiscs are within each other");
+            let help = "leave some of them out";
+            self.problems.add(qdisc.kind.span(), message, "too deep", help);
+            return None;
+        }
+        self.depth += 1;
+        let around = std::mem::take(&mut self.common);
+        let draft = self.qdisc_within(qdisc);
+        self.common = around;
+        self.depth -= 1;
+        draft
+    }
+
+    fn qdisc_within(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
+        let name = qdisc.kind.get_ref();
+        let Some(kind) = kinds::find(name) else {
+            let message = format!("there is no discipline for the qdisc `{name}`");
+            let help = suggest::remedy(name, "known are", kinds::names());
+            self.problems
+                .add(qdisc.kind.span(), message, "unknown here", help);
+            return None;
+        };
+        let place = qdisc.kind.span();
+        let mut draft = named(kind, &place);
+        draft.qdisc = Some(qdisc.handle.unwrap_or(0));
+        if let Some(handle) = qdisc.handle {
+            draft
+                .settings
+                .push(setting(&place, "handle", Given::Word(format!("{handle:x}"))));
+        }
+        let before = self.problems.count();
+        let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &place);
+        let are_whole = self.problems.count() == before;
+        if let Err(wrong) = round_trips::settle(&mut settings) {
+            let help = "give max_rtt and perhaps typical_rtt, or target, tupdate, alpha and beta";
+            self.problems
+                .add(wrong.place, wrong.message, "these don't fit", help);
+        }
+        match &kind.children {
+            Children::None => self.only_attached_to(qdisc, |_| false),
+            Children::NoneNorFilters => {
+                self.only_attached_to(qdisc, |_| false);
+                self.no_filters(qdisc);
+                draft.settings.append(&mut settings);
+                return Some(draft);
+            }
+            Children::Inner { of_default } => {
+                self.only_attached_to(qdisc, |minor| minor <= 1);
+                if let Some(inner) = self.script.attached_below(qdisc).next() {
+                    draft.inner = self.qdisc(inner).map(Box::new);
+                    // It has taken the place of the fifo that these are for.
+                    settings.retain(|(key, _)| !of_default.contains(&key.get_ref().as_str()));
+                }
+            }
+            Children::Bands { option } => {
+                let bands = self.bands(option, &mut settings);
+                draft.classes = self.classes_of_bands(qdisc, bands, &place);
+            }
+            // Of options that were not understood no more need be said.
+            Children::SharingBands if !are_whole => {}
+            Children::SharingBands => match Sharing::of(&mut settings, &self.script.device, &place) {
+                Ok(sharing) => {
+                    draft.classes = self.classes_of_bands(qdisc, sharing.bands, &place);
+                    let classes = draft.classes[sharing.strict..].iter_mut();
+                    for (class, quantum) in classes.zip(sharing.quanta) {
+                        class.settings.push(quantum);
+                    }
+                }
+                Err(wrong) => {
+                    let help = "give bands 1 to 64, as many as there are strict ones and quanta, or more";
+                    self.problems
+                        .add(wrong.place, wrong.message, "these bands don't fit", help);
+                }
+            },
+            Children::Classes { options, defaults } => {
+                for class in self.script.classes_of(qdisc) {
+                    self.check_class(class, qdisc, false);
+                    let mut translated = self.class(qdisc, class.id.get_ref().minor(), class.id.span());
+                    translated.settings.extend(self.settings(
+                        &class.options,
+                        &[*options],
+                        *defaults,
+                        &class.kind.span(),
+                    ));
+                    draft.classes.push(translated);
+                }
+            }
+            Children::Tree {
+                options, defaults, ..
+            } => {
+                for class in self.script.classes_of(qdisc) {
+                    self.check_class(class, qdisc, true);
+                    let translated = self.class_of_tree(qdisc, class, options, *defaults);
+                    draft.classes.push(translated);
+                }
+            }
+        }
+        draft.settings.append(&mut settings);
+        filters::place(self.script, qdisc, &mut draft, self.problems);
+        if let Children::Tree {
+            unplaced: Some(from),
+            defaults,
+            ..
+        } = kind.children
+        {
+            self.place_the_rest(qdisc, &mut draft, from, defaults);
+        }
+        Some(draft)
+    }
+
+    /// A class for what nothing places, unless something places all.
+    fn place_the_rest(
+        &mut self,
+        qdisc: &'a Qdisc,
+        draft: &mut Draft,
+        from: &[(&str, &str)],
+        defaults: Defaults,
+    ) {
+        let value_of = |key: &str| draft.settings.iter().find(|(name, _)| name.get_ref() == key);
+        if value_of("default").is_some() {
+            return;
+        }
+        let settings: Option<Vec<Written>> = from
+            .iter()
+            .map(|(ours, of_qdisc)| {
+                let (key, value) = value_of(of_qdisc)?;
+                Some((Spanned::new(key.span(), (*ours).to_owned()), value.clone()))
+            })
+            .collect();
+        let used: Vec<u16> = self
+            .script
+            .classes_of(qdisc)
+            .map(|class| class.id.get_ref().minor())
+            .collect();
+        let free = (1..=u16::MAX).rev().find(|minor| !used.contains(minor));
+        // Without its settings the qdisc itself is reported.
+        let (Some(minor), Some(settings)) = (free, settings) else {
+            return;
+        };
+        let place = qdisc.kind.span();
+        let mut rest = self.class(qdisc, minor, place.clone());
+        rest.settings.extend(settings);
+        rest.settings.extend(self.settings(&[], &[], defaults, &place));
+        draft.classes.push(rest);
+        draft
+            .settings
+            .push(setting(&place, "default", Given::Integer(minor.into())));
+    }
+
+    fn classes_of_bands(&mut self, qdisc: &Qdisc, bands: u16, place: &Range<usize>) -> Vec<Draft> {
+        self.only_attached_to(qdisc, |minor| (1..=bands).contains(&minor));
+        (1..=bands)
+            .map(|minor| self.class(qdisc, minor, place.clone()))
+            .collect()
+    }
+
+    /// Class `minor` of `qdisc`, with what is attached to it or else the kernel's default.
+    fn class(&mut self, qdisc: &Qdisc, minor: u16, place: Range<usize>) -> Draft {
+        let id = qdisc.handle.map(|handle| ClassId::new(handle, minor));
+        let inner = match id.and_then(|id| self.script.attached_to(id)) {
+            Some(attached) => self.qdisc(attached),
+            None => {
+                let mut fifo = named(kinds::DEFAULT, &place);
+                fifo.settings = self.settings(&[], &[], kinds::DEFAULT.defaults, &place);
+                Some(fifo)
+            }
+        };
+        Draft {
+            settings: vec![setting(&place, "id", Given::Integer(minor.into()))],
+            header: place,
+            inner: inner.map(Box::new),
+            ..Draft::default()
+        }
+    }
+
+    /// Takes the number of bands out of the settings.
+    fn bands(&mut self, option: &str, settings: &mut Vec<Written>) -> u16 {
+        let at = settings
+            .iter()
+            .position(|(key, _)| key.get_ref() == option)
+            .expect("the number of bands has a default");
+        let (_, given) = settings.remove(at);
+        let number = match given.get_ref() {
+            Given::Word(word) => word.parse().ok().filter(|bands| (1..=64).contains(bands)),
+            _ => None,
+        };
+        number.unwrap_or_else(|| {
+            let message = format!("`{option}` must be 1 to 64");
+            self.problems.add(
+                given.span(),
+                message,
+                "must be 1 to 64",
+                "give a number of bands, like 3",
+            );
+            0
+        })
+    }
+
+    /// A class of a tree, below its parent; what is attached to it goes into it unless others are below it.
+    fn class_of_tree(
+        &mut self,
+        qdisc: &'a Qdisc,
+        class: &'a Class,
+        options: &[&[Opt]],
+        defaults: Defaults,
+    ) -> Draft {
+        let (id, place) = (*class.id.get_ref(), class.id.span());
+        let mut draft = match self.script.classes_of(qdisc).any(|other| other.parent == id) {
+            false => self.class(qdisc, id.minor(), place.clone()),
+            true => {
+                if let Some(attached) = self.script.attached_to(id) {
+                    let message = format!("class {id} has classes below it, and holds no qdisc");
+                    let help = "attach it to a class that has none below it";
+                    self.problems
+                        .add(attached.kind.span(), message, "can't be attached", help);
+                }
+                Draft {
+                    settings: vec![setting(&place, "id", Given::Integer(id.minor().into()))],
+                    header: place.clone(),
+                    ..Draft::default()
+                }
+            }
+        };
+        if class.parent.minor() != 0 {
+            let parent = Given::Integer(class.parent.minor().into());
+            draft.settings.push(setting(&place, PARENT, parent));
+        }
+        let settings = self.settings(&class.options, options, defaults, &class.kind.span());
+        draft.settings.extend(settings);
+        draft
+    }
+
+    fn check_class(&mut self, class: &Class, qdisc: &Qdisc, may_be_below: bool) {
+        let kind = qdisc.kind.get_ref();
+        if class.kind.get_ref() != kind {
+            let message = format!("`{}` is no class of a `{kind}`", class.kind.get_ref());
+            let help = format!("write tc class add ... classid {} {kind}", class.id.get_ref());
+            self.problems
+                .add(class.kind.span(), message, "another kind", help);
+        }
+        if class.parent.minor() != 0 && !may_be_below {
+            let message = format!("a `{kind}` has no classes within classes");
+            let help = format!("add the class with parent {:x}:", class.parent.major());
+            self.problems
+                .add(class.id.span(), message, "not below a class", help);
+        }
+    }
+
+    /// Reports qdiscs attached to classes that there are none of, and classes that were added.
+    fn only_attached_to(&mut self, qdisc: &Qdisc, is_class: impl Fn(u16) -> bool) {
+        let kind = qdisc.kind.get_ref();
+        let minor = |other: &Qdisc| other.parent.map_or(0, ClassId::minor);
+        let is_outside = |other: &&Qdisc| !is_class(minor(other));
+        for other in self.script.attached_below(qdisc).filter(is_outside) {
+            let message = format!("a `{kind}` has no class {:x} to hold this", minor(other));
+            let help = "attach it to a class that there is, or leave it out";
+            self.problems
+                .add(other.kind.span(), message, "can't be attached", help);
+        }
+        for class in self.script.classes_of(qdisc) {
+            let message = format!("no classes can be added to a `{kind}`");
+            let help = "leave the line out";
+            self.problems.add(class.id.span(), message, "not here", help);
+        }
+    }
+
+    fn no_filters(&mut self, qdisc: &Qdisc) {
+        let kind = qdisc.kind.get_ref();
+        for filter in self.script.filters_of(qdisc) {
+            let message =
+                format!("filters of a `{kind}` choose a flow and a host in the kernel, and a tin here");
+            let help = "let marks choose tins (fwmark), or write the filter in a configuration file, with a tin as its class";
+            self.problems
+                .add(filter.kind.span(), message, "can't be carried over", help);
+        }
+    }
+
+    /// The settings that the words of each line and, for what they leave out, tc's defaults stand for. What a later line gives
+    /// takes the place of what an earlier one gave.
+    fn settings(
+        &mut self,
+        lines: &'a [Vec<Word>],
+        options: &[&[Opt]],
+        defaults: Defaults,
+        place: &Range<usize>,
+    ) -> Vec<Written> {
+        let mut settings: Vec<Written> = Vec::new();
+        for words in lines {
+            let read = self.line(words, options);
+            let is_new = |name: &str| read.iter().any(|(key, _)| key.get_ref() == name);
+            settings.retain(|(key, _)| !is_new(key.get_ref()));
+            settings.extend(read);
+        }
+        for (parameter, value) in defaults(&self.script.device) {
+            if !settings.iter().any(|(key, _)| key.get_ref() == parameter) {
+                settings.push(setting(place, parameter, Given::Word(value)));
+            }
+        }
+        settings
+    }
+
+    fn line(&mut self, words: &'a [Word], options: &[&[Opt]]) -> Vec<Written> {
+        let mut settings = Vec::new();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let name = word.get_ref();
+            let mut of_name = options
+                .iter()
+                .copied()
+                .flatten()
+                .filter(|option| option.word == name);
+            let Some(option) = of_name.next() else {
+                let message = format!("the option `{name}` can't be carried over");
+                let is_known = |option: &&Opt| !matches!(option.reads, Reads::Refused(_));
+                let known = options.iter().copied().flatten().filter(is_known);
+                let known = known.map(|option| option.word);
+                let help = suggest::remedy(name, "understood are", known);
+                self.problems.add(word.span(), message, "unknown here", help);
+                break;
+            };
+            if let Reads::Refused(why) = option.reads {
+                let message = format!("there is no `{name}` here");
+                self.problems.add(word.span(), message, "not here", why);
+                continue;
+            }
+            let Some(value) = option.reads.value(&mut words, word) else {
+                no_value(word, self.problems);
+                break;
+            };
+            if let Err(message) = self.check(option, value.get_ref()) {
+                let help = "give it this value, or leave it out";
+                self.problems.add(value.span(), message, "not here", help);
+                continue;
+            }
+            // 0 is no class.
+            if matches!(option.reads, Reads::Minor) && *value.get_ref() == Given::Integer(0) {
+                continue;
+            }
+            for parameter in option.parameters(&value) {
+                settings.push((Spanned::new(word.span(), parameter.to_owned()), value.clone()));
+            }
+        }
+        settings
+    }
+}
+
+impl Translation<'_> {
+    /// What is wrong with a value that only some, or only one, would do for.
+    fn check(&mut self, option: &Opt, value: &Given) -> Result<(), String> {
+        let Given::Word(word) = value else {
+            return Ok(());
+        };
+        let name = option.word;
+        match option.reads {
+            Reads::Only(only, why) if word != only => Err(format!("`{name}` must be {only}: {why}")),
+            // What was in the range has become a number.
+            Reads::CountedDown(from) => Err(format!("`{name}` must be 1 to {from}")),
+            Reads::Unneeded if number(word).is_none() => Err(format!("`{name}` must be a number")),
+            Reads::Common(quantity) => match self.common.iter().find(|(other, _)| *other == quantity) {
+                Some((_, Given::Word(first))) if !first.eq_ignore_ascii_case(word) => Err(format!(
+                    "`{name}` must be {first}, as before: the qdisc and its classes have one"
+                )),
+                Some(_) => Ok(()),
+                None => {
+                    self.common.push((quantity, value.clone()));
+                    Ok(())
+                }
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Opt {
+    /// Those that this value is for.
+    fn parameters(&self, value: &Spanned<Given>) -> impl Iterator<Item = &'static str> {
+        let only = match self.reads {
+            Reads::TimeOrPackets => Some(usize::from(matches!(value.get_ref(), Given::Integer(_)))),
+            _ => None,
+        };
+        let parameters = self.parameter.split_whitespace().enumerate();
+        let meant = parameters.filter(move |(place, _)| only.is_none_or(|only| *place == only));
+        meant.map(|(_, parameter)| parameter)
+    }
+}
+
+impl Reads {
+    /// The value behind `option`; `None` if words are missing.
+    fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
+        let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
+        match self {
+            Reads::Same | Reads::Common(_) | Reads::Only(..) | Reads::Unneeded => words.next().map(word),
+            Reads::CountedDown(from) => words.next().map(|rank| {
+                let in_range = number(rank.get_ref()).filter(|rank| (1..=u32::from(*from)).contains(rank));
+                let counted = in_range.map(|rank| Given::Integer((u32::from(*from) - rank).into()));
+                counted.map_or_else(|| word(rank), |counted| Spanned::new(rank.span(), counted))
+            }),
+            Reads::Time(unit) => words.next().map(|word| time(word, unit)),
+            Reads::TimeOrPackets => words.next().map(|word| match packets(word.get_ref()) {
+                Some(number) => Spanned::new(word.span(), Given::Integer(number.into())),
+                None => time(word, "us"),
+            }),
+            Reads::Percent => words.next().map(|percent| {
+                // What is no number of two digits, or 100, is for the parameter to refuse.
+                let decimal = match percent.get_ref().as_str() {
+                    "100" => "1".to_owned(),
+                    digits if digits.len() <= 2 => format!("0.{digits:0>2}"),
+                    other => other.to_owned(),
+                };
+                Spanned::new(percent.span(), Given::Meant(decimal))
+            }),
+            Reads::In256ths => words.next().map(|decimal| {
+                let in_256ths = in_256ths(decimal.get_ref()).unwrap_or_else(|| decimal.get_ref().clone());
+                Spanned::new(decimal.span(), Given::Meant(in_256ths))
+            }),
+            Reads::MaybePercent => words.next().map(|percent| {
+                let number = percent.get_ref().trim_end_matches('%').to_owned();
+                Spanned::new(percent.span(), Given::Meant(number))
+            }),
+            Reads::Means(value) => Some(Spanned::new(option.span(), Given::Meant((*value).to_owned()))),
+            Reads::Mask => words.next().map(|mask| match number(mask.get_ref()) {
+                Some(mask_of) => Spanned::new(mask.span(), Given::Integer(mask_of.into())),
+                None => word(mask),
+            }),
+            Reads::Refused(_) => None,
+            Reads::Minor => words.next().map(|minor| match hexadecimal(minor.get_ref()) {
+                Some(number) => Spanned::new(minor.span(), Given::Integer(number.into())),
+                None => word(minor),
+            }),
+            Reads::Curve => curve(words),
+            Reads::Numbers(count) => {
+                let numbers: Vec<_> = words.by_ref().take(*count).map(word).collect();
+                list(numbers)
+                    .filter(|list| matches!(list.get_ref(), Given::List(numbers) if numbers.len() == *count))
+            }
+            Reads::List => {
+                let is_number =
+                    |word: &&Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
+                let count = words.as_slice().iter().take_while(is_number).count();
+                list(words.by_ref().take(count).map(word).collect())
+            }
+        }
+    }
+}
+
+/// A time; a plain number is in this unit.
+fn time(word: &Word, unit: &str) -> Spanned<Given> {
+    let text = word.get_ref();
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let value = match is_plain {
+        true => Given::Meant(format!("{text}{unit}")),
+        false => Given::Word(text.clone()),
+    };
+    Spanned::new(word.span(), value)
+}
+
+/// A number of packets: `3p`, `3packets`.
+fn packets(text: &str) -> Option<u32> {
+    let end = text.find(|digit: char| !digit.is_ascii_digit())?;
+    let (number, unit) = text.split_at(end);
+    match unit {
+        "p" | "pkt" | "pkts" | "packet" | "packets" => number.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A service curve in our words.
+fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
+    let mut parts = [None; 3];
+    let mut is_of_packet = false;
+    while let Some(name) = words.as_slice().first() {
+        let place = match name.get_ref().as_str() {
+            "m1" | "umax" => 0,
+            "d" | "dmax" => 1,
+            "m2" | "rate" => 2,
+            _ => break,
+        };
+        is_of_packet |= matches!(name.get_ref().as_str(), "umax" | "dmax" | "rate");
+        words.next();
+        parts[place] = Some(words.next()?);
+    }
+    let [first, time, last] = parts;
+    let last = last?;
+    let with_unit = |word: &Word, unit: &str| match word.get_ref().bytes().all(|byte| byte.is_ascii_digit()) {
+        true => format!("{}{unit}", word.get_ref()),
+        false => word.get_ref().clone(),
+    };
+    let written = match (first, time) {
+        (None, None) => last.get_ref().clone(),
+        _ => {
+            let none = if is_of_packet { "0b" } else { "0bit" };
+            let first = first.map_or(none.to_owned(), |first| with_unit(first, &none[1..]));
+            let time = time.map_or("0us".to_owned(), |time| with_unit(time, "us"));
+            format!("{first}:{time}:{}", last.get_ref())
+        }
+    };
+    Some(Spanned::new(last.span(), Given::Meant(written)))
+}
+
+/// `0.16` in 256ths, rounded down as tc does; `None` for what is no decimal number.
+fn in_256ths(decimal: &str) -> Option<String> {
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    let fraction = fraction.get(..fraction.len().min(9))?;
+    let digits: u64 = format!("{whole}{fraction}").parse().ok()?;
+    let parts = u128::from(digits) * 256 / 10u128.pow(fraction.len() as u32);
+    Some(parts.to_string())
+}
+
+/// Numbers as one value, if there are any.
+fn list(numbers: Vec<Spanned<Given>>) -> Option<Spanned<Given>> {
+    let whole = numbers.first()?.span().start..numbers.last()?.span().end;
+    Some(Spanned::new(whole, Given::List(numbers)))
+}
+
+/// A discipline without settings.
+fn named(kind: &Kind, place: &Range<usize>) -> Draft {
+    Draft {
+        header: place.clone(),
+        discipline: Some(Spanned::new(place.clone(), kind.discipline.to_owned())),
+        ..Draft::default()
+    }
+}
