@@ -67,7 +67,9 @@ const NOT_OWED: Time = Time::MAX;
 #[derive(Debug)]
 pub struct Egress<D = Box<dyn Discipline>> {
     root: D,
-    /// The discipline sent its last packet and has not been asked since. The link is idle from this time on.
+    /// The last dequeue took the last packet.
+    is_drained: bool,
+    /// The link is idle from this time on, and the discipline has not been asked since.
     idle_from: Time,
 }
 
@@ -76,6 +78,7 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
     pub fn new(root: D) -> Egress<D> {
         Egress {
             root,
+            is_drained: false,
             idle_from: NOT_OWED,
         }
     }
@@ -98,7 +101,7 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
         let is_empty = self.root.backlog().packets == 0;
         match chosen {
             Some(id) => {
-                self.idle_from = if is_empty { now } else { NOT_OWED };
+                self.is_drained = is_empty;
                 Next::Packet(id)
             }
             None if is_empty => {
@@ -112,16 +115,15 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
         }
     }
 
-    /// Says that the link transmits the packet of the last dequeue until `end`. Returns whether more packets are
-    /// queued: the driver then asks again at `end`. If none are, it need not: the next enqueue tells the discipline
-    /// that the link was idle from `end` on.
+    /// Says that the link transmits the packet of the last dequeue until `end`. Returns whether more packets were
+    /// queued then: the driver asks again at `end`. If none were, it need not: the next enqueue after `end` tells the
+    /// discipline that the link was idle from `end` on. A driver that asks at `end` in any case need not call this.
     #[inline]
     pub fn transmits_until(&mut self, end: Time) -> bool {
-        let is_empty = self.idle_from != NOT_OWED;
-        if is_empty {
+        if self.is_drained {
             self.idle_from = end;
         }
-        !is_empty
+        !self.is_drained
     }
 
     /// Nothing was enqueued since the link became idle, so the question can be made up for now.

@@ -23,7 +23,6 @@ extern crate alloc;
 
 pub mod aqm;
 pub mod balance;
-mod bits;
 pub mod classify;
 pub mod discipline;
 mod egress;
@@ -41,6 +40,7 @@ pub mod scheduler;
 pub mod sharing;
 mod slot;
 mod stats;
+mod structures;
 #[cfg(test)]
 mod testing;
 mod time;

@@ -15,13 +15,13 @@
 use alloc::boxed::Box;
 
 use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
-use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::structures::Random;
 use crate::time::Time;
 
 /// The longest queue, as in Linux.

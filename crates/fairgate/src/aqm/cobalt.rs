@@ -15,8 +15,8 @@
 
 use core::time::Duration;
 
-use crate::bits::Random;
 use crate::pool::{PacketId, Pool};
+use crate::structures::Random;
 use crate::time::Time;
 
 /// The parameters as the packet path needs them, nanoseconds.

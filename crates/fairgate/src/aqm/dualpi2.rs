@@ -23,11 +23,11 @@
 use core::time::Duration;
 
 use super::periodic::Periodic;
-use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::structures::Random;
 use crate::time::Time;
 
 /// From where on the L queue marks on its own account.

@@ -10,11 +10,11 @@
 
 mod law;
 
-use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::structures::Random;
 use crate::time::Time;
 
 pub use law::Params;

@@ -35,13 +35,13 @@ use core::fmt;
 use core::time::Duration;
 
 use super::periodic::Periodic;
-use crate::bits::Random;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::structures::Random;
 use crate::time::Time;
 
 use store::Limits;

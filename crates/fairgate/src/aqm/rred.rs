@@ -15,11 +15,11 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::red::{self, Averaged, Parameters};
-use crate::bits::{Random, random};
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::structures::{Random, random};
 use crate::time::Time;
 
 /// Bins that each flow has.

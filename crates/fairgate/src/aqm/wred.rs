@@ -8,13 +8,13 @@
 //! whole queue decides for all. Non-goals: precedences from other fields; more than three.
 
 use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
-use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::structures::Random;
 use crate::time::Time;
 
 /// Drop precedences (RFC 2597).

@@ -29,13 +29,14 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::marker::PhantomData;
 
-use crate::bits::{Bounds, FlowTable, Identity, Rank, Tournament};
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher};
+use crate::implicit::tournament::{Rank, Tournament};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
+use crate::structures::{Bounds, FlowTable, Identity};
 use crate::time::Time;
 
 /// Most flows at a time.

@@ -19,14 +19,15 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::bits::{Bounds, FlowTable, Identity, Link, Linked, Rank, Round, Tournament};
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
+use crate::implicit::tournament::{Rank, Tournament};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
 use crate::rounds::drr::check_quantum;
+use crate::structures::{ActiveList, Bounds, FlowTable, Identity, Linked, ListLink};
 use crate::time::Time;
 
 /// Flows of a user at a time.
@@ -89,13 +90,13 @@ struct User {
     bytes: u64,
     /// Bytes that it may still send in this round.
     deficit: u32,
-    link: Link,
+    link: ListLink,
     identity: Identity,
 }
 
 impl Linked for User {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.link
     }
 }
@@ -107,7 +108,7 @@ pub struct Hsqf {
     /// Sixty-four for each user.
     flows: Box<[Flow]>,
     /// Users with packets, and a user that a drop took the last one from until its turn comes.
-    round: Round,
+    round: ActiveList,
     by_bytes: Bounds,
     user_table: FlowTable,
     /// Flows with packets, by user and flow: to a number, and from that to their place.
@@ -139,7 +140,7 @@ impl Hsqf {
             packets: 0,
             bytes: 0,
             deficit: 0,
-            link: Link::OUTSIDE,
+            link: ListLink::OUTSIDE,
             identity: Identity::NONE,
         };
         let flow = Flow {
@@ -151,7 +152,7 @@ impl Hsqf {
         Hsqf {
             users: (0..config.users).map(|_| user()).collect(),
             flows: vec![flow; (config.users * FLOWS) as usize].into(),
-            round: Round::new(),
+            round: ActiveList::new(),
             by_bytes: Bounds::new(config.users),
             user_table: FlowTable::new(config.users, seed),
             flow_table: FlowTable::new(flows, !seed),

@@ -6,8 +6,8 @@
 
 use alloc::boxed::Box;
 
-use crate::bits::{FlowTable, Identity};
 use crate::flow::FlowHash;
+use crate::structures::{FlowTable, Identity};
 use crate::time::Time;
 
 /// Marks the end of the list.

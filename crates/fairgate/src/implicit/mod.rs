@@ -3,10 +3,12 @@
 pub mod admission;
 pub mod by_backlog;
 mod congestion;
+mod cycle;
 pub mod hsqf;
 mod in_progress;
 pub mod lqf;
 pub mod pdrr;
 pub mod sqf;
+mod tournament;
 
 pub use crate::flow::FlowBy;

@@ -13,7 +13,7 @@
 //! nothing left when its turn comes, and never waits for more than priority packets.
 //!
 //! **Constant time** (section 3.3): AFL holds flows without packets too, whose packets all went through PQ. They are
-//! skipped with one look at a bitmap and leave by being passed (`bits::Cycle`); the order is that of Table 1.
+//! skipped with one look at a bitmap and leave by being passed (`cycle::Cycle`); the order is that of Table 1.
 //!
 //! **AFL full**: packets of further flows have priority, without an entry. **Buffer full**: the flow with the most bytes in
 //! its own queue loses its oldest packet, before the arriving one is looked at; if all that is queued has priority, the
@@ -38,14 +38,15 @@ use core::time::Duration;
 
 use super::congestion::{Congestion, Thresholds};
 use super::in_progress::InProgress;
-use crate::bits::{Bounds, Cycle, FlowTable, Identity, Turn};
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
+use crate::implicit::cycle::{Cycle, Turn};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
 use crate::rounds::drr::check_quantum;
+use crate::structures::{Bounds, FlowTable, Identity};
 use crate::time::Time;
 
 /// When packets of new flows are discarded.

@@ -11,9 +11,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::bits::{Link, Linked, Round};
 use crate::discipline::{Discipline, Verdict};
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::structures::{ActiveList, Linked, ListLink};
 use crate::time::Time;
 
 /// What is looked at for each packet: 32 bytes.
@@ -22,7 +22,7 @@ pub(super) struct RoundClass {
     pub(super) quantum: u32,
     /// Bytes that it may still send in this round.
     deficit: u32,
-    link: Link,
+    link: ListLink,
 }
 
 impl RoundClass {
@@ -31,14 +31,14 @@ impl RoundClass {
             inner,
             quantum,
             deficit: 0,
-            link: Link::OUTSIDE,
+            link: ListLink::OUTSIDE,
         }
     }
 }
 
 impl Linked for RoundClass {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.link
     }
 }
@@ -46,7 +46,7 @@ impl Linked for RoundClass {
 /// Classes and the round of those that are active.
 pub(super) struct ClassRound {
     pub(super) classes: Vec<RoundClass>,
-    round: Round,
+    round: ActiveList,
 }
 
 impl ClassRound {
@@ -56,7 +56,7 @@ impl ClassRound {
             classes: classes
                 .map(|(inner, quantum)| RoundClass::new(inner, quantum))
                 .collect(),
-            round: Round::new(),
+            round: ActiveList::new(),
         }
     }
 

@@ -13,12 +13,12 @@
 use alloc::boxed::Box;
 
 use crate::aqm::codel::{Law, Source, State};
-use crate::bits::{Link, Linked};
 use crate::discipline::Verdict;
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::scheduler::flows::MAX_FLOWS;
+use crate::structures::{Linked, ListLink};
 use crate::time::Time;
 
 /// One flow: a cache line.
@@ -30,12 +30,12 @@ pub(super) struct Flow {
     /// Bytes that it may still send in this round. Below zero after a packet that was longer than that.
     pub(super) deficit: i64,
     /// Its place in a round. A flow that ran empty stays in until its turn comes.
-    pub(super) link: Link,
+    pub(super) link: ListLink,
 }
 
 impl Linked for Flow {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.link
     }
 }
@@ -86,7 +86,7 @@ impl CodelFlows {
             queue: PacketQueue::new(),
             codel: State::default(),
             deficit: 0,
-            link: Link::OUTSIDE,
+            link: ListLink::OUTSIDE,
         };
         CodelFlows {
             all: vec![idle; count as usize].into(),

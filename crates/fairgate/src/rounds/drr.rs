@@ -16,8 +16,8 @@
 //! too early. Linux's `drr` looks at a class when its turn has come, and ends its turn when it is asked for the next packet:
 //! who becomes busy in between goes first there, and behind here.
 
-use crate::bits::Ring;
 use crate::error::{ConfigError, check_within};
+use crate::rounds::ring::Ring;
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, flows};
 use crate::time::Time;
 

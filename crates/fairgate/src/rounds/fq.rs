@@ -23,7 +23,6 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crate::bits::{IndexedHeap, Link, Linked};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -32,6 +31,7 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::{Rate, RateMeter};
 use crate::rounds::codel_flows::check_flows;
 use crate::rounds::new_and_old::NewAndOld;
+use crate::structures::{IndexedHeap, Linked, ListLink};
 use crate::time::Time;
 
 /// Priority of control traffic (Linux: `TC_PRIO_CONTROL`).
@@ -154,13 +154,13 @@ struct Flow {
     idle_since: Time,
     /// Bytes that it may still send in this turn.
     credit: i32,
-    link: Link,
+    link: ListLink,
     is_throttled: bool,
 }
 
 impl Linked for Flow {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.link
     }
 }
@@ -172,7 +172,7 @@ impl Flow {
             next_at: Time::ZERO,
             idle_since: Time::ZERO,
             credit: initial_quantum as i32,
-            link: Link::OUTSIDE,
+            link: ListLink::OUTSIDE,
             is_throttled: false,
         }
     }

@@ -8,8 +8,8 @@
 //! costs its flow the turn. There are no weights. Non-goal: fairness among unequal packets, for which there is
 //! [`drr`](super::drr).
 
-use crate::bits::Ring;
 use crate::error::ConfigError;
+use crate::rounds::ring::Ring;
 use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
 

@@ -15,7 +15,6 @@
 use alloc::boxed::Box;
 
 use crate::aqm::pie::{Law, Params, State, Updates};
-use crate::bits::{Link, Linked, Random};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -23,6 +22,7 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rounds::codel_flows::check_flows;
 use crate::rounds::new_and_old::NewAndOld;
+use crate::structures::{Linked, ListLink, Random};
 use crate::time::Time;
 
 /// Parameters.
@@ -79,13 +79,13 @@ struct Flow {
     /// Bytes that it may still send in this round. Below zero after a packet that was longer than that.
     deficit: i64,
     /// Its place in a round. A flow that ran empty stays in until its turn comes.
-    link: Link,
+    link: ListLink,
     pie: State,
 }
 
 impl Linked for Flow {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.link
     }
 }
@@ -109,7 +109,7 @@ fn idle_flows(count: u32, updates: u64) -> Box<[Flow]> {
     let idle = Flow {
         queue: PacketQueue::new(),
         deficit: 0,
-        link: Link::OUTSIDE,
+        link: ListLink::OUTSIDE,
         pie: State::new(updates),
     };
     vec![idle; count as usize].into()

@@ -12,4 +12,5 @@ pub mod fq_nagle;
 pub mod fq_pie;
 pub mod msfc;
 mod new_and_old;
+mod ring;
 pub mod sfq;

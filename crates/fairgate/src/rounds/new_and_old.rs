@@ -8,22 +8,22 @@
 //! A flow that runs empty while new goes through the old list once if others wait there, lest it keep them from their turn by
 //! coming back each time.
 
-use crate::bits::{Linked, Round};
 use crate::discipline::Value;
+use crate::structures::{ActiveList, Linked};
 
 /// The two lists. The same array must be passed to every call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewAndOld {
-    new: Round,
-    old: Round,
+    new: ActiveList,
+    old: ActiveList,
 }
 
 impl NewAndOld {
     /// Without flows.
     pub(super) const fn new() -> NewAndOld {
         NewAndOld {
-            new: Round::new(),
-            old: Round::new(),
+            new: ActiveList::new(),
+            old: ActiveList::new(),
         }
     }
 
@@ -73,7 +73,7 @@ impl NewAndOld {
     }
 
     #[inline]
-    fn serving(&self) -> &Round {
+    fn serving(&self) -> &ActiveList {
         if self.new.len() > 0 { &self.new } else { &self.old }
     }
 

@@ -20,7 +20,6 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::bits::{ByLength, Link, Linked, Round, random};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
@@ -28,6 +27,7 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
 use crate::rounds::drr::check_quantum;
+use crate::structures::{ActiveList, ByLength, Linked, ListLink, random};
 use crate::time::Time;
 
 /// Marks a bucket without a slot.
@@ -108,7 +108,7 @@ struct Slot {
     allotment: i32,
     /// The bucket that uses this slot.
     bucket: u32,
-    link: Link,
+    link: ListLink,
 }
 
 impl Slot {
@@ -116,13 +116,13 @@ impl Slot {
         queue: PacketQueue::new(),
         allotment: 0,
         bucket: 0,
-        link: Link::OUTSIDE,
+        link: ListLink::OUTSIDE,
     };
 }
 
 impl Linked for Slot {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.link
     }
 }
@@ -135,7 +135,7 @@ pub struct Sfq {
     slots: Vec<Slot>,
     /// Slots not in use, the one used last on top.
     free: Vec<u32>,
-    round: Round,
+    round: ActiveList,
     by_length: ByLength,
     packets: u32,
     salt: u64,
@@ -167,7 +167,7 @@ impl Sfq {
             slot_of: vec![NO_SLOT; config.divisor as usize],
             slots: vec![Slot::EMPTY; slots as usize],
             free: (0..slots).rev().collect(),
-            round: Round::new(),
+            round: ActiveList::new(),
             // A slot may be one packet over the limit until the theft.
             by_length: ByLength::new(slots, config.depth.min(config.limit + 1), config.limit),
             packets: 0,

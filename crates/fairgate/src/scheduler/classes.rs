@@ -14,13 +14,13 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::bits::IndexedHeap;
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::structures::IndexedHeap;
 use crate::time::Time;
 
 /// Parameters of a class.

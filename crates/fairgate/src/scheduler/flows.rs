@@ -9,13 +9,13 @@
 
 use alloc::vec::Vec;
 
-use crate::bits::ByLength;
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::structures::ByLength;
 use crate::time::Time;
 
 /// Packets whose lines a second-level cache holds, 1 MiB: with more queued, the next one's has to be fetched from afar.

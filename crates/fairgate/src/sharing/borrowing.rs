@@ -14,7 +14,7 @@
 //! number. A class changes its mode when it is charged or when its event is due: those that may not send wait for one.
 //!
 //! The cost of a packet depends on the height of the tree, not on the number of classes: rows and feeds are bitmaps by
-//! class number ([`OrderedSet`](crate::bits::OrderedSet)), event queues are radix heaps ([`EventQueue`]).
+//! class number ([`OrderedSet`](crate::sharing::ordered_set::OrderedSet)), event queues are radix heaps ([`EventQueue`]).
 //!
 //! Invariants: a leaf with packets that isn't parked is active; a class is in a feed or row at the priorities at which
 //! there is an active leaf below it, according to its mode; a class that may not send has an event.
@@ -22,11 +22,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::bits::EventQueue;
 use crate::classify::Templates;
 use crate::discipline::{Class, ClassState, Discipline, Value, Verdict};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::sharing::books::{Books, LeafCount, Tally};
+use crate::sharing::event_queue::EventQueue;
 use crate::sharing::rounds::{Rounds, bits};
 use crate::sharing::tree::NO_PARENT;
 use crate::sharing::{ClassTree, Leaves};

@@ -7,12 +7,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::bits::IndexedHeap;
 use crate::classify::{Hosts, Templates};
 use crate::discipline::{Class, Discipline};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
 use crate::sharing::ClassTree;
+use crate::structures::IndexedHeap;
 use crate::time::Time;
 
 /// Later than any watchdog time. Keys of the heap wrap, so that their upper half would be the past.

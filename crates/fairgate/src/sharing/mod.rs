@@ -6,9 +6,11 @@
 mod books;
 mod borrowing;
 pub mod cbq;
+mod event_queue;
 pub mod hfsc;
 pub mod htb;
 mod leaves;
+mod ordered_set;
 mod rounds;
 mod tree;
 

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::bits::OrderedSet;
 use crate::sharing::ClassTree;
+use crate::sharing::ordered_set::OrderedSet;
 
 use super::borrowing::LEVELS;
 

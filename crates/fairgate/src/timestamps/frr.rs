@@ -35,12 +35,12 @@
 //! Wrap: V has 40 binary places; S and F of busy strata are within 2^17 bytes at weight 1 of it, 2^57, and an idle
 //! stratum's F counts only where it is that close ahead.
 
-use crate::bits::inverse::{self, inverse};
-use crate::bits::{Link, Linked, Round};
 use crate::discipline::Value;
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::structures::{ActiveList, Linked, ListLink};
 use crate::time::Time;
+use crate::timestamps::inverse::{self, inverse};
 use crate::timestamps::{MAX_WEIGHT, Share, WeightSum};
 
 /// Binary places of virtual time.
@@ -62,12 +62,12 @@ pub struct Flow {
     /// In force. A change waits for the next packet.
     weight: u32,
     changed: u32,
-    link: Link,
+    link: ListLink,
 }
 
 impl Linked for Flow {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.link
     }
 }
@@ -82,7 +82,7 @@ struct Stratum {
     per_byte: u64,
     /// Of its busy flows together.
     weight: u32,
-    round: Round,
+    round: ActiveList,
 }
 
 /// The scheduler.
@@ -201,7 +201,7 @@ impl Scheduler for Frr {
             finish: origin,
             per_byte: 0,
             weight: 0,
-            round: Round::new(),
+            round: ActiveList::new(),
         };
         Ok(Frr {
             now: origin,
@@ -223,7 +223,7 @@ impl Scheduler for Frr {
             length: 0,
             weight: share.weight,
             changed: share.weight,
-            link: Link::OUTSIDE,
+            link: ListLink::OUTSIDE,
         })
     }
 

@@ -33,10 +33,10 @@
 //! **Invariants**, checked after each operation in debug builds: words tell which lists have flows, a group's start is
 //! that of its first slot. Checked by a property test against exact arithmetic: V, the choice, the bound.
 
-use crate::bits::Round;
 use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
+use crate::structures::ActiveList;
 use crate::time::Time;
 use crate::timestamps::Share;
 pub use crate::timestamps::virtual_time::Flow;
@@ -98,7 +98,7 @@ pub struct Gfq {
     /// The group whose first flow was selected.
     selected: usize,
     /// Of each group its slots.
-    lists: [[Round; SLOTS]; GROUPS],
+    lists: [[ActiveList; SLOTS]; GROUPS],
 }
 
 impl Gfq {
@@ -176,7 +176,7 @@ impl Scheduler for Gfq {
             occupied: 0,
             groups: [empty; GROUPS],
             selected: 0,
-            lists: [[Round::new(); SLOTS]; GROUPS],
+            lists: [[ActiveList::new(); SLOTS]; GROUPS],
         })
     }
 

@@ -27,7 +27,7 @@
 //! Deviation from the paper: of a slot the entry that came last goes first, as in Linux and FreeBSD. Its guarantees don't
 //! depend on that order, and first in first out would touch the line of one flow more.
 
-use crate::bits::{END, SLOTS, Slots};
+use crate::timestamps::slots::{END, SLOTS, Slots};
 
 /// Slots of group 0 are 2^22 units of virtual time: a packet of 256 bytes at the largest weight.
 pub(super) const MIN_SHIFT: u32 = 22;

@@ -8,8 +8,8 @@
 //!
 //! The inverse is worked out when it is wanted and the sum is not that of the last time.
 
-use crate::bits::inverse;
 use crate::timestamps::ONE;
+use crate::timestamps::inverse;
 
 use super::groups::{GROUPS, MIN_SHIFT, entering, floor, is_after};
 

@@ -8,19 +8,21 @@
 pub mod frr;
 pub mod gfq;
 mod groups;
+pub(crate) mod inverse;
 mod live_sum;
 pub mod pfq;
 pub mod qfq;
 pub mod qfq_plus;
+mod run_heap;
 pub mod s_kps;
 pub mod scfq;
+mod slots;
 #[cfg(test)]
 mod testing;
 mod virtual_time;
 pub mod wf2q_plus;
 pub mod wfq;
 
-use crate::bits::inverse;
 use crate::error::{ConfigError, check_within};
 
 /// Largest weight of a flow.

@@ -30,11 +30,12 @@
 //! no limit of its own; over the limit on packets the longest flow loses its newest packet, not its oldest. The admission
 //! control of the paper is apart from the scheduler. There is no classful form, as start times belong to packets.
 
-use crate::bits::{Heap, inverse};
 use crate::discipline::Value;
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, Scheduler};
+use crate::structures::Heap;
 use crate::time::Time;
+use crate::timestamps::inverse;
 use crate::timestamps::{Long, Weight, WeightSum, time_of};
 
 /// How far ahead of V a stamp may be.

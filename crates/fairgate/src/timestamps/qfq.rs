@@ -30,13 +30,13 @@
 //!
 //! Packets after the first need not be looked at: a flow's start moves on by what it sent.
 
-use crate::bits::END;
 use crate::discipline::Value;
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
 use crate::timestamps::live_sum::{LiveSum, PLACES, inverse_of};
+use crate::timestamps::slots::END;
 use crate::timestamps::{ONE, Share, WeightSum};
 
 /// Which flows' weights virtual time is slowed down by.

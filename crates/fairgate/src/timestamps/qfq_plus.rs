@@ -26,12 +26,12 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::bits::END;
 use crate::discipline::Value;
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
+use crate::timestamps::slots::END;
 use crate::timestamps::{ONE, Share, WeightSum};
 
 /// Most flows of an aggregate, as in Linux.

@@ -52,10 +52,10 @@
 
 mod ticks;
 
-use crate::bits::Round;
 use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
+use crate::structures::ActiveList;
 use crate::time::Time;
 use crate::timestamps::Share;
 pub use crate::timestamps::virtual_time::Flow;
@@ -103,7 +103,7 @@ pub struct SKps {
     /// The list that the flow selected heads.
     selected: usize,
     /// Slots of the overdue, then places of each group.
-    lists: [Round; SLOTS + GROUPS * PLACES],
+    lists: [ActiveList; SLOTS + GROUPS * PLACES],
 }
 
 #[inline]
@@ -218,15 +218,15 @@ impl SKps {
         let base = list_of(tick.trailing_zeros(), 0);
         if due_first != 0 {
             let slot = self.slot(tick);
-            let mut overdue = core::mem::replace(&mut self.lists[base + DUE_FIRST], Round::new());
+            let mut overdue = core::mem::replace(&mut self.lists[base + DUE_FIRST], ActiveList::new());
             self.lists[slot].append(&mut overdue, flows);
         }
-        let mut first = core::mem::replace(&mut self.lists[base + DUE_SECOND], Round::new());
-        let mut started = core::mem::replace(&mut self.lists[base + WAITING_SECOND], Round::new());
+        let mut first = core::mem::replace(&mut self.lists[base + DUE_SECOND], ActiveList::new());
+        let mut started = core::mem::replace(&mut self.lists[base + WAITING_SECOND], ActiveList::new());
         first.append(&mut started, flows);
         self.lists[base + DUE_FIRST] = first;
         self.lists[base + DUE_SECOND] =
-            core::mem::replace(&mut self.lists[base + WAITING_THIRD], Round::new());
+            core::mem::replace(&mut self.lists[base + WAITING_THIRD], ActiveList::new());
     }
 
     /// The words tell which lists have flows, and no tick was left out.
@@ -259,7 +259,7 @@ impl Scheduler for SKps {
             oldest: 0,
             unit: FINEST,
             selected: 0,
-            lists: [Round::new(); SLOTS + GROUPS * PLACES],
+            lists: [ActiveList::new(); SLOTS + GROUPS * PLACES],
         })
     }
 

@@ -13,11 +13,12 @@
 //!
 //! When the last flow falls idle V stays where it is: F of all flows are at most V from then on.
 
-use crate::bits::{Heap, inverse};
 use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
+use crate::structures::Heap;
 use crate::time::Time;
+use crate::timestamps::inverse;
 use crate::timestamps::{Long, ONE, Weight, WeightSum, time_of};
 
 /// A flow: 32 bytes.

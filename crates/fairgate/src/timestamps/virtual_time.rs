@@ -12,9 +12,9 @@
 //! A scheduler compares the low 64 bits, which wrap: what is busy lies within 2^61 of V. Idle flows keep the number of
 //! wraps beside their finish time, so that an old one is known as old after any time.
 
-use crate::bits::{Link, Linked};
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::MAX_PACKET;
+use crate::structures::{Linked, ListLink};
 use crate::timestamps::{Share, WeightSum};
 
 /// Binary places of a byte at weight 1.
@@ -50,12 +50,12 @@ pub(super) struct VirtualTime {
 pub struct Flow {
     pub(super) time: FlowTime,
     /// Its place in a list of its group.
-    pub(super) link: Link,
+    pub(super) link: ListLink,
 }
 
 impl Linked for Flow {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.link
     }
 }
@@ -127,7 +127,7 @@ impl VirtualTime {
         };
         time.entitle(share);
         time.restart(self);
-        let link = Link::OUTSIDE;
+        let link = ListLink::OUTSIDE;
         Ok(Flow { time, link })
     }
 

@@ -32,12 +32,13 @@
 //! weight 1 ahead, their finish times two, and only changes of shares let V get ahead of these, by a packet for each flow, which
 //! has a weight of 1 at least. The heaps compare 44 bits, 2^-22 to 2^21 bytes.
 
-use crate::bits::inverse::{self, inverse};
-use crate::bits::{Narrow, RunHeap};
 use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
+use crate::structures::Narrow;
 use crate::time::Time;
+use crate::timestamps::inverse::{self, inverse};
+use crate::timestamps::run_heap::RunHeap;
 use crate::timestamps::{Weight, WeightSum};
 
 /// Binary places of virtual time.

@@ -31,13 +31,13 @@
 //! When the newest packet of a flow is taken away by the limit, what GPS has left of it is taken away too. There is no
 //! classful form: a class's inner discipline may drop, hold or reorder the packets that GPS was promised.
 
-use crate::bits::inverse::{self, inverse};
-use crate::bits::{Heap, IndexedHeap};
 use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::scheduler::{Head, Holds, Scheduler};
+use crate::structures::{Heap, IndexedHeap};
 use crate::time::Time;
+use crate::timestamps::inverse::{self, inverse};
 use crate::timestamps::{Long, Weight, WeightSum};
 
 /// Virtual time of a byte at weight 1, and the work that a byte is.

@@ -412,7 +412,7 @@ proptest! {
             }
         };
         let dissection = dissect(&packet.bytes, LinkType::RawIp);
-        let found = spec.classifier().filters.find(&dissection.packet(100, &FlowHasher::new([1, 2])), Some(&dissection.key));
+        let found = spec.classifier().filters.find(&dissection.packet(100, &FlowHasher::new([1, 2])).into(), Some(&dissection.key));
         prop_assert_eq!(found, expected.then_some(2), "{}", line);
         // And so it is when it was written as TOML.
         let document = Document::parse("printed", &spec.to_toml("e")).expect("it is read again");

@@ -18,11 +18,11 @@
 use core::time::Duration;
 
 use crate::aqm::periodic::Periodic;
-use crate::bits::Random;
 use crate::discipline::Value;
 use crate::error::{ConfigError, check_within};
 use crate::pool::{PacketId, Pool};
 use crate::probability::Probability;
+use crate::structures::Random;
 use crate::time::Time;
 
 /// PIE's parameters.

@@ -18,9 +18,9 @@
 //!
 //! By length (the paper's byte mode), a packet of twice the mean length counts for two: gaps are uniform in bytes.
 
-use crate::bits::Random;
 use crate::error::ConfigError;
 use crate::probability::Probability;
+use crate::structures::Random;
 
 /// One hundredth, of 2^32.
 const ONE_PERCENT: u64 = 42_949_673;

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::bits::Random;
 use crate::classify::{Masked, Prefix};
 use crate::flow::FlowHash;
 use crate::packet::{Ecn, Packet};
+use crate::structures::Random;
 
 /// What the index must find.
 fn first_match(filters: &[Filter], packet: &Slot, headers: Option<&FlowKey>) -> Option<u16> {

@@ -7,10 +7,10 @@ use siphasher::sip::SipHasher13;
 
 use super::ages::Ages;
 use super::{Discover, Holder, Tenant};
-use crate::bits::{FlowTable, Identity};
 use crate::classify::{Host, HostBy, Template};
 use crate::pool::{PacketId, Pool};
 use crate::stats::Statistics;
+use crate::structures::{FlowTable, Identity};
 
 /// How many classes a new host's packet looks at. A class behind so many that were used longer ago and all still hold packets
 /// is not found: with a bound the cost of a packet does not grow with the number of classes, whoever sends it.

@@ -1,20 +1,20 @@
 //! The round of active flows as a list threaded through them, from which any can be taken out: a flow whose queue management
 //! runs down waits in one, and leaves it from wherever it stands when a packet comes.
 //!
-//! Next to [`Round`](crate::bits::Round) a flow also knows its predecessor. The first one's and the last one's
+//! Next to [`ActiveList`](crate::structures::ActiveList) a flow also knows its predecessor. The first one's and the last one's
 //! leftovers are never followed, so that taking the first out touches no other flow's line.
 
 /// A flow's neighbours: four bytes for one of up to 65536 flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct ChainLink {
     next: u16,
     previous: u16,
 }
 
-/// Something with a [`Link`].
+/// Something with a [`ChainLink`].
 pub(super) trait Linked {
     /// The link.
-    fn link(&mut self) -> &mut Link;
+    fn link(&mut self) -> &mut ChainLink;
 }
 
 /// A chain. The same array must be passed to every call.
@@ -81,7 +81,7 @@ impl Chain {
         if index == self.head {
             return self.pop_front(flows);
         }
-        let Link { next, previous } = *flows[usize::from(index)].link();
+        let ChainLink { next, previous } = *flows[usize::from(index)].link();
         flows[usize::from(previous)].link().next = next;
         if index == self.tail {
             self.tail = previous;
@@ -98,8 +98,8 @@ mod tests {
     use alloc::collections::VecDeque;
     use proptest::prelude::*;
 
-    impl Linked for Link {
-        fn link(&mut self) -> &mut Link {
+    impl Linked for ChainLink {
+        fn link(&mut self) -> &mut ChainLink {
             self
         }
     }
@@ -108,7 +108,7 @@ mod tests {
         /// Against the standard library's deque.
         #[test]
         fn a_chain_behaves_like_a_deque(operations in prop::collection::vec((0u8..6, 0u16..8), 0..200)) {
-            let mut flows = [Link::default(); 8];
+            let mut flows = [ChainLink::default(); 8];
             let mut chain = Chain::default();
             let mut model = VecDeque::new();
             for (operation, index) in operations {

@@ -7,9 +7,9 @@
 use alloc::boxed::Box;
 
 use super::ways::{Found, Key, PLACES, Ways};
-use crate::bits::Random;
 use crate::flow::{FlowBy, FlowByHasher};
 use crate::pool::{PacketId, Pool};
+use crate::structures::Random;
 
 /// What has a queue of its own, and between whom the line is shared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -41,12 +41,12 @@ pub use tins::Tins;
 
 use alloc::boxed::Box;
 
-use crate::bits::{Bounds, Random};
 use crate::discipline::{Algorithm, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::flow::FlowByHasher;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::structures::{Bounds, Random};
 use crate::time::Time;
 use shaper::Shaper;
 use tin::{Rules, Tin};

@@ -17,16 +17,16 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::Common;
-use super::chain::{Chain, Link, Linked};
+use super::chain::{Chain, ChainLink, Linked};
 use super::hosts::{Ends, Hosts, Isolation};
 use super::shaper::Threshold;
 use super::tins::Part;
 use super::ways::{Found, Key, PLACES, Ways};
 use crate::aqm::cobalt::{Blue, Law, Leaving, State};
-use crate::bits::Random;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
+use crate::structures::Random;
 use crate::time::Time;
 
 /// What a flow is doing.
@@ -51,7 +51,7 @@ enum Phase {
 struct Flow {
     queue: PacketQueue,
     cobalt: State,
-    link: Link,
+    link: ChainLink,
     /// Bytes on the line that it may still send in this turn.
     deficit: i32,
     ends: Ends,
@@ -60,7 +60,7 @@ struct Flow {
 
 impl Linked for Flow {
     #[inline]
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ChainLink {
         &mut self.link
     }
 }

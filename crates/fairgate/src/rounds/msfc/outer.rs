@@ -6,8 +6,8 @@
 //! scaled: all are divided by the largest power of two that leaves the class with the least, of those that have a backlog
 //! when the turn begins, one quantum. That a shift does, over at most 16 classes.
 
-use crate::bits::Round;
 use crate::rounds::codel_flows::Flow;
+use crate::structures::ActiveList;
 
 use super::config::{Config, MAX_PRIOS};
 
@@ -21,7 +21,7 @@ struct Class {
     /// `ratio^p`.
     factor: u64,
     /// Its inner round.
-    round: Round,
+    round: ActiveList,
 }
 
 /// All classes, and whose turn it is.
@@ -42,7 +42,7 @@ impl Classes {
             deficit: 0,
             quantum: 0,
             factor: 1,
-            round: Round::new(),
+            round: ActiveList::new(),
         };
         let mut classes = Classes {
             all: [idle; MAX_PRIOS as usize],
@@ -118,7 +118,7 @@ impl Classes {
 
     /// The inner round of the class being served.
     #[inline]
-    pub(super) fn round(&mut self) -> &mut Round {
+    pub(super) fn round(&mut self) -> &mut ActiveList {
         &mut self.serving().round
     }
 

@@ -32,18 +32,21 @@
 mod change;
 mod config;
 mod curve;
+mod keyed_heap;
+mod knockout;
 mod siblings;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::bits::{EventQueue, KeyedHeap};
 use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::sharing::books::{Books, LeafCount, Tally};
 use crate::sharing::borrowing::LEVELS;
+use crate::sharing::event_queue::EventQueue;
+use crate::sharing::hfsc::keyed_heap::KeyedHeap;
 use crate::sharing::tree::NO_PARENT;
 use crate::sharing::{ClassTree, Leaves};
 use crate::stats::Count;

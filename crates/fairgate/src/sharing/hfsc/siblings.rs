@@ -2,7 +2,8 @@
 
 use alloc::boxed::Box;
 
-use crate::bits::{Bounds, Knockout};
+use crate::sharing::hfsc::knockout::Knockout;
+use crate::structures::Bounds;
 
 use super::{HfscClass, in_turn, time_of};
 

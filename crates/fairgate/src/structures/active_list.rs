@@ -11,11 +11,11 @@ const OUTSIDE: u32 = u32::MAX - 1;
 
 /// A flow's place in a round: its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link(u32);
+pub(crate) struct ListLink(u32);
 
-impl Link {
+impl ListLink {
     /// Of a flow that is in no round.
-    pub(crate) const OUTSIDE: Link = Link(OUTSIDE);
+    pub(crate) const OUTSIDE: ListLink = ListLink(OUTSIDE);
 
     /// Whether the flow is in a round.
     #[inline]
@@ -24,10 +24,10 @@ impl Link {
     }
 }
 
-/// Something with a [`Link`].
+/// Something with a [`ListLink`].
 pub(crate) trait Linked {
     /// The link.
-    fn link(&mut self) -> &mut Link;
+    fn link(&mut self) -> &mut ListLink;
 }
 
 /// A flow that is linked itself, not part of a bigger one.
@@ -47,16 +47,16 @@ impl<T: Linked> Holds for T {
 
 /// A round. The same array must be passed to every call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Round {
+pub(crate) struct ActiveList {
     head: u32,
     tail: u32,
     len: u32,
 }
 
-impl Round {
+impl ActiveList {
     /// A round without flows.
-    pub(crate) const fn new() -> Round {
-        Round {
+    pub(crate) const fn new() -> ActiveList {
+        ActiveList {
             head: END,
             tail: END,
             len: 0,
@@ -68,11 +68,11 @@ impl Round {
     pub(crate) fn push_back<F: Holds<State: Linked>>(&mut self, index: u32, flows: &mut [F]) {
         let link = flows[index as usize].state_mut().link();
         debug_assert!(!link.is_in_round(), "flow {index} is in a round already");
-        *link = Link(END);
+        *link = ListLink(END);
         if self.len == 0 {
             self.head = index;
         } else {
-            *flows[self.tail as usize].state_mut().link() = Link(index);
+            *flows[self.tail as usize].state_mut().link() = ListLink(index);
         }
         self.tail = index;
         self.len += 1;
@@ -87,7 +87,7 @@ impl Round {
         let index = self.head;
         let link = flows[index as usize].state_mut().link();
         self.head = link.0;
-        *link = Link::OUTSIDE;
+        *link = ListLink::OUTSIDE;
         self.len -= 1;
         Some(index)
     }
@@ -99,23 +99,23 @@ impl Round {
             let index = self.head;
             let link = flows[index as usize].state_mut().link();
             self.head = link.0;
-            *link = Link(END);
-            *flows[self.tail as usize].state_mut().link() = Link(index);
+            *link = ListLink(END);
+            *flows[self.tail as usize].state_mut().link() = ListLink(index);
             self.tail = index;
         }
     }
 
     /// Appends all flows of `other`, in their order.
     #[inline]
-    pub(crate) fn append<F: Holds<State: Linked>>(&mut self, other: &mut Round, flows: &mut [F]) {
+    pub(crate) fn append<F: Holds<State: Linked>>(&mut self, other: &mut ActiveList, flows: &mut [F]) {
         if self.len == 0 {
             *self = *other;
         } else if other.len > 0 {
-            *flows[self.tail as usize].state_mut().link() = Link(other.head);
+            *flows[self.tail as usize].state_mut().link() = ListLink(other.head);
             self.tail = other.tail;
             self.len += other.len;
         }
-        *other = Round::new();
+        *other = ActiveList::new();
     }
 
     /// The first flow.
@@ -137,8 +137,8 @@ mod tests {
     use alloc::collections::VecDeque;
     use proptest::prelude::*;
 
-    impl Linked for Link {
-        fn link(&mut self) -> &mut Link {
+    impl Linked for ListLink {
+        fn link(&mut self) -> &mut ListLink {
             self
         }
     }
@@ -147,10 +147,10 @@ mod tests {
         /// Against the standard library's deque.
         #[test]
         fn a_round_behaves_like_a_deque(operations in prop::collection::vec((0u8..6, 0u32..8), 0..200)) {
-            let mut flows = [Link::OUTSIDE; 8];
-            let mut round = Round::new();
+            let mut flows = [ListLink::OUTSIDE; 8];
+            let mut round = ActiveList::new();
             let mut model = VecDeque::new();
-            let mut other = Round::new();
+            let mut other = ActiveList::new();
             let mut other_model = VecDeque::new();
             for (operation, index) in operations {
                 match operation {

@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use super::heap::{Narrow, NarrowHeap, Ordered};
+use crate::structures::heap::{Narrow, NarrowHeap, Ordered};
 
 /// The run and the heap. Room for as many entries as there are flows is made at construction.
 #[derive(Debug)]

@@ -1,0 +1,17 @@
+//! Data structures that several families of disciplines use. What one family uses lies in its folder.
+
+mod active_list;
+mod bounds;
+mod by_length;
+mod flow_table;
+pub(crate) mod heap;
+mod indexed_heap;
+pub(crate) mod random;
+
+pub(crate) use active_list::{ActiveList, Linked, ListLink};
+pub(crate) use bounds::Bounds;
+pub(crate) use by_length::ByLength;
+pub(crate) use flow_table::{FlowTable, Identity};
+pub(crate) use heap::{Heap, Narrow};
+pub(crate) use indexed_heap::IndexedHeap;
+pub(crate) use random::Random;
