@@ -137,7 +137,10 @@ fn another_users_answer_is_refused() {
     let _ = other.kill();
     other.wait().unwrap();
     assert_eq!(code, Some(3));
-    assert!(message.contains("user 65534 answers there"), "{message}");
+    assert!(
+        message.contains("that answers belongs to user 65534"),
+        "{message}"
+    );
 }
 
 #[test]
