@@ -162,7 +162,7 @@ fn a_file_in_the_sockets_place_stays() {
         .unwrap();
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("is no socket"), "{said}");
+    assert!(said.contains("is not a socket"), "{said}");
     let mut text = String::new();
     File::open(&file).unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, "precious");
