@@ -98,8 +98,8 @@ pub enum LiveError {
     )]
     #[diagnostic(help(
         "end that use: `{remedy}`; or write `isolate = true` in [run]: then, while the bridge runs, this \
-         machine neither receives nor sends frames on the two interfaces, and does not answer at its addresses \
-         there"
+         machine neither receives nor sends frames on the two interfaces, and does not answer at its \
+         addresses there"
     ))]
     Used {
         /// The interface's name.

@@ -97,8 +97,8 @@ impl Distribution {
                 Err("the mean of a distribution is 0, but must be above 0".into())
             }
             Distribution::Pareto { shape, .. } if shape <= 1.0 || !shape.is_finite() => Err(format!(
-                "the shape of a Pareto distribution is {shape}, but must be above 1, because otherwise it has no \
-                 mean"
+                "the shape of a Pareto distribution is {shape}, but must be above 1, because otherwise it \
+                 has no mean"
             )),
             Distribution::Normal {
                 mean,

@@ -266,8 +266,8 @@ impl Tcp {
     fn check(&self) -> Result<(), String> {
         if !(1..=MOST_PAYLOAD).contains(&self.config.mss) {
             return Err(format!(
-                "segments have {} bytes of payload, but must have from 1 to {MOST_PAYLOAD}; 1448 bytes fill an \
-                 Ethernet packet",
+                "segments have {} bytes of payload, but must have from 1 to {MOST_PAYLOAD}; 1448 bytes \
+                 fill an Ethernet packet",
                 self.config.mss
             ));
         }

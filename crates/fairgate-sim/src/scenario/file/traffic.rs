@@ -118,10 +118,10 @@ impl TcpSection {
             _ => {
                 return Err(reader.document.error(
                     location.clone(),
-                    "a TCP flow writes without end, or at a `rate`, or in transfers of a `size` with a `pause` \
-                     between them",
-                     "omit all of these keys; or give `rate`, and `size` for one write; or give `size`, `pause` \
-                      and the number of `transfers`",
+                    "a TCP flow writes without end, or at a `rate`, or in transfers of a `size` with a \
+                     `pause` between them",
+                    "omit all of these keys; or give `rate`, and `size` for one write; or give `size`, \
+                     `pause` and the number of `transfers`",
                 ));
             }
         };
