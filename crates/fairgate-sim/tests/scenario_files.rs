@@ -61,7 +61,8 @@ route = ["home", "router", "server"]
 dscp = 46
 ecn = true
 class = "10:1"
-udp = { rate = "64kbit", size = "160b", pattern = "on_off", on = { normal = "1s", deviation = "1s", between = ["0s", "2s"] }, off = "500ms" }
+udp = { rate = "64kbit", size = "160b", pattern = "on_off",
+        on = { normal = "1s", deviation = "1s", between = ["0s", "2s"] }, off = "500ms" }
 "#;
 
 #[test]

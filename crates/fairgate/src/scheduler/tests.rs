@@ -1,4 +1,5 @@
-//! Checks that `Flows` and `Classes` keep their contract with schedulers, by a scheduler that checks every call.
+//! Tests that `Flows` and `Classes` keep their contract with schedulers, with a scheduler that checks every
+//! call.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -24,10 +25,10 @@ use crate::timestamps::scfq::Scfq;
 use crate::timestamps::{MAX_WEIGHT, Weight};
 use crate::{Discipline, Verdict};
 
-/// A scheduler that serves flows in turn and checks every call. With `FLAT` each packet is stamped. Without it,
-/// only first packets are known.
+/// A scheduler that serves flows in turn and checks every call. With `FLAT` each packet is stamped. Without
+/// it, only first packets are known.
 #[derive(Debug, Default)]
-struct CheckedScheduler<const FLAT: bool> {
+struct Checked<const FLAT: bool> {
     /// The known packets of each flow: all of them, or the first.
     queues: Vec<VecDeque<Head>>,
     turn: VecDeque<u32>,
@@ -35,14 +36,14 @@ struct CheckedScheduler<const FLAT: bool> {
     latest: Time,
 }
 
-impl<const FLAT: bool> CheckedScheduler<FLAT> {
+impl<const FLAT: bool> Checked<FLAT> {
     fn check_time(&mut self, now: Time) {
         assert!(now >= self.latest, "time must not decrease");
         self.latest = now;
     }
 }
 
-impl<const FLAT: bool> Scheduler for CheckedScheduler<FLAT> {
+impl<const FLAT: bool> Scheduler for Checked<FLAT> {
     const NAME: &'static str = "checked";
     const STAMPS: bool = FLAT;
     type Share = Weight;
@@ -176,9 +177,9 @@ fn shaper() -> Box<dyn Discipline> {
 
 #[test]
 fn a_packet_that_is_too_long_is_dropped_flat_and_classful() {
-    let mut flat = Driver::new(Flows::<CheckedScheduler<true>>::node(self::flat(2, 10), 0).unwrap());
+    let mut flat = Driver::new(Flows::<Checked<true>>::node(self::flat(2, 10), 0).unwrap());
     let mut classful =
-        Driver::new(Classes::<CheckedScheduler<false>>::node(self::classful(&[1]), vec![fifo(10)]).unwrap());
+        Driver::new(Classes::<Checked<false>>::node(self::classful(&[1]), vec![fifo(10)]).unwrap());
     let longest = in_class(1, MAX_PACKET);
     let longer = in_class(1, MAX_PACKET + 1);
     for (packet, expected) in [(longest, Verdict::Queued), (longer, Verdict::Dropped)] {
@@ -195,7 +196,7 @@ fn a_packet_that_is_too_long_is_dropped_flat_and_classful() {
 
 #[test]
 fn a_packet_of_a_flow_that_does_not_exist_is_given_back() {
-    let mut driver = Driver::new(Flows::<CheckedScheduler<true>>::node(flat(2, 10), 0).unwrap());
+    let mut driver = Driver::new(Flows::<Checked<true>>::node(flat(2, 10), 0).unwrap());
     for (flow, expected) in [
         (1, Verdict::Queued),
         (2, Verdict::Unclassified),
@@ -242,7 +243,7 @@ fn invalid_settings_are_rejected() {
 
 #[test]
 fn a_change_of_flat_parameters_keeps_the_packets() {
-    let mut driver = Driver::new(Flows::<CheckedScheduler<true>>::node(flat(4, 10), 0).unwrap());
+    let mut driver = Driver::new(Flows::<Checked<true>>::node(flat(4, 10), 0).unwrap());
     for flow in [1, 2, 3, 4, 1, 2, 3, 4] {
         let _ = driver.offer(in_class(flow, 100), Time::ZERO);
     }
@@ -259,8 +260,7 @@ fn a_change_of_flat_parameters_keeps_the_packets() {
 #[test]
 fn a_throttled_class_is_parked_until_its_watchdog() {
     let config = classful(&[1, 1]);
-    let mut driver =
-        Driver::new(Classes::<CheckedScheduler<false>>::node(config, vec![shaper(), fifo(10)]).unwrap());
+    let mut driver = Driver::new(Classes::<Checked<false>>::node(config, vec![shaper(), fifo(10)]).unwrap());
     let start = Time::from_secs(1);
     for class in [1, 1, 2, 2, 2] {
         let _ = driver.offer(in_class(class, 1000), start);
@@ -335,7 +335,7 @@ impl Algorithm for Timed {
 }
 
 /// Creates a class for each of `starts`. It can send a packet at that time, and every `period` after it.
-fn timed(starts: &[Time], period: u64) -> (Driver<Classes<CheckedScheduler<false>>>, Arc<AtomicU64>) {
+fn timed(starts: &[Time], period: u64) -> (Driver<Classes<Checked<false>>>, Arc<AtomicU64>) {
     let asked = Arc::new(AtomicU64::new(0));
     let inner = starts.iter().map(|&next| -> Box<dyn Discipline> {
         Box::new(Node::new(Timed {
@@ -405,8 +405,7 @@ fn an_inner_discipline_that_contains_packets_is_served() {
             .unwrap();
         let _ = inner.enqueue(id, Time::ZERO, &mut pool);
     }
-    let mut root =
-        Classes::<CheckedScheduler<false>>::node(classful(&[1, 1]), vec![fifo(10), inner]).unwrap();
+    let mut root = Classes::<Checked<false>>::node(classful(&[1, 1]), vec![fifo(10), inner]).unwrap();
     let first = root
         .dequeue(Time::ZERO, &mut pool)
         .map(|id| pool.release(id).cookie);
@@ -486,7 +485,7 @@ proptest! {
         limit in 1u32..12,
         operations in prop::collection::vec((0u8..8, 1u16..=4, 1u32..1500), 0..200),
     ) {
-        let mut driver = Driver::new(Flows::<CheckedScheduler<true>>::node(flat(4, limit), 0).unwrap());
+        let mut driver = Driver::new(Flows::<Checked<true>>::node(flat(4, limit), 0).unwrap());
         let mut queued = 0;
         for (operation, flow, length) in operations {
             match operation {
@@ -512,12 +511,12 @@ proptest! {
         }
     }
 
-    /// Checks every call of the classful form, over fifos and a shaper. Classes are flushed, shortened and replaced
-    /// from outside while they are selected, peeked at or parked. At the end all packets are dequeued.
+    /// Checks every call of the classful form, over fifos and a shaper. Classes are flushed, shortened and
+    /// replaced from outside while they are selected, peeked at or parked. At the end all packets are dequeued.
     #[test]
     fn classes_keep_the_contract_with_the_scheduler(operations in operations()) {
         let inner = vec![fifo(5), shaper(), fifo(50)];
-        let mut driver = Driver::new(Classes::<CheckedScheduler<false>>::node(classful(&[1, 1, 1]), inner).unwrap());
+        let mut driver = Driver::new(Classes::<Checked<false>>::node(classful(&[1, 1, 1]), inner).unwrap());
         let mut now = Time::from_secs(1);
         for operation in operations {
             match operation {
