@@ -1,7 +1,8 @@
-//! How many 64-byte packets per second pass through a bridge between network namespaces: `cargo bench -p fairgate-live`.
+//! Measures how many 64-byte packets per second a bridge forwards between network namespaces.
 //!
-//! Not a criterion benchmark: it measures a rate over seconds of real forwarding, which includes the kernel's share.
-//! Needs root; says so and measures nothing otherwise.
+//! Run it with `cargo bench -p fairgate-live`. It does not use criterion, because it measures a rate over
+//! seconds of real forwarding, and that rate includes the kernel's share of the work. It needs root. Without
+//! root it prints a message and measures nothing.
 
 use std::time::Duration;
 
@@ -9,10 +10,10 @@ use fairgate_config::Document;
 use fairgate_live::Plan;
 use fairgate_live::testbed::flood;
 
-/// Each measurement.
+/// The duration of each measurement.
 const DURATION: Duration = Duration::from_secs(3);
 
-/// Sources of packets, each with its port.
+/// The number of flows. Each has its own UDP port.
 const FLOWS: u16 = 64;
 
 fn main() {
@@ -25,14 +26,15 @@ fn main() {
         ("fq_codel", "discipline = \"fq_codel\""),
         (
             "tbf 10gbit / fq_codel",
-            "discipline = \"tbf\"\nrate = \"10gbit\"\nburst = \"12500kb\"\ninner = { discipline = \"fq_codel\" }",
+            "discipline = \"tbf\"\nrate = \"10gbit\"\nburst = \"12500kb\"\n\
+             inner = { discipline = \"fq_codel\" }",
         ),
     ] {
         let text = format!(
-            "[queue.line]\n{queue}\n\n[run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"line\"\n"
+            "[queue.link]\n{queue}\n\n[run]\nleft = \"left\"\nright = \"right\"\nleft_to_right = \"link\"\n"
         );
-        let document = Document::parse("bench.toml", &text).expect("the configuration is right");
-        let plan = Plan::read(&document).expect("the configuration is right");
+        let document = Document::parse("bench.toml", &text).expect("the configuration is valid");
+        let plan = Plan::read(&document).expect("the configuration is valid");
         match flood(&plan, FLOWS, DURATION) {
             Ok(flood) => println!(
                 "{label:<42} {:>13.3} {:>13.3} {:>6.1} %",
@@ -40,7 +42,7 @@ fn main() {
                 flood.forwarded_pps / 1e6,
                 flood.lost as f64 / (flood.offered_pps * DURATION.as_secs_f64()) * 100.0
             ),
-            Err(error) => return eprintln!("SKIPPED: nothing was measured: {error}"),
+            Err(error) => return eprintln!("SKIPPED: the bridge could not be measured: {error}"),
         }
     }
 }

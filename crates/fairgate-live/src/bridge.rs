@@ -1,12 +1,12 @@
-//! The bump in the wire: two ports, a direction each way, one thread.
+//! The bridge: two ports, one direction each way, one thread.
 //!
-//! A turn: take what has arrived, send what may leave, sleep until a frame arrives or the earliest departure. The
-//! sleep is an `epoll_wait` with a timer set to the nanosecond; late wake-ups (virtual machines: milliseconds) don't
-//! change the rate, because shapers count tokens by the clock and not wake-ups. [`Pace`] makes it longer when there
-//! are many.
+//! A turn of the loop receives frames, sends the frames that are due, and sleeps until a frame arrives or the
+//! earliest departure is due. The sleep is an `epoll_wait` with a timer of nanosecond resolution. Late
+//! wake-ups (milliseconds in virtual machines) don't change the rate, because shapers count tokens by the
+//! clock and not by wake-ups. If there are many wake-ups, [`Pace`] makes the sleep longer.
 //!
-//! The same sleep watches for signals and for clients that ask for the status; neither is looked at more than once a
-//! turn.
+//! The same `epoll_wait` also reports signals and clients that ask for the status. Each is checked at most
+//! once a turn.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -38,18 +38,18 @@ use crate::port::{Port, longest_frame, longest_frame_at};
 use crate::status::{DirectionStatus, ProcessorStatus, Server, Status};
 use crate::sys::priority::{realtime_share, set_realtime};
 
-/// Most frames received from a port in one turn: what arrives meanwhile on the other side waits for so long.
+/// The maximum number of frames received from a port in one turn. The other port has to wait for that long.
 const RECEIVE_TURN: usize = 64;
 
-/// How long to wait for room in a full socket. Half of its buffer leaves in 0.2 ms at 10 Gb/s.
+/// How long to wait for room in a full socket, ns. At 10 Gb/s, half of its buffer is sent in 0.2 ms.
 const RETRY: u64 = 50_000;
-/// Shortest time between two looks at the MTUs, ns.
-const BETWEEN_MTU_LOOKS: u64 = 100_000_000;
+/// The minimum time between two checks of the MTUs, ns.
+const BETWEEN_MTU_CHECKS: u64 = 100_000_000;
 
-/// By which filters know the left port and the right one.
+/// The numbers by which filters select the left port and the right one.
 const INTERFACES: [u16; 2] = [1, 2];
 
-/// Why [`Bridge::run`] came back.
+/// Why [`Bridge::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// SIGINT, SIGTERM or a [`Stopper`].
@@ -58,24 +58,24 @@ pub enum Wake {
     Reload,
 }
 
-/// What happened while frames were forwarded that people may want to know.
+/// Events that users may want to know about while frames are forwarded.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Notice {
     /// Longer frames are forwarded from now on.
-    #[error("the MTU of `{interface}` is {mtu} now: frames of that length pass")]
+    #[error("the MTU of `{interface}` was raised to {mtu}: longer frames are forwarded now")]
     MtuRaised {
-        /// Whose.
+        /// The interface whose MTU was raised.
         interface: String,
-        /// The new one, bytes.
+        /// The new MTU, bytes.
         mtu: usize,
     },
-    /// Frames of the new length don't fit a tree: it drops them all.
+    /// Frames of the new length don't fit a tree, so that it drops all of them.
     #[error("warning: {0}; {help}", help = .0.help)]
     TooSmall(Problem),
 }
 
-/// What the events of the epoll are about.
+/// The sources of epoll events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 enum Token {
@@ -99,39 +99,40 @@ impl Stopper {
     }
 }
 
-/// Two interfaces and what lies between them.
+/// Forwards frames between two interfaces, through a tree of disciplines in each direction.
 pub struct Bridge {
     ports: [Port; 2],
-    /// From left to right, from right to left.
+    /// The directions from left to right and from right to left.
     directions: [Direction; 2],
     epoll: Epoll,
     timer: TimerFd,
-    /// What the timer is set to.
+    /// The time that the timer is set to.
     armed: Option<Time>,
     signals: Option<SignalFd>,
     stop: Arc<EventFd>,
     server: Option<Server>,
-    /// What is running.
+    /// The configuration that is running.
     plan: Plan,
     pace: Pace,
-    /// Whether this thread is a real-time one.
+    /// Whether this thread has real-time priority.
     realtime: bool,
-    /// Not before then are MTUs looked at again.
-    next_mtu_look: Time,
+    /// The earliest time at which the MTUs are checked again.
+    next_mtu_check: Time,
     notify: Box<dyn FnMut(Notice) + Send>,
     started: Time,
-    /// Dropped after the ports: the kernel gets the interfaces back when nothing is received any more.
+    /// Dropped after the ports, so that the kernel gets the interfaces back after receiving has ended.
     attachments: [Attachment; 2],
 }
 
 impl Bridge {
-    /// Opens both ends and builds the trees. Frames are received from now on, and forwarded by [`Bridge::run`].
+    /// Opens both ends and builds the trees. From now on frames are received. [`Bridge::run`] forwards them.
     ///
-    /// The key of the flows' hash and what the trees leave to chance come from `seed`, to repeat a test; without one from the
-    /// system, for an outsider who knows the key can aim collisions.
+    /// `seed` sets the key of the flow hash and the random numbers of the trees, to make a test repeatable.
+    /// Without a seed they come from the system, because an outsider who knows the key can cause hash
+    /// collisions.
     ///
     /// # Errors
-    /// If an interface is missing, down or unfit, or privileges are.
+    /// Fails if an interface is missing, down or unsuitable, or if privileges are missing.
     pub fn open(plan: &Plan, seed: Option<u64>) -> Result<Bridge, LiveError> {
         let (left, left_tap) = Port::find(&plan.ends[0])?;
         let (right, right_tap) = Port::find(&plan.ends[1])?;
@@ -155,15 +156,15 @@ impl Bridge {
             Attachment::take(&right, right_tap.is_some(), plan)?,
         ];
         let longest = longest_frame(&left);
-        let mut chance = match seed {
+        let mut random = match seed {
             Some(seed) => Xoshiro256PlusPlus::seed_from_u64(seed),
             None => Xoshiro256PlusPlus::from_seed(rand::random()),
         };
-        let hasher = FlowHasher::new([chance.next_u64(), chance.next_u64()]);
+        let hasher = FlowHasher::new([random.next_u64(), random.next_u64()]);
         let mut direction = |side: usize| -> Result<Direction, LiveError> {
-            let tree = plan.queues[side].build(chance.next_u64())?;
+            let tree = plan.queues[side].build(random.next_u64())?;
             let delay = plan.delay.as_nanos() as u64;
-            // Who asks for exact departures gets them.
+            // A configuration with `spin` asks for exact departures.
             let ahead = if plan.spin.is_zero() { AHEAD } else { 0 };
             Ok(Direction::new(
                 INTERFACES[side],
@@ -201,14 +202,14 @@ impl Bridge {
             plan: plan.clone(),
             pace: Pace::new(clock::now(), realtime_share(), plan.spin.is_zero()),
             realtime: false,
-            next_mtu_look: Time::ZERO,
+            next_mtu_check: Time::ZERO,
             notify: Box::new(drop),
             started: clock::now(),
             attachments,
         };
         bridge.watch(bridge.ports[0].receiver(), EpollFlags::EPOLLIN, Token::Left)?;
         bridge.watch(bridge.ports[1].receiver(), EpollFlags::EPOLLIN, Token::Right)?;
-        // Edge-triggered: setting the timer again clears it, so that it is never read.
+        // Edge-triggered: setting the timer again clears the event, so the timer is never read.
         bridge.watch(
             bridge.timer.as_fd(),
             EpollFlags::EPOLLIN | EpollFlags::EPOLLET,
@@ -218,8 +219,8 @@ impl Bridge {
         Ok(bridge)
     }
 
-    /// Takes SIGINT, SIGTERM and SIGHUP of this thread over: from now on they end [`Bridge::run`]. To be called before
-    /// other threads are started, which would otherwise receive them.
+    /// Handles SIGINT, SIGTERM and SIGHUP of this thread. From now on they make [`Bridge::run`] return. Call
+    /// this before other threads are started, because they would otherwise receive the signals.
     pub fn watch_signals(&mut self) -> Result<(), LiveError> {
         let system = || LiveError::system("watching for signals");
         let mut set = SigSet::empty();
@@ -234,10 +235,10 @@ impl Bridge {
         Ok(())
     }
 
-    /// Answers at a socket with the status, in JSON, whoever connects. The socket is removed with the bridge.
+    /// Serves the status as JSON at a unix socket. The socket is removed with the bridge.
     ///
     /// # Errors
-    /// If another process answers there, or the socket can't be made.
+    /// Fails if another process listens there, or if the socket can't be created.
     pub fn serve_status(&mut self, path: &Path) -> Result<(), LiveError> {
         let server = Server::bind(path)?;
         self.watch(server.listener(), EpollFlags::EPOLLIN, Token::Listener)?;
@@ -245,12 +246,12 @@ impl Bridge {
         Ok(())
     }
 
-    /// Puts the calling thread, which is to call [`Bridge::run`], before all ordinary ones of this machine, unless the
-    /// plan says otherwise. On a busy machine it would else wait for tens of milliseconds, longer than a shaper's
-    /// bucket makes up for, and every packet would wait with it.
+    /// Gives the calling thread, which then has to call [`Bridge::run`], a higher priority than all ordinary
+    /// threads, unless the plan disables this. Otherwise the thread would wait for tens of milliseconds on a
+    /// busy machine. That is longer than a shaper's bucket can compensate, and delays all packets.
     ///
     /// # Errors
-    /// If the kernel refuses. Forwarding works without, less punctually.
+    /// Fails if the kernel refuses. Forwarding works without the priority, but less punctually.
     pub fn prioritise(&mut self) -> Result<(), LiveError> {
         if self.plan.realtime {
             set_realtime().map_err(LiveError::system("asking for real-time scheduling"))?;
@@ -259,23 +260,23 @@ impl Bridge {
         Ok(())
     }
 
-    /// Has `notify` told what happens while frames are forwarded. It is called on the forwarding thread and must not
-    /// wait for anything.
+    /// Sets the function to be called with each notice while frames are forwarded. It is called on the
+    /// forwarding thread and must not block.
     pub fn on_notice(&mut self, notify: impl FnMut(Notice) + Send + 'static) {
         self.notify = Box::new(notify);
     }
 
-    /// What stops this bridge from another thread.
+    /// Returns a handle that stops this bridge from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.stop))
     }
 
-    /// Forwards frames until a signal or a [`Stopper`] ends it. May be called again.
+    /// Forwards frames until a signal or a [`Stopper`] ends it. It may be called again.
     ///
     /// # Errors
-    /// If an interface goes down or away.
+    /// Fails if an interface goes down or disappears.
     pub fn run(&mut self) -> Result<Wake, LiveError> {
-        // The kernel rounds this thread's timers up by 50 us unless told otherwise.
+        // By default the kernel rounds this thread's timers up by 50 us.
         prctl::set_timerslack(1).map_err(LiveError::system("asking for exact timers"))?;
         let spin = self.plan.spin.as_nanos() as u64;
         loop {
@@ -295,7 +296,7 @@ impl Bridge {
             }
             busy |= wake.is_some_and(|wake| wake.nanos_since(now) <= spin);
             let reason = match self.pace.next(now, busy) {
-                Next::Work => self.look(EpollTimeout::ZERO)?,
+                Next::Work => self.poll(EpollTimeout::ZERO)?,
                 Next::Wait => self.wait(now, wake)?,
                 Next::Rest(until) => self.rest(now, until)?,
             };
@@ -305,14 +306,14 @@ impl Bridge {
         }
     }
 
-    /// Takes in what has arrived at a port. True if there may be more.
+    /// Receives the frames that have arrived at a port. Returns true if there may be more.
     fn receive(&mut self, from: usize, now: Time) -> Result<bool, LiveError> {
         for _ in 0..RECEIVE_TURN {
             match self.ports[from].front() {
                 Ok(Some(received)) => {
                     if let Err(TooLong) = self.directions[from].accept(&received, now) {
                         if self.follow_mtu(now) {
-                            // Once more, with room.
+                            // Try again: there is room now.
                             continue;
                         }
                         self.directions[from].books.too_long += 1;
@@ -326,14 +327,14 @@ impl Bridge {
         Ok(true)
     }
 
-    /// Looks whether someone has raised an MTU, and makes room for frames of that length. True if so.
+    /// Checks whether an MTU was raised, and makes room for longer frames. Returns true if so.
     #[cold]
     fn follow_mtu(&mut self, now: Time) -> bool {
-        // Long frames that nobody allowed must not cost a system call each.
-        if now < self.next_mtu_look {
+        // Frames longer than the MTU must not cost a system call each.
+        if now < self.next_mtu_check {
             return false;
         }
-        self.next_mtu_look = now + BETWEEN_MTU_LOOKS;
+        self.next_mtu_check = now + BETWEEN_MTU_CHECKS;
         let mut has_grown = false;
         for port in &mut self.ports {
             if port.has_grown() {
@@ -356,14 +357,15 @@ impl Bridge {
         has_grown
     }
 
-    /// The larger of the two MTUs.
+    /// Returns the larger of the two MTUs.
     fn mtu(&self) -> usize {
         self.ports[0].interface.mtu.max(self.ports[1].interface.mtu)
     }
 
-    /// Places of the trees where full frames pass, and those that carry a VLAN tag do not.
-    pub fn doubts(&self) -> Vec<Problem> {
-        fitness::doubts(&self.plan.queues, self.mtu())
+    /// Returns the parts of the trees that accept full-sized frames but drop full-sized frames with a VLAN
+    /// tag.
+    pub fn warnings(&self) -> Vec<Problem> {
+        fitness::warnings(&self.plan.queues, self.mtu())
     }
 
     fn send(&mut self, from: usize, now: Time) -> Result<Turn, LiveError> {
@@ -373,9 +375,10 @@ impl Bridge {
             .map_err(|errno| self.lost(to, errno))
     }
 
-    /// Sleeps until something happens, but not past `wake`.
+    /// Sleeps until an event, but not past `wake`.
     fn wait(&mut self, since: Time, wake: Option<Time>) -> Result<Option<Wake>, LiveError> {
-        // One that is set too early costs a turn without work, and is not worth a system call to clear.
+        // A timer that is set too early costs one turn without work. That is cheaper than a system call to
+        // clear it.
         if let Some(wake) = wake
             && self.armed != Some(wake)
         {
@@ -383,27 +386,27 @@ impl Bridge {
             self.armed = Some(wake);
         }
         let armed = self.armed;
-        let reason = self.look(EpollTimeout::NONE)?;
-        // The timer's event has cleared it, if it was the timer.
+        let reason = self.poll(EpollTimeout::NONE)?;
+        // If the timer ended the sleep, handling its event has reset `armed`.
         let due = armed.filter(|_| self.armed.is_none());
         self.pace.woke(since, clock::now(), due);
         Ok(reason)
     }
 
-    /// Sleeps until `until`, then looks what has happened.
+    /// Sleeps until `until` and then handles events.
     fn rest(&mut self, since: Time, until: Time) -> Result<Option<Wake>, LiveError> {
-        // A signal ends the sleep early, which does no harm: it is looked at next.
+        // A signal may end the sleep early. That is harmless: its event is handled next.
         let _ = clock_nanosleep(
             ClockId::CLOCK_MONOTONIC,
             ClockNanosleepFlags::TIMER_ABSTIME,
             &time_spec(until),
         );
         self.pace.woke(since, clock::now(), Some(until));
-        self.look(EpollTimeout::ZERO)
+        self.poll(EpollTimeout::ZERO)
     }
 
-    /// Handles the events that are there, or the first that come before `timeout`.
-    fn look(&mut self, timeout: EpollTimeout) -> Result<Option<Wake>, LiveError> {
+    /// Handles the pending events, or waits for events until `timeout`.
+    fn poll(&mut self, timeout: EpollTimeout) -> Result<Option<Wake>, LiveError> {
         let mut events = [EpollEvent::empty(); 8];
         let count = match self.epoll.wait(&mut events, timeout) {
             Ok(count) => count,
@@ -439,7 +442,7 @@ impl Bridge {
         Ok(None)
     }
 
-    /// Sets the timer so that the thread is awake at `wake`, early by the time it may spin.
+    /// Sets the timer to `wake`, minus the time for which the thread may spin.
     fn set_timer(&self, wake: Time) -> Result<(), LiveError> {
         // Zero would disarm the timer.
         let nanos = wake
@@ -456,7 +459,7 @@ impl Bridge {
         let signals = self
             .signals
             .as_ref()
-            .expect("a signal's token comes from its descriptor");
+            .expect("only the signal descriptor has this token");
         let signal = signals
             .read_signal()
             .map_err(LiveError::system("reading a signal"))?;
@@ -469,13 +472,13 @@ impl Bridge {
         }))
     }
 
-    /// Lets clients of the status in, and goes on writing to those that are slow.
+    /// Accepts clients of the status, and continues writing to slow ones.
     fn answer(&mut self, arrived: bool) -> Result<(), LiveError> {
         let Some(mut server) = self.server.take() else {
             return Ok(());
         };
         if arrived {
-            let answer = serde_json::to_vec(&self.status()).expect("a status is a tree of plain values");
+            let answer = serde_json::to_vec(&self.status()).expect("a status contains only plain values");
             if let Some(slow) = server.accept(answer) {
                 self.watch(slow, EpollFlags::EPOLLOUT, Token::Client)?;
             }
@@ -486,7 +489,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// What has happened since the start.
+    /// Returns the status, with all counters since the start.
     pub fn status(&mut self) -> Status {
         let now = clock::now();
         let names = [0, 1].map(|side: usize| self.ports[side].interface.name.clone());
@@ -516,7 +519,7 @@ impl Bridge {
     /// Changes the parameters of both trees to those of `plan`, in place: packets stay queued.
     ///
     /// # Errors
-    /// If the plan differs in more than that. Everything then runs on as it was.
+    /// Fails if the plan differs in more than parameters. Then nothing is changed.
     pub fn reload(&mut self, plan: Plan) -> Result<(), ReloadError> {
         if let Some(key) = self.plan.fixed_difference(&plan) {
             return Err(ReloadError::Fixed { key });
@@ -526,7 +529,7 @@ impl Bridge {
         if let Err(error) = self.apply(1, &plan.queues[1]) {
             let before = self.plan.queues[0].clone();
             self.apply(0, &before)
-                .expect("a tree takes back the parameters that it had");
+                .expect("a tree must accept its previous parameters");
             return Err(error);
         }
         self.plan = plan;

@@ -1,14 +1,15 @@
 //! The Internet checksum (RFC 1071): ones' complement sums of 16-bit words.
 //!
-//! Such a sum is the same in either byte order (RFC 1071, section 2.B), so words are read and the result is written
-//! in the machine's own.
+//! The sum does not depend on the byte order (RFC 1071, section 2.B). Words are therefore read, and the
+//! result is written, in the machine's byte order.
 
-/// A sum that grows word by word. 64 bits of accumulator hold four gigabytes of 32-bit words without a carry.
+/// A running sum. The 64-bit accumulator can add four gigabytes of 32-bit words without overflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum(u64);
 
 impl Sum {
-    /// Adds bytes that start at an even offset. An odd last byte is padded with zero.
+    /// Adds bytes that start at an even offset. If the number of bytes is odd, the last one is padded with
+    /// zero.
     #[inline]
     pub(crate) fn add(mut self, bytes: &[u8]) -> Sum {
         let (words, rest) = bytes.as_chunks::<4>();
@@ -25,13 +26,13 @@ impl Sum {
         self
     }
 
-    /// Adds what another sum holds.
+    /// Adds another sum.
     #[inline]
     pub(crate) fn add_sum(self, other: Sum) -> Sum {
         Sum(self.0 + other.0)
     }
 
-    /// The checksum as it goes into a header.
+    /// Returns the checksum as the bytes of a header field.
     pub(crate) fn finish(self) -> [u8; 2] {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// RFC 1071 section 4.1, word by word in network order.
+    /// The definition in RFC 1071 section 4.1, word by word in network order.
     fn reference(bytes: &[u8]) -> u16 {
         let mut sum = 0u32;
         for pair in bytes.chunks(2) {
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_rfc() {
+    fn checksum_of_the_example_in_rfc_1071() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(Sum::default().add(&bytes).finish(), (!0xddf2u16).to_be_bytes());
     }
@@ -66,7 +67,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn equals_the_definition(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+        fn checksum_equals_the_definition(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
             prop_assert_eq!(Sum::default().add(&bytes).finish(), reference(&bytes).to_be_bytes());
         }
     }

@@ -1,11 +1,11 @@
-//! The clock of the data plane: CLOCK_MONOTONIC, the one that timers are set by.
+//! The clock of the data plane: CLOCK_MONOTONIC. The timers use the same clock.
 
 use fairgate::Time;
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds since the machine started.
+/// Returns the time in nanoseconds since the machine started.
 #[inline]
 pub(crate) fn now() -> Time {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock since 2.6");
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has had this clock since version 2.6");
     Time::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }

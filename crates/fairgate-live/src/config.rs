@@ -1,4 +1,4 @@
-//! The `[run]` section: which interfaces, which queue in which direction.
+//! The `[run]` section of a configuration: the interfaces, and the queue of each direction.
 //!
 //! ```toml
 //! [run]
@@ -6,12 +6,12 @@
 //! right = "eth1"
 //! left_to_right = "wan"     # [queue.wan]; without a queue, frames pass in order of arrival
 //! right_to_left = "wan"
-//! name = "home"             # of the status socket; default: the file's name without its ending
-//! frames = 16384            # most frames held in a direction
-//! delay = "5ms"             # added in each direction behind the queue, to stand in for a long line
-//! spin = "20us"             # wait for the shaper's next packet awake for the last 20 us
-//! offloads = "off"          # switch GRO and LRO off while running
-//! isolate = true            # keep this machine's own stack away from both interfaces, though it uses them
+//! name = "home"             # names the status socket; default: the file's name without extension
+//! frames = 16384            # the most frames held in one direction
+//! delay = "5ms"             # added behind the queue in each direction, to emulate a long link
+//! spin = "20us"             # stay awake for the last 20 us before the shaper's next packet
+//! offloads = "off"          # disable GRO and LRO during the run
+//! isolate = true            # isolate both interfaces from this machine's own stack, even if it uses them
 //! realtime = false          # do not ask for real-time scheduling
 //! ```
 
@@ -25,17 +25,17 @@ use toml::Spanned;
 
 use crate::sys::interface::Interface;
 
-/// An end of the wire, as the configuration names it.
+/// One end of the bridge, as named in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// An existing interface.
     Interface(String),
-    /// A TAP device, created and removed again; a persistent one is taken over.
+    /// A TAP device that the run creates and removes. A persistent one is used and kept.
     Tap(String),
 }
 
 impl End {
-    /// The interface's name.
+    /// Returns the interface's name.
     pub fn name(&self) -> &str {
         match self {
             End::Interface(name) | End::Tap(name) => name,
@@ -47,43 +47,43 @@ impl End {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offloads {
-    /// Leave them; merged packets are cut up again.
+    /// Keep them enabled. Merged packets are cut into the original packets.
     #[default]
     Keep,
-    /// Switch them off while running.
+    /// Disable them during the run.
     Off,
 }
 
-/// Whether to keep the kernel's own stack away from the interfaces while running.
+/// Whether to isolate the interfaces from the kernel's own stack during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolate {
-    /// If nothing uses them. An interface with an address, in a bridge, or with VLANs on top is refused.
+    /// Isolate interfaces that nothing uses. Reject an interface with an address, in a bridge, or with VLANs.
     #[default]
     Unused,
-    /// Whatever uses them: that use rests while the bridge runs.
+    /// Isolate the interfaces even if they are used. The use is suspended during the run.
     Always,
-    /// Never: the kernel sees all frames, and answers, routes and bridges them as it would without us.
+    /// Do not isolate. The kernel sees all frames, and answers, routes and bridges them as usual.
     Never,
 }
 
 /// A checked `[run]` section.
 #[derive(Clone)]
 pub struct Plan {
-    /// The run's name, for the status socket.
+    /// The name of the run, used for the status socket.
     pub name: String,
-    /// Left and right end.
+    /// The left and the right end.
     pub ends: [End; 2],
     /// The trees from left to right and from right to left.
     pub queues: [Spec; 2],
-    /// Most frames held in a direction.
+    /// The maximum number of frames held in one direction.
     pub frames: u32,
-    /// Delay behind the queue.
+    /// The delay behind the queue.
     pub delay: Duration,
-    /// How long before a wake-up to stay awake.
+    /// How long before a timed wake-up the thread stays awake.
     pub spin: Duration,
-    /// Receive offloads.
+    /// What to do about receive offloads.
     pub offloads: Offloads,
-    /// Whether the kernel's own stack sees the frames too.
+    /// Whether to isolate the interfaces from the kernel's own stack.
     pub isolate: Isolate,
     /// Whether to ask for real-time scheduling.
     pub realtime: bool,
@@ -106,20 +106,21 @@ struct Section {
     realtime: Option<bool>,
 }
 
-/// Twice the default limit of fq_codel, and some: 32 MiB of full-sized frames.
+/// More than the default limit of fq_codel (10 240 packets). Full-sized frames of this number take 32 MiB.
 const DEFAULT_FRAMES: u32 = 16 * 1024;
-/// 2 GiB of full-sized frames.
+/// Full-sized frames of this number take 2 GiB.
 const MOST_FRAMES: i64 = 1 << 20;
-/// A second of light takes it to the moon.
+/// The longest delay. In this time light travels much further than to the moon, so that no real link is
+/// longer.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
-/// Spinning for longer than this is a busy loop.
+/// The longest spin. Spinning for longer would be a busy loop.
 const LONGEST_SPIN: Duration = Duration::from_millis(1);
 
 impl Plan {
-    /// Reads the section of a configuration file.
+    /// Reads the `[run]` section of a configuration file.
     ///
     /// # Errors
-    /// If there is none, or at its first mistake.
+    /// Fails if there is no such section. Otherwise reports the first mistake.
     pub fn read(document: &Document) -> Result<Plan, FileError> {
         let Some(section) = document.section::<Section>("run")? else {
             return Err(document.error(
@@ -165,7 +166,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// The first key whose change needs a restart, of those that differ from `other`. Queues may change in place.
+    /// Returns the first key that differs from `other` and can't change during a run. Queues may change.
     pub(crate) fn fixed_difference(&self, other: &Plan) -> Option<&'static str> {
         let differences = [
             ("left", self.ends[0] != other.ends[0]),
@@ -190,11 +191,11 @@ fn read_end(document: &Document, text: &Spanned<String>) -> Result<End, FileErro
         Some(name) => (name, true),
         None => (text.get_ref().as_str(), false),
     };
-    let odd = |character: char| character.is_whitespace() || character == '/' || character == '\0';
-    if name.is_empty() || name.len() > Interface::LONGEST_NAME || name.contains(odd) {
+    let invalid = |character: char| character.is_whitespace() || character == '/' || character == '\0';
+    if name.is_empty() || name.len() > Interface::LONGEST_NAME || name.contains(invalid) {
         return Err(document.error(
             text.span(),
-            format!("`{name}` can't be the name of an interface"),
+            format!("`{name}` is not a valid interface name"),
             format!(
                 "use 1 to {} characters without spaces and slashes",
                 Interface::LONGEST_NAME
@@ -207,18 +208,18 @@ fn read_end(document: &Document, text: &Spanned<String>) -> Result<End, FileErro
 
 fn read_name(document: &Document, name: &Spanned<String>) -> Result<String, FileError> {
     let text = name.get_ref();
-    let plain = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
-    if text.is_empty() || text.len() > 32 || text.starts_with('.') || !text.chars().all(plain) {
+    let allowed = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    if text.is_empty() || text.len() > 32 || text.starts_with('.') || !text.chars().all(allowed) {
         return Err(document.error(
             name.span(),
-            format!("`{text}` can't be the name of a run"),
-            "use 1 to 32 letters, digits, `-`, `_` and `.`: it becomes the name of the status socket",
+            format!("`{text}` is not a valid name of a run"),
+            "use 1 to 32 letters, digits, `-`, `_` and `.`: the status socket gets this name",
         ));
     }
     Ok(text.clone())
 }
 
-/// The configuration file's name without folder and ending.
+/// Returns the name of the configuration file without folder and extension.
 fn default_name(file: &str) -> String {
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
     stem.unwrap_or("fairgate").chars().take(32).collect()
@@ -230,7 +231,7 @@ fn read_frames(document: &Document, frames: &Spanned<i64>) -> Result<u32, FileEr
         count => Err(document.error(
             frames.span(),
             format!("`frames` is {count}, but must be from 64 to {MOST_FRAMES}"),
-            "give what all queues of a direction hold together",
+            "set it to the number of packets that all queues of a direction can hold together",
         )),
     }
 }
@@ -248,14 +249,14 @@ fn read_duration(
         document.error(
             text.span(),
             error.to_string(),
-            "write it as in \"5ms\" or \"20us\"",
+            "write it like \"5ms\" or \"20us\"",
         )
     })?;
     if duration > most {
         return Err(document.error(
             text.span(),
             format!("`{key}` is {duration:?}, but must be at most {most:?}"),
-            "give less, or leave it out for none",
+            "reduce it, or omit it for none",
         ));
     }
     Ok(duration)

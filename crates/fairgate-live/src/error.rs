@@ -1,4 +1,4 @@
-//! What can go wrong between a configuration and the wire: what, why, and as help what to do about it.
+//! Errors of the live data plane. Each says what is wrong and why. Its help text says what to do.
 
 use std::path::PathBuf;
 
@@ -14,167 +14,177 @@ use crate::sys::interface::Unusable;
 pub enum LiveError {
     /// A tree of disciplines can't be built.
     #[error(transparent)]
-    #[diagnostic(help("this is a setting that the check of the file let through; change it"))]
+    #[diagnostic(help("the check of the file did not find this setting; change it"))]
     Build(#[from] BuildError),
-    /// A tree that would drop every full frame of these interfaces, or asks for what no frame carries.
+    /// A tree would drop every full-sized frame of these interfaces, or filters on something that no frame
+    /// carries.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unfit(#[from] FileError),
-    /// No interface of that name in this network namespace.
+    /// There is no interface with this name in this network namespace.
     #[error("there is no interface `{interface}` in this network namespace")]
     #[diagnostic(help("`ip -brief link` lists the interfaces"))]
     NoInterface {
-        /// Its name.
+        /// The interface's name.
         interface: String,
     },
     /// The interface is administratively down.
     #[error("interface `{interface}` is down")]
-    #[diagnostic(help("set it up first: `ip link set {interface} up`"))]
+    #[diagnostic(help("enable it first: `ip link set {interface} up`"))]
     InterfaceDown {
-        /// Its name.
+        /// The interface's name.
         interface: String,
     },
-    /// Not an Ethernet interface.
+    /// The interface is not an Ethernet interface.
     #[error("interface `{interface}` has no Ethernet headers")]
-    #[diagnostic(help("a bump in the wire joins Ethernet interfaces: choose another one, or a TAP device"))]
+    #[diagnostic(help("the bridge joins Ethernet interfaces; choose another interface, or a TAP device"))]
     NotEthernet {
-        /// Its name.
+        /// The interface's name.
         interface: String,
     },
-    /// The same interface twice.
+    /// Both ends name the same interface.
     #[error("`left` and `right` are both `{interface}`")]
-    #[diagnostic(help("a bump in the wire needs two interfaces"))]
+    #[diagnostic(help("the bridge joins two different interfaces; change one of them"))]
     SameInterface {
-        /// Its name.
+        /// The interface's name.
         interface: String,
     },
-    /// Frames of one side would not fit the other.
+    /// The MTUs differ, so that one side's frames would not fit the other side.
     #[error(
-        "`{left}` has an MTU of {left_mtu} and `{right}` one of {right_mtu}: long frames that arrive at `{larger}` \
-         could not leave"
+        "`{left}` has an MTU of {left_mtu} and `{right}` has an MTU of {right_mtu}, but they must be equal: \
+         long frames that arrive at `{larger}` could not be sent"
     )]
-    #[diagnostic(help("give both the same: `ip link set {larger} mtu {smaller_mtu}`"))]
+    #[diagnostic(help("set both to the same MTU: `ip link set {larger} mtu {smaller_mtu}`"))]
     MtuMismatch {
-        /// Left interface.
+        /// The left interface.
         left: String,
-        /// Its MTU.
+        /// The MTU of the left interface.
         left_mtu: usize,
-        /// Right interface.
+        /// The right interface.
         right: String,
-        /// Its MTU.
+        /// The MTU of the right interface.
         right_mtu: usize,
-        /// Name of the one with the larger MTU.
+        /// The name of the interface with the larger MTU.
         larger: String,
         /// The smaller MTU.
         smaller_mtu: usize,
     },
-    /// Frames would not fit a slot of the ring.
-    #[error("`{interface}` has an MTU of {mtu}, but frames of at most {most} bytes fit the receive ring")]
+    /// Full-sized frames would not fit a slot of the receive ring.
+    #[error("`{interface}` has an MTU of {mtu}, but the receive ring allows at most {most}")]
     #[diagnostic(help("lower it: `ip link set {interface} mtu {most}`"))]
     MtuTooLarge {
-        /// Its name.
+        /// The interface's name.
         interface: String,
-        /// Its MTU.
+        /// The interface's MTU.
         mtu: usize,
         /// The largest possible MTU.
         most: usize,
     },
-    /// Merged packets that can't be taken apart again.
-    #[error("`{interface}` has large receive offload on, which merges packets for good")]
-    #[diagnostic(help(
-        "write `offloads = \"off\"` in [run], or switch it off: `ethtool -K {interface} lro off`"
-    ))]
-    LargeReceiveOffload {
-        /// Its name.
-        interface: String,
-    },
-    /// The kernel's own stack uses the interface, and would forward, answer or route beside the bridge.
+    /// The interface merges packets in a way that can't be undone.
     #[error(
-        "`{interface}` {used_for}: this machine would pass frames there beside the queue, or answer them itself"
+        "`{interface}` has large receive offload enabled, which merges packets in a way that can't be undone"
     )]
     #[diagnostic(help(
-        "take it away: `{remedy}`; or write `isolate = true` in [run]: while it runs, this machine neither sees \
-         frames on the two interfaces nor sends by them, and does not answer at its addresses there"
+        "write `offloads = \"off\"` in [run], or disable it: `ethtool -K {interface} lro off`"
+    ))]
+    LargeReceiveOffload {
+        /// The interface's name.
+        interface: String,
+    },
+    /// The kernel's own stack uses the interface, and would forward, answer or route frames without the
+    /// queue.
+    #[error(
+        "`{interface}` {used_for}: this machine would forward frames past the queue, or answer them itself"
+    )]
+    #[diagnostic(help(
+        "end that use: `{remedy}`; or write `isolate = true` in [run]: then, while the bridge runs, this \
+         machine neither receives nor sends frames on the two interfaces, and does not answer at its \
+         addresses there"
     ))]
     Used {
-        /// Its name.
+        /// The interface's name.
         interface: String,
-        /// What for, to follow its name.
+        /// The use, as a phrase that follows the interface's name.
         used_for: String,
-        /// The command that ends the use.
+        /// The command that ends this use.
         remedy: String,
     },
-    /// This kernel can't keep its stack away from the interface.
-    #[error("this kernel can't be kept away from `{interface}`: that needs Linux 6.6 with BPF")]
+    /// This kernel can't isolate its stack from the interface.
+    #[error("this kernel can't isolate `{interface}` from its network stack: that needs Linux 6.6 with BPF")]
     #[diagnostic(help(
-        "leave `isolate = true` out of [run], and take addresses, bridges and VLANs off the interface"
+        "leave `isolate = true` out of [run], and remove addresses, bridges and VLANs from the interface"
     ))]
     NoIsolation {
-        /// Its name.
+        /// The interface's name.
         interface: String,
     },
-    /// Another bridge forwards from the interface.
-    #[error("{process} already forwards from `{interface}`: every frame would pass twice")]
+    /// Another bridge already forwards from the interface.
+    #[error("{process} already forwards from `{interface}`: every frame would be forwarded twice")]
     #[diagnostic(help("stop that `fairgate run`, or choose another interface"))]
     InterfaceInUse {
-        /// Its name.
+        /// The interface's name.
         interface: String,
-        /// Who.
+        /// The other process.
         process: String,
     },
-    /// The kernel refused for lack of privileges.
+    /// The kernel refused because privileges are missing.
     #[error("{action} needs privileges that this process does not have")]
     #[diagnostic(help(
-        "run it as root, or allow it to the program: `setcap cap_net_raw,cap_net_admin,cap_bpf+ep PATH-OF-FAIRGATE`"
+        "run it as root, or give the program the capabilities: \
+         `setcap cap_net_raw,cap_net_admin,cap_bpf+ep PATH-OF-FAIRGATE`"
     ))]
     Privileges {
-        /// What was tried.
+        /// The action that was tried.
         action: String,
     },
-    /// The interface went down or away while frames passed through it.
-    #[error("interface `{interface}` {what}, so nothing passes between `{left}` and `{right}` any more")]
-    #[diagnostic(help("the other interface is as it was before; start again when both are there"))]
+    /// The interface went down or disappeared while the bridge was running.
+    #[error(
+        "interface `{interface}` {what}, so no frames are forwarded between `{left}` and `{right}` any more"
+    )]
+    #[diagnostic(help(
+        "the other interface is in its original state; start the run again when both interfaces are up"
+    ))]
     Lost {
-        /// The lost one.
+        /// The interface that was lost.
         interface: String,
         /// "went down" or "disappeared".
         what: &'static str,
-        /// Left interface.
+        /// The left interface.
         left: String,
-        /// Right interface.
+        /// The right interface.
         right: String,
     },
-    /// The status can't be served there.
+    /// The status socket can't be created.
     #[error("{0}")]
-    #[diagnostic(help("give another place, with --socket"))]
+    #[diagnostic(help("give another path with --socket"))]
     Socket(String),
-    /// Something that is no socket is where the status socket should be.
-    #[error("{path} is there already, and is no socket", path = .path.display())]
-    #[diagnostic(help("nothing was removed; give another path, with --socket"))]
+    /// The path of the status socket exists, but is not a socket.
+    #[error("{path} exists already and is not a socket", path = .path.display())]
+    #[diagnostic(help("nothing was removed; give another path with --socket"))]
     NoSocket {
-        /// What is there.
+        /// The path.
         path: PathBuf,
     },
     /// Another process listens at the status socket.
     #[error("another process answers at {path}", path = .path.display())]
     #[diagnostic(help("stop that run, or give this one another `name` in [run] or another --socket"))]
     SocketInUse {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
     },
-    /// Any other refusal of the system's.
+    /// The system refused for another reason.
     #[error("{action} failed: {reason}", reason = .source.desc())]
     #[diagnostic(help("the kernel refused with {source:?}"))]
     System {
-        /// What was tried.
+        /// The action that was tried.
         action: String,
-        /// What the kernel said.
+        /// The kernel's error code.
         source: Errno,
     },
 }
 
 impl LiveError {
-    /// Whether the configuration is at fault, and not the machine.
+    /// Returns whether the error is in the configuration, and not in the machine.
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
@@ -182,7 +192,7 @@ impl LiveError {
         )
     }
 
-    /// A system call's error, with privileges told apart.
+    /// Converts the error of a system call. Missing privileges become an error of their own.
     pub(crate) fn system(action: impl Into<String>) -> impl FnOnce(Errno) -> LiveError {
         let action = action.into();
         move |source| match source {
@@ -191,13 +201,13 @@ impl LiveError {
         }
     }
 
-    /// An I/O error, as [`LiveError::system`].
+    /// Converts an I/O error in the same way as [`LiveError::system`].
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> LiveError {
         let convert = LiveError::system(action);
         move |error| convert(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
     }
 
-    /// Why the interface `name` can't be used.
+    /// Converts the reason why the interface `name` can't be used.
     pub(crate) fn unusable(name: &str) -> impl FnOnce(Unusable) -> LiveError {
         let interface = name.to_string();
         move |why| match why {
@@ -209,29 +219,28 @@ impl LiveError {
     }
 }
 
-/// Why a changed configuration can't be taken over while running. Nothing has changed.
+/// Why a changed configuration can't be applied to a running bridge. If it is returned, nothing was changed.
 #[derive(Clone, Debug, Error, Diagnostic)]
 pub enum ReloadError {
-    /// Something that is fixed at the start.
+    /// A setting changed that is fixed when the run starts.
     #[error("`{key}` in [run] has changed")]
-    #[diagnostic(help(
-        "only parameters of queues change in place; stop the run and start it again for this"
-    ))]
+    #[diagnostic(help("only parameters of queues can change during a run; stop the run and start it again"))]
     Fixed {
         /// The key.
         key: &'static str,
     },
-    /// A tree that would drop every full frame of these interfaces, or asks for what no frame carries.
+    /// A tree would drop every full-sized frame of these interfaces, or filters on something that no frame
+    /// carries.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Unfit(#[from] FileError),
-    /// The tree has another shape, or a discipline refuses.
+    /// The tree has a different shape, or a discipline rejects its new parameters.
     #[error("the queue from `{from}`: {source}")]
     #[diagnostic(help("stop the run and start it again to replace disciplines"))]
     Tree {
         /// The interface that the direction receives from.
         from: String,
-        /// What differs.
+        /// What can't be applied.
         source: Box<ApplyError>,
     },
 }

@@ -1,4 +1,4 @@
-//! Whether trees can do their work between two interfaces: known only once the interfaces are.
+//! Checks whether two trees suit the interfaces that they run between. This needs the interfaces' MTU.
 
 use fairgate_config::{FileError, Frame, Problem, Spec};
 
@@ -6,10 +6,10 @@ use crate::frames::FrameStore;
 use crate::port::{ETHERNET_HEADER, longest_frame_at};
 use crate::vlan::Tag;
 
-/// Refuses trees that would drop every full frame, and filters on what no frame carries.
+/// Rejects trees that would drop every full-sized frame, and filters on marks, which no frame carries.
 ///
 /// # Errors
-/// All such places.
+/// Lists all such problems.
 pub(crate) fn check(queues: &[Spec; 2], mtu: usize) -> Result<(), FileError> {
     let frame = frame(mtu, 0);
     let problems = queues.iter().flat_map(|queue| {
@@ -20,8 +20,8 @@ pub(crate) fn check(queues: &[Spec; 2], mtu: usize) -> Result<(), FileError> {
     FileError::unless_empty(problems.collect())
 }
 
-/// Where full frames pass, and those that carry a VLAN tag do not.
-pub(crate) fn doubts(queues: &[Spec; 2], mtu: usize) -> Vec<Problem> {
+/// Returns the parts of the trees that accept full-sized frames but drop full-sized frames with a VLAN tag.
+pub(crate) fn warnings(queues: &[Spec; 2], mtu: usize) -> Vec<Problem> {
     let frame = frame(mtu, Tag::BYTES);
     queues
         .iter()
@@ -29,7 +29,7 @@ pub(crate) fn doubts(queues: &[Spec; 2], mtu: usize) -> Vec<Problem> {
         .collect()
 }
 
-/// A full frame as the disciplines count it.
+/// A full-sized frame as the disciplines count it.
 fn frame(mtu: usize, tags: usize) -> Frame {
     Frame {
         length: (mtu + ETHERNET_HEADER + tags) as u32,

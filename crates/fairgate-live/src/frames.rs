@@ -1,18 +1,18 @@
-//! Where frames wait while their descriptors queue: one allocation, cut into chunks at construction.
+//! Stores frames while their packets are queued: one allocation, cut into chunks at construction.
 //!
-//! A packet's cookie is the number of its frame here. Chunks are reused last in, first out, while they are still in
-//! the cache; a chunk that was never needed never touches memory.
+//! A packet's cookie is the number of its frame in this store. Chunks are reused last in, first out, because
+//! the last one is still in the cache. The memory of a chunk that was never needed is never touched.
 
 use crate::vlan::Tag;
 
-/// Where in its chunk a frame lies.
+/// The position of a frame inside its chunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     start: u8,
     length: u32,
 }
 
-/// Frames in chunks of one size.
+/// Stores frames in chunks of equal size.
 #[derive(Debug)]
 pub(crate) struct FrameStore {
     bytes: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct FrameStore {
 }
 
 impl FrameStore {
-    /// Room for `count` frames of up to `longest` bytes before a VLAN tag is put back.
+    /// Creates a store for `count` frames of up to `longest` bytes, not counting a VLAN tag that is put back.
     pub(crate) fn new(count: u32, longest: usize) -> FrameStore {
         let chunk = FrameStore::chunk_for(longest);
         FrameStore {
@@ -33,13 +33,15 @@ impl FrameStore {
         }
     }
 
-    /// Bytes of memory that a frame occupies where frames are of up to `longest` bytes before a VLAN tag is put back.
+    /// Returns the bytes of memory per frame, if frames have up to `longest` bytes before a VLAN tag is put
+    /// back.
     pub(crate) fn chunk_for(longest: usize) -> usize {
-        // Chunks of whole cache lines share none.
+        // A chunk is a whole number of cache lines, so that two chunks never share one.
         (longest + Tag::BYTES).next_multiple_of(64)
     }
 
-    /// Makes room for longer frames. All frames stay, under their numbers. Allocates: not for the packet path.
+    /// Makes room for longer frames. All frames keep their numbers. Allocates, so it must not be called per
+    /// packet.
     pub(crate) fn grow(&mut self, longest: usize) {
         let mut grown = FrameStore::new(self.places.len() as u32, longest);
         if grown.chunk <= self.chunk {
@@ -60,18 +62,19 @@ impl FrameStore {
         *self = grown;
     }
 
-    /// The longest frame that fits.
+    /// Returns the length of the longest frame that fits.
     pub(crate) fn longest(&self) -> usize {
         self.chunk - Tag::BYTES
     }
 
-    /// Bytes of memory that a frame occupies, whatever its length.
+    /// Returns the bytes of memory that each frame occupies, whatever its length.
     pub(crate) fn chunk(&self) -> u32 {
         self.chunk as u32
     }
 
-    /// Stores the frame that `write` writes to the front of [`FrameStore::longest`] bytes, under its VLAN tag if it
-    /// had one; `write` returns the length. `None`, and nothing written, if all chunks are in use.
+    /// Stores a frame. `write` writes it to the front of [`FrameStore::longest`] bytes and returns its
+    /// length. If `tag` is given, the tag is inserted. Returns `None`, and calls nothing, if all chunks are
+    /// in use.
     #[inline]
     pub(crate) fn store(&mut self, tag: Option<Tag>, write: impl FnOnce(&mut [u8]) -> usize) -> Option<u32> {
         let number = self.free.pop()?;
@@ -93,17 +96,17 @@ impl FrameStore {
         Some(number)
     }
 
-    /// Frees a frame's chunk.
+    /// Frees the chunk of a frame.
     #[inline]
     pub(crate) fn free(&mut self, number: u32) {
         debug_assert!(
             self.free.len() < self.places.len(),
-            "frame {number} is freed twice"
+            "more frames were freed than stored; the last one is {number}"
         );
         self.free.push(number);
     }
 
-    /// The frame's bytes.
+    /// Returns the bytes of a frame.
     #[inline]
     pub(crate) fn get(&self, number: u32) -> &[u8] {
         let place = self.places[number as usize];
@@ -111,7 +114,7 @@ impl FrameStore {
         &self.bytes[begin..begin + place.length as usize]
     }
 
-    /// The frame's bytes, to mark them.
+    /// Returns the bytes of a frame, to change its ECN field or DSCP.
     pub(crate) fn get_mut(&mut self, number: u32) -> &mut [u8] {
         let place = self.places[number as usize];
         let begin = number as usize * self.chunk + usize::from(place.start);
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_stay_when_the_store_grows() {
+    fn frames_keep_their_bytes_when_the_store_grows() {
         let mut store = FrameStore::new(4, 1518);
         let write = |byte: u8, length: usize| {
             move |out: &mut [u8]| {
@@ -153,7 +156,7 @@ mod tests {
         assert!(store.store(None, write(5, 60)).is_some());
         assert!(
             store.store(None, write(6, 60)).is_none(),
-            "four frames are in use"
+            "the store has four frames and all are in use"
         );
         assert_eq!(store.get(plain), [1; 1518]);
     }

@@ -1,24 +1,27 @@
-//! Runs a tree of disciplines on live traffic: a bump in the wire between two Linux interfaces.
+//! Runs a tree of disciplines on live traffic, as a transparent bridge between two Linux interfaces.
 //!
 //! ```text
-//!              left                       Bridge                        right
-//!   wire -> [ ring ] -> finish offloads -> tree of disciplines -> line -> [ socket ] -> wire
-//!   wire <- [ socket ] <- line <- tree of disciplines <- finish offloads <- [ ring ] <- wire
+//!              left                           Bridge                            right
+//!   link -> [ ring ] -> finish offloads -> tree of disciplines -> delay line -> [ socket ] -> link
+//!   link <- [ socket ] <- delay line <- tree of disciplines <- finish offloads <- [ ring ] <- link
 //! ```
 //!
-//! Neither side knows of the bump: frames keep their addresses, their VLAN tags and their order within a flow. Both
-//! interfaces belong to the bridge while it runs: the kernel's own stack neither sees what arrives there nor sends by
-//! them. All of this is put back when it ends, however it ends.
+//! The hosts on both sides do not notice the bridge: frames keep their addresses, their VLAN tags and their
+//! order within a flow. While the bridge runs, it owns both interfaces. The kernel's own network stack
+//! neither receives from them nor sends to them. All changes to the interfaces are undone when the bridge
+//! ends, even if it is killed.
 //!
 //! * [`Plan`] reads the `[run]` section of a configuration file.
-//! * [`Bridge`] opens both ends and forwards, one thread and one event loop.
-//! * [`status`] is what it tells of itself, over a unix socket.
-//! * [`testbed`] builds two hosts and a router as network namespaces, to send real traffic through a bridge.
+//! * [`Bridge`] opens both interfaces and forwards frames with one thread and one event loop.
+//! * [`status`] is the status that a bridge reports over a unix socket.
+//! * [`testbed`] builds two hosts and a router from network namespaces, to send real traffic through a
+//!   bridge.
 //!
-//! Unsafe code is in the private module `sys` only: memory shared with the kernel, and system calls.
+//! All unsafe code is in the private module `sys`: memory shared with the kernel, and system calls.
 //!
-//! Why AF_PACKET and not AF_XDP: it works on every interface and MTU without a program in the kernel, and a shaper for
-//! access lines needs low latency (34-60 us through the bridge) more than the last half million packets per second.
+//! Why AF_PACKET and not AF_XDP: AF_PACKET works on every interface and MTU without a program in the kernel.
+//! A shaper for access lines needs low latency (34-60 us through the bridge) more than the last half million
+//! packets per second.
 
 #![deny(unsafe_code)]
 

@@ -1,13 +1,14 @@
-//! What has left the queue and not yet the machine: frames on their way down the line.
+//! Frames that have left the queue but have not been sent yet.
 //!
-//! With a delay the line stands in for a long cable: a frame comes out when it has been in for that long, in order.
-//! Without one it holds frames only while the socket has no room for them; they are kept, never lost.
+//! With a delay, this is a delay line that emulates the propagation delay of a long link: frames come out in
+//! order, each after the same time. Without a delay, it holds frames only while the socket has no room for
+//! them. Such frames are kept and never lost.
 
 use std::collections::VecDeque;
 
 use fairgate::Time;
 
-/// A first-in first-out line of constant delay.
+/// A first-in first-out delay line.
 #[derive(Debug)]
 pub(crate) struct Line {
     delay: u64,
@@ -15,7 +16,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line of `delay` nanoseconds with room for `capacity` frames.
+    /// Creates a delay line with a delay of `delay` nanoseconds and room for `capacity` frames.
     pub(crate) fn new(delay: u64, capacity: usize) -> Line {
         Line {
             delay,
@@ -23,17 +24,17 @@ impl Line {
         }
     }
 
-    /// Puts a frame in at one end.
+    /// Adds a frame.
     #[inline]
     pub(crate) fn push(&mut self, frame: u32, now: Time) {
         debug_assert!(
             self.frames.len() < self.frames.capacity(),
-            "the line never allocates"
+            "the delay line must not allocate"
         );
         self.frames.push_back((now + self.delay, frame));
     }
 
-    /// The frames that have come out at the other end by `now`, oldest first.
+    /// Returns the frames that are due at `now`, oldest first.
     #[inline]
     pub(crate) fn due(&self, now: Time) -> impl Iterator<Item = u32> {
         self.frames
@@ -42,18 +43,18 @@ impl Line {
             .map(|(_, frame)| *frame)
     }
 
-    /// Takes out the oldest frame.
+    /// Removes the oldest frame.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<u32> {
         self.frames.pop_front().map(|(_, frame)| frame)
     }
 
-    /// When the next frame comes out.
+    /// Returns the time at which the next frame is due.
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.frames.front().map(|(due, _)| *due)
     }
 
-    /// How many frames are in the line.
+    /// Returns the number of frames in the delay line.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }

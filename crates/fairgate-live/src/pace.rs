@@ -1,94 +1,98 @@
-//! When the loop of the data plane sleeps: few wake-ups under load, no freeze, room for others.
+//! Decides when the loop of the data plane sleeps.
 //!
-//! The thread runs before all ordinary ones (SCHED_FIFO), so that nothing on the machine makes a packet late. Left to
-//! itself, such a thread does harm in three ways:
+//! The thread has a higher priority than all ordinary threads (SCHED_FIFO), so that other load does not delay
+//! packets. Without further measures, such a thread causes three problems:
 //!
-//! * **It freezes.** A real-time thread that is busy for 95 % of a second is taken off its core for the rest of it
-//!   (`sched_rt_runtime_us`, sched(7)): 50 ms in which nothing is forwarded. The loop rests of its own accord, for a
-//!   fixed share of each millisecond ([`Pace::SHARE`]), and so never gets there.
-//! * **It starves its core.** What runs there gets that rest, and not only what the kernel keeps for it.
-//! * **It wakes for every packet.** Setting the timer alone took 42 % of the time at 500 Mb/s. After a few wake-ups in one
-//!   millisecond ([`FREE_WAKE_UPS`]) the loop rests for [`REST`] before it looks again, and then finds several packets.
-//!   Packets of a slow line, or of an idle one, never meet this. Departures are not late by it, because packets that
-//!   are due within [`AHEAD`] leave at once.
+//! * **It freezes.** The kernel takes a real-time thread that is busy for 95 % of a second off its core for
+//!   the rest of that second (`sched_rt_runtime_us`, sched(7)). Nothing is forwarded for 50 ms. The loop
+//!   therefore sleeps voluntarily for a fixed share of each millisecond ([`Pace::SHARE`]), and never reaches
+//!   that limit.
+//! * **It starves other threads on its core.** They get the time in which the loop sleeps, which is more than
+//!   the kernel reserves for them.
+//! * **It wakes up for every packet.** Setting the timer alone took 42 % of the time at 500 Mb/s. After a few
+//!   wake-ups in one millisecond ([`FREE_WAKE_UPS`]), the loop sleeps for [`REST`] before it checks again,
+//!   and then handles several packets. A slow or idle link never reaches that number of wake-ups. Departures
+//!   are not late, because packets that are due within [`AHEAD`] are sent at once.
 //!
-//! Why not an ordinary thread of high priority: the scheduler gives it its share of the core, but may let others finish
-//! their slice first, which takes milliseconds. Why not SCHED_DEADLINE: it is throttled at its own
-//! budget, and needs one that is right for every load.
+//! Why not an ordinary thread of high priority: the scheduler gives it its share of the core, but may let
+//! other threads finish their time slice first, which takes milliseconds. Why not SCHED_DEADLINE: it is
+//! throttled at its own budget, and no budget suits every load.
 
 use fairgate::Time;
 
-/// The window in which the loop rests for its share, ns.
+/// The loop sleeps for its share of each window of this length, ns.
 const WINDOW: u64 = 1_000_000;
 
-/// Wake-ups of a window after which the loop rests before it looks again.
+/// After this many wake-ups in a window, the loop sleeps before it checks again.
 const FREE_WAKE_UPS: u32 = 4;
 
-/// How long it rests then, ns.
+/// How long it then sleeps, ns.
 const REST: u64 = 100_000;
 
-/// Packets that are due within this time leave with what leaves now, ns. The rate stays exact, because the tree's
-/// own time goes on with each of them; only the spacing is coarser. A line of 1 Gb/s sends 8 full-sized frames in it.
+/// Packets that are due within this time are sent together with the packets that are due now, ns. The rate
+/// stays exact, because each of them advances the tree's own time. Only the spacing becomes coarser. A link
+/// of 1 Gb/s sends 8 full-sized frames in this time.
 pub(crate) const AHEAD: u64 = REST;
 
-/// A wake-up this much after its time counts as late, ns.
+/// A wake-up that is later than this counts as late, ns.
 const LATE: u64 = 1_000_000;
 
-/// A loop that stands still for longer than this while it has work counts as stalled, ns.
+/// If the loop has work and makes no progress for longer than this, it counts as stalled, ns.
 const STALL: u64 = 5_000_000;
 
 /// What the loop should do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Go on: there is work.
+    /// Continue: there is work.
     Work,
-    /// Sleep until something happens.
+    /// Sleep until an event.
     Wait,
-    /// Sleep until this time, whatever happens.
+    /// Sleep until this time and ignore events.
     Rest(Time),
 }
 
-/// How punctual the loop was, since its start.
+/// How punctual the loop has been since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Punctuality {
-    /// Wake-ups.
+    /// The number of wake-ups.
     pub(crate) wake_ups: u64,
-    /// Wake-ups by the clock that came over [`LATE`] after their time.
+    /// The number of timed wake-ups that were more than [`LATE`] late.
     pub(crate) late: u64,
-    /// The latest of all, ns after its time.
+    /// The largest delay of a timed wake-up, ns.
     pub(crate) latest: u64,
-    /// How often the loop had work and stood still for over [`STALL`]: the processor was taken away, or a status took
-    /// so long to write.
+    /// How often the loop had work and made no progress for longer than [`STALL`]. Either it lost the
+    /// processor, or writing a status took that long.
     pub(crate) stalls: u64,
-    /// The longest such time, ns.
+    /// The longest stall, ns.
     pub(crate) longest_stall: u64,
 }
 
-/// The loop's sleep.
+/// Decides when and how long the loop sleeps.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// The share of a window to rest for, in parts of 1,024.
+    /// The share of a window to sleep for, in units of 1/1024.
     share: u64,
-    /// Whether to rest after many wake-ups.
+    /// Whether to sleep after many wake-ups.
     moderate: bool,
     window: Time,
-    /// Slept in this window, ns.
+    /// The time slept in this window, ns.
     slept: u64,
-    /// Woken in this window.
+    /// The number of wake-ups in this window.
     woken: u32,
-    /// When the loop last began to run, or was last known to.
+    /// When the loop began to run, or was last known to run.
     running_since: Time,
     pub(crate) punctuality: Punctuality,
 }
 
 impl Pace {
-    /// The least share of a window to rest for, in parts of 1,024: 6 %. The kernel steps in below 5 %.
+    /// The smallest share of a window to sleep for, in units of 1/1024: 6 %. The kernel interferes below 5 %.
     pub(crate) const SHARE: u64 = 62;
 
-    /// A loop that starts at `now`. `allowed` is the share of a core that the kernel leaves to real-time threads, in
-    /// parts per million. With `moderate`, the loop rests after many wake-ups.
+    /// Creates the state of a loop that starts at `now`. `allowed` is the share of a core that the kernel
+    /// gives to real-time threads, in parts per million. With `moderate`, the loop sleeps after many
+    /// wake-ups.
     pub(crate) fn new(now: Time, allowed: u64, moderate: bool) -> Pace {
-        // One part in a hundred below what is allowed.
+        // About one percent less than what is allowed.
         let kept = 1024 - 1024 * allowed.min(1_000_000) / 1_000_000 + 11;
         Pace {
             share: kept.clamp(Pace::SHARE, 768),
@@ -101,7 +105,7 @@ impl Pace {
         }
     }
 
-    /// After a turn that ended at `now`: `busy` if there is more to do at once.
+    /// Decides what to do after a turn that ended at `now`. `busy` says that there is more work now.
     #[inline]
     pub(crate) fn next(&mut self, now: Time, busy: bool) -> Next {
         let ran = now.nanos_since(self.running_since);
@@ -112,16 +116,16 @@ impl Pace {
         self.running_since = now;
         let window = now.nanos_since(self.window);
         if window >= WINDOW {
-            // A turn may end long after the window did; the window is as long as it was. To rest for `owed` makes it
-            // longer by that.
+            // A turn may end long after the nominal end of the window. The window then counts with its real
+            // length. Sleeping for `owed` makes it longer by `owed`.
             let owed = ((window * self.share) >> 10).saturating_sub(self.slept);
             let owed = owed + ((owed * self.share) >> 9);
             self.window = now;
             self.slept = 0;
             self.woken = 0;
-            // Also without work at this moment: a loop that sleeps often and shortly owes as much.
+            // This also holds if there is no work now: a loop with many short sleeps owes the same share.
             if owed > 0 {
-                // It belongs to the window that is over: the new one owes its own.
+                // This sleep belongs to the old window. The new window starts after it.
                 self.window = now + owed;
                 return Next::Rest(now + owed);
             }
@@ -135,7 +139,8 @@ impl Pace {
         }
     }
 
-    /// After a sleep from `since` to `now` that was to end at `due`, if the clock ended it.
+    /// Records a sleep from `since` to `now`. `due` is the time at which the clock was to end it, if the
+    /// clock ended it.
     #[inline]
     pub(crate) fn woke(&mut self, since: Time, now: Time, due: Option<Time>) {
         let window = self.window.max(since);
@@ -163,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_with_little_to_do_waits_for_what_comes() {
+    fn a_loop_with_little_work_waits_for_events() {
         let mut pace = pace();
         for packet in 1..1000u64 {
             let now = Time::from_micros(packet * 300);
@@ -173,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn many_wake_ups_become_fewer() {
+    fn many_wake_ups_are_reduced() {
         let mut pace = pace();
         let (mut now, mut rests) = (Time::ZERO, 0);
         // A packet every 20 us, and 2 us to forward it, for 10 ms.
@@ -195,9 +200,9 @@ mod tests {
         assert!(pace.punctuality.wake_ups < 150, "{:?}", pace.punctuality);
     }
 
-    /// Exact departures switch the moderation off, and leave sleeps of a microsecond.
+    /// With exact departures the loop is not moderated, and has sleeps of one microsecond.
     #[test]
-    fn many_short_sleeps_are_no_rest() {
+    fn many_short_sleeps_do_not_replace_the_rest() {
         let mut pace = Pace::new(Time::ZERO, MOST, false);
         let (mut now, mut slept) = (Time::ZERO, 0);
         while now < Time::from_millis(100) {
@@ -215,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_is_counted() {
+    fn late_wake_ups_and_stalls_are_counted() {
         let mut pace = pace();
         pace.woke(Time::ZERO, Time::from_millis(3), Some(Time::from_millis(2)));
         assert_eq!(pace.punctuality.late, 0);
@@ -231,8 +236,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// However long its turns are, a loop that always has work never takes more of the core than it is allowed,
-        /// over any 100 ms.
+        /// A loop that always has work never takes more of the core than allowed over any 100 ms, however
+        /// long its turns are.
         #[test]
         fn a_busy_loop_leaves_the_core_its_share(
             turns in proptest::collection::vec(1_000u64..900_000, 100..2000),
@@ -255,7 +260,9 @@ mod tests {
                 }
             }
             for (first, (begin, ..)) in spans.iter().enumerate() {
-                let within = spans[first..].iter().take_while(|(_, end, _)| end.nanos_since(*begin) <= 100_000_000);
+                let within = spans[first..]
+                    .iter()
+                    .take_while(|(_, end, _)| end.nanos_since(*begin) <= 100_000_000);
                 let (mut rested, mut end) = (0, *begin);
                 for (_, until, rest) in within {
                     rested += rest;

@@ -1,4 +1,4 @@
-//! One side of the bump: an interface by its packet sockets, or a TAP device.
+//! One end of the bridge: an interface with its packet sockets, or a TAP device.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread;
@@ -19,41 +19,43 @@ use crate::vlan::Tag;
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
-/// How often, and how far apart, an interface that went down is looked at to see whether it is being removed: a fifth of
-/// a second in all, while the run ends.
-const REMOVAL_LOOKS: u32 = 20;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+/// How often, and at which interval, an interface that went down is checked for being removed. This takes at
+/// most a fifth of a second, when the run ends anyway.
+const REMOVAL_CHECKS: u32 = 20;
+const BETWEEN_CHECKS: Duration = Duration::from_millis(10);
 
-/// An end of the wire.
+/// One end of the bridge.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) interface: Interface,
     device: Device,
-    /// To ask about the interface: this thread may be in another network namespace by then.
+    /// A socket to query the interface. It stays in the interface's network namespace, which this thread may
+    /// have left.
     control: OwnedFd,
-    /// Whether a program at the interface's hook pushes tags for us.
+    /// Whether a program at the interface's hook adds VLAN tags for us.
     pushes_tags: bool,
 }
 
 #[derive(Debug)]
 enum Device {
-    // Boxed, so that a port that is a TAP device does not carry the room for a packet socket.
+    // Boxed, because a packet socket is much larger than a TAP device.
     Packet(Box<PacketSocket>),
     Tap(Tap),
 }
 
-/// The longest frame at an MTU: header, and a VLAN tag that the kernel leaves inside.
+/// Returns the length of the longest frame at an MTU: with the header, and with a VLAN tag that the kernel
+/// leaves in the frame.
 pub(crate) fn longest_frame_at(mtu: usize) -> usize {
     mtu + ETHERNET_HEADER + Tag::BYTES
 }
 
-/// The longest frame of an interface.
+/// Returns the length of the longest frame of an interface.
 pub(crate) fn longest_frame(interface: &Interface) -> usize {
     longest_frame_at(interface.mtu)
 }
 
 impl Port {
-    /// Finds the interface, or creates the TAP device. Nothing is received yet.
+    /// Finds the interface, or creates the TAP device. Does not receive yet.
     pub(crate) fn find(end: &End) -> Result<(Interface, Option<Tap>), LiveError> {
         let (name, tap) = match end {
             End::Interface(name) => (name, None),
@@ -66,7 +68,7 @@ impl Port {
         Ok((interface, tap))
     }
 
-    /// Starts to receive.
+    /// Starts receiving.
     pub(crate) fn open(
         interface: Interface,
         tap: Option<Tap>,
@@ -95,7 +97,7 @@ impl Port {
         })
     }
 
-    /// Looks whether the interface takes longer frames than it did. True if so.
+    /// Checks whether the interface's MTU was raised. If so, stores the new MTU and returns true.
     pub(crate) fn has_grown(&mut self) -> bool {
         let now = Interface::lookup_by(&self.control, &self.interface.name);
         let mtu = now.map_or(0, |now| {
@@ -112,7 +114,7 @@ impl Port {
         has_grown
     }
 
-    /// The oldest frame not yet released.
+    /// Returns the oldest frame that was not released yet.
     #[inline]
     pub(crate) fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
         match &mut self.device {
@@ -121,7 +123,7 @@ impl Port {
         }
     }
 
-    /// Makes room for the next frame after [`Port::front`] showed one.
+    /// Releases the frame that [`Port::front`] returned.
     #[inline]
     pub(crate) fn release(&mut self) {
         match &mut self.device {
@@ -130,7 +132,7 @@ impl Port {
         }
     }
 
-    /// Sends some of `frames`. Returns how many left, and what was wrong with the one after those.
+    /// Sends some of `frames`. Returns how many were sent, and the error of the next one.
     pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
         match &mut self.device {
             Device::Packet(socket) => socket.send(frames),
@@ -138,7 +140,7 @@ impl Port {
         }
     }
 
-    /// Sends a frame that [`Port::send`] found too long, if its tag is all that makes it so.
+    /// Sends a frame that [`Port::send`] rejected as too long, if only its VLAN tag makes it too long.
     pub(crate) fn send_tagged(&mut self, frame: &[u8]) -> Result<(), Errno> {
         match (&mut self.device, Tag::of(frame)) {
             (Device::Packet(socket), Some(tag)) if self.pushes_tags => {
@@ -148,16 +150,16 @@ impl Port {
         }
     }
 
-    /// Frames that the kernel could not hand over because we were too slow.
+    /// Returns the number of frames that the kernel dropped because this process was too slow.
     pub(crate) fn missed(&mut self) -> u64 {
         match &mut self.device {
             Device::Packet(socket) => socket.missed(),
-            // A TAP device's queue drops on the kernel's side, where `ip -s link` counts it.
+            // The kernel drops frames for a TAP device before they reach us. `ip -s link` counts them.
             Device::Tap(_) => 0,
         }
     }
 
-    /// An error that the kernel reported beside any call, and clears it.
+    /// Returns and clears an error that the kernel reported asynchronously.
     pub(crate) fn take_error(&self) -> Option<Errno> {
         match &self.device {
             Device::Packet(socket) => socket.take_error(),
@@ -165,7 +167,7 @@ impl Port {
         }
     }
 
-    /// What becomes readable when frames arrive.
+    /// Returns the descriptor that becomes readable when frames arrive.
     pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
         match &self.device {
             Device::Packet(socket) => socket.receiver(),
@@ -173,7 +175,7 @@ impl Port {
         }
     }
 
-    /// Puts a system call's error on this port into words.
+    /// Converts a system call's error on this port.
     pub(crate) fn describe(&self, errno: Errno, ends: [&str; 2]) -> LiveError {
         let interface = self.interface.name.clone();
         match errno {
@@ -187,13 +189,13 @@ impl Port {
         }
     }
 
-    /// What has become of the interface. One that is being removed goes down first, so that a look right after the
-    /// error would take a removal for a going down.
+    /// Finds out what happened to the interface. An interface that is being removed goes down first. A single
+    /// check right after the error would therefore report a removal as "went down".
     fn fate(&self) -> &'static str {
-        for _ in 0..REMOVAL_LOOKS {
+        for _ in 0..REMOVAL_CHECKS {
             match Interface::lookup_by(&self.control, &self.interface.name) {
                 Ok(now) if now.index == self.interface.index => return "went down and came back",
-                Err(Unusable::Down) => thread::sleep(BETWEEN_LOOKS),
+                Err(Unusable::Down) => thread::sleep(BETWEEN_CHECKS),
                 _ => return "disappeared",
             }
         }

@@ -1,27 +1,28 @@
-//! The rate of the last second, for people who look at it.
+//! The rate of the last second, to be shown to users.
 
 use fairgate::Time;
 
-/// Length of a slot, ns.
+/// The length of a slot, ns.
 const SLOT: u64 = 100_000_000;
 
-/// Slots in a second.
+/// The number of slots per second.
 const SLOTS: usize = 10;
 
-/// Bytes sent in each tenth of the last second. A second in which nothing was sent has the rate 0, also if nobody
-/// came by to say so.
+/// Counts the bytes sent in each tenth of the last second. After a second without traffic the rate is 0, even
+/// if `update` was not called during that second.
 #[derive(Debug, Default)]
 pub(crate) struct RateWindow {
-    /// Number of the slot that is being filled, counted from time 0.
+    /// The number of the slot that is being filled, counted from time 0.
     slot: u64,
-    /// The count of bytes at the start of that slot.
+    /// The total byte count at the start of that slot.
     bytes: u64,
-    /// Bytes of the slots before it. Slot `n` is at index `n % SLOTS`.
+    /// The bytes of the slots before it. Slot `n` is at index `n % SLOTS`.
     full: [u64; SLOTS],
 }
 
 impl RateWindow {
-    /// Tells the count of bytes by `now`. Costs a comparison but ten times a second.
+    /// Updates the window with the total byte count at `now`. Except ten times a second, this costs one
+    /// comparison.
     #[inline]
     pub(crate) fn update(&mut self, now: Time, bytes: u64) {
         if now.nanos() >= (self.slot + 1) * SLOT {
@@ -32,7 +33,7 @@ impl RateWindow {
     #[cold]
     fn roll(&mut self, now: Time, bytes: u64) {
         let next = now.nanos() / SLOT;
-        // What was sent since the last call counts for the slot that was being filled.
+        // The bytes since the last call belong to the slot that was being filled.
         self.full[self.slot as usize % SLOTS] = bytes - self.bytes;
         for empty in (self.slot + 1..next).take(SLOTS) {
             self.full[empty as usize % SLOTS] = 0;
@@ -41,7 +42,7 @@ impl RateWindow {
         self.bytes = bytes;
     }
 
-    /// Bits per second over the last ten full slots before `now`.
+    /// Returns the bits per second over the last ten full slots before `now`.
     pub(crate) fn bits_per_second(&mut self, now: Time, bytes: u64) -> f64 {
         self.update(now, bytes);
         let window = SLOT as f64 * SLOTS as f64 * 1e-9;
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_is_that_of_the_last_second() {
+    fn the_rate_covers_the_last_second() {
         let mut rate = RateWindow::default();
         for tenth in 0..30 {
             rate.update(Time::from_millis(100 * tenth), 1_000 * tenth);
@@ -65,9 +66,9 @@ mod tests {
         assert_eq!(rate.bits_per_second(Time::from_millis(3_500), sent), 40_000.0);
     }
 
-    /// Nobody comes by while the line is idle.
+    /// `update` is not called while nothing is sent.
     #[test]
-    fn traffic_that_ended_does_not_show_seconds_later() {
+    fn the_rate_is_zero_seconds_after_traffic_ended() {
         let mut rate = RateWindow::default();
         for tenth in 0..20 {
             rate.update(Time::from_millis(100 * tenth), 1_000_000 * tenth);
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_counts_once() {
+    fn a_burst_is_counted_once() {
         let mut rate = RateWindow::default();
         rate.update(Time::from_millis(1_000), 0);
         rate.update(Time::from_millis(1_050), 500);

@@ -1,9 +1,9 @@
-//! The VLAN tag, which the kernel takes out of received frames and tells beside them.
+//! VLAN tags. The kernel removes the outermost tag from received frames and reports it separately.
 
-/// An IEEE 802.1Q tag: four bytes between the addresses and the EtherType.
+/// An IEEE 802.1Q tag: four bytes between the MAC addresses and the EtherType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
-    /// The tag's protocol, 0x8100 or 0x88a8.
+    /// The tag protocol identifier (TPID): 0x8100 or 0x88a8.
     pub(crate) tpid: u16,
     /// Priority, drop eligibility and the 12-bit VLAN identifier.
     pub(crate) tci: u16,
@@ -14,12 +14,12 @@ impl Tag {
     pub(crate) const CUSTOMER: u16 = 0x8100;
     /// The EtherType of a service tag (802.1ad).
     pub(crate) const SERVICE: u16 = 0x88a8;
-    /// Bytes of a tag in a frame.
+    /// The bytes that a tag takes in a frame.
     pub(crate) const BYTES: usize = 4;
-    /// Bytes in front of the outermost tag: two MAC addresses.
+    /// The bytes before the outermost tag: two MAC addresses.
     pub(crate) const POSITION: usize = 12;
 
-    /// The outermost tag of a frame, if it has one.
+    /// Returns the outermost tag of a frame, if there is one.
     pub(crate) fn of(frame: &[u8]) -> Option<Tag> {
         let word = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
         let tpid = word(Tag::POSITION)?;
@@ -27,8 +27,8 @@ impl Tag {
         matches!(tpid, Tag::CUSTOMER | Tag::SERVICE).then_some(Tag { tpid, tci })
     }
 
-    /// Puts the tag back: `space` holds [`Tag::BYTES`] free bytes and then a frame of at least 12 bytes; afterwards
-    /// the frame, longer by the tag, begins at the front of `space`.
+    /// Inserts the tag into a frame. `space` starts with [`Tag::BYTES`] free bytes, followed by a frame of at
+    /// least 12 bytes. Afterwards the tagged frame begins at the start of `space`.
     pub(crate) fn insert(self, space: &mut [u8]) {
         space.copy_within(Tag::BYTES..Tag::BYTES + Tag::POSITION, 0);
         space[Tag::POSITION..Tag::POSITION + 2].copy_from_slice(&self.tpid.to_be_bytes());
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tag_goes_behind_the_addresses() {
+    fn the_tag_is_inserted_after_the_addresses() {
         let mut space = [0; 4 + 16];
         for (index, byte) in space[4..].iter_mut().enumerate() {
             *byte = index as u8;

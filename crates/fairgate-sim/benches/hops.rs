@@ -1,5 +1,5 @@
-//! Packet-hops per second on a dumbbell of ten flows over 100 Mbit/s: criterion's "elements" are packets transmitted by
-//! an interface. Aim: more than 3 million a second and core.
+//! Measures packet-hops per second on a dumbbell of ten flows over 100 Mbit/s. Criterion's "elements" are
+//! packets transmitted by an interface. The aim is more than 3 million per second and core.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use fairgate_sim::{Flow, Link, NodeId, Scenario, Simulation, Tcp, Traffic, Udp, 
 
 const PAIRS: usize = 10;
 
-/// Ten senders and ten receivers with access lines of 1 Gbit/s, and between them a line of 100 Mbit/s.
+/// Ten senders and ten receivers on links of 1 Gbit/s, connected by a link of 100 Mbit/s.
 fn dumbbell(traffic: &dyn Fn() -> Traffic) -> Scenario {
     let mut scenario = Scenario::new(Duration::from_secs(10));
     let (left, right) = (scenario.node("left"), scenario.node("right"));
@@ -38,13 +38,13 @@ fn hops(criterion: &mut Criterion) {
     group.sample_size(10);
     let kinds: [(&str, &dyn Fn() -> Traffic); 3] = [
         ("tcp", &|| Tcp::bulk(tcp::Config::default()).into()),
-        // 12 Mbit/s each: more than the line carries.
+        // 12 Mbit/s each: more than the link can carry.
         ("udp_constant", &|| Udp::constant(Rate::mbit(12), 1400).into()),
         ("udp_poisson", &|| Udp::poisson(Rate::mbit(9), 1400).into()),
     ];
     for (name, traffic) in kinds {
         let scenario = dumbbell(traffic);
-        let ready = || Simulation::new(&scenario).expect("the dumbbell makes sense");
+        let ready = || Simulation::new(&scenario).expect("the dumbbell is valid");
         let hops = ready().run().expect("the queues have limits").packet_hops;
         group.throughput(Throughput::Elements(hops));
         group.bench_function(name, |bencher| {

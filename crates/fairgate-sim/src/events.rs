@@ -1,20 +1,21 @@
-//! The queue of future events, and with it the simulator's clock.
+//! The queue of future events. It also holds the simulator's clock.
 //!
-//! Events are ordered by time, then by ticket: tickets are handed out in the order of insertion, so the order is total
-//! and a run can be repeated to the last byte. Time never runs backwards: scheduling into the past is refused. What lies
-//! beyond the end is forgotten at once.
+//! Events are ordered by time. Events with the same time are ordered by ticket, and tickets are given out in
+//! the order of insertion. The order is therefore total, and a run can be repeated exactly. Scheduling an
+//! event in the past is a bug and panics. Events after the end of the simulation are discarded at once.
 //!
-//! A 4-ary heap of 128-bit numbers: half the depth of a binary one, a comparison is two instructions and no branch, and
-//! the children of a node fill one cache line.
+//! The queue is a 4-ary heap of 128-bit numbers. It has half the depth of a binary heap, a comparison takes
+//! two instructions and no branch, and the children of a node fill one cache line.
 //!
 //! ```text
 //!   127          72 71             26 25   22 21       0
 //!   | time, ns: 56 |   ticket: 46   | kind: 4 | index: 22 |
 //! ```
 //!
-//! Most events schedule a successor at once (a link's next arrival, a source's next packet), so the root is only marked
-//! vacant when its event is taken; the next insertion fills it with one sift down, instead of one down and one up.
-//! Nothing is ever deleted from the middle. Who no longer wants an event ignores it when it comes.
+//! Most events schedule a successor at once (a link's next arrival, a source's next packet). When an event is
+//! taken, the root is therefore only marked vacant. The next insertion fills it with one sift down, instead
+//! of one down and one up. No event is ever removed from the middle. If an event is no longer needed, its
+//! owner ignores it when it occurs.
 
 use fairgate::Time;
 
@@ -24,16 +25,16 @@ const INDEX_BITS: u32 = 22;
 const EVENT_BITS: u32 = 26;
 const TIME_SHIFT: u32 = 72;
 
-/// What happens in the simulation. Indices are below [`Event::INDICES`].
+/// An event of the simulation. Indices are below [`Event::INDICES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The first packet in flight on this interface's link reaches the other end.
     Arrival(u32),
-    /// This interface may have something to transmit.
+    /// This interface may have a packet to transmit.
     Wake(u32),
-    /// The source of this flow has something to send or to write.
+    /// The source of this flow has a datagram to send or data to write.
     Source(u32),
-    /// The source of this flow falls silent.
+    /// The source of this flow stops sending.
     Stop(u32),
     /// A timer of this TCP connection's sender is due.
     SenderTimer(u32),
@@ -41,16 +42,16 @@ pub(crate) enum Event {
     ReceiverTimer(u32),
     /// An interval of the time series ends.
     Interval,
-    /// The window of measurement opens.
+    /// The measurement window opens.
     Opening,
-    /// The window of measurement closes.
+    /// The measurement window closes.
     Closing,
     /// The simulation ends.
     End,
 }
 
 impl Event {
-    /// How many interfaces or flows can be told apart.
+    /// The number of interfaces or flows that events can distinguish.
     pub(crate) const INDICES: u32 = 1 << INDEX_BITS;
 
     #[inline]
@@ -89,15 +90,15 @@ impl Event {
     }
 }
 
-/// An event's place among those of the same time.
+/// The position of an event among the events with the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(u64);
 
-/// Future events.
+/// The future events.
 #[derive(Debug)]
 pub(crate) struct Events {
     heap: Vec<u128>,
-    /// The root's event has been taken, its place not yet filled.
+    /// Whether the root's event has been taken and the root is not filled again.
     vacant: bool,
     next_ticket: u64,
     now: Time,
@@ -105,12 +106,15 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// The latest end: a little more than two years.
+    /// The latest possible end: a little more than two years.
     pub(crate) const LATEST: Time = Time::from_nanos((1 << 56) - 1);
 
-    /// No events; the clock at zero.
+    /// Creates an empty queue with the clock at zero.
     pub(crate) fn until(end: Time) -> Events {
-        assert!(end <= Events::LATEST, "56 bits hold every time of a simulation");
+        assert!(
+            end <= Events::LATEST,
+            "the end of a simulation must fit into 56 bits"
+        );
         Events {
             heap: Vec::new(),
             vacant: false,
@@ -120,40 +124,41 @@ impl Events {
         }
     }
 
-    /// The time of the event taken last.
+    /// Returns the time of the last event taken.
     #[inline]
     pub(crate) fn now(&self) -> Time {
         self.now
     }
 
-    /// Reserves a place in the order now for an event to be inserted later: a link keeps its packets in a queue of its
-    /// own and inserts only the first, yet ties come out as if every packet had been inserted when it was sent.
-    /// 46 bits last for most of a year at three million a second.
+    /// Reserves a position in the order for an event that is inserted later. A link keeps its packets in its
+    /// own queue and inserts only the first arrival. With tickets, ties are still ordered as if every
+    /// packet's arrival had been inserted when the packet was sent. At three million tickets per second, 46
+    /// bits last for most of a year.
     #[inline]
     pub(crate) fn ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         Ticket(self.next_ticket)
     }
 
-    /// Inserts an event after all events of the same time inserted so far.
+    /// Inserts an event after all events with the same time inserted so far.
     ///
     /// # Panics
-    /// If `time` has passed.
+    /// Panics if `time` is in the past.
     #[inline]
     pub(crate) fn schedule(&mut self, time: Time, event: Event) {
         let ticket = self.ticket();
         self.schedule_with(ticket, time, event);
     }
 
-    /// Inserts an event in the place of `ticket`, which is used by one event at a time.
+    /// Inserts an event at the position of `ticket`. Only one event at a time may use a ticket.
     ///
     /// # Panics
-    /// If `time` has passed.
+    /// Panics if `time` is in the past.
     #[inline]
     pub(crate) fn schedule_with(&mut self, ticket: Ticket, time: Time, event: Event) {
         assert!(
             time >= self.now,
-            "time runs forwards: it is {}, not {time}",
+            "an event is scheduled in the past: the time is {}, but the event is at {time}",
             self.now
         );
         if time > self.end {
@@ -171,7 +176,7 @@ impl Events {
         }
     }
 
-    /// Takes the next event and sets the clock to its time.
+    /// Removes the next event and sets the clock to its time.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Event> {
         if self.vacant {
@@ -187,7 +192,7 @@ impl Events {
         Some(Event::unpack(first as u32 & ((1 << EVENT_BITS) - 1)))
     }
 
-    /// Puts `entry` at the root's place and moves it down to its own.
+    /// Puts `entry` at the root and sifts it down.
     #[inline]
     fn sift_down(&mut self, entry: u128) {
         let heap = self.heap.as_mut_slice();
@@ -206,7 +211,7 @@ impl Events {
         heap[hole] = entry;
     }
 
-    /// Moves the last entry up to its place.
+    /// Sifts the last entry up.
     #[inline]
     fn sift_up(&mut self, entry: u128) {
         let heap = self.heap.as_mut_slice();
@@ -223,9 +228,10 @@ impl Events {
     }
 }
 
-/// The least of the first four entries, or of as many as there are, and its place.
+/// Returns the least of the first four entries, or of as many as there are, with its index.
 ///
-/// The order of a heap's children is beyond the processor's guess: a choice between two values needs no branch.
+/// The order of a heap's children is unpredictable for the processor. Choosing between two values avoids a
+/// branch.
 #[inline]
 fn least_of(entries: &[u128]) -> Option<(usize, u128)> {
     let lesser = |a: (usize, u128), b: (usize, u128)| if b.1 < a.1 { b } else { a };
@@ -235,19 +241,19 @@ fn least_of(entries: &[u128]) -> Option<(usize, u128)> {
     entries.iter().copied().enumerate().reduce(lesser)
 }
 
-/// A timer that is moved more often than it fires. Moved to a later time, it leaves its event where it is: when that
-/// comes, its owner finds that it isn't time yet and sets it anew. Moved to an earlier time, it gets a new event, and
-/// the old one is obsolete.
+/// A timer that is moved more often than it fires. If it is moved to a later time, its event stays where it
+/// is. When the event occurs, its owner finds that the timer is not due yet, and sets the alarm again. If the
+/// timer is moved to an earlier time, it gets a new event, and the old one becomes obsolete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alarm {
-    /// When the event is due that counts; [`Time::MAX`] for none.
+    /// The time of the event that counts. [`Time::MAX`] if there is none.
     at: Time,
 }
 
 impl Alarm {
     pub(crate) const UNSET: Alarm = Alarm { at: Time::MAX };
 
-    /// Makes sure that `event` comes at `at` or earlier.
+    /// Makes sure that `event` occurs at `at` or earlier.
     #[inline]
     pub(crate) fn set(&mut self, at: Time, event: Event, events: &mut Events) {
         if at < self.at {
@@ -256,7 +262,7 @@ impl Alarm {
         }
     }
 
-    /// An event has come: whether it is the one that counts. If so, the alarm is unset.
+    /// Returns whether the event that has occurred is the one that counts. If so, unsets the alarm.
     #[inline]
     pub(crate) fn rings(&mut self, now: Time) -> bool {
         let rings = self.at == now;
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_come_out_in_the_order_of_their_tickets() {
+    fn events_with_the_same_time_come_in_the_order_of_their_tickets() {
         let mut events = Events::until(at(5));
         let early = events.ticket();
         for number in 1..=20 {
@@ -289,8 +295,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "time runs forwards")]
-    fn the_past_is_refused() {
+    #[should_panic(expected = "scheduled in the past")]
+    fn scheduling_in_the_past_panics() {
         let mut events = Events::until(at(10));
         events.schedule(at(5), Event::End);
         events.next();
@@ -298,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_end_is_forgotten() {
+    fn events_after_the_end_are_discarded() {
         let mut events = Events::until(Events::LATEST);
         events.schedule(Time::MAX, Event::Interval);
         events.schedule(Events::LATEST, Event::End);
@@ -307,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_comes_out_as_it_went_in() {
+    fn every_event_is_packed_and_unpacked() {
         let last = Event::INDICES - 1;
         let all = [
             Event::Arrival(last),
@@ -327,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_rings_at_the_earliest_time_it_was_set_to() {
+    fn an_alarm_rings_at_the_earliest_time_set() {
         let mut events = Events::until(at(10));
         let mut alarm = Alarm::UNSET;
         for nanos in [5, 7, 3] {
@@ -341,7 +347,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a sorted list, with insertions between removals.
+        /// Compares with a sorted list, with insertions between removals.
         #[test]
         fn order_is_total(steps in prop::collection::vec((0u64..20, 0usize..3), 1..300)) {
             let mut events = Events::until(Events::LATEST);

@@ -1,16 +1,16 @@
 //! A discrete-event network simulator that runs the same disciplines as the live data plane.
 //!
-//! Time is counted in whole nanoseconds, events are totally ordered, and all chance comes from the scenario's seed:
-//! the same [`Scenario`] gives the same [`Results`] to the last digit.
+//! Time is counted in whole nanoseconds, events are totally ordered, and all random numbers come from the
+//! scenario's seed. The same [`Scenario`] therefore gives the same [`Results`] to the last digit.
 //!
 //! ```text
-//!   scenario    what is to be simulated           results    what was found out
+//!   scenario    what to simulate                  results    what was measured
 //!        \                                        /
-//!         simulation   one event after the other
+//!         simulation   handles one event after the other
 //!        /        |            |             \
 //!   traffic    network      monitor        events     the queue of future events
-//!   sources    packets,     what is        random     seeds and distributions
-//!   and TCP    queues,      measured       tcp        the protocol engine, without I/O
+//!   sources    packets,     counts and     random     seeds and distributions
+//!   and TCP    queues,      records        tcp        the protocol engine, without I/O
 //!              links
 //! ```
 
@@ -30,6 +30,6 @@ pub use network::TooManyPackets;
 pub use random::{Distribution, derive_seed};
 pub use results::Results;
 pub use scenario::{
-    Application, Culprit, Flow, Link, NodeId, Pattern, Queue, Scenario, ScenarioError, Tcp, Traffic, Udp,
+    Application, Flow, Link, NodeId, Pattern, Queue, Scenario, ScenarioError, ScenarioPart, Tcp, Traffic, Udp,
 };
 pub use simulation::{Error, Simulation};

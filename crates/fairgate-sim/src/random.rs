@@ -1,7 +1,8 @@
-//! Chance, repeatable: a stream of its own for each user, and the distributions that traffic is drawn from.
+//! Repeatable random numbers: a separate stream for each user, and the distributions of traffic.
 //!
-//! Streams are seeded from the scenario's seed and a name, not from a position: a flow added in the middle changes
-//! nobody else's dice. Logarithms come from `libm`, not from the platform, whose last digit differs between machines.
+//! A stream is seeded from the scenario's seed and a name, not from a position. If a flow is added in the
+//! middle, the random numbers of all other flows stay the same. Logarithms come from `libm` and not from the
+//! platform, whose last digit differs between machines.
 
 use std::hash::Hasher;
 
@@ -13,7 +14,7 @@ use siphasher::sip::SipHasher13;
 /// another, so that one more flow changes no other flow's random numbers.
 pub fn derive_seed(seed: u64, purpose: &str, name: &str) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(seed, 0);
-    // Lengths first: no two pairs of strings may be written alike.
+    // The length comes first, so that two different pairs of strings are never hashed as the same bytes.
     hasher.write_usize(purpose.len());
     hasher.write(purpose.as_bytes());
     hasher.write(name.as_bytes());
@@ -31,51 +32,51 @@ impl Stream {
         )))
     }
 
-    /// Uniform in (0, 1], in steps of 2^-53: a logarithm of it is finite.
+    /// Returns a uniform number in (0, 1], in steps of 2^-53. Its logarithm is always finite.
     fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 }
 
-/// How a quantity varies: a number of nanoseconds or of bytes.
+/// The distribution of a number of nanoseconds or bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Always the same.
     Constant(u64),
-    /// Any whole number from `low` to `high`, both included.
+    /// A whole number from `low` to `high`, both included.
     Uniform {
-        /// Least.
+        /// The minimum.
         low: u64,
-        /// Most.
+        /// The maximum.
         high: u64,
     },
-    /// Memoryless.
+    /// Exponential, which is memoryless.
     Exponential {
-        /// Mean.
+        /// The mean.
         mean: u64,
     },
     /// Heavy-tailed: P(X > x) = (least / x)^shape, with least = mean (shape - 1) / shape.
     Pareto {
-        /// Mean.
+        /// The mean.
         mean: u64,
-        /// Above 1, else there is no mean; up to 2 the variance is infinite.
+        /// Must be above 1, because otherwise there is no mean. Up to 2 the variance is infinite.
         shape: f64,
     },
-    /// Gaussian, drawn again until it falls between `low` and `high`.
+    /// Gaussian, drawn again until the value is between `low` and `high`.
     Normal {
-        /// Mean before the cut.
+        /// The mean before the cut.
         mean: u64,
-        /// Standard deviation before the cut.
+        /// The standard deviation before the cut.
         deviation: u64,
-        /// Least.
+        /// The minimum.
         low: u64,
-        /// Most.
+        /// The maximum.
         high: u64,
     },
 }
 
 impl Distribution {
-    /// The mean; of a cut normal distribution that of the whole one.
+    /// Returns the mean. For a cut normal distribution, this is the mean of the uncut one.
     pub fn mean(&self) -> u64 {
         match *self {
             Distribution::Constant(value) => value,
@@ -86,18 +87,19 @@ impl Distribution {
         }
     }
 
-    /// What is wrong with the parameters, if anything is.
+    /// Checks the parameters. The error says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         match *self {
             Distribution::Constant(_) => Ok(()),
             Distribution::Uniform { low, high } if low > high => {
-                Err("the low end of a uniform distribution is above its high end; swap them".into())
+                Err("the low end of a uniform distribution is above its high end; swap the two".into())
             }
             Distribution::Exponential { mean: 0 } | Distribution::Pareto { mean: 0, .. } => {
                 Err("the mean of a distribution is 0, but must be above 0".into())
             }
             Distribution::Pareto { shape, .. } if shape <= 1.0 || !shape.is_finite() => Err(format!(
-                "the shape of a Pareto distribution is {shape}, but must be above 1: below there is no mean"
+                "the shape of a Pareto distribution is {shape}, but must be above 1, because otherwise it \
+                 has no mean"
             )),
             Distribution::Normal {
                 mean,
@@ -105,18 +107,19 @@ impl Distribution {
                 low,
                 high,
             } if low > mean || high < mean || deviation == 0 => Err(
-                "a normal distribution needs a deviation above 0 and its mean between its cuts".to_string(),
+                "a normal distribution must have a deviation above 0, and a mean within `between`"
+                    .to_string(),
             ),
             _ => Ok(()),
         }
     }
 
-    /// The next value.
+    /// Draws the next value.
     pub(crate) fn sample(&self, stream: &mut Stream) -> u64 {
         match *self {
             Distribution::Constant(value) => value,
             Distribution::Uniform { low, high } => {
-                // The high half of a product: uniform but for 2^-64 of the range (Lemire 2016).
+                // The high half of a product. It is uniform except for 2^-64 of the range (Lemire 2016).
                 let range = u128::from(high - low) + 1;
                 low + ((u128::from(stream.0.next_u64()) * range) >> 64) as u64
             }
@@ -131,7 +134,8 @@ impl Distribution {
                 low,
                 high,
             } => loop {
-                // Box and Muller 1958; the second value of the pair is not kept, so that a sample has no hidden state.
+                // Box and Muller 1958. The second value of the pair is not kept, so that sampling has no
+                // hidden state.
                 let radius = libm::sqrt(-2.0 * libm::log(stream.unit()));
                 let angle = libm::cos(std::f64::consts::TAU * stream.unit());
                 let value = mean as f64 + deviation as f64 * radius * angle;
@@ -156,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_as_asked_for() {
+    fn means_are_as_configured() {
         let mean = 1_000_000;
         for (distribution, tolerance) in [
             (Distribution::Constant(mean), 0.0),
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pareto_tail_falls_as_its_shape_says() {
+    fn a_pareto_tail_has_the_configured_shape() {
         let distribution = Distribution::Pareto {
             mean: 3_000_000,
             shape: 1.5,
@@ -195,7 +199,7 @@ mod tests {
         let above = (0..samples)
             .filter(|_| distribution.sample(&mut stream) > 4_000_000)
             .count();
-        // Least 1,000,000: P(X > 4,000,000) = 4^-1.5 = 1/8.
+        // The minimum is 1,000,000, so P(X > 4,000,000) = 4^-1.5 = 1/8.
         let share = above as f64 / samples as f64;
         assert!((share - 0.125).abs() < 0.003, "{share}");
     }
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_parameters_are_refused() {
+    fn invalid_parameters_are_rejected() {
         for wrong in [
             Distribution::Pareto { mean: 1, shape: 1.0 },
             Distribution::Exponential { mean: 0 },

@@ -1,4 +1,4 @@
-//! TCP connections over simulated networks: full lines, programs that write, conservation.
+//! TCP connections over simulated networks: saturated links, programs that write, conservation.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use fairgate_sim::{
 
 fn run(scenario: &Scenario) -> Results {
     let results = Simulation::new(scenario)
-        .expect("the scenario makes sense")
+        .expect("the scenario is valid")
         .run()
         .expect("the simulation runs to its end");
     for flow in &results.flows {
@@ -21,8 +21,8 @@ fn run(scenario: &Scenario) -> Results {
     results
 }
 
-/// A 10 Mbit/s line with 20 ms of round-trip time.
-fn line(seconds: u64, queue: Queue) -> (Scenario, NodeId, NodeId) {
+/// Creates a link of 10 Mbit/s with a round-trip time of 20 ms.
+fn link(seconds: u64, queue: Queue) -> (Scenario, NodeId, NodeId) {
     let mut scenario = Scenario::new(Duration::from_secs(seconds));
     let (a, b) = (scenario.node("a"), scenario.node("b"));
     scenario
@@ -39,8 +39,8 @@ fn with(application: Application) -> Tcp {
 }
 
 #[test]
-fn bulk_transfers_fill_the_line_and_share_it() {
-    let (mut scenario, a, b) = line(30, Queue::fifo(100));
+fn bulk_transfers_fill_the_link_and_share_it() {
+    let (mut scenario, a, b) = link(30, Queue::fifo(100));
     scenario.measure.start = Duration::from_secs(5);
     let mut flow = Flow::new("bulk", a, b, with(Application::Bulk));
     flow.count = 4;
@@ -65,8 +65,8 @@ fn bulk_transfers_fill_the_line_and_share_it() {
 }
 
 #[test]
-fn a_limited_application_gets_its_rate_at_the_delay_of_an_empty_line() {
-    let (mut scenario, a, b) = line(20, Queue::fifo(100));
+fn a_limited_application_gets_its_rate_at_the_delay_of_an_idle_link() {
+    let (mut scenario, a, b) = link(20, Queue::fifo(100));
     scenario.measure.start = Duration::from_secs(2);
     let rate = Rate::mbit(2);
     scenario.flows.push(Flow::new(
@@ -90,7 +90,7 @@ fn a_limited_application_gets_its_rate_at_the_delay_of_an_empty_line() {
 
 #[test]
 fn transfers_follow_one_another_with_pauses() {
-    let (mut scenario, a, b) = line(60, Queue::fifo(1000));
+    let (mut scenario, a, b) = link(60, Queue::fifo(1000));
     let application = Application::Transfers {
         size: Distribution::Constant(100_000),
         pause: Distribution::Constant(1_000_000_000),
@@ -101,18 +101,18 @@ fn transfers_follow_one_another_with_pauses() {
     let transfers = &results.flows[0].connection.as_ref().unwrap().transfers;
     assert_eq!(transfers.count, 5);
     assert_eq!(results.flows[0].received, results.flows[0].sent);
-    // The line alone needs 84 ms; slow start a few round trips more.
+    // Transmission alone takes 84 ms. Slow start takes a few round trips more.
     assert!(
         transfers.min_ns > 84_000_000 && transfers.max_ns < 400_000_000,
         "{transfers:?}"
     );
-    // Nothing comes after the fifth.
+    // Nothing is sent after the fifth transfer.
     assert_eq!(results.flows[0].throughput_series_bps[100..], [0; 500]);
 }
 
 #[test]
 fn a_stopped_sender_is_silent() {
-    let (mut scenario, a, b) = line(10, Queue::fifo(20));
+    let (mut scenario, a, b) = link(10, Queue::fifo(20));
     let mut flow = Flow::new("bulk", a, b, with(Application::Bulk));
     flow.start = Duration::from_secs(2);
     flow.stop = Some(Duration::from_secs(5));
@@ -120,14 +120,14 @@ fn a_stopped_sender_is_silent() {
     let series = &run(&scenario).flows[0].throughput_series_bps;
     assert_eq!(series[..20], [0; 20]);
     assert!(series[25..50].iter().all(|&bps| bps > 5_000_000), "{series:?}");
-    // What is queued or on the way still arrives: 20 packets and 10 ms.
+    // Packets queued or in flight still arrive: 20 packets and 10 ms.
     assert_eq!(series[51..], [0; 49]);
 }
 
 #[test]
 fn equal_seeds_give_equal_bytes() {
     let bytes = || {
-        let (mut scenario, a, b) = line(10, Queue::fifo(50));
+        let (mut scenario, a, b) = link(10, Queue::fifo(50));
         let application = Application::Transfers {
             size: Distribution::Pareto {
                 mean: 200_000,

@@ -1,4 +1,5 @@
-//! Whatever scenario is accepted runs, or is given up with a reason: with everything at the ends of its range.
+//! Every accepted scenario runs to its end, or stops with a reason, even if all parameters are at the ends of
+//! their ranges.
 
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 scenario.measure = start.min(scenario.duration)..scenario.duration;
                 scenario.interval = interval;
                 let (left, right) = (scenario.node("left"), scenario.node("right"));
-                let queue = Spec::inline(queue).expect("a tree");
+                let queue = Spec::inline(queue).expect("the tree is valid");
                 scenario.links.push(Link {
                     rate_a: a,
                     rate_b: b,
@@ -81,9 +82,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_accepted_runs_to_its_end_or_says_why_not(scenario in scenario()) {
+    fn accepted_scenarios_run_to_their_end_or_report_why_not(scenario in scenario()) {
         prop_assume!(scenario.memory() < 100_000_000);
-        // Some are refused, with a field that is at fault.
+        // Some scenarios are rejected, with the field that is wrong.
         let Ok(simulation) = Simulation::new(&scenario) else { return Ok(()) };
         match simulation.run() {
             Ok(_) | Err(Error::StandsStill { .. } | Error::TooManyPackets(_)) => {}
@@ -103,11 +104,11 @@ fn over(
     Simulation::new(&scenario)?.run().map(|_| ())
 }
 
-/// Nothing on the way takes any time: such a simulation would never end.
+/// If nothing on the path takes time, the simulation would never end.
 #[test]
-fn a_network_without_time_is_given_up() {
+fn a_simulation_without_delays_is_stopped() {
     let free = |left, right| Link::unlimited(left, right, Duration::ZERO);
-    let error = over(free, Tcp::bulk(Default::default()).into()).expect_err("it never ends");
+    let error = over(free, Tcp::bulk(Default::default()).into()).expect_err("it would never end");
     assert!(matches!(error, Error::StandsStill { .. }), "{error}");
     assert!(
         error.to_string().contains("give the links rates and delays"),
@@ -116,7 +117,7 @@ fn a_network_without_time_is_given_up() {
 }
 
 #[test]
-fn a_flow_beyond_all_rates_is_refused() {
+fn a_flow_with_an_excessive_rate_is_rejected() {
     let fast = Udp::constant(Rate::from_bits_per_second(u64::MAX).expect("above 0"), 100);
     let error = over(
         |left, right| Link::new(left, right, Rate::mbit(1), Duration::ZERO),

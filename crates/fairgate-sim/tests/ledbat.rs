@@ -1,4 +1,5 @@
-//! LEDBAT in a network (RFC 6817, section 2.1): it fills a line that is free, holds its queueing delay near the target, and gives way.
+//! LEDBAT in a network (RFC 6817, section 2.1): it fills an idle link, keeps the queueing delay near its
+//! target, and yields to other traffic.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,16 +14,17 @@ use CongestionControl::{Cubic, Ledbat, Reno};
 const RATE: Rate = Rate::mbit(10);
 /// LEDBAT's target, ms.
 const TARGET: f64 = 100.0;
-/// Room for 600 ms of the line.
+/// A queue for 600 ms of the link's rate.
 const DEEP: &str = "fifo limit=500";
 
-/// A line of 50 ms there and back, the queues at its two ends, and no flows yet. Measured from 60 to 120 s.
-fn line(forth: &str, back: &str) -> (Scenario, NodeId, NodeId) {
+/// Creates a link with a round-trip time of 50 ms and the given queues, without flows. The measurement is
+/// from 60 to 120 s.
+fn link(forth: &str, back: &str) -> (Scenario, NodeId, NodeId) {
     let mut scenario = Scenario::new(Duration::from_secs(120));
     scenario.measure = Duration::from_secs(60)..Duration::from_secs(120);
     let (a, b) = (scenario.node("a"), scenario.node("b"));
     let queue = |text: &str| {
-        let spec = Spec::inline(text).expect("the line is right");
+        let spec = Spec::inline(text).expect("the description is valid");
         Queue::new(move |seed| spec.build(seed))
     };
     let mut link = Link::new(a, b, RATE, Duration::from_millis(25));
@@ -31,7 +33,7 @@ fn line(forth: &str, back: &str) -> (Scenario, NodeId, NodeId) {
     (scenario, a, b)
 }
 
-/// A bulk transfer from and to these seconds; LEDBAT with the initial window of its RFC.
+/// Creates a bulk transfer during these seconds. LEDBAT has the initial window of its RFC.
 fn transfer(control: CongestionControl, ends: (NodeId, NodeId), seconds: Range<u64>) -> Flow {
     let mut config = Config {
         congestion_control: control,
@@ -49,32 +51,32 @@ fn transfer(control: CongestionControl, ends: (NodeId, NodeId), seconds: Range<u
 
 fn run(scenario: &Scenario) -> Results {
     Simulation::new(scenario)
-        .expect("the scenario makes sense")
+        .expect("the scenario is valid")
         .run()
         .expect("the simulation runs to its end")
 }
 
-/// Transfers over a queue, each with its seconds.
+/// Runs transfers over a queue, each during its seconds.
 fn over(queue: &str, transfers: &[(CongestionControl, Range<u64>)]) -> Results {
-    let (mut scenario, a, b) = line(queue, DEEP);
+    let (mut scenario, a, b) = link(queue, DEEP);
     for (control, seconds) in transfers {
         scenario.flows.push(transfer(*control, (a, b), seconds.clone()));
     }
     run(&scenario)
 }
 
-/// Of the line, per cent.
+/// Returns a flow's share of the link, per cent.
 fn share(results: &Results, flow: usize) -> f64 {
     results.flows[flow].goodput_bps as f64 / RATE.bits_per_second() as f64 * 100.0
 }
 
-/// Mean queueing delay of the line, ms.
+/// Returns the mean queueing delay, ms.
 fn queueing(results: &Results) -> f64 {
     results.interfaces[0].sojourn.mean_ns as f64 * 1e-6
 }
 
 #[test]
-fn alone_it_fills_the_line_and_holds_its_delay_near_the_target() {
+fn alone_it_fills_the_link_and_keeps_the_delay_near_the_target() {
     let results = over(DEEP, &[(Ledbat, 0..120)]);
     // 1448 of 1514 bytes are payload.
     assert!(share(&results, 0) > 95.0, "{} %", share(&results, 0));
@@ -84,7 +86,7 @@ fn alone_it_fills_the_line_and_holds_its_delay_near_the_target() {
 }
 
 #[test]
-fn it_leaves_a_long_queue_to_cubic_and_takes_the_line_back() {
+fn it_yields_to_cubic_and_then_uses_the_link_again() {
     let beside = over(DEEP, &[(Ledbat, 0..120), (Cubic, 10..120)]);
     let (ledbat, cubic) = (share(&beside, 0), share(&beside, 1));
     assert!(ledbat < 3.0 && cubic > 92.0, "{ledbat} and {cubic} %");
@@ -92,11 +94,12 @@ fn it_leaves_a_long_queue_to_cubic_and_takes_the_line_back() {
     assert!(share(&after, 0) > 94.0, "{} %", share(&after, 0));
 }
 
-/// Delays are those one way. By round-trip time LEDBAT would take the queue of these CUBIC flows for its own, and be left with two segments;
-/// so it only grows more slowly, by a segment in a round trip that has become long.
+/// LEDBAT measures one-way delays. With round-trip times, it would take the queue of these CUBIC flows for
+/// its own, and its window would fall to two segments. Here it only grows more slowly, by one segment per
+/// long round trip.
 #[test]
-fn queues_on_the_way_back_do_not_count() {
-    let (mut scenario, a, b) = line(DEEP, "fifo limit=400");
+fn queues_on_the_return_path_do_not_count() {
+    let (mut scenario, a, b) = link(DEEP, "fifo limit=400");
     scenario.flows.push(transfer(Ledbat, (a, b), 0..120));
     scenario.flows.push(Flow {
         count: 4,
@@ -109,9 +112,10 @@ fn queues_on_the_way_back_do_not_count() {
     assert!(queueing(&results) < TARGET, "{} ms", queueing(&results));
 }
 
-/// What holds it back is delay: where a discipline allows less than the target, it is a sender like any other.
+/// Only delay holds LEDBAT back. If a discipline keeps the delay below the target, LEDBAT competes like any
+/// other sender.
 #[test]
-fn where_the_queue_is_kept_short_it_competes() {
+fn it_competes_if_the_queue_is_kept_short() {
     for queue in ["fq_codel", "codel", "pie", "fifo limit=20"] {
         let results = over(queue, &[(Ledbat, 0..120), (Reno, 0..120)]);
         assert!(

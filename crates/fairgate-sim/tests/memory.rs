@@ -1,11 +1,11 @@
-//! The estimate of memory against what is really allocated.
+//! Compares the estimate of memory with what is really allocated.
 
 use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate_sim::{Flow, Link, Scenario, Simulation, Tcp, Traffic, Udp};
 
-/// Flows over a chain of links of 100 Mb/s, for two seconds.
+/// Creates flows over a chain of links of 100 Mb/s, for two seconds.
 fn scenario(traffic: Traffic, count: u32, interval: Duration, links: usize) -> Scenario {
     let mut scenario = Scenario::new(Duration::from_secs(2));
     scenario.interval = interval;
@@ -30,19 +30,19 @@ fn tcp() -> Traffic {
     Tcp::bulk(Default::default()).into()
 }
 
-/// Most that is allocated at a time, with the results as text.
+/// Returns the maximum number of bytes allocated at a time, including the results as text.
 fn taken(scenario: &Scenario) -> u64 {
     let info = allocation_counter::measure(|| {
-        let simulation = Simulation::new(scenario).expect("a right scenario");
-        let results = simulation.run().expect("it fits");
-        let text = serde_json::to_string(&results).expect("results are data");
+        let simulation = Simulation::new(scenario).expect("the scenario is valid");
+        let results = simulation.run().expect("the packets fit into memory");
+        let text = serde_json::to_string(&results).expect("results are plain data");
         assert!(!text.is_empty());
     });
     info.bytes_max
 }
 
 #[test]
-fn the_estimate_is_within_four_times_of_what_is_taken() {
+fn the_estimate_is_within_a_factor_of_four() {
     let (seconds, micros) = (Duration::from_secs(2), Duration::from_micros(50));
     for scenario in [
         scenario(udp(), 300, seconds, 1),
@@ -56,7 +56,7 @@ fn the_estimate_is_within_four_times_of_what_is_taken() {
         let (taken, estimate) = (taken(&scenario), scenario.memory());
         assert!(
             (taken / 4..=taken * 4).contains(&estimate),
-            "{} flows, {} links, intervals of {:?} take {taken}, not {estimate}",
+            "{} flows, {} links, intervals of {:?} take {taken} bytes, but the estimate is {estimate}",
             scenario.flows[0].count,
             scenario.links.len(),
             scenario.interval,
@@ -64,9 +64,9 @@ fn the_estimate_is_within_four_times_of_what_is_taken() {
     }
 }
 
-/// None of these is even begun: they would take hundreds of gigabytes.
+/// None of these is started, because they would need hundreds of gigabytes.
 #[test]
-fn what_no_machine_holds_is_refused() {
+fn scenarios_that_fit_no_machine_are_rejected() {
     let hours = Duration::from_secs(3600);
     let mut fine = scenario(udp(), 1, hours, 1);
     fine.duration = hours;

@@ -1,4 +1,5 @@
-//! What msfc's additions to the thesis do for real TCP: flows that nobody marks find their classes by what they do.
+//! The effect of msfc's additions to the thesis on real TCP: unmarked flows get their classes by their
+//! behaviour.
 
 use std::time::Duration;
 
@@ -7,16 +8,17 @@ use fairgate_config::Spec;
 use fairgate_sim::results::FlowResults;
 use fairgate_sim::{Flow, Link, Queue, Results, Scenario, Simulation, Tcp, Udp, tcp};
 
-/// One way, of the line and of a packet of 1400 bytes on it, ns.
+/// The one-way delay of the link and the transmission time of a packet of 1400 bytes, ns.
 const PATH: u64 = 10_000_000 + 1_200_000;
 
-/// A 10 Mbit/s line with 20 ms of round-trip time. A call of 80 kbit/s, twelve downloads from 5 s on, and a stream of 2 Mbit/s,
-/// that is nearly three times its fair share, from `stream` on. Nothing is marked. Measured from 25 s to 40 s.
+/// Simulates a link of 10 Mbit/s with a round-trip time of 20 ms: a call of 80 kbit/s, twelve downloads from
+/// 5 s on, and a stream of 2 Mbit/s from `stream` on, which is nearly three times its fair share. No packet
+/// is marked. The measurement is from 25 s to 40 s.
 fn evening(queue: &str, stream: u64) -> Results {
     let mut scenario = Scenario::new(Duration::from_secs(40));
     scenario.measure = Duration::from_secs(25)..Duration::from_secs(40);
     let (a, b) = (scenario.node("a"), scenario.node("b"));
-    let spec = Spec::inline(queue).expect("the line is right");
+    let spec = Spec::inline(queue).expect("the description is valid");
     let link = Link::new(a, b, Rate::mbit(10), Duration::from_millis(10));
     scenario
         .links
@@ -35,7 +37,7 @@ fn evening(queue: &str, stream: u64) -> Results {
     let call = Flow::new("call", a, b, Udp::constant(call, 200));
     scenario.flows.extend([call, stream, downloads]);
     Simulation::new(&scenario)
-        .expect("the scenario makes sense")
+        .expect("the scenario is valid")
         .run()
         .expect("the simulation runs to its end")
 }
@@ -49,9 +51,10 @@ fn goodput(results: &Results, group: &str) -> u64 {
     of(results, group).iter().map(|flow| flow.goodput_bps).sum()
 }
 
-/// Whenever it comes, the stream has all it sends at once: the downloads are below it and have the rest.
+/// Whenever the stream starts, it gets all it sends at once: the downloads are in a lower class and get the
+/// rest.
 #[test]
-fn an_unmarked_stream_rises_above_downloads_whether_it_was_there_before_them_or_not() {
+fn an_unmarked_stream_rises_above_downloads_whenever_it_starts() {
     for start in [0, 15] {
         let plain = evening("msfc", start);
         assert!(goodput(&plain, "stream") < 1_000_000, "a fair share");
@@ -67,7 +70,8 @@ fn an_unmarked_stream_rises_above_downloads_whether_it_was_there_before_them_or_
     }
 }
 
-/// Beside downloads of its own class a call waits for a packet of each; above them, for one or two.
+/// In the class of the downloads, a call waits for a packet of each download. In a higher class, it waits for
+/// one or two packets.
 #[test]
 fn an_unmarked_call_waits_less_above_downloads() {
     let queueing = |queue: &str| {
@@ -80,8 +84,8 @@ fn an_unmarked_call_waits_less_above_downloads() {
     assert!(auto < plain / 3, "{auto} of {plain} ns");
 }
 
-/// With `flow_aware` a class has its ratio by flows: twice a download's share, or four times. A stream that wants more and
-/// comes when the downloads are there sinks among them.
+/// With `flow_aware`, a class gets its ratio per flow: twice or four times the share of a download. A stream
+/// that sends more and starts after the downloads falls to their class.
 #[test]
 fn flow_aware_holds_a_stream_to_its_ratio() {
     let results = evening("msfc auto_priority=true flow_aware=true", 15);
@@ -90,6 +94,6 @@ fn flow_aware_holds_a_stream_to_its_ratio() {
     assert_eq!(call.lost, 0);
     assert!(
         call.delay.p95_ns < PATH + 5_000_000,
-        "the call has risen all the same"
+        "the call is in a higher class, too"
     );
 }

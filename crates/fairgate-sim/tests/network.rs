@@ -1,4 +1,5 @@
-//! Properties of simulated networks: conservation, repeatability, exact rates, and queueing theory's formulas.
+//! Properties of simulated networks: conservation, repeatability, exact rates, and formulas of queueing
+//! theory.
 
 use std::time::Duration;
 
@@ -12,18 +13,18 @@ use fairgate_sim::{
 use proptest::prelude::*;
 
 fn rate(bits: u64) -> Rate {
-    Rate::from_bits_per_second(bits).expect("tests give rates above 0")
+    Rate::from_bits_per_second(bits).expect("tests use rates above 0")
 }
 
 fn run(scenario: &Scenario) -> Results {
     Simulation::new(scenario)
-        .expect("the scenario makes sense")
+        .expect("the scenario is valid")
         .run()
         .expect("the simulation runs to its end")
 }
 
-/// Two nodes and a link.
-fn line(seconds: u64, link: impl FnOnce(NodeId, NodeId) -> Link) -> (Scenario, NodeId, NodeId) {
+/// Creates two nodes and a link.
+fn two_nodes(seconds: u64, link: impl FnOnce(NodeId, NodeId) -> Link) -> (Scenario, NodeId, NodeId) {
     let mut scenario = Scenario::new(Duration::from_secs(seconds));
     let (a, b) = (scenario.node("a"), scenario.node("b"));
     let link = link(a, b);
@@ -31,7 +32,7 @@ fn line(seconds: u64, link: impl FnOnce(NodeId, NodeId) -> Link) -> (Scenario, N
     (scenario, a, b)
 }
 
-/// `n` hosts on each side of a bottleneck.
+/// Creates `pairs` hosts on each side of a bottleneck.
 fn dumbbell(seconds: u64, pairs: usize, bottleneck: Rate, queue: Queue) -> (Scenario, Vec<(NodeId, NodeId)>) {
     let mut scenario = Scenario::new(Duration::from_secs(seconds));
     let (left, right) = (scenario.node("left"), scenario.node("right"));
@@ -88,17 +89,17 @@ fn mixed_dumbbell(seed: u64) -> Scenario {
 }
 
 #[test]
-fn equal_seeds_give_equal_bytes_and_others_differ() {
+fn equal_seeds_give_equal_results_and_others_differ() {
     let bytes = |seed| serde_json::to_string(&run(&mixed_dumbbell(seed))).expect("results are plain data");
     assert_eq!(bytes(1), bytes(1));
     assert_ne!(bytes(1), bytes(2));
 }
 
 #[test]
-fn a_flow_added_in_front_changes_nobody_elses_dice() {
-    // A line that takes no time: flows influence one another only through the queue.
+fn a_flow_added_in_front_does_not_change_other_flows_random_numbers() {
+    // Transmission on this link takes no time, so flows influence each other only through the queue.
     let scenario = |names: &[&str]| {
-        let (mut scenario, a, b) = line(2, |a, b| Link::unlimited(a, b, Duration::from_millis(3)));
+        let (mut scenario, a, b) = two_nodes(2, |a, b| Link::unlimited(a, b, Duration::from_millis(3)));
         for name in names {
             scenario
                 .flows
@@ -112,7 +113,7 @@ fn a_flow_added_in_front_changes_nobody_elses_dice() {
 }
 
 #[test]
-fn a_lone_packet_takes_transmission_and_propagation_of_each_link() {
+fn a_single_packet_takes_transmission_and_propagation_of_each_link() {
     let mut scenario = Scenario::new(Duration::from_secs(1));
     let nodes: Vec<NodeId> = ["a", "b", "c"].map(|name| scenario.node(name)).to_vec();
     scenario.links.push(Link::new(
@@ -139,9 +140,10 @@ fn a_lone_packet_takes_transmission_and_propagation_of_each_link() {
 }
 
 #[test]
-fn a_saturated_line_keeps_its_rate_to_the_nanosecond() {
-    // 1042 bytes at 7 Mbit/s: 1,190,857 and 1/7 ns. In 1000 s exactly 839,731 fit, and the 839,732nd is being sent.
-    let (mut scenario, a, b) = line(1000, |a, b| Link::new(a, b, Rate::mbit(7), Duration::ZERO));
+fn a_saturated_link_keeps_its_rate_to_the_nanosecond() {
+    // 1042 bytes at 7 Mbit/s take 1,190,857 and 1/7 ns. In 1000 s exactly 839,731 fit, and the 839,732nd is
+    // in transmission.
+    let (mut scenario, a, b) = two_nodes(1000, |a, b| Link::new(a, b, Rate::mbit(7), Duration::ZERO));
     scenario
         .flows
         .push(Flow::new("f", a, b, Udp::constant(Rate::mbit(8), 1000)));
@@ -151,18 +153,18 @@ fn a_saturated_line_keeps_its_rate_to_the_nanosecond() {
     assert_eq!(u128::from(results.interfaces[0].transmitted), fit + 1);
 }
 
-/// RED counts idle time from the dequeue on that finds nothing. Eight packets that come after a pause meet an average that has
-/// sunk, those that come at once the one that the first flow left behind.
+/// RED counts idle time from the dequeue that finds no packet. Eight packets that arrive after a pause find a
+/// lower average. If they arrive at once, they find the average that the first flow left behind.
 #[test]
-fn reds_average_sinks_while_the_line_is_idle() {
+fn reds_average_falls_while_the_link_is_idle() {
     let dropped_after = |pause: Duration| {
         let red = "red limit=150000 min=5000 max=15000 avpkt=1000 burst=60 bandwidth=10mbit";
-        let red = Queue::from(Spec::inline(red).expect("red is written as the registry has it"));
-        let (mut scenario, a, b) = line(100, |a, b| {
+        let red = Queue::from(Spec::inline(red).expect("the description of red is valid"));
+        let (mut scenario, a, b) = two_nodes(100, |a, b| {
             Link::new(a, b, Rate::mbit(10), Duration::ZERO).with_queue_a(red)
         });
-        // The queue outgrows `max` before the average does, which follows and has everything dropped from then on. What is
-        // queued then is gone after 150 ms.
+        // The queue exceeds `max` before the average does. From then on everything is dropped. The packets
+        // queued then have left after 150 ms.
         scenario.flows.push(Flow {
             stop: Some(Duration::from_millis(10)),
             ..Flow::new("first", a, b, Udp::constant(Rate::mbit(200), 1000))
@@ -181,10 +183,10 @@ fn reds_average_sinks_while_the_line_is_idle() {
     assert_eq!(dropped_after(Duration::from_secs(60)), 0);
 }
 
-/// A fifo that forgets packets, and says nothing of it.
+/// A fifo with a bug: it loses packets without reporting them.
 struct Forgetful {
     queue: PacketQueue,
-    /// Of so many packets one is forgotten where it is handed over at last.
+    /// One of this many packets is lost when the queue is drained.
     forgets: u32,
 }
 
@@ -219,25 +221,23 @@ impl Algorithm for Forgetful {
 }
 
 #[test]
-fn a_packet_that_is_nowhere_is_an_error_and_no_result() {
+fn a_lost_packet_is_an_error_instead_of_a_result() {
     let outcome = |forgets| {
         let queue = Queue::new(move |_| {
             let queue = PacketQueue::new();
             Ok::<Box<dyn Discipline>, ConfigError>(Box::new(Node::new(Forgetful { queue, forgets })))
         });
-        let (mut scenario, a, b) = line(1, |a, b| {
+        let (mut scenario, a, b) = two_nodes(1, |a, b| {
             Link::new(a, b, Rate::mbit(1), Duration::ZERO).with_queue_a(queue)
         });
         let flow = Flow::new("too much", a, b, Udp::constant(Rate::mbit(2), 1000));
         scenario.flows.push(flow);
-        Simulation::new(&scenario)
-            .expect("the scenario makes sense")
-            .run()
+        Simulation::new(&scenario).expect("the scenario is valid").run()
     };
-    let right = outcome(u32::MAX).expect("nothing is forgotten");
-    assert!(right.flows[0].whole_run.in_flight > 50);
+    let correct = outcome(u32::MAX).expect("no packet is lost");
+    assert!(correct.flows[0].whole_run.in_flight > 50);
     let Err(Error::Imbalance(imbalance)) = outcome(10) else {
-        panic!("packets are forgotten");
+        panic!("lost packets must be an error");
     };
     assert!(
         imbalance
@@ -248,8 +248,8 @@ fn a_packet_that_is_nowhere_is_an_error_and_no_result() {
 }
 
 #[test]
-fn losses_are_told_by_reason_at_flow_and_interface() {
-    let (mut scenario, a, b) = line(10, |a, b| {
+fn losses_are_reported_by_reason_at_flow_and_interface() {
+    let (mut scenario, a, b) = two_nodes(10, |a, b| {
         Link::new(a, b, Rate::mbit(1), Duration::ZERO).with_queue_a(Queue::fifo(5))
     });
     scenario
@@ -267,12 +267,12 @@ fn losses_are_told_by_reason_at_flow_and_interface() {
     assert!(results.interfaces[0].utilisation > Some(0.999));
 }
 
-/// Mean and standard error of the mean wait over some seeds, ns.
-fn mean_wait(size: Distribution, arrivals: Rate, line_rate: Rate) -> (f64, f64) {
+/// Returns the mean of the mean sojourn times over several seeds, and its standard error, ns.
+fn mean_wait(size: Distribution, arrivals: Rate, link_rate: Rate) -> (f64, f64) {
     let waits: Vec<f64> = (1..=12)
         .map(|seed| {
-            let (mut scenario, a, b) = line(300, |a, b| {
-                Link::new(a, b, line_rate, Duration::ZERO).with_queue_a(Queue::fifo(1_000_000))
+            let (mut scenario, a, b) = two_nodes(300, |a, b| {
+                Link::new(a, b, link_rate, Duration::ZERO).with_queue_a(Queue::fifo(1_000_000))
             });
             scenario.seed = seed;
             scenario.measure.start = Duration::from_secs(10);
@@ -287,7 +287,8 @@ fn mean_wait(size: Distribution, arrivals: Rate, line_rate: Rate) -> (f64, f64) 
     (mean, (variance / count).sqrt())
 }
 
-/// The mean wait in M/G/1 (Pollaczek and Khinchine): arrivals per second, mean and second moment of the service time.
+/// Returns the mean waiting time in M/G/1 (Pollaczek and Khinchine), from arrivals per second and the mean
+/// and second moment of the service time.
 fn pollaczek_khinchine(arrivals: f64, service: f64, service_squared: f64) -> f64 {
     arrivals * service_squared / (2.0 * (1.0 - arrivals * service))
 }
@@ -295,7 +296,10 @@ fn pollaczek_khinchine(arrivals: f64, service: f64, service_squared: f64) -> f64
 fn assert_agrees(measured: (f64, f64), theory_seconds: f64) {
     let (mean, error) = measured;
     let theory = theory_seconds * 1e9;
-    assert!(error < 0.03 * theory, "too noisy to tell: {mean} +- {error} ns");
+    assert!(
+        error < 0.03 * theory,
+        "the measurement is too noisy: {mean} +- {error} ns"
+    );
     assert!(
         (mean - theory).abs() < 4.0 * error,
         "measured {mean} +- {error} ns, theory {theory} ns"
@@ -303,16 +307,17 @@ fn assert_agrees(measured: (f64, f64), theory_seconds: f64) {
 }
 
 #[test]
-fn the_mean_wait_is_that_of_m_d_1() {
-    // 1042 bytes at 8.336 Mbit/s: 1 ms each; 700 a second.
+fn the_mean_wait_equals_that_of_m_d_1() {
+    // 1042 bytes at 8.336 Mbit/s take 1 ms. 700 arrive per second.
     let measured = mean_wait(Distribution::Constant(1000), rate(5_600_000), rate(8_336_000));
     assert_agrees(measured, pollaczek_khinchine(700.0, 1e-3, 1e-6));
 }
 
 #[test]
-fn the_mean_wait_is_that_of_m_m_1() {
-    // Exponential payloads of 5000 bytes on average at 40.336 Mbit/s, 700 a second: M/M/1 but for the 42 constant bytes
-    // of headers, which the formula takes in: second moment = variance + square of the mean.
+fn the_mean_wait_equals_that_of_m_m_1() {
+    // Exponential payloads of 5000 bytes on average at 40.336 Mbit/s, 700 per second. This is M/M/1 except
+    // for the 42 constant bytes of headers. The formula includes them: second moment = variance + square of
+    // the mean.
     let measured = mean_wait(
         Distribution::Exponential { mean: 5000 },
         rate(28_000_000),
@@ -326,7 +331,8 @@ fn the_mean_wait_is_that_of_m_m_1() {
     );
 }
 
-/// Goodputs along a chain of routers that four sources join one after another (MSFC, Figure 1.5), and the last link.
+/// Returns the goodputs of four sources that join a chain of routers one after another (MSFC, Figure 1.5),
+/// and the last link.
 fn parking_lot(queue: &Queue) -> (Vec<f64>, InterfaceResults) {
     let mut scenario = Scenario::new(Duration::from_secs(40));
     scenario.measure.start = Duration::from_secs(5);
@@ -340,8 +346,8 @@ fn parking_lot(queue: &Queue) -> (Vec<f64>, InterfaceResults) {
         let host = scenario.node(format!("host{index}"));
         let access = Link::new(host, routers[at], Rate::mbit(1000), Duration::from_millis(1));
         scenario.links.push(access);
-        // As much as the line takes, at random distances and of random lengths: equal lengths at equal rates lock in
-        // phase, and one of two sources gets all (Floyd and Jacobson 1992).
+        // As much as the link can carry, with random gaps and lengths. Equal lengths at equal rates lock in
+        // phase, and one of two sources gets everything (Floyd and Jacobson 1992).
         let udp = Udp {
             size: Distribution::Uniform { low: 200, high: 1400 },
             pattern: Pattern::Poisson {
@@ -358,9 +364,9 @@ fn parking_lot(queue: &Queue) -> (Vec<f64>, InterfaceResults) {
 }
 
 #[test]
-fn a_parking_lot_of_fifos_starves_those_who_come_from_afar() {
+fn a_parking_lot_of_fifos_starves_flows_with_long_paths() {
     let (goodputs, last) = parking_lot(&Queue::fifo(50));
-    // Drop-tail favours the smoother stream, so that the shares are near 1/8, 1/8, 1/4, 1/2, but not at them.
+    // Drop-tail favours the smoother stream, so the shares are only near 1/8, 1/8, 1/4 and 1/2.
     assert!((goodputs[0] / goodputs[1] - 1.0).abs() < 0.05, "{goodputs:?}");
     assert!(goodputs[2] > 1.3 * goodputs[1], "{goodputs:?}");
     assert!(goodputs[3] > 1.5 * goodputs[2], "{goodputs:?}");
@@ -369,7 +375,7 @@ fn a_parking_lot_of_fifos_starves_those_who_come_from_afar() {
 }
 
 #[test]
-fn a_parking_lot_of_fair_queues_gives_each_a_quarter() {
+fn a_parking_lot_of_fair_queues_gives_each_flow_a_quarter() {
     let drr = Spec::inline("drr").expect("drr needs no parameters");
     let (goodputs, last) = parking_lot(&drr.into());
     let total: f64 = goodputs.iter().sum();
@@ -382,7 +388,7 @@ fn a_parking_lot_of_fair_queues_gives_each_a_quarter() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Over random networks: whatever was sent was received, lost, or is on its way.
+    /// In random networks, every packet sent was received, was lost, or is in flight.
     #[test]
     fn packets_are_conserved(
         seed in any::<u64>(),
@@ -412,7 +418,7 @@ proptest! {
         }
         let lost: u64 = results.flows.iter().map(|flow| flow.lost).sum();
         prop_assert_eq!(lost, results.interfaces.iter().map(|interface| interface.dropped).sum::<u64>());
-        // Bandwidth times delay, and all queues full.
+        // At most bandwidth times delay, plus all queues full.
         prop_assert!(in_flight < 200 + 50_000_000 / 8 / 10 + 2000 * results.flows.len() as u64);
     }
 }

@@ -1,4 +1,4 @@
-//! Scenario files: what they may say, and how each mistake is told at its place.
+//! Scenario files: what they may contain, and how each mistake is reported at its location.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use fairgate_config::Document;
 use fairgate_sim::{Scenario, Simulation};
 
 fn read(text: &str) -> Result<Scenario, fairgate_config::FileError> {
-    Scenario::read(&Document::parse("test.toml", text).expect("the queues are right"))
+    Scenario::read(&Document::parse("test.toml", text).expect("the queues are valid"))
 }
 
 const HOME: &str = r#"
@@ -61,7 +61,8 @@ route = ["home", "router", "server"]
 dscp = 46
 ecn = true
 class = "10:1"
-udp = { rate = "64kbit", size = "160b", pattern = "on_off", on = { normal = "1s", deviation = "1s", between = ["0s", "2s"] }, off = "500ms" }
+udp = { rate = "64kbit", size = "160b", pattern = "on_off",
+        on = { normal = "1s", deviation = "1s", between = ["0s", "2s"] }, off = "500ms" }
 "#;
 
 #[test]
@@ -75,7 +76,7 @@ fn a_whole_scenario_is_read_and_runs() {
     assert_eq!(names, ["downloads-1", "downloads-2", "pages", "call"]);
     assert_eq!(results.interfaces[1].name, "router->home");
     assert_eq!(results.interfaces[1].discipline, "tbf");
-    // The shaper's 20 Mbit/s, less headers.
+    // The shaper's 20 Mbit/s, minus headers.
     assert!(
         (18_500_000..19_150_000).contains(&results.groups[0].goodput_bps),
         "{:?}",
@@ -122,9 +123,9 @@ tcp = {}
     assert!(results.flows[0].delay.min_ns >= 10_000_000);
 }
 
-/// Reads a broken variant of [`HOME`] and tells the place and what was said.
+/// Reads an invalid variant of [`HOME`]. Returns the location and the message.
 fn mistake(from: &str, to: &str) -> (String, String) {
-    assert!(HOME.contains(from), "{from} isn't in the file");
+    assert!(HOME.contains(from), "{from} is not in the file");
     let text = HOME.replacen(from, to, 1);
     let error = read(&text).expect_err(to);
     let problem = &error.problems()[0];
@@ -135,31 +136,36 @@ fn mistake(from: &str, to: &str) -> (String, String) {
 }
 
 #[test]
-fn every_mistake_is_told_at_its_place() {
-    for (from, to, place, said) in [
+fn every_mistake_is_reported_at_its_location() {
+    for (from, to, location, text) in [
         ("duration = \"10s\"", "duration = \"0s\"", "\"0s\"", "above 0"),
         ("duration = \"10s\"", "duration = \"10\"", "\"10\"", "unit"),
         (
             "[\"2s\", \"10s\"]",
             "[\"2s\", \"11s\"]",
             "[\"2s\", \"11s\"]",
-            "window of measurement",
+            "measurement window",
         ),
         (
             "[\"2s\", \"10s\"]",
             "[\"2s\", \"9s\", \"10s\"]",
             "[\"2s\", \"9s\", \"10s\"]",
-            "a list of 3",
+            "the list has 3",
         ),
-        ("[\"2s\", \"10s\"]", "[\"2s\"]", "[\"2s\"]", "a list of 1"),
+        ("[\"2s\", \"10s\"]", "[\"2s\"]", "[\"2s\"]", "the list has 1"),
         (
             "{ exponential = \"1s\" }",
             "{ uniform = [\"1s\", \"2s\", \"3s\"] }",
             "[\"1s\", \"2s\", \"3s\"]",
-            "a list of 3",
+            "the list has 3",
         ),
         ("seed = 7", "seeds = 7", "seeds", "unknown field"),
-        ("\"192.168.1.2\"", "\"192.168.1\"", "\"192.168.1\"", "no address"),
+        (
+            "\"192.168.1.2\"",
+            "\"192.168.1\"",
+            "\"192.168.1\"",
+            "not an IP address",
+        ),
         ("b = \"router\"", "b = \"home\"", "\"home\"", "to itself"),
         (
             "queue_b = \"wan\"",
@@ -177,7 +183,7 @@ fn every_mistake_is_told_at_its_place() {
             "rate_b = \"50mbit\"",
             "rate = \"50mbit\"",
             "\"100mbit\"",
-            "for both ends and for one",
+            "for both ends and also for one",
         ),
         ("to = \"home\"", "to = \"hone\"", "\"hone\"", "no node `hone`"),
         (
@@ -200,7 +206,7 @@ fn every_mistake_is_told_at_its_place() {
             "[\"home\", \"server\"]",
             "no link does",
         ),
-        ("class = \"10:1\"", "class = \"10\"", "\"10\"", "no class"),
+        ("class = \"10:1\"", "class = \"10\"", "\"10\"", "not a class"),
         (
             "shape = 1.5",
             "shape = 0.5",
@@ -226,16 +232,25 @@ fn every_mistake_is_told_at_its_place() {
     ] {
         let (at, message) = mistake(from, to);
         assert!(
-            at.starts_with(place),
-            "{to}: told at {at}, not at {place}: {message}"
+            at.starts_with(location),
+            "{to}: reported at {at}, not at {location}: {message}"
         );
-        assert!(message.contains(said), "{to}: {message}");
+        assert!(message.contains(text), "{to}: {message}");
     }
 }
 
 #[test]
-fn a_route_without_a_path_is_told_at_the_flow() {
-    let island = "\n[[simulate.link]]\na = \"x\"\nb = \"y\"\n[[simulate.flow]]\nname = \"lost\"\nfrom = \"home\"\nto = \"x\"\nudp = { rate = \"1mbit\" }\n";
+fn a_missing_path_is_reported_at_the_flow() {
+    let island = r#"
+[[simulate.link]]
+a = "x"
+b = "y"
+[[simulate.flow]]
+name = "lost"
+from = "home"
+to = "x"
+udp = { rate = "1mbit" }
+"#;
     let text = format!("{HOME}{island}");
     let error = read(&text).unwrap_err();
     let problem = &error.problems()[0];
@@ -249,8 +264,8 @@ fn a_route_without_a_path_is_told_at_the_flow() {
 }
 
 #[test]
-fn a_file_without_section_links_or_flows_says_what_is_missing() {
-    for (text, said) in [
+fn a_missing_section_link_or_flow_is_reported() {
+    for (text, expected) in [
         ("[queue.a]\ndiscipline = \"fifo\"\n", "no [simulate] section"),
         (
             "[simulate]\nduration = \"1s\"\n",
@@ -258,12 +273,12 @@ fn a_file_without_section_links_or_flows_says_what_is_missing() {
         ),
         (
             "[simulate]\nduration = \"1s\"\n[[simulate.link]]\na = \"a\"\nb = \"b\"\n",
-            "nothing flows",
+            "has no flows",
         ),
     ] {
         let error = read(text).unwrap_err();
         assert!(
-            error.problems()[0].message.contains(said),
+            error.problems()[0].message.contains(expected),
             "{}",
             error.problems()[0].message
         );

@@ -1,5 +1,5 @@
-//! Both ends of TCP over a channel that loses, delays, reorders, duplicates and marks: everything arrives, in order,
-//! once, and the connection closes. The same channel gives the same run.
+//! Both ends of TCP over a channel that loses, delays, reorders, duplicates and marks segments. All data
+//! arrives once and in order, and the connection closes. The same channel gives the same run.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use fairgate::{Ecn, Time};
 use fairgate_sim::tcp::{Config, CongestionControl, Flags, Receiver, Segment, Sender, SenderCounters};
 use proptest::prelude::*;
 
-/// One-way delay of the channel without reordering, ns.
+/// The one-way delay of the channel without reordering, ns.
 const DELAY: u64 = 10_000_000;
-/// A segment that takes a detour comes so much later.
+/// The additional delay of a segment on a detour, ns.
 const DETOUR: u64 = 4_000_000;
-/// Longest a connection may take: many time-outs with back-off.
+/// The maximum duration of a connection: many timeouts with back-off.
 const PATIENCE: Time = Time::from_secs(100_000);
 
 /// What happens to a segment.
@@ -24,7 +24,7 @@ enum Fate {
     Mark,
 }
 
-/// Fates dealt in turn; after the last one everything passes, so that every run ends.
+/// The fates of the segments, in order. After the last one every segment passes, so that every run ends.
 #[derive(Clone, Debug)]
 struct Fates {
     list: Vec<Fate>,
@@ -39,13 +39,13 @@ impl Fates {
     }
 }
 
-/// What a finished run looked like.
+/// The outcome of a finished run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {
     delivered: u64,
     ended_at: Time,
     counters: SenderCounters,
-    /// What the sender has sent, and when.
+    /// The segments that the sender has sent, and when.
     segments: Vec<(Time, Segment)>,
 }
 
@@ -62,7 +62,7 @@ struct Channel {
     serial: u64,
     now: Time,
     fates: Fates,
-    /// What the sender has sent, and when.
+    /// The segments that the sender has sent, and when.
     sent: Vec<(Time, Segment)>,
 }
 
@@ -122,7 +122,7 @@ impl Channel {
                 .into_iter()
                 .chain(timer)
                 .min()
-                .expect("an open connection waits for something");
+                .expect("an open connection has an event or a timer");
             assert!(next >= self.now, "time runs backwards: {next} after {}", self.now);
             assert!(next < PATIENCE, "the connection does not end");
             self.now = next;
@@ -137,7 +137,7 @@ impl Channel {
             }
             assert!(
                 self.receiver.delivered() >= delivered,
-                "what was delivered is taken back"
+                "the count of delivered bytes must not fall"
             );
             delivered = self.receiver.delivered();
             self.transmit();
@@ -199,12 +199,12 @@ proptest! {
         let outcome = Channel::new(&controlled(control, ecn), bytes, fates.clone()).run();
         prop_assert_eq!(outcome.delivered, bytes);
         let again = Channel::new(&controlled(control, ecn), bytes, fates).run();
-        prop_assert_eq!(outcome, again, "the same channel, another run");
+        prop_assert_eq!(outcome, again, "the same channel gave another run");
     }
 
-    /// RFC 3168, 6.1.2: however many segments are marked, the window comes down once for each window of data.
+    /// RFC 3168, 6.1.2: however many segments are marked, the window is reduced once per window of data.
     #[test]
-    fn marks_reduce_the_window_once_each_round_trip(
+    fn marks_reduce_the_window_once_per_round_trip(
         start in 20usize..200,
         marks in 1usize..200,
         control in control(),
@@ -213,7 +213,7 @@ proptest! {
         fates.extend(vec![Fate::Mark; marks]);
         let outcome = Channel::new(&controlled(control, true), 600_000, fates).run();
         prop_assert_eq!(outcome.delivered, 600_000);
-        prop_assert_eq!(outcome.counters.retransmissions, 0, "a mark is no loss");
+        prop_assert_eq!(outcome.counters.retransmissions, 0, "a mark is not a loss");
         let reductions: Vec<(Time, u64)> = outcome
             .segments
             .iter()
@@ -222,13 +222,14 @@ proptest! {
             .collect();
         prop_assert!(reductions.len() as u64 <= outcome.counters.ecn_reductions);
         for pair in reductions.windows(2) {
-            prop_assert!(pair[1].0 - pair[0].0 >= 2 * DELAY, "two reductions within a round trip: {:?}", pair);
+            let is_apart = pair[1].0 - pair[0].0 >= 2 * DELAY;
+            prop_assert!(is_apart, "two reductions within a round trip: {:?}", pair);
         }
     }
 }
 
 #[test]
-fn a_lossless_channel_sees_no_retransmission() {
+fn nothing_is_retransmitted_on_a_lossless_channel() {
     for cubic in [false, true] {
         let outcome = Channel::new(&config(cubic, false), 2_000_000, Vec::new()).run();
         assert_eq!(outcome.delivered, 2_000_000);
@@ -249,7 +250,7 @@ fn the_initial_window_is_ten_segments() {
 
 #[test]
 fn a_single_loss_is_repaired_by_fast_retransmission() {
-    // The SYN, the handshake's ACK, ten segments: the third of these is lost.
+    // The SYN, the ACK of the handshake, and ten segments, of which the third is lost.
     let mut fates = vec![Fate::Pass; 5];
     fates.push(Fate::Lose);
     let outcome = Channel::new(&config(false, false), 100_000, fates).run();
@@ -259,7 +260,7 @@ fn a_single_loss_is_repaired_by_fast_retransmission() {
 
 #[test]
 fn a_lost_tail_is_repaired_by_a_probe() {
-    // Three segments, the last one lost: no duplicate acknowledgement can tell of it.
+    // Three segments, of which the last is lost. No duplicate acknowledgement can report it.
     let mut fates = vec![Fate::Pass; 5];
     fates.push(Fate::Lose);
     let outcome = Channel::new(&config(false, false), 3 * 1448, fates).run();
@@ -275,7 +276,7 @@ fn a_lost_syn_is_sent_again_after_a_second() {
 }
 
 #[test]
-fn reordering_costs_no_time_out_and_teaches_patience() {
+fn reordering_causes_no_timeout_and_few_retransmissions() {
     let mut fates = vec![Fate::Pass; 20];
     for _ in 0..30 {
         fates.extend([

@@ -1,14 +1,17 @@
-//! What it costs to find the first of many filters that matches a packet: time, and instructions counted by callgrind.
+//! Measures the cost of finding the first of many filters that matches a packet: time, and instructions
+//! counted by callgrind.
 //!
-//! Wildcard filters are mixed as in access lists: prefixes of every length on either address or both, ports open, single or in
-//! ranges, protocols, DSCPs, marks, VLANs. Exact ones fix all of the five-tuple. Of 4096 packets half are made to match a
-//! filter chosen at random, half are random. `walk` is the list tried one by one. `narrow` filters are the same with prefixes of /24 and longer, and
-//! `unmatched` are the packets of `wildcard` that no filter matches, over and over.
+//! `wildcard` filters are mixed as in access lists: prefixes of every length on either address or both, ports
+//! open, single or in ranges, protocols, DSCPs, marks, VLANs. `exact` filters fix the whole five-tuple. Of
+//! 4096 packets, half are made to match a filter chosen at random, and half are random. `narrow` filters are
+//! like `wildcard` with prefixes of /24 and longer. `unmatched` uses the packets of `wildcard` that no filter
+//! matches, repeatedly. The column `linear` is a linear search through the list.
 //!
-//! And what it costs to find the class of a packet's host: a packet through a round over classes, one for each of so many hosts. Of
-//! those that are found, every host sends in turn; of new ones each takes the class of another. `none` has one class for all.
+//! It also measures the cost of finding the class of a packet's host: a packet passes a round robin over
+//! classes, one for each of a number of hosts. With `hosts`, every host sends in turn. With `new hosts`, each
+//! host takes the class of another. `no hosts` has one class for all.
 //!
-//! The program counts itself: it runs again under valgrind with few and with many packets, and divides the difference.
+//! The program runs itself under valgrind with few and with many packets, and divides the difference.
 
 use std::hint::black_box;
 use std::net::IpAddr;
@@ -21,7 +24,7 @@ use fairgate::queues::fifo::{self, Fifo};
 use fairgate::rounds::drr_classes::{self, DrrClasses};
 use fairgate::{Discipline, Node, Packet, Pool, Slot, Time};
 
-/// What is measured: name, number of filters or of hosts.
+/// What is measured: the name, and the number of filters or hosts.
 const SUBJECTS: [(&str, usize); 10] = [
     ("none", 0),
     ("wildcard", 1),
@@ -45,25 +48,26 @@ const HOSTS: [(&str, usize); 6] = [
 ];
 
 const PACKETS: usize = 4096;
-/// Of a sample. The least of many short samples is the measure on a busy machine.
-const ROUNDS: usize = 4;
+/// The passes over all packets in a sample. On a busy machine, the minimum of many short samples is the best
+/// measure.
+const PASSES: usize = 4;
 const SAMPLES: usize = 200;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, run, name, count, rounds] = &arguments[..]
+    if let [_, run, name, count, passes] = &arguments[..]
         && run == "--run"
     {
         let number = |text: &str| text.parse().expect("the counting process passes numbers");
-        let (count, rounds) = (number(count), number(rounds));
+        let (count, passes) = (number(count), number(passes));
         match HOSTS.contains(&(name.as_str(), count)) {
             true => {
-                let mut subject = Round::new(name, count);
-                (0..rounds).for_each(|_| subject.round());
+                let mut subject = RoundRobin::new(name, count);
+                (0..passes).for_each(|_| subject.pass());
             }
             false => {
                 let subject = Subject::new(name, count);
-                (0..rounds).for_each(|_| subject.round());
+                (0..passes).for_each(|_| subject.pass());
             }
         }
         return;
@@ -71,12 +75,12 @@ fn main() {
     let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
     if !has_valgrind {
         eprintln!(
-            "instructions are counted by valgrind, and there is none; install it (apt install valgrind)"
+            "counting instructions needs valgrind, which is not installed; `apt install valgrind` installs it"
         );
     }
     println!(
         "{:10}{:>9}{:>10}{:>14}{:>10}{:>10}{:>10}",
-        "filters", "number", "ns", "instructions", "walk, ns", "built, ms", "matching"
+        "filters", "number", "ns", "instructions", "linear, ns", "built, ms", "matching"
     );
     for (name, count) in SUBJECTS {
         let began = Instant::now();
@@ -86,13 +90,16 @@ fn main() {
             true => format!("{:.0}", instructions(name, count)),
             false => "-".to_owned(),
         };
-        let walk = match count {
-            0..=10_000 => format!("{:.1}", least(1 + 100_000 / (count + 1) / 100, || subject.walk())),
+        let linear = match count {
+            0..=10_000 => format!(
+                "{:.1}",
+                least(1 + 100_000 / (count + 1) / 100, || subject.search_linearly())
+            ),
             _ => "-".to_owned(),
         };
         println!(
-            "{name:10}{count:>9}{:>10.1}{instructions:>14}{walk:>10}{built:>10.1}{:>9}%",
-            least(SAMPLES, || (0..ROUNDS).for_each(|_| subject.round())) / ROUNDS as f64,
+            "{name:10}{count:>9}{:>10.1}{instructions:>14}{linear:>10}{built:>10.1}{:>9}%",
+            least(SAMPLES, || (0..PASSES).for_each(|_| subject.pass())) / PASSES as f64,
             subject.matching() * 100 / PACKETS,
         );
     }
@@ -101,43 +108,43 @@ fn main() {
         "a class of", "number", "ns", "instructions"
     );
     for (name, count) in HOSTS {
-        let mut subject = Round::new(name, count);
+        let mut subject = RoundRobin::new(name, count);
         let instructions = match has_valgrind {
             true => format!("{:.0}", instructions(name, count)),
             false => "-".to_owned(),
         };
-        let ns = least(SAMPLES, || (0..ROUNDS).for_each(|_| subject.round())) / ROUNDS as f64;
+        let ns = least(SAMPLES, || (0..PASSES).for_each(|_| subject.pass())) / PASSES as f64;
         println!("{name:10}{count:>9}{ns:>10.1}{instructions:>14}");
     }
 }
 
-/// Nanoseconds a packet in the quickest of so many samples of a round.
-fn least(samples: usize, mut round: impl FnMut()) -> f64 {
+/// Returns the nanoseconds per packet in the fastest of `samples` runs of `pass`.
+fn least(samples: usize, mut pass: impl FnMut()) -> f64 {
     let mut sample = || {
         let began = Instant::now();
-        round();
+        pass();
         began.elapsed().as_secs_f64() * 1e9 / PACKETS as f64
     };
     (0..samples).map(|_| sample()).fold(f64::INFINITY, f64::min)
 }
 
-/// Instructions a packet, from callgrind's summary: `==123== Collected : 4567`.
+/// Returns the instructions per packet, from callgrind's summary: `==123== Collected : 4567`.
 fn instructions(name: &str, count: usize) -> f64 {
-    let run = |rounds: usize| -> u64 {
+    let run = |passes: usize| -> u64 {
         let program = std::env::current_exe().expect("a running program has a path");
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
             .arg(program)
-            .args(["--run", name, &count.to_string(), &rounds.to_string()])
+            .args(["--run", name, &count.to_string(), &passes.to_string()])
             .output()
-            .expect("valgrind was there a moment ago");
+            .expect("valgrind was found before");
         let summary = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "the counted run failed:\n{summary}");
         let collected = summary.lines().find_map(|line| line.split_once("Collected : "));
-        let (_, count) = collected.expect("callgrind says how many instructions it saw");
-        count.trim().parse().expect("callgrind counts in whole numbers")
+        let (_, count) = collected.expect("callgrind reports the number of instructions");
+        count.trim().parse().expect("callgrind reports a whole number")
     };
-    // Building hashes under random keys: its count differs a little from run to run.
+    // Hashes are built with random keys, so the count differs a little from run to run.
     (run(17) - run(1)) as f64 / (16 * PACKETS) as f64
 }
 
@@ -179,13 +186,13 @@ impl Subject {
         subject
     }
 
-    fn round(&self) {
+    fn pass(&self) {
         for (packet, headers) in &self.packets {
             black_box(self.filters.find(packet, Some(headers)));
         }
     }
 
-    fn walk(&self) {
+    fn search_linearly(&self) {
         for (packet, headers) in &self.packets {
             let mut filters = self.filters.iter();
             black_box(filters.find(|filter| filter.condition.matches(packet, Some(headers))));
@@ -199,18 +206,18 @@ impl Subject {
     }
 }
 
-/// A round over classes that are given to hosts.
-struct Round {
+/// A round robin over classes that are assigned to hosts.
+struct RoundRobin {
     root: Node<DrrClasses>,
     pool: Pool,
-    /// Hosts that send in turn.
+    /// The number of hosts, which send in turn.
     hosts: u32,
     next: u32,
 }
 
-impl Round {
-    /// Of so many hosts; of `new hosts` there are twice as many as classes.
-    fn new(name: &str, hosts: usize) -> Round {
+impl RoundRobin {
+    /// Creates it for a number of hosts. With `new hosts`, there are twice as many hosts as classes.
+    fn new(name: &str, hosts: usize) -> RoundRobin {
         let overflow = hosts as u16 + 1;
         let template = Template {
             class: 1,
@@ -233,10 +240,10 @@ impl Round {
                 .collect(),
             templates: Templates { list, seed: 1 },
         };
-        let fifo = || Fifo::node(fifo::Config::default()).expect("the default is right");
+        let fifo = || Fifo::node(fifo::Config::default()).expect("the default is valid");
         let inner = (1..=overflow).map(|_| -> Box<dyn Discipline> { Box::new(fifo()) });
-        let mut round = Round {
-            root: DrrClasses::node(config, inner.collect()).expect("the configuration is right"),
+        let mut round_robin = RoundRobin {
+            root: DrrClasses::node(config, inner.collect()).expect("the configuration is valid"),
             pool: Pool::with_capacity(8),
             hosts: if name == "new hosts" {
                 2 * hosts as u32
@@ -245,12 +252,12 @@ impl Round {
             },
             next: 0,
         };
-        // All hosts have come, so that what is measured does not change.
-        (0..round.hosts).for_each(|_| round.send());
-        round
+        // All hosts have sent, so that the measurement is steady.
+        (0..round_robin.hosts).for_each(|_| round_robin.send());
+        round_robin
     }
 
-    fn round(&mut self) {
+    fn pass(&mut self) {
         (0..PACKETS).for_each(|_| self.send());
     }
 
@@ -265,17 +272,17 @@ impl Round {
         let id = self
             .pool
             .insert_with_headers(Packet::of_length(1000), key)
-            .expect("a slot");
+            .expect("there is a free slot");
         self.root.enqueue(id, Time::ZERO, &mut self.pool);
         let sent = self
             .root
             .dequeue(Time::ZERO, &mut self.pool)
-            .expect("it was queued");
+            .expect("a packet is queued");
         black_box(self.pool.release(sent));
     }
 }
 
-/// Steele et al. 2014.
+/// SplitMix64 (Steele et al. 2014).
 struct Random(u64);
 
 impl Random {
@@ -291,13 +298,13 @@ impl Random {
         self.next() % count
     }
 
-    /// Whether something of `percent` probability happens.
+    /// Returns true with a probability of `percent`.
     fn is_so(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
 
-/// Half of the addresses are of ten networks, as those of a site are.
+/// Half of the addresses are in ten networks, like those of a site.
 fn address(random: &mut Random) -> u32 {
     match random.is_so(50) {
         true => 10 << 24 | (random.below(10) as u32) << 16 | random.next() as u32 & 0xffff,
@@ -373,7 +380,7 @@ fn exact(random: &mut Random) -> Match {
     }
 }
 
-/// A packet that matches, as far as `condition` goes; the rest is random.
+/// Creates a packet that matches `condition`. Everything else is random.
 fn packet(condition: &Match, random: &mut Random) -> (Slot, FlowKey) {
     let mut host = |prefix: Option<Prefix>| {
         let random = address(random);

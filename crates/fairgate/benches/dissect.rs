@@ -1,4 +1,4 @@
-//! What it costs to read the headers of a frame, and to hash the flow.
+//! Measures the time to read the headers of a frame, and to hash the flow.
 
 use std::hint::black_box;
 

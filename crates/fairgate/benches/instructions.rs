@@ -1,7 +1,8 @@
-//! Instructions for enqueue and dequeue of a packet, by discipline and number of flows, counted by callgrind: exact and
-//! the same on a busy machine, where times are not. The driver's own part is taken off.
+//! Counts the instructions to enqueue and dequeue a packet, by discipline and number of flows, with
+//! callgrind. The counts are exact, also on a busy machine, where times are not. The driver's own
+//! instructions are subtracted.
 //!
-//! The program counts itself: it runs again under valgrind with few and with many pairs, and divides the difference.
+//! The program runs itself under valgrind with few and with many pairs, and divides the difference.
 
 mod workload;
 
@@ -23,12 +24,13 @@ fn main() -> ExitCode {
     }
     if Command::new("valgrind").arg("--version").output().is_err() {
         eprintln!(
-            "SKIPPED: instructions are counted by valgrind, and there is none; install it (apt install valgrind)"
+            "SKIPPED: counting instructions needs valgrind, which is not installed; `apt install valgrind` \
+             installs it"
         );
         return ExitCode::SUCCESS;
     }
     let header: String = FLOWS.iter().map(|flows| format!("{flows:>10}")).collect();
-    println!("instructions for a pair\n{:12}{header}  flows", "");
+    println!("instructions per pair\n{:12}{header}  flows", "");
     let driver = per_pair("none", FLOWS[0]);
     for (name, _) in SUBJECTS {
         let row: String = FLOWS
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
             .collect();
         println!("{name:12}{row}");
     }
-    println!("driver, taken off: {driver:.1}");
+    println!("driver, subtracted: {driver:.1}");
     ExitCode::SUCCESS
 }
 
@@ -57,7 +59,7 @@ fn per_pair(name: &str, flows: u32) -> f64 {
     difference as f64 / (MANY - FEW) as f64
 }
 
-/// Of a whole run, from callgrind's summary: `==123== Collected : 4567`.
+/// Returns the instructions of a whole run, from callgrind's summary: `==123== Collected : 4567`.
 fn instructions(name: &str, flows: u32, pairs: u64) -> u64 {
     let program = std::env::current_exe().expect("a running program has a path");
     let output = Command::new("valgrind")
@@ -65,12 +67,12 @@ fn instructions(name: &str, flows: u32, pairs: u64) -> u64 {
         .arg(program)
         .args(["--run", name, &flows.to_string(), &pairs.to_string()])
         .output()
-        .expect("valgrind was there a moment ago");
+        .expect("valgrind was found before");
     let summary = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "the counted run failed:\n{summary}");
     let collected = summary.lines().find_map(|line| line.split_once("Collected : "));
     let Some((_, count)) = collected else {
-        panic!("callgrind says nothing of instructions:\n{summary}");
+        panic!("callgrind did not report the number of instructions:\n{summary}");
     };
-    count.trim().parse().expect("callgrind counts in whole numbers")
+    count.trim().parse().expect("callgrind reports a whole number")
 }

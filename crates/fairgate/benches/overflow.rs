@@ -1,5 +1,6 @@
-//! Time for a packet that comes when the limit is reached, and for the one dropped for it: the search for the victim is
-//! what costs. Every flow has two packets queued, so that nothing is gained by dropping a batch.
+//! Measures the time to enqueue a packet at the limit, including the drop of another one. Searching the
+//! victim is most of the cost. Every flow has two packets queued, so that dropping in batches has no
+//! advantage.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fairgate::rounds::drr::{self, Drr};
@@ -43,7 +44,7 @@ fn overflow(criterion: &mut Criterion) {
                         flow: FlowHash::from_raw(flow),
                         ..Packet::of_length(1000)
                     };
-                    let id = pool.insert(packet).expect("a slot for each packet");
+                    let id = pool.insert(packet).expect("there is a slot for each packet");
                     root.enqueue(id, Time::ZERO, &mut pool);
                     while let Some((dropped, _)) = pool.take_returned() {
                         pool.release(dropped);

@@ -1,6 +1,7 @@
-//! Time for enqueue and dequeue of a packet, by discipline and number of flows.
+//! Measures the time to enqueue and dequeue a packet, by discipline and number of flows.
 //!
-//! `none` is what the driver itself needs (a slot, a packet, the slot back). It is in all other figures: subtract it.
+//! `none` is the driver's own time (create a packet, get a slot, release the slot). It is included in all
+//! other figures, so subtract it.
 
 mod workload;
 

@@ -161,7 +161,7 @@ fn reload(
 /// Says what is right in the queues of a file, and hardly meant to stay; a document has no place beside it.
 fn warn(bridge: &Bridge, document: &Document, log: &Log, format: Format) {
     if format == Format::Text {
-        let doubts = bridge.doubts();
+        let doubts = bridge.warnings();
         let doubts = doubts.iter().map(input::at_its_place);
         for warning in input::warnings(document.queues()).into_iter().chain(doubts) {
             log.say(format_args!("warning: {warning}"));

@@ -146,7 +146,7 @@ fn scenarios(args: &Args) -> Result<Vec<Scenario>, Failure> {
     } else {
         &args.queues
     };
-    let line = |queue: &String| Ok(Scenario::line(queue, args.rate, args.delay)?);
+    let line = |queue: &String| Ok(Scenario::link(queue, args.rate, args.delay)?);
     queues.iter().map(line).collect()
 }
 

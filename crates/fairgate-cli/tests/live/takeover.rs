@@ -263,5 +263,5 @@ fn a_raised_mtu_is_followed() {
     run.signal(Signal::SIGINT);
     let said = run.output().stderr;
     let said = String::from_utf8_lossy(&said);
-    assert!(said.contains("the MTU of `left` is 9000 now"), "{said}");
+    assert!(said.contains("the MTU of `left` was raised to 9000"), "{said}");
 }

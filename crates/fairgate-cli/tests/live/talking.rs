@@ -120,7 +120,10 @@ fn another_users_answer_is_refused() {
     until("the other user listens", || socket.exists());
     let (code, message) = status_of(&socket);
     assert_eq!(code, Some(3));
-    assert!(message.contains("user 65534 answers there"), "{message}");
+    assert!(
+        message.contains("that answers belongs to user 65534"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -137,7 +140,7 @@ fn a_file_in_the_sockets_place_stays() {
     let output = output(command.args(["run", "--socket"]).args([&file, &run]));
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("is no socket"), "{said}");
+    assert!(said.contains("is not a socket"), "{said}");
     let mut text = String::new();
     File::open(&file).unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, "precious");

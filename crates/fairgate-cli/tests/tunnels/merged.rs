@@ -11,7 +11,7 @@ use crate::kinds::{Kind, Merged, all};
 use crate::lab::{Wire, merging_network, offloads};
 use crate::missing;
 use crate::run::{PLAIN, Run, call, succeeds};
-use crate::wire::Place;
+use crate::wire::SegmentFields;
 
 const TEST: &str = "merged_packets_arrive_as_they_were_sent";
 const COUNT: usize = 64;
@@ -30,14 +30,14 @@ fn burst(kind: &Kind) -> Vec<Vec<u8>> {
             })
             .collect();
         let last = index + 1 == COUNT;
-        let place = Place {
+        let fields = SegmentFields {
             index: index as u16,
             offset: (index * SIZE) as u32,
             flags: if last { ACK | PSH } else { ACK },
             payload: &payload,
             unfinished: false,
         };
-        kind.stack.build(place).0
+        kind.stack.build(fields).0
     });
     packets.collect()
 }
@@ -109,7 +109,7 @@ fn make_devices(network: &Network, kinds: &[Kind]) -> HashSet<&'static [&'static
     lacking
 }
 
-/// How many packets of a burst did not arrive as they were sent, at their place.
+/// How many packets of a burst did not arrive as they were sent, at their position.
 fn wrong(sent: &[Vec<u8>], arrived: &[Vec<u8>]) -> usize {
     let differ = sent.iter().zip(arrived).filter(|(sent, arrived)| sent != arrived);
     differ.count() + sent.len().abs_diff(arrived.len())

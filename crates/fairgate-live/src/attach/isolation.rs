@@ -1,8 +1,7 @@
-//! Keeps the kernel's own stack away from an interface: it neither sees what arrives there nor sends by it.
+//! Isolates an interface from the kernel's own stack: the stack neither receives from it nor sends to it.
 //!
-//! Two small BPF programs at tc's hooks (TCX, Linux 6.6). They run behind the packet sockets on the way in, and our own
-//! frames pass beside them on the way out (`PACKET_QDISC_BYPASS`):
-//!
+//! Two small BPF programs at tc's hooks (TCX, Linux 6.6) drop the frames. On the way in they run after the
+//! packet sockets. On the way out our own frames bypass them (`PACKET_QDISC_BYPASS`):
 //! ```text
 //!   in   driver -> packet socket (the bridge) -> TCX: drop -> bridges, VLANs, IP
 //!   out  IP, ARP, the kernel's bridge -> TCX: drop -> driver
@@ -10,8 +9,8 @@
 //!        the bridge -> driver
 //! ```
 //!
-//! The programs are attached by links, which are gone with their descriptors: also a killed process leaves the
-//! interface as it was.
+//! The programs are attached by BPF links, which end with their descriptors. Even a killed process leaves the
+//! interface unchanged.
 
 use std::os::fd::OwnedFd;
 
@@ -22,24 +21,25 @@ use crate::sys::bpf::{Hook, Instruction, attach, load};
 use crate::sys::interface::Interface;
 use crate::vlan::Tag;
 
-/// A verdict of programs at tc's hooks (linux/bpf.h, `enum tcx_action_base`). 0 lets the frame pass.
+/// A verdict of programs at tc's hooks (linux/bpf.h, `enum tcx_action_base`). The verdict 0 lets the frame
+/// pass.
 const DROP: i32 = 2;
 
-/// Where the mark is in `struct __sk_buff` (linux/bpf.h).
+/// The offset of the mark in `struct __sk_buff` (linux/bpf.h).
 const MARK_OFFSET: i16 = 8;
 
 /// `bpf_skb_vlan_push(skb, protocol, tci)`.
 const SKB_VLAN_PUSH: i32 = 18;
 
-/// The marks of frames that the bridge sends with a tag to push: this, the bit [`SERVICE`] for a service tag, and the
-/// tag's 16 bits. Other marks are of the kernel's own frames.
+/// The mark of frames that the bridge sends with a tag to push. It consists of this value, the bit
+/// [`SERVICE`] for a service tag, and the tag's 16 bits. Frames with other marks belong to the kernel.
 const MARK: u32 = 0xfa16_0000;
-/// How far right to shift a mark to leave the bits that tell it.
+/// Shifting a mark right by this leaves the bits that identify it.
 const MARK_SHIFT: i32 = 17;
 /// Set for 802.1ad, clear for 802.1Q.
 const SERVICE: u32 = 0x0001_0000;
 
-/// Programs at both hooks of an interface.
+/// The programs at both hooks of an interface.
 #[derive(Debug)]
 pub(crate) struct Isolation {
     _links: [OwnedFd; 2],
@@ -52,7 +52,7 @@ impl Isolation {
     /// If this kernel has no TCX, or privileges are missing.
     pub(crate) fn of(interface: &Interface) -> Result<Isolation, LiveError> {
         let failed = |errno| match errno {
-            // No such command, no such hook, or BPF is not built in.
+            // This kernel lacks the command or the hook, or BPF is not built in.
             Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP => LiveError::NoIsolation {
                 interface: interface.name.clone(),
             },
@@ -70,23 +70,23 @@ impl Isolation {
     }
 }
 
-/// The mark by which the outgoing program pushes `tag`.
+/// Returns the mark that makes the outgoing program push `tag`.
 pub(crate) fn mark_of(tag: Tag) -> u32 {
     let service = if tag.tpid == Tag::SERVICE { SERVICE } else { 0 };
     MARK | service | u32::from(tag.tci)
 }
 
-/// Drops everything.
+/// The program for received frames. It drops all of them.
 fn incoming() -> [Instruction; 2] {
     [Instruction::set(0, DROP), Instruction::exit()]
 }
 
-/// Pushes the tag of frames with our mark, and drops all others.
+/// The program for sent frames. It pushes the tag of frames with our mark, and drops all others.
 fn outgoing() -> [Instruction; 16] {
     [
-        // r1 is the frame. r6 = mark
+        // r1 = the frame. r6 = the mark
         Instruction::load_word(6, 1, MARK_OFFSET),
-        // 32-bit immediates are extended with their sign, words are not: compare the upper half shifted down.
+        // 32-bit immediates are sign-extended, but words are not. So compare the upper half, shifted down.
         Instruction::copy(7, 6),
         Instruction::shift_right(7, MARK_SHIFT),
         Instruction::jump_if_equal(7, (MARK >> MARK_SHIFT) as i32, 2),
@@ -95,7 +95,7 @@ fn outgoing() -> [Instruction; 16] {
         // r3 = the tag's 16 bits
         Instruction::copy(3, 6),
         Instruction::and(3, 0xffff),
-        // r2 = its protocol, as it is on the wire
+        // r2 = the tag's protocol in network byte order
         Instruction::and(6, SERVICE as i32),
         Instruction::set(2, i32::from(Tag::CUSTOMER.to_be())),
         Instruction::jump_if_equal(6, 0, 1),
@@ -103,7 +103,7 @@ fn outgoing() -> [Instruction; 16] {
         Instruction::call(SKB_VLAN_PUSH),
         Instruction::jump_if_equal(0, 0, 1),
         Instruction::set(0, DROP),
-        // 0, that of the helper, lets the frame pass.
+        // r0 is 0, the helper's result. It lets the frame pass.
         Instruction::exit(),
     ]
 }

@@ -1,7 +1,8 @@
-//! One bridge an interface: two of them would forward every frame twice.
+//! Allows only one bridge per interface. Two bridges would forward every frame twice.
 //!
-//! The lock is an abstract unix socket named after the interface's index. It belongs to the network namespace, as the
-//! index does, needs no folder that others may write to, and is gone with its process, however that ends.
+//! The lock is an abstract unix socket named after the interface's index. Like the index, it belongs to the
+//! network namespace. It needs no writable folder, and it disappears with its process, even if the process is
+//! killed.
 
 use std::os::fd::OwnedFd;
 
@@ -13,17 +14,17 @@ use nix::sys::socket::{
 use crate::error::LiveError;
 use crate::sys::interface::Interface;
 
-/// Held until dropped.
+/// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _socket: OwnedFd,
 }
 
 impl Lock {
-    /// Takes the lock of an interface.
+    /// Locks an interface.
     ///
     /// # Errors
-    /// If another process has it.
+    /// Fails if another process holds the lock.
     pub(crate) fn take(interface: &Interface) -> Result<Lock, LiveError> {
         let system = || LiveError::system(format!("locking `{}`", interface.name));
         let name = format!("fairgate/interface/{}", interface.index);
@@ -40,13 +41,13 @@ impl Lock {
             }
             Err(errno) => return Err(system()(errno)),
         }
-        // Whoever finds the lock taken asks this socket for its process.
+        // A process that finds the lock taken connects to this socket to learn our process id.
         listen(&socket, Backlog::new(1).expect("one is a backlog")).map_err(system())?;
         Ok(Lock { _socket: socket })
     }
 }
 
-/// The process that listens at `address`. None if it does not say, because its backlog is full of others who asked.
+/// Returns the process that listens at `address`, or `None` if its backlog is full.
 fn holder(address: &UnixAddr) -> Option<i32> {
     let socket = unix_socket().ok()?;
     connect(std::os::fd::AsRawFd::as_raw_fd(&socket), address).ok()?;

@@ -1,14 +1,14 @@
-//! What is done to an interface before a bridge receives from it, and undone when the bridge ends.
+//! Prepares an interface before a bridge receives from it, and undoes the changes when the bridge ends.
 //!
 //! ```text
-//!   lock        one bridge an interface
-//!   survey      what else this machine does with it: addresses, bridges, VLANs on top
-//!   isolation   the kernel's own stack sees none of its frames
+//!   lock        allows one bridge per interface
+//!   survey      what else this machine uses it for: addresses, bridges, VLANs
+//!   isolation   keeps its frames from the kernel's own stack
 //!   merging     receive offloads
 //! ```
 //!
-//! A packet socket gets copies. Without isolation the kernel goes on to answer, route and bridge the same frames, beside
-//! the queue and unshaped.
+//! A packet socket receives copies. Without isolation, the kernel also answers, routes and bridges the same
+//! frames, and these bypass the queue and the shaper.
 
 mod isolation;
 mod lock;
@@ -24,7 +24,7 @@ use lock::Lock;
 use merging::MergingGuard;
 use survey::Survey;
 
-/// An interface that belongs to one bridge, until this is dropped.
+/// An interface that belongs to one bridge until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     _merging: MergingGuard,
@@ -33,10 +33,10 @@ pub(crate) struct Attachment {
 }
 
 impl Attachment {
-    /// Takes the interface over as `plan` says.
+    /// Prepares the interface as `plan` says.
     ///
-    /// `tap`: the other end of a TAP device is this process, and the kernel is a neighbour on the wire like any other.
-    /// It keeps its addresses there and is not isolated.
+    /// `tap` says that this is a TAP device. The kernel is then an ordinary neighbour: it keeps its addresses
+    /// on the device and is not isolated.
     pub(crate) fn take(interface: &Interface, tap: bool, plan: &Plan) -> Result<Attachment, LiveError> {
         let lock = Lock::take(interface)?;
         let isolation = if tap {
@@ -51,7 +51,7 @@ impl Attachment {
         })
     }
 
-    /// Whether the kernel's own stack is kept away.
+    /// Returns whether the interface is isolated from the kernel's own stack.
     pub(crate) fn is_isolated(&self) -> bool {
         self.isolation.is_some()
     }
@@ -72,7 +72,7 @@ fn isolate(interface: &Interface, isolate: Isolate) -> Result<Option<Isolation>,
             }
             match Isolation::of(interface) {
                 Ok(isolation) => Ok(Some(isolation)),
-                // An older kernel. Nothing uses the interface, so that there is little to keep away.
+                // An older kernel. Nothing uses the interface, so isolation matters little.
                 Err(LiveError::NoIsolation { .. }) => Ok(None),
                 Err(error) => Err(error),
             }

@@ -1,4 +1,4 @@
-//! What this machine does with an interface beside the bridge.
+//! Finds out what else this machine uses an interface for.
 
 use std::net::IpAddr;
 
@@ -14,24 +14,25 @@ use netlink_sys::{Socket, SocketAddr};
 use crate::error::LiveError;
 use crate::sys::interface::Interface;
 
-/// Bytes of an answer that is read at once; the kernel sends at most 32 KiB (`NLMSG_GOODSIZE` and its callers).
+/// The bytes read at once. The kernel sends at most 32 KiB (`NLMSG_GOODSIZE` and its callers).
 const ANSWER: usize = 64 * 1024;
 
-/// An interface as the kernel's stack uses it.
+/// How the kernel's stack uses an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
-    /// Addresses, each as `address/prefix`. Those that every interface has (fe80::/10) are left out.
+    /// Addresses, as `address/prefix`. Link-local IPv6 addresses (fe80::/10) are left out, because every
+    /// interface has one.
     addresses: Vec<String>,
-    /// The bridge, bond or VRF that it is a port of.
+    /// The bridge, bond or VRF that the interface belongs to.
     controller: Option<String>,
-    /// Interfaces on top of it: VLANs, MACVLANs, tunnels.
+    /// Interfaces on top of this one: VLANs, MACVLANs, tunnels.
     above: Vec<String>,
 }
 
 impl Survey {
-    /// Asks the kernel, in the network namespace of this thread.
+    /// Queries the kernel, in the network namespace of this thread.
     pub(crate) fn of(interface: &Interface) -> Result<Survey, LiveError> {
-        let asking = || LiveError::io(format!("asking what `{}` is used for", interface.name));
+        let asking = || LiveError::io(format!("querying what `{}` is used for", interface.name));
         let links = dump(RouteNetlinkMessage::GetLink(LinkMessage::default())).map_err(asking())?;
         let addresses = dump(RouteNetlinkMessage::GetAddress(AddressMessage::default())).map_err(asking())?;
         let links: Vec<Link> = links.iter().filter_map(Link::of).collect();
@@ -57,7 +58,7 @@ impl Survey {
         })
     }
 
-    /// What it is used for, in words; none if nothing.
+    /// Describes the use in words. Returns `None` if there is none.
     pub(crate) fn used_for(&self) -> Option<String> {
         if let Some(controller) = &self.controller {
             Some(format!("is a port of `{controller}`"))
@@ -70,7 +71,7 @@ impl Survey {
         }
     }
 
-    /// What ends this use.
+    /// Returns the command that ends this use.
     pub(crate) fn remedy(&self, interface: &str) -> String {
         if self.controller.is_some() {
             format!("ip link set {interface} nomaster")
@@ -87,12 +88,12 @@ impl Survey {
     }
 }
 
-/// What is needed of a link.
+/// The needed properties of a kernel link.
 struct Link {
     index: u32,
     name: String,
     controller: Option<u32>,
-    /// The interface of this namespace that it is on top of.
+    /// The interface in this namespace that this one is on top of.
     below: Option<u32>,
 }
 
@@ -114,7 +115,7 @@ impl Link {
                 LinkAttribute::Controller(index) => link.controller = Some(*index),
                 LinkAttribute::Link(index) => link.below = Some(*index),
                 LinkAttribute::LinkNetNsId(_) => is_elsewhere = true,
-                // The link of a pair is its other end, which lies beside it and not below.
+                // The link of a veth or netkit pair is its peer, which is not below it.
                 LinkAttribute::LinkInfo(infos) => {
                     is_elsewhere |= infos
                         .iter()
@@ -140,7 +141,7 @@ fn address_of(message: &RouteNetlinkMessage, index: u32) -> Option<String> {
     let mut address: Option<IpAddr> = None;
     for attribute in &message.attributes {
         match attribute {
-            // IPv4: the own address. `Address` is that of the other end where there is one.
+            // For IPv4 this is the interface's own address. `Address` may be that of the peer.
             AddressAttribute::Local(ip) => address = Some(*ip),
             AddressAttribute::Address(ip) => address = address.or(Some(*ip)),
             _ => {}
@@ -151,16 +152,16 @@ fn address_of(message: &RouteNetlinkMessage, index: u32) -> Option<String> {
     (!every_interface_has_it).then(|| format!("{address}/{}", message.header.prefix_len))
 }
 
-/// All answers to a question.
-fn dump(question: RouteNetlinkMessage) -> std::io::Result<Vec<RouteNetlinkMessage>> {
+/// Sends a request and returns all answers.
+fn dump(request: RouteNetlinkMessage) -> std::io::Result<Vec<RouteNetlinkMessage>> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
-    let mut request = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(question));
-    request.header.flags = NLM_F_DUMP | NLM_F_REQUEST;
-    request.finalize();
-    let mut bytes = vec![0; request.buffer_len()];
-    request.serialize(&mut bytes);
+    let mut message = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(request));
+    message.header.flags = NLM_F_DUMP | NLM_F_REQUEST;
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
     socket.send(&bytes, 0)?;
 
     let mut answers = Vec::new();
@@ -176,7 +177,7 @@ fn dump(question: RouteNetlinkMessage) -> std::io::Result<Vec<RouteNetlinkMessag
                 Ok(NetlinkPayload::Done(_)) => return Ok(answers),
                 Ok(NetlinkPayload::Error(error)) => return Err(error.to_io()),
                 Ok(NetlinkPayload::InnerMessage(answer)) => answers.push(answer),
-                // A kind of interface that this crate can't read yet: not ours.
+                // A kind of interface that the netlink crate can't parse: not ours.
                 Ok(_) | Err(_) => {}
             }
             rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! VLAN tags through a bridge, between hosts of a network of its own.
+//! VLAN tags through a bridge, between hosts in network namespaces.
 
 use std::thread;
 
@@ -13,7 +13,7 @@ use crate::testbed::{Namespace, Network};
 use crate::testing::{live, until};
 use crate::vlan::Tag;
 
-/// A socket on the one interface of a host.
+/// Opens a socket on the only interface of a host.
 fn open_host(host: &Namespace) -> PacketSocket {
     let open = || {
         let interface = Interface::lookup("eth0").unwrap();
@@ -22,7 +22,7 @@ fn open_host(host: &Namespace) -> PacketSocket {
     host.enter(open).unwrap()
 }
 
-/// Ends the bridge also when a test fails: its thread would be waited for without end.
+/// Stops the bridge even if a test fails. Otherwise joining its thread would block forever.
 struct StopOnDrop(Stopper);
 
 impl Drop for StopOnDrop {
@@ -31,7 +31,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Runs `work` with a socket on each host while a bridge runs between them, and returns the final status.
+/// Runs `work` with a socket on each host while a bridge forwards between them. Returns the final status.
 fn with_bridge(work: impl FnOnce(&Network, PacketSocket, PacketSocket)) -> Status {
     let network = Network::build().unwrap();
     let text = "[run]\nleft = \"left\"\nright = \"right\"\n";
@@ -50,7 +50,7 @@ fn with_bridge(work: impl FnOnce(&Network, PacketSocket, PacketSocket)) -> Statu
     bridge.status()
 }
 
-/// A tag, four bytes and as much payload as asked for.
+/// Builds a frame with a tag, four bytes, and `payload` bytes of payload.
 fn tagged(tag: Tag, inner: [u8; 4], payload: usize) -> Vec<u8> {
     let mut frame = vec![2; 12];
     frame.extend(tag.tpid.to_be_bytes());
@@ -60,7 +60,8 @@ fn tagged(tag: Tag, inner: [u8; 4], payload: usize) -> Vec<u8> {
     frame
 }
 
-/// Waits for a tagged frame, which must be this one. Other frames come from the hosts themselves: neighbour discovery.
+/// Waits for a tagged frame and checks that it is `frame`. Ignores frames of the hosts themselves (neighbour
+/// discovery).
 fn expect(sink: &mut PacketSocket, frame: &[u8]) {
     until("a frame with a tag arrives", || {
         let Some(received) = sink.front() else {
@@ -78,11 +79,11 @@ fn expect(sink: &mut PacketSocket, frame: &[u8]) {
     });
 }
 
-/// The kernel takes tags out of frames on both receiving sides; whoever receives behind the bridge must be told
-/// the same tag, and find a second one where it was.
+/// The kernel removes the tag from received frames, both at the bridge and at the receiving host. The
+/// receiver must be told the same tag, and must find a second tag at its position.
 #[test]
-fn vlan_tags_pass() {
-    let Some(_watched) = live("vlan_tags_pass") else {
+fn vlan_tags_are_preserved() {
+    let Some(_watched) = live("vlan_tags_are_preserved") else {
         return;
     };
     with_bridge(|_, mut source, mut sink| {
@@ -98,11 +99,11 @@ fn vlan_tags_pass() {
     });
 }
 
-/// Frames that are longer than the MTU by their tags alone, as VLAN interfaces of the hosts would send them: the
-/// kernel's bridge passes them, and so does ours.
+/// Frames that exceed the MTU only by their tags, as the hosts' VLAN interfaces send them. The kernel's
+/// bridge forwards them, and so must ours.
 #[test]
-fn full_sized_frames_with_tags_pass() {
-    let Some(_watched) = live("full_sized_frames_with_tags_pass") else {
+fn full_sized_frames_with_tags_are_forwarded() {
+    let Some(_watched) = live("full_sized_frames_with_tags_are_forwarded") else {
         return;
     };
     let status = with_bridge(|network, mut source, mut sink| {
@@ -119,7 +120,7 @@ fn full_sized_frames_with_tags_pass() {
                 None => tagged(tag, [0x12, 0x34, 9, 9], 1498),
                 Some(inner) => tagged(tag, inner, 1502),
             };
-            // A protocol that nobody knows.
+            // A protocol that no program uses.
             frame[length - 1502..length - 1500].copy_from_slice(&[0x12, 0x34]);
             assert_eq!(frame.len(), length);
             source.send_tagged(&frame, mark_of(tag)).unwrap();

@@ -1,7 +1,7 @@
-//! The segments of a super-packet.
+//! Cuts a super-packet into segments.
 //!
-//! Every segment is a copy of the headers with its part of the payload, patched from the inside out, because
-//! the checksum of an outer header covers the inner ones.
+//! Every segment is a copy of the headers with a part of the payload. Its headers are patched from the
+//! innermost to the outermost, because the checksum of an outer header covers the inner ones.
 
 use super::identification::Identifications;
 use super::layers::{IPV6_HEADER, Kind, Layer, Layers, PPPOE_HEADER, Transport};
@@ -12,30 +12,30 @@ use crate::checksum::Sum;
 const TCP_FIN_PSH: u8 = 0x01 | 0x08;
 const TCP_CWR: u8 = 0x80;
 
-/// How to cut a super-packet, and how far it is cut.
+/// How to cut a super-packet, and how much of it has been cut.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     layers: Layers,
     transport: Transport,
     cwr: Cwr,
-    /// Where the innermost transport header begins.
+    /// The offset of the innermost transport header.
     start: usize,
-    /// Length of all headers.
+    /// The length of all headers.
     headers: usize,
-    /// Payload bytes of a segment.
+    /// The payload bytes of a segment.
     size: usize,
-    /// The sum that the transport checksum starts from, but for the segment's length. The field holds the sum
-    /// of the pseudo header, with the length of all.
+    /// The sum of the pseudo header without the length. The transport checksum starts from it. The checksum
+    /// field of the super-packet holds the sum of the pseudo header with the length of all its payload.
     pseudo: Sum,
-    /// A bit for each layer, from the lowest: IPv4 whose identification stays.
+    /// One bit per layer, the lowest for the outermost: set for IPv4 with a constant identification.
     constant: u16,
-    /// Payload bytes written so far.
+    /// The payload bytes written so far.
     done: usize,
     index: u16,
 }
 
 impl Cut {
-    /// How to cut `frame`; `None` if its headers and the virtio header do not fit together.
+    /// Plans how to cut `frame`. Returns `None` if its headers and the virtio header contradict each other.
     pub(super) fn new(
         frame: &[u8],
         offload: VnetHeader,
@@ -70,7 +70,8 @@ impl Cut {
             Wanted::Tcp { .. } => network.kind == Kind::Ipv6,
             _ => true,
         };
-        // What is cut fits into IP's lengths, and so does every segment in all that is around it.
+        // The super-packet must fit into IP's length fields, and every segment into those of the outer
+        // headers.
         let longest = frame.len().min(headers + size);
         let outermost = layers.as_slice().first()?.at();
         if !fits || frame.len() - network.at() > 0xffff || longest - outermost > 0xffff {
@@ -90,7 +91,7 @@ impl Cut {
             start,
             headers,
             size,
-            // To add the complement is to take away (RFC 1624).
+            // Adding the complement subtracts (RFC 1624).
             pseudo: Sum::default()
                 .add(&header[field..field + 2])
                 .add(&(!length).to_be_bytes()),
@@ -123,7 +124,7 @@ impl Cut {
         out.len()
     }
 
-    /// Finishes the transport header. Returns the sum of all from there on.
+    /// Patches the transport header. Returns the sum of all bytes from there on.
     fn patch_transport(&self, out: &mut [u8], last: bool) -> Sum {
         let segment = &mut out[self.start..];
         let length = (segment.len() as u16).to_be_bytes();
@@ -147,10 +148,11 @@ impl Cut {
         sum.add(&checksum)
     }
 
-    /// Finishes the headers in front of the transport header, whose sum with all behind it is `sum`.
+    /// Patches the headers in front of the transport header. `sum` is the sum of all bytes from the transport
+    /// header on.
     fn patch_layers(&self, out: &mut [u8], sum: Sum) {
         let layers = self.layers.as_slice();
-        // What is summed up, and from where.
+        // `sum` covers the bytes from `from` on.
         let (mut sum, mut from) = (sum, self.start);
         for (index, layer) in layers.iter().enumerate().rev() {
             let at = layer.at();
@@ -188,8 +190,8 @@ impl Cut {
     }
 }
 
-/// Writes what differs between the segments of one TCP super-packet; `advance` is the payload before this
-/// one.
+/// Patches the fields that differ between the segments of a TCP super-packet. `advance` is the payload before
+/// this segment.
 fn patch_tcp(header: &mut [u8], advance: u32, last: bool) {
     let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]).wrapping_add(advance);
     header[4..8].copy_from_slice(&sequence.to_be_bytes());
@@ -198,8 +200,8 @@ fn patch_tcp(header: &mut [u8], advance: u32, last: bool) {
     }
 }
 
-/// Writes length, identification and header checksum. The packet begins at the header; its identification is
-/// so much above the first one.
+/// Writes length, identification and header checksum. `packet` begins at the IPv4 header. `advance` is added
+/// to its identification.
 fn patch_ipv4(packet: &mut [u8], advance: u16) {
     let length = packet.len() as u16;
     packet[2..4].copy_from_slice(&length.to_be_bytes());
@@ -211,13 +213,14 @@ fn patch_ipv4(packet: &mut [u8], advance: u16) {
     packet[10..12].copy_from_slice(&checksum);
 }
 
-/// Writes to `field` the number of bytes from `from` on.
+/// Writes the number of bytes from `from` on to `field`.
 fn set_length(out: &mut [u8], field: usize, from: usize) {
     let length = (out.len() - from) as u16;
     out[field..field + 2].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The sum of the addresses of an IP header, as they go into a pseudo header (RFC 768, RFC 8200 section 8.1).
+/// Returns the sum of the addresses of an IP header, as used in a pseudo header (RFC 768, RFC 8200 section
+/// 8.1).
 fn addresses(out: &[u8], network: Layer) -> Sum {
     let addresses = match network.kind {
         Kind::Ipv4 => 12..20,

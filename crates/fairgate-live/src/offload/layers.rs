@@ -1,16 +1,16 @@
-//! The walk from the start of a super-packet to its transport header, and what has to be patched on the way.
+//! Walks from the start of a super-packet to its transport header, and collects the headers to patch.
 //!
-//! The virtio header tells where the innermost transport header begins, but not what lies before it. Whoever
-//! cuts has to write lengths and checksums of every header that covers the payload, so every header has to be
-//! known. The walk follows what the headers say comes next: Ethernet, VLAN tags, MPLS, PPPoE, IPv4, IPv6 with
-//! its extension headers, GRE, and UDP with a tunnel header. Its answer counts only if it arrives at the
-//! transport header exactly.
+//! The virtio header says where the innermost transport header begins, but not what is before it. Cutting has
+//! to change the lengths and checksums of every header that covers the payload, so every header has to be
+//! known. The walk follows the header chain: Ethernet, VLAN tags, MPLS, PPPoE, IPv4, IPv6 with its extension
+//! headers, GRE, and UDP with a tunnel header. Its result is valid only if it ends exactly at the transport
+//! header.
 
 use super::udp_tunnel::Format;
 use crate::checksum::Sum;
 use crate::vlan::Tag;
 
-/// Most headers with something to patch: IP and UDP of six tunnels, one in the other. Linux stops at five
+/// The maximum number of headers to patch: IP and UDP of six nested tunnels. Linux allows five
 /// (`IP_TUNNEL_RECURSION_LIMIT`).
 const MOST_LAYERS: usize = 12;
 
@@ -35,10 +35,10 @@ const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
 pub(super) const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
-/// PPPoE's header. PPP's protocol number, two bytes, follows and counts as payload (RFC 2516).
+/// The length of PPPoE's header. PPP's protocol number of two bytes follows and counts as payload (RFC 2516).
 pub(super) const PPPOE_HEADER: usize = 6;
 
-/// Transport protocols by their IP protocol numbers.
+/// A transport protocol, with its IP protocol number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Transport {
@@ -47,7 +47,7 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    /// Where in the transport header its checksum is.
+    /// Returns the offset of the checksum in the transport header.
     pub(super) fn checksum_offset(self) -> usize {
         match self {
             Transport::Tcp => 16,
@@ -56,7 +56,7 @@ impl Transport {
     }
 }
 
-/// A header that differs from segment to segment.
+/// The kind of a header that differs from segment to segment, and the fields that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// IPv4: length, identification, header checksum.
@@ -65,13 +65,13 @@ pub(super) enum Kind {
     Ipv6,
     /// UDP around a tunnel: length, and the checksum if it has one.
     Udp { checksum: bool },
-    /// GRE with a checksum. GRE without has nothing to patch.
+    /// GRE with a checksum. GRE without a checksum has nothing to patch.
     Gre,
     /// PPPoE: length.
     Pppoe,
 }
 
-/// A [`Kind`] and where its header begins.
+/// A header to patch: its kind and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layer {
     pub(super) kind: Kind,
@@ -79,13 +79,13 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// Where the header begins, from the start of the frame.
+    /// Returns the offset of the header in the frame.
     pub(super) fn at(self) -> usize {
         self.at.into()
     }
 }
 
-/// The layers of a super-packet, from the outermost.
+/// The headers to patch in a super-packet, from the outermost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layers {
     layers: [Layer; MOST_LAYERS],
@@ -101,8 +101,8 @@ impl Layers {
         count: 0,
     };
 
-    /// The layers of a frame whose transport header begins at `start`; `None` if they are not all understood.
-    /// The last one is the IP header of the transport header.
+    /// Returns the layers of a frame whose transport header begins at `start`, or `None` if a header is not
+    /// understood. The last layer is the IP header of the transport header.
     pub(super) fn of(frame: &[u8], start: usize, transport: Transport) -> Option<Layers> {
         let walk = Walk {
             headers: frame.get(..start)?,
@@ -116,7 +116,7 @@ impl Layers {
         &self.layers[..usize::from(self.count)]
     }
 
-    /// The innermost layer.
+    /// Returns the innermost layer.
     pub(super) fn last(&self) -> Option<Layer> {
         self.as_slice().last().copied()
     }
@@ -131,31 +131,31 @@ impl Layers {
     }
 }
 
-/// What a header says comes behind it.
+/// What follows a header, as announced by the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Ethernet,
-    /// By EtherType.
+    /// A payload with this EtherType.
     Type(u16),
-    /// By IP protocol number.
+    /// A payload with this IP protocol number.
     Protocol(u8),
 }
 
-/// Whether what comes next was said or guessed.
+/// Whether the next header is announced or guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
-    /// A header or a well-known port said it.
+    /// A header or a well-known port announces it.
     Header,
-    /// The port says nothing: lengths and header checksums have to hold, too.
+    /// It is guessed, because the port is unknown. Lengths and header checksums must then be right, too.
     Guess,
 }
 
 /// A walk through the headers of one frame.
 #[derive(Clone, Copy, Debug)]
 struct Walk<'a> {
-    /// The frame up to the transport header. No header may reach beyond.
+    /// The bytes before the transport header. No header may exceed them.
     headers: &'a [u8],
-    /// Length of the frame.
+    /// The length of the frame.
     length: usize,
     transport: u8,
 }
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// IPv4: options are passed over; a fragment is no super-packet.
+    /// Parses IPv4. Skips options. Rejects fragments, which can't be super-packets.
     fn ipv4(self, at: usize, trust: Trust) -> Option<(usize, Next)> {
         let header = self.bytes(at, IPV4_HEADER)?;
         let length = usize::from(header[0] & 0x0f) * 4;
@@ -213,21 +213,21 @@ impl<'a> Walk<'a> {
         let header = self.bytes(at, length)?;
         if trust == Trust::Guess {
             let is_whole = Sum::default().add(header).finish() == [0, 0];
-            if !is_whole || !self.reaches_the_end(self.word(at + 2)?, at) {
+            if !is_whole || !self.is_length_to_end(self.word(at + 2)?, at) {
                 return None;
             }
         }
         Some((at + length, Next::Protocol(protocol)))
     }
 
-    /// IPv6: the extension headers that Linux passes over, too (`ipv6_gso_pull_exthdrs`).
+    /// Parses IPv6. Skips the extension headers that Linux skips (`ipv6_gso_pull_exthdrs`).
     fn ipv6(self, at: usize, trust: Trust) -> Option<(usize, Next)> {
         let header = self.bytes(at, IPV6_HEADER)?;
         if header[0] >> 4 != 6 {
             return None;
         }
         let mut protocol = header[6];
-        if trust == Trust::Guess && !self.reaches_the_end(self.word(at + 4)?, at + IPV6_HEADER) {
+        if trust == Trust::Guess && !self.is_length_to_end(self.word(at + 4)?, at + IPV6_HEADER) {
             return None;
         }
         let mut inside = at + IPV6_HEADER;
@@ -239,8 +239,8 @@ impl<'a> Walk<'a> {
         Some((inside, Next::Protocol(protocol)))
     }
 
-    /// MPLS: labels up to the bottom of the stack. They do not say what follows; IP is told by its version
-    /// (RFC 4928).
+    /// Parses MPLS labels to the bottom of the stack. They do not announce what follows. IP is recognised by
+    /// its version (RFC 4928).
     fn mpls(self, mut at: usize) -> Option<(usize, Next)> {
         while self.bytes(at, 4)?[2] & 1 == 0 {
             at += 4;
@@ -268,8 +268,8 @@ impl<'a> Walk<'a> {
         Some((at + PPPOE_HEADER + 2, Next::Type(next)))
     }
 
-    /// GRE (RFC 2784, RFC 2890). A sequence number has to be another one in every segment, and the packets
-    /// that follow have taken the next ones already: Linux does not merge such packets either.
+    /// Parses GRE (RFC 2784, RFC 2890). Rejects sequence numbers: every segment would need another one, but
+    /// the next packets use those already. Linux does not merge such packets either.
     fn gre(self, at: usize) -> Option<(usize, Next, bool)> {
         const CHECKSUM: u16 = 0x8000;
         const KEY: u16 = 0x2000;
@@ -282,15 +282,15 @@ impl<'a> Walk<'a> {
         Some((at + length, Next::Type(next), flags & CHECKSUM != 0))
     }
 
-    /// A UDP header before the transport header carries a tunnel. The port may say which; otherwise all
-    /// formats that lead to the transport header have to pass the same layers.
+    /// Parses a UDP header before the transport header, which means a tunnel. The port may announce the
+    /// tunnel format. Otherwise all formats that lead to the transport header must give the same layers.
     fn udp(self, at: usize, layers: Layers, trust: Trust) -> Option<Layers> {
         let header = self.bytes(at, UDP_HEADER)?;
-        if trust == Trust::Guess && !self.reaches_the_end(self.word(at + 4)?, at) {
+        if trust == Trust::Guess && !self.is_length_to_end(self.word(at + 4)?, at) {
             return None;
         }
         let checksum = header[6..8] != [0, 0];
-        if checksum && !self.shows_its_destination(layers.last()?) {
+        if checksum && !self.holds_final_destination(layers.last()?) {
             return None;
         }
         let layers = layers.with(Kind::Udp { checksum }, at)?;
@@ -303,21 +303,21 @@ impl<'a> Walk<'a> {
         if let Some(found) = Format::of_port(port).and_then(|format| through(format, trust)) {
             return Some(found);
         }
-        // One guess has to do: guesses within guesses would multiply the ways to try.
+        // Only one guess is allowed, because nested guesses would multiply the number of attempts.
         if trust == Trust::Guess {
             return None;
         }
-        let mut fitting = Format::TOLD_BY_STRUCTURE
+        let mut results = Format::RECOGNISABLE
             .into_iter()
             .filter_map(|format| through(format, Trust::Guess));
-        let found = fitting.next()?;
-        let is_clear = fitting.all(|other| other.as_slice() == found.as_slice());
-        is_clear.then_some(found)
+        let found = results.next()?;
+        let is_unambiguous = results.all(|other| other.as_slice() == found.as_slice());
+        is_unambiguous.then_some(found)
     }
 
-    /// Whether the destination that goes into the pseudo header is the one in the IP header: not so where a
-    /// source route leads elsewhere first.
-    fn shows_its_destination(self, ip: Layer) -> bool {
+    /// Returns whether the IP header holds the destination of the pseudo header. A source route holds another
+    /// one.
+    fn holds_final_destination(self, ip: Layer) -> bool {
         let header = &self.headers[ip.at()..];
         match ip.kind {
             Kind::Ipv4 => header[0] & 0x0f == 5,
@@ -325,9 +325,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a length field says what is there. It holds the low bits of what is longer than 64 KiB, or
-    /// zero.
-    fn reaches_the_end(self, length: u16, from: usize) -> bool {
+    /// Returns whether a length field is right. Beyond 64 KiB it holds the low bits of the length, or zero.
+    fn is_length_to_end(self, length: u16, from: usize) -> bool {
         let actual = self.length - from;
         length == actual as u16 || (actual > 0xffff && length == 0)
     }

@@ -1,27 +1,29 @@
 //! Does in software what a sender left to its hardware: checksums, and cutting super-packets into segments.
 //!
-//! Inside one machine (veth, containers, virtual machines) a packet travels with half a checksum and up to 64
-//! KiB of TCP payload; nobody has "sent" it yet. A receiving interface merges packets to the same form (GRO).
-//! A shaper must count packets as what the wire would carry, and the next host drops a packet whose checksum
-//! nobody completed. The kernel tells what is missing in a virtio header in front of each frame
+//! Inside one machine (veth, containers, virtual machines) a packet travels with a partial checksum and up to
+//! 64 KiB of TCP payload. It has never been on a real link. A receiving interface merges packets to the same
+//! form (GRO). A shaper must count packets as a link would carry them, and the next host drops a packet with
+//! an incomplete checksum. The kernel reports what is missing in a virtio header in front of each frame
 //! (`PACKET_VNET_HDR`).
 //!
 //! ```text
-//!   vnet        what is missing
-//!   layers      the headers up to the payload, through tunnels; udp_tunnel: those behind UDP
-//!   cut         the segments, one after the other; identification: whether IPv4's counts
+//!   vnet            what is missing
+//!   layers          the headers up to the payload, through tunnels
+//!   udp_tunnel      the tunnel headers after UDP
+//!   cut             writes the segments one by one
+//!   identification  whether the IPv4 identification counts up
 //! ```
 //!
 //! Segments are cut as the kernel cuts them (`tcp_gso_segment`, `__udp_gso_segment`, `inet_gso_segment`,
-//! `gre_gso_segment`, `__skb_udp_tunnel_segment`): sequence numbers advance by the segment size, FIN and PSH
-//! stay with the last segment, CWR with the first (RFC 3168) unless it counts (RFC 9768). Lengths and
-//! checksums are written anew in every header that covers the payload: IPv4, IPv6, UDP and GRE around a
-//! tunnel, PPPoE.
+//! `gre_gso_segment`, `__skb_udp_tunnel_segment`). Sequence numbers advance by the segment size. FIN and PSH
+//! stay with the last segment. CWR stays with the first segment (RFC 3168) unless it is part of a counter
+//! (RFC 9768). Lengths and checksums are written anew in every header that covers the payload: IPv4, IPv6,
+//! PPPoE, and the UDP and GRE headers of a tunnel.
 //!
-//! The virtio header says nothing about tunnels but where the innermost transport header begins. A frame
-//! whose headers do not lead there, one by one, is refused, and counted by the caller. So are frames over 64
-//! KiB ("BIG TCP"), IPsec, UDP fragmentation offload (gone from Linux since 4.14), and lists of packets under
-//! one header (`rx-gro-list`).
+//! About tunnels, the virtio header only says where the innermost transport header begins. A frame whose
+//! chain of headers does not lead there is rejected, and the caller counts it. Frames over 64 KiB ("BIG
+//! TCP"), IPsec, UDP fragmentation offload (removed in Linux 4.14), and lists of packets under one header
+//! (`rx-gro-list`) are rejected, too.
 
 mod cut;
 mod identification;
@@ -38,19 +40,19 @@ pub(crate) use identification::Identifications;
 use vnet::Wanted;
 pub(crate) use vnet::{VNET_HEADER, VnetHeader};
 
-/// A frame that this module can't finish.
+/// The error for a frame that this module can't finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unsupported;
 
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// One frame, one checksum to complete.
+    /// Complete the checksum of one frame.
     Checksum { start: usize, field: usize },
-    /// Many segments under copies of one header.
+    /// Cut the frame into segments.
     Cut(Cut),
 }
 
-/// The finished frames that an unfinished one stands for, one after the other.
+/// Writes the finished frames of an unfinished one, one after the other.
 #[derive(Debug)]
 pub(crate) struct Segments<'a> {
     frame: &'a [u8],
@@ -59,7 +61,7 @@ pub(crate) struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// Looks at what is to be done.
+    /// Finds out what has to be done.
     pub(crate) fn new(
         frame: &'a [u8],
         offload: VnetHeader,
@@ -67,8 +69,8 @@ impl<'a> Segments<'a> {
     ) -> Result<Segments<'a>, Unsupported> {
         let wanted = offload.wanted().ok_or(Unsupported)?;
         let work = match wanted {
-            // The checksums around it, of UDP and GRE, are complete: senders compute them from what this one
-            // will be ("local checksum offload").
+            // The checksums of outer UDP and GRE headers are complete: senders compute them from the final
+            // value of this checksum ("local checksum offload").
             Wanted::Checksum => {
                 let start = usize::from(offload.checksum_start);
                 let field = start + usize::from(offload.checksum_offset);
@@ -88,7 +90,7 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// Length of the longest frame that will be written.
+    /// Returns the length of the longest frame that will be written.
     pub(crate) fn longest(&self) -> usize {
         match &self.work {
             Work::Checksum { .. } => self.frame.len(),
@@ -96,20 +98,20 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// Whether all frames have been written.
+    /// Returns whether all frames have been written.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Writes the next frame to the front of `out`, which has room for [`Segments::longest`] bytes, and
-    /// returns its length. To be called until [`Segments::is_finished`].
+    /// Writes the next frame to the front of `out` and returns its length. `out` must have room for
+    /// [`Segments::longest`] bytes. Call this until [`Segments::is_finished`].
     pub(crate) fn write_next(&mut self, out: &mut [u8]) -> usize {
         debug_assert!(!self.finished);
         match &mut self.work {
             Work::Checksum { start, field } => {
                 let out = &mut out[..self.frame.len()];
                 out.copy_from_slice(self.frame);
-                // The field holds the sum of the pseudo header already.
+                // The field already holds the sum of the pseudo header.
                 let checksum = never_zero(Sum::default().add(&out[*start..]).finish());
                 out[*field..*field + 2].copy_from_slice(&checksum);
                 self.finished = true;
@@ -124,7 +126,7 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// All zero means "no checksum" in UDP; the other zero stands in for it (RFC 768).
+/// In UDP, zero means "no checksum". A computed zero is sent as 0xffff, which is equivalent (RFC 768).
 fn never_zero(checksum: [u8; 2]) -> [u8; 2] {
     if checksum == [0, 0] {
         [0xff, 0xff]

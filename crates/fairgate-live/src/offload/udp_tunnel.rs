@@ -1,20 +1,20 @@
-//! Tunnel headers behind UDP.
+//! Tunnel headers after a UDP header.
 //!
-//! Reserved bits have to be zero and extensions known: one that changes what lies behind, or what the
-//! receiver does with the checksums inside ("remote checksum offload"), would make wrong packets of right
-//! ones.
+//! Reserved bits must be zero and extensions must be known. An unknown extension may change what follows, or
+//! what the receiver does with the inner checksums ("remote checksum offload"). Cutting would then turn valid
+//! packets into invalid ones.
 
 use super::layers::{ETHERNET, IPV4, IPV6, MPLS, Next, PROTOCOL_GRE, PROTOCOL_IPV4, PROTOCOL_IPV6};
 
-/// What lies behind a UDP header.
+/// The format of what follows a UDP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// VXLAN (RFC 7348) with or without group policy, and its generic protocol extension.
+    /// VXLAN (RFC 7348), with or without group policy, and its generic protocol extension.
     Vxlan,
     /// GENEVE (RFC 8926).
     Geneve,
-    /// Generic UDP encapsulation (draft-ietf-intarea-gue). Its variant 1 is IP at once, as are "foo over UDP"
-    /// with IP and Linux's bare UDP tunnels.
+    /// Generic UDP encapsulation (draft-ietf-intarea-gue). Its variant 1 has IP directly after UDP. So have
+    /// "foo over UDP" with IP, and Linux's bare UDP tunnels.
     Gue,
     /// MPLS in UDP (RFC 7510).
     Mpls,
@@ -23,15 +23,14 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Formats that tell themselves on any port. MPLS does not: a label may be any four bytes, so that a
-    /// stack of labels could swallow headers that have to be patched.
-    pub(super) const TOLD_BY_STRUCTURE: [Format; 4] =
-        [Format::Vxlan, Format::Geneve, Format::Gue, Format::Gre];
+    /// The formats that are recognisable by their structure on any port. MPLS is not: a label may be any four
+    /// bytes, so labels could hide headers that have to be patched.
+    pub(super) const RECOGNISABLE: [Format; 4] = [Format::Vxlan, Format::Geneve, Format::Gue, Format::Gre];
 
-    /// The format of a well-known destination port.
+    /// Returns the format of a well-known destination port.
     pub(super) fn of_port(port: u16) -> Option<Format> {
         match port {
-            // IANA's, the one that Linux took before, and that of the extension.
+            // IANA's port, the port that Linux used before, and the port of the extension.
             4789 | 8472 | 4790 => Some(Format::Vxlan),
             6081 => Some(Format::Geneve),
             6080 => Some(Format::Gue),
@@ -41,7 +40,8 @@ impl Format {
         }
     }
 
-    /// What lies behind the tunnel header at `at`, and where; `None` if this is no such header.
+    /// Returns the offset and kind of what follows the tunnel header at `at`, or `None` if it is not such a
+    /// header.
     pub(super) fn inside(self, headers: &[u8], at: usize) -> Option<(usize, Next)> {
         let header = headers.get(at..)?;
         match self {
@@ -56,11 +56,11 @@ impl Format {
 
 const VXLAN_HEADER: usize = 8;
 
-/// Layouts as in Linux `include/net/vxlan.h`.
+/// Parses VXLAN. The layouts are those of Linux `include/net/vxlan.h`.
 fn vxlan(header: &[u8]) -> Option<Next> {
     const HAS_NUMBER: u8 = 0x08;
     const HAS_POLICY: u8 = 0x80;
-    /// "Don't learn", and "policy was applied".
+    /// "Don't learn" and "policy was applied".
     const POLICY_FLAGS: u8 = 0x48;
     const HAS_PROTOCOL: u8 = 0x04;
     match *header.first_chunk::<VXLAN_HEADER>()? {
@@ -81,9 +81,9 @@ fn vxlan(header: &[u8]) -> Option<Next> {
     }
 }
 
-/// Length of the header with its options, and what follows.
+/// Returns the length of the header with its options, and what follows.
 fn geneve(header: &[u8]) -> Option<(usize, Next)> {
-    /// Set if an option must not be ignored; the others are reserved, or mark control messages.
+    /// Set if an option must not be ignored. All other flags are reserved, or mark control messages.
     const CRITICAL: u8 = 0x40;
     let [first, flags, high, low, _, _, _, reserved] = *header.first_chunk::<8>()?;
     let (version, options) = (first >> 6, usize::from(first & 0x3f) * 4);
@@ -96,15 +96,16 @@ fn geneve(header: &[u8]) -> Option<(usize, Next)> {
     }
 }
 
-/// Length of the header with its fields, and what follows.
+/// Returns the length of the header with its fields, and what follows.
 fn gue(header: &[u8]) -> Option<(usize, Next)> {
     let [first, protocol, high, low] = *header.first_chunk::<4>()?;
     match first >> 4 {
-        // Variant, the bit for control messages, and the number of words in fields. A field would be
-        // announced by a flag; none of them is known to leave the checksums inside alone.
+        // The first byte: the variant, the bit for control messages, and the length of the fields in words. A
+        // flag announces each field. No field is known to leave the inner checksums alone, so all flags must
+        // be zero.
         0 | 1 if [high, low] == [0, 0] => match protocol {
-            // TCP and UDP, too, can be wrapped, and take their pseudo header from the outer addresses. Nobody
-            // does.
+            // TCP and UDP could follow, too, with a pseudo header of the outer addresses. No implementation
+            // sends that.
             PROTOCOL_IPV4 | PROTOCOL_IPV6 | PROTOCOL_GRE => {
                 Some((4 + usize::from(first) * 4, Next::Protocol(protocol)))
             }

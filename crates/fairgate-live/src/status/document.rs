@@ -1,6 +1,6 @@
-//! The status document, `fairgate.status/1`: JSON for machines, and what the tables for people are made from.
+//! The status document, `fairgate.status/1`. It is JSON for programs, and the source of the tables for users.
 //!
-//! Counts are since the start.
+//! All counts are since the start.
 
 use std::collections::BTreeMap;
 
@@ -14,40 +14,41 @@ use crate::direction::Direction;
 use crate::pace::Punctuality;
 use crate::sys::priority::waited_for_processor;
 
-/// A running bridge.
+/// The status of a running bridge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The run's name.
     pub name: String,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// Seconds since its start.
     pub uptime_s: f64,
-    /// Whether this machine's own stack is kept away from both interfaces.
+    /// Whether both interfaces are isolated from this machine's own stack.
     pub isolated: bool,
-    /// How its thread shares the processor.
+    /// How punctual the forwarding thread is.
     pub processor: ProcessorStatus,
-    /// From left to right, from right to left.
+    /// The directions from left to right and from right to left.
     pub directions: Vec<DirectionStatus>,
 }
 
 /// How punctual the forwarding thread is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorStatus {
-    /// Whether it is a real-time thread.
+    /// Whether it has real-time priority.
     pub realtime: bool,
     /// How often it woke up.
     pub wake_ups: u64,
     /// How often it woke up more than 1 ms after the time that was set.
     pub late_wake_ups: u64,
-    /// The latest wake-up, microseconds after its time.
+    /// The largest delay of a timed wake-up, microseconds.
     pub latest_us: f64,
-    /// How often it stood still for more than 5 ms while it had work: another thread had the processor, the kernel
-    /// throttled it, or a status was written.
+    /// How often it made no progress for more than 5 ms while it had work: another thread had the processor,
+    /// the kernel throttled it, or a status was written.
     pub stalls: u64,
-    /// The longest of these times, microseconds.
+    /// The longest stall, microseconds.
     pub longest_stall_us: f64,
-    /// Seconds for which it was ready to run and waited for the processor; none if the kernel does not count them.
+    /// Seconds for which it was ready to run but waited for the processor. `None` if the kernel does not
+    /// count them.
     pub waited_s: Option<f64>,
 }
 
@@ -66,138 +67,138 @@ impl ProcessorStatus {
     }
 }
 
-/// One direction of the bridge.
+/// The status of one direction of the bridge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DirectionStatus {
-    /// Where frames come from.
+    /// The interface that frames are received from.
     pub from: String,
-    /// Where they leave.
+    /// The interface that frames are sent to.
     pub to: String,
-    /// Frames handed to the kernel, Ethernet header counted.
+    /// Frames passed to the kernel, including the Ethernet header.
     pub sent: CountStatus,
     /// Bits per second sent over the last second.
     pub rate_bps: f64,
-    /// Frames between the tree and the socket: in the delay line, or waiting for room.
+    /// Frames between the tree and the socket: in the delay line, or waiting for room in the socket.
     pub in_line: u64,
     /// Frames lost outside of the tree, by reason.
     pub lost: Losses,
-    /// How often the socket had no room. Nothing is lost by it.
+    /// How often the socket had no room. No frames are lost by this.
     pub socket_full: u64,
-    /// Time from arrival to departure from the tree.
+    /// The time from arrival to departure from the tree.
     pub sojourn: Sojourn,
     /// The tree of disciplines.
     pub tree: NodeStatus,
-    /// Its description, `[queue.tree]` of a configuration file.
+    /// The description of the tree: `[queue.tree]` of a configuration file.
     pub queue: String,
 }
 
-/// Packets and bytes.
+/// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountStatus {
-    /// Packets.
+    /// The number of packets.
     pub packets: u64,
-    /// Their bytes on the wire, Ethernet header counted.
+    /// Their bytes, including the Ethernet header.
     pub bytes: u64,
 }
 
-/// Frames lost outside of the tree.
+/// Frames lost outside of the tree, by reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// The receive ring was full: this process was too slow.
     pub ring_full: u64,
-    /// All frames were in use; give `[run] frames` more, or queues lower limits.
+    /// All frames of the store were in use. Increase `frames` in [run], or lower the limits of queues.
     pub no_frame: u64,
-    /// The kernel handed over a part only.
+    /// The kernel delivered only a part of the frame.
     pub truncated: u64,
-    /// Longer than the MTU allows.
+    /// The frame was longer than the MTU allows.
     pub too_long: u64,
-    /// An offload that can't be done in software.
+    /// The frame needed an offload that can't be done in software.
     pub unsupported_offload: u64,
-    /// The interface did not take it.
+    /// The interface did not accept the frame.
     pub refused: u64,
 }
 
-/// How long packets were in the tree, in microseconds; percentiles to 1 %.
+/// The sojourn times of packets in the tree, in microseconds. Percentiles are accurate to 1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sojourn {
-    /// Packets measured.
+    /// The number of packets measured.
     pub packets: u64,
-    /// Mean.
+    /// The mean.
     pub mean_us: f64,
-    /// Median.
+    /// The median.
     pub p50_us: f64,
-    /// 95th percentile.
+    /// The 95th percentile.
     pub p95_us: f64,
-    /// 99th percentile.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// Longest.
+    /// The maximum.
     pub max_us: f64,
 }
 
-/// A discipline and its classes.
+/// The status of a discipline and its classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// The discipline's name.
     pub discipline: String,
-    /// The class of its parent that it serves, none for the root.
+    /// The class of the parent that this discipline serves. `None` for the root.
     pub class: Option<u16>,
-    /// The host that has this class, of those that are given to hosts. The numbers of packets are since it has; those of
-    /// disciplines further below are since the start.
+    /// The host that has this class, if classes are assigned to hosts. The counters of this node are then
+    /// since the host got the class. Counters of disciplines below it are since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Handed in.
+    /// Packets enqueued.
     pub enqueued: CountStatus,
-    /// Handed out.
+    /// Packets dequeued.
     pub dequeued: CountStatus,
-    /// Dropped.
+    /// Packets dropped.
     pub dropped: CountStatus,
-    /// Flushed, or moved to a discipline that took its place.
+    /// Packets flushed, or moved to a discipline that replaced this one.
     pub flushed: CountStatus,
-    /// Queued now.
+    /// Packets queued now.
     pub backlog: CountStatus,
-    /// Packets dropped, by reason; reasons that did not occur are left out.
+    /// Packets dropped, by reason. Reasons that did not occur are left out.
     pub drops: BTreeMap<String, u64>,
     /// Packets marked with congestion experienced.
     pub marked: u64,
-    /// How often nothing could be sent although something was queued.
+    /// How often nothing could be sent although packets were queued.
     pub overlimits: u64,
-    /// The sojourn times of all packets handed out, summed, seconds. A packet's sojourn time here is from its arrival
-    /// to its departure from this node. Of two statuses, the difference of these sums over that of `dequeued.packets`
-    /// is the mean delay between them.
+    /// The sum of the sojourn times of all dequeued packets, seconds. The sojourn time is measured from
+    /// arrival at to departure from this node. From two statuses, divide the difference of these sums by the
+    /// difference of `dequeued.packets`: the result is the mean delay between them.
     pub sojourn_s: f64,
-    /// Inner state, under the field's usual names.
+    /// State variables, under the field's usual names.
     pub variables: BTreeMap<String, ValueStatus>,
-    /// The disciplines of its classes, without those that no host has yet.
+    /// The disciplines of its classes. Classes that are reserved for hosts but not assigned are left out.
     pub classes: Vec<NodeStatus>,
-    /// What it knows of the classes themselves, if they are more to it than a queue each: also of those that are above others.
+    /// The state of classes that have more than a discipline, including inner nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_states: Vec<ClassStatus>,
 }
 
-/// What a discipline knows of one of its classes.
+/// The state that a discipline keeps for one of its classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassStatus {
-    /// The class's number.
+    /// The number of the class.
     pub class: u16,
-    /// What left it, or a class below it, to be sent.
+    /// Packets sent from this class or a class below it.
     pub sent: CountStatus,
-    /// How often it came to a stop for its own limit.
+    /// How often the class was held back by its own limit.
     pub overlimits: u64,
-    /// What else there is, under the field's usual names.
+    /// Other state variables, under the field's usual names.
     pub variables: BTreeMap<String, ValueStatus>,
 }
 
-/// A number of a discipline's inner state.
+/// The value of a state variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueStatus {
-    /// A count, a length, a state.
+    /// A count, a length or a state.
     Integer(i64),
     /// A time, ns.
     Nanos(u64),
     /// True or false.
     Flag(bool),
-    /// Nothing there yet.
+    /// No value yet.
     Unset,
 }
 
@@ -205,20 +206,22 @@ pub enum ValueStatus {
 pub const QUEUE: &str = "tree";
 
 impl Status {
-    /// Checks that the figures add up: the books of every discipline, drops with their reasons, and what left
-    /// each tree with what became of it. They are of one moment: the loop that makes them does nothing else
-    /// meanwhile. Not checked are a class against the discipline that holds it, because a discipline may hold
-    /// a packet itself, and frames that came in against those that the trees took in, because one may be cut
-    /// into many.
+    /// Checks that the figures add up: the statistics of every discipline, drops with their reasons, and
+    /// packets that left each tree with the frames sent. The figures are consistent, because the loop that
+    /// makes the status does nothing else meanwhile.
+    ///
+    /// Two things are not checked. A class is not checked against its discipline, because a discipline may
+    /// itself hold a packet. Received frames are not checked against packets enqueued, because one frame may
+    /// be cut into many.
     ///
     /// # Errors
-    /// Where they do not.
+    /// Reports the first figures that do not add up.
     pub fn check(&self) -> Result<(), Imbalance> {
         for direction in &self.directions {
             let place = format!("the direction from {} to {}", direction.from, direction.to);
             let after = [
                 ("sent", direction.sent.packets),
-                ("in the line", direction.in_line),
+                ("in the delay line", direction.in_line),
                 ("refused", direction.lost.refused),
             ];
             balance::of(
@@ -275,16 +278,16 @@ impl DirectionStatus {
     }
 }
 
-/// The library's unit of summed sojourn times, seconds.
+/// The library's unit of summed sojourn times, in seconds.
 const SOJOURN_UNIT_S: f64 = Statistics::SOJOURN_UNIT as f64 * 1e-9;
 
 impl NodeStatus {
-    /// A discipline's books and state, with those of its classes.
+    /// Returns the status of a discipline and its classes.
     pub fn of(discipline: &dyn Discipline, class: Option<u16>) -> NodeStatus {
-        NodeStatus::with_books(discipline, class, &discipline.statistics())
+        NodeStatus::with_statistics(discipline, class, &discipline.statistics())
     }
 
-    /// Of a class of another discipline; `None` if no host has it yet.
+    /// Returns the status of a class. `None` if the class is reserved for hosts but not assigned.
     fn of_class(class: &Class<'_>) -> Option<NodeStatus> {
         match class.holder {
             Holder::Anyone => Some(NodeStatus::of(class.discipline, Some(class.minor))),
@@ -293,7 +296,7 @@ impl NodeStatus {
                 let own = tenant.statistics(&class.discipline.statistics());
                 Some(NodeStatus {
                     host: Some(tenant.to_string()),
-                    ..NodeStatus::with_books(class.discipline, Some(class.minor), &own)
+                    ..NodeStatus::with_statistics(class.discipline, Some(class.minor), &own)
                 })
             }
         }
@@ -308,7 +311,7 @@ impl NodeStatus {
         self.classes.iter().try_for_each(NodeStatus::check)
     }
 
-    /// The statistics as the discipline returned them.
+    /// Returns the statistics as the discipline reported them.
     pub fn statistics(&self) -> Statistics {
         let dropped = |reason: DropReason| self.drops.get(reason.name()).copied().unwrap_or(0);
         Statistics {
@@ -323,7 +326,11 @@ impl NodeStatus {
         }
     }
 
-    fn with_books(discipline: &dyn Discipline, class: Option<u16>, statistics: &Statistics) -> NodeStatus {
+    fn with_statistics(
+        discipline: &dyn Discipline,
+        class: Option<u16>,
+        statistics: &Statistics,
+    ) -> NodeStatus {
         let mut variables = BTreeMap::new();
         discipline.visit_variables(&mut |name, value| {
             variables.insert(name.to_string(), value.into());
@@ -419,7 +426,7 @@ mod tests {
     use crate::offload::VnetHeader;
     use crate::sys::ring::Received;
 
-    /// A direction that has dropped one frame, holds two, and has two in its delay line.
+    /// A direction that has dropped one frame, has two in its queue, and two in its delay line.
     fn status() -> Status {
         let queue = Spec::inline("fifo limit=2").expect("a fifo");
         let tree = queue.build(1).expect("a fifo");
@@ -433,7 +440,9 @@ mod tests {
                     tag: None,
                     offload: VnetHeader::default(),
                 };
-                direction.accept(&received, Time::ZERO).expect("a short frame");
+                direction
+                    .accept(&received, Time::ZERO)
+                    .expect("a short frame is accepted");
             }
         };
         offer(&mut direction, 3);
@@ -457,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_do_not_add_up_are_found() {
+    fn figures_that_do_not_add_up_are_reported() {
         let right = status();
         assert_eq!(right.check(), Ok(()));
         assert_eq!(

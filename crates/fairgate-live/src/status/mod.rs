@@ -1,4 +1,4 @@
-//! What a running bridge tells of itself: the document, who serves it, who fetches it.
+//! The status of a running bridge: the document, the server and the client.
 
 mod document;
 mod server;

@@ -1,5 +1,5 @@
-//! The status socket: whoever connects is sent the status as JSON, then the connection is closed. No request, so that
-//! `socat - UNIX:PATH` will do.
+//! The status socket. It sends the status as JSON to each client that connects, and closes the connection.
+//! There is no request, so that `socat - UNIX:PATH` is a sufficient client.
 
 use std::env;
 use std::fs::{self, DirBuilder, Permissions};
@@ -17,70 +17,70 @@ use thiserror::Error;
 use crate::error::LiveError;
 use crate::status::document::Status;
 
-/// Ending of the sockets' file names.
+/// The extension of the sockets' file names.
 const ENDING: &str = "sock";
 
-/// Longest path of a socket, bytes: `sun_path` of unix(7) without the final zero.
+/// The longest path of a socket, bytes: `sun_path` of unix(7) without the terminating zero.
 const LONGEST_PATH: usize = 107;
 
-/// How long a run may take to answer. It answers between two packets; a stopped process never does.
+/// How long to wait for an answer. A run answers between two packets; a stopped process never does.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Clients that read slowly, at most; more are turned away.
+/// The maximum number of slow clients. Further ones are disconnected.
 const MOST_CLIENTS: usize = 16;
 
-/// Where sockets are kept: /run/fairgate for root, else a folder of the user's own.
+/// Returns the folder of the sockets: /run/fairgate for root, otherwise a folder of the user's own.
 fn folder() -> PathBuf {
     if geteuid().is_root() {
         return PathBuf::from("/run/fairgate");
     }
     match env::var_os("XDG_RUNTIME_DIR") {
         Some(folder) => PathBuf::from(folder).join("fairgate"),
-        // Others may make folders there too: the name alone is no reason to trust it.
+        // Other users can create folders there too, so the name alone does not make it trustworthy.
         None => env::temp_dir().join(format!("fairgate-{}", geteuid())),
     }
 }
 
-/// The socket of the run called `name`.
+/// Returns the default socket of the run called `name`.
 pub fn default_socket(name: &str) -> PathBuf {
     folder().join(format!("{name}.{ENDING}"))
 }
 
-/// Why a status can't be had.
+/// Why a status can't be fetched.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The folder of the sockets is not the user's alone.
-    #[error("{folder} is not to be trusted: {why}", folder = .folder.display())]
+    /// Other users can write to the folder of the sockets, or own it.
+    #[error("{folder} can't be trusted: {why}", folder = .folder.display())]
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// Why it can't be trusted.
         why: &'static str,
     },
     /// Another user answers.
-    #[error("user {0} answers there, and not you or root")]
+    #[error("the process that answers belongs to user {0}, and not to you or root")]
     Stranger(u32),
-    /// The process is there and does not answer.
+    /// The process accepts the connection but does not answer.
     #[error("process {process} does not answer{}", if *.stopped { ": it is stopped" } else { "" })]
     Silent {
-        /// The process.
+        /// The process id.
         process: i32,
-        /// Whether a signal has stopped it.
+        /// Whether a signal has stopped the process.
         stopped: bool,
     },
-    /// A path that no socket can have.
-    #[error("the path of a socket has at most {LONGEST_PATH} bytes, and this one {0}")]
+    /// The path is too long for a socket.
+    #[error("the path of the socket has {0} bytes, but may have at most {LONGEST_PATH} bytes")]
     LongPath(usize),
-    /// Nobody answers, or not with a status.
+    /// No process answers, or the answer is not a status.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Sockets of the runs of this user, in the order of their names.
+/// Returns the sockets of this user's runs, sorted by name.
 ///
 /// # Errors
-/// If others could have put sockets there.
+/// Fails if other users could have created sockets in the folder.
 pub fn running() -> Result<Vec<PathBuf>, FetchError> {
     let folder = folder();
     let Ok(entries) = fs::read_dir(&folder) else {
@@ -95,7 +95,7 @@ pub fn running() -> Result<Vec<PathBuf>, FetchError> {
     Ok(sockets)
 }
 
-/// A folder that belongs to this user, and that nobody else may write to.
+/// Checks that a folder belongs to this user and that no one else may write to it.
 fn check_folder(folder: &Path) -> Result<(), FetchError> {
     let refused = |why| {
         Err(FetchError::Folder {
@@ -105,20 +105,21 @@ fn check_folder(folder: &Path) -> Result<(), FetchError> {
     };
     let found = fs::symlink_metadata(folder)?;
     if !found.is_dir() {
-        refused("it is no folder")
+        refused("it is not a folder")
     } else if Uid::from_raw(found.uid()) != geteuid() {
         refused("it belongs to another user")
     } else if found.mode() & 0o022 != 0 {
-        refused("others may write to it")
+        refused("other users may write to it")
     } else {
         Ok(())
     }
 }
 
-/// Asks the run that answers at `socket` for its status.
+/// Fetches the status of the run that listens at `socket`.
 ///
 /// # Errors
-/// If nobody answers there, or not with a status, or somebody who is neither this user nor root.
+/// Fails if no process answers, if the answer is not a status, or if the process belongs to neither this user
+/// nor root.
 pub fn fetch(socket: &Path) -> Result<Status, FetchError> {
     let length = socket.as_os_str().len();
     if length > LONGEST_PATH {
@@ -140,14 +141,15 @@ pub fn fetch(socket: &Path) -> Result<Status, FetchError> {
     })
 }
 
-/// Whether a signal has stopped a process (proc_pid_stat(5): the field after the name in parentheses).
+/// Returns whether a signal has stopped a process (proc_pid_stat(5): the field after the name in
+/// parentheses).
 fn is_stopped(process: i32) -> bool {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = text.rsplit(") ").next().unwrap_or_default();
     state.starts_with(['T', 't'])
 }
 
-/// Someone who is still being written to.
+/// A client that has not received the whole status yet.
 #[derive(Debug)]
 struct Client {
     stream: UnixStream,
@@ -156,7 +158,7 @@ struct Client {
 }
 
 impl Client {
-    /// Writes as much as there is room for. False if it is over, one way or the other.
+    /// Writes as much as there is room for. Returns false if the client is finished or has failed.
     fn write_on(&mut self) -> bool {
         while self.written < self.answer.len() {
             match self.stream.write(&self.answer[self.written..]) {
@@ -170,7 +172,7 @@ impl Client {
     }
 }
 
-/// Serves the status at a socket, which it removes on drop.
+/// Serves the status at a socket, and removes the socket on drop.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: UnixListener,
@@ -179,7 +181,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at `path`. A socket left behind by a killed process is replaced.
+    /// Listens at `path`. Replaces a socket that a killed process left behind.
     pub(crate) fn bind(path: &Path) -> Result<Server, LiveError> {
         let system = || LiveError::io(format!("listening at {}", path.display()));
         let length = path.as_os_str().len();
@@ -194,7 +196,7 @@ impl Server {
         }
         remove_dead(path)?;
         let listener = UnixListener::bind(path).map_err(system())?;
-        // Whoever may write to it may ask.
+        // Whoever may write to a socket may connect to it. Only this user may.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system())?;
         listener.set_nonblocking(true).map_err(system())?;
         Ok(Server {
@@ -204,13 +206,13 @@ impl Server {
         })
     }
 
-    /// Readable when a client has come.
+    /// Returns the descriptor that is readable when a client has connected.
     pub(crate) fn listener(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 
-    /// Lets a client in and answers. If it does not take all of it at once, returns what becomes writable when there
-    /// is room for more.
+    /// Accepts a client and sends the status. If the client does not take all of it at once, returns the
+    /// descriptor that becomes writable when there is room for more.
     pub(crate) fn accept(&mut self, answer: Vec<u8>) -> Option<BorrowedFd<'_>> {
         let (stream, _) = self.listener.accept().ok()?;
         stream.set_nonblocking(true).ok()?;
@@ -226,13 +228,13 @@ impl Server {
         self.clients.last().map(|client| client.stream.as_fd())
     }
 
-    /// Writes on to all clients that have room.
+    /// Continues writing to all clients that have room.
     pub(crate) fn write_on(&mut self) {
         self.clients.retain_mut(Client::write_on);
     }
 }
 
-/// Makes room at `path`, if what is there is a socket at which nobody answers.
+/// Removes the socket at `path` if no process listens there.
 fn remove_dead(path: &Path) -> Result<(), LiveError> {
     let system = || LiveError::io(format!("listening at {}", path.display()));
     let found = match fs::symlink_metadata(path) {
@@ -277,7 +279,7 @@ mod tests {
         let server = Server::bind(&dead).unwrap();
         assert_eq!(fs::metadata(&dead).unwrap().mode() & 0o777, 0o600);
         assert!(matches!(Server::bind(&dead), Err(LiveError::SocketInUse { .. })));
-        // A link to a dead socket is not one.
+        // A symbolic link to a dead socket is not a socket.
         let link = folder.path().join("link.sock");
         std::os::unix::fs::symlink(&dead, &link).unwrap();
         assert!(matches!(Server::bind(&link), Err(LiveError::NoSocket { .. })));
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_write_to_is_not_trusted() {
+    fn a_folder_that_others_may_write_to_is_not_trusted() {
         let folder = tempfile::tempdir().unwrap();
         assert!(check_folder(folder.path()).is_ok());
         fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_no_socket_can_have_is_said_to_be_so() {
+    fn a_path_that_is_too_long_is_reported() {
         let path = PathBuf::from(format!("/tmp/{}", "x".repeat(120)));
         assert!(matches!(fetch(&path), Err(FetchError::LongPath(125))));
         let error = Server::bind(&path).unwrap_err();

@@ -1,7 +1,7 @@
-//! BPF programs of a few instructions at tc's hooks: assembled here, loaded and attached by `bpf(2)`.
+//! Small BPF programs for tc's hooks. They are assembled here, and loaded and attached by `bpf(2)`.
 //!
-//! The layout of `union bpf_attr` and of instructions is that of linux/bpf.h. No compiler and no library is needed for
-//! programs without maps and loops.
+//! The layouts of `union bpf_attr` and of instructions are those of linux/bpf.h. Programs without maps and
+//! loops need neither a compiler nor a library.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -10,25 +10,26 @@ use nix::errno::Errno;
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
-/// Before whatever else is attached there.
+/// Attaches before all other programs.
 const BPF_F_BEFORE: u32 = 1 << 3;
 
-/// Where in tc a program runs. The numbers are those of `enum bpf_attach_type`.
+/// The hook in tc at which a program runs. The numbers are those of `enum bpf_attach_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Hook {
-    /// Frames that arrive, behind packet sockets.
+    /// Received frames, after packet sockets.
     Ingress = 46,
     /// Frames that the kernel sends.
     Egress = 47,
 }
 
-/// `struct bpf_insn`. Registers are numbered as in linux/bpf.h: r0 is the result, r1 the first argument.
+/// `struct bpf_insn`. Registers are numbered as in linux/bpf.h: r0 holds the result, r1 the first argument.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Instruction {
     code: u8,
-    /// Destination in the lower half, source in the upper one. (The bit field's order is that of little-endian machines.)
+    /// Destination register in the lower half, source in the upper half, on little-endian machines; swapped
+    /// on others.
     registers: u8,
     offset: i16,
     immediate: i32,
@@ -79,7 +80,7 @@ impl Instruction {
         Instruction::new(0x15, register, 0, skip, immediate)
     }
 
-    /// Calls a helper of the kernel with r1 to r5; the result is in r0.
+    /// Calls a kernel helper with r1 to r5. The result is in r0.
     pub(crate) const fn call(helper: i32) -> Instruction {
         Instruction::new(0x85, 0, 0, 0, helper)
     }
@@ -90,18 +91,18 @@ impl Instruction {
     }
 }
 
-/// The part of `union bpf_attr` that `BPF_PROG_LOAD` needs.
+/// The part of `union bpf_attr` that `BPF_PROG_LOAD` reads.
 #[repr(C)]
 struct ProgramLoad {
     program_type: u32,
     count: u32,
     instructions: u64,
     license: u64,
-    /// log_level, log_size, log_buf, kern_version, prog_flags: none.
+    /// log_level, log_size, log_buf, kern_version and prog_flags, all zero.
     unused: [u32; 6],
 }
 
-/// The part of `union bpf_attr` that `BPF_LINK_CREATE` needs at TCX.
+/// The part of `union bpf_attr` that `BPF_LINK_CREATE` reads for TCX.
 #[repr(C)]
 struct LinkCreate {
     program: u32,
@@ -113,7 +114,7 @@ struct LinkCreate {
     expected_revision: u64,
 }
 
-/// Has the kernel check a program for tc's hooks and keep it.
+/// Loads a program for tc's hooks into the kernel, which verifies it.
 pub(crate) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
     let attributes = ProgramLoad {
         program_type: BPF_PROG_TYPE_SCHED_CLS,
@@ -125,7 +126,7 @@ pub(crate) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
     bpf(BPF_PROG_LOAD, &attributes)
 }
 
-/// Runs a program at a hook of an interface, until what is returned is closed.
+/// Attaches a program to a hook of an interface. It runs until the returned descriptor is closed.
 pub(crate) fn attach(program: &OwnedFd, interface: u32, hook: Hook) -> Result<OwnedFd, Errno> {
     let attributes = LinkCreate {
         program: program.as_raw_fd() as u32,
@@ -139,11 +140,11 @@ pub(crate) fn attach(program: &OwnedFd, interface: u32, hook: Hook) -> Result<Ow
     bpf(BPF_LINK_CREATE, &attributes)
 }
 
-/// One of the commands that return a new descriptor. `T` is the command's part of `union bpf_attr`.
+/// Calls a command that returns a new descriptor. `T` is the command's part of `union bpf_attr`.
 fn bpf<T>(command: libc::c_long, attributes: &T) -> Result<OwnedFd, Errno> {
-    // SAFETY: the kernel reads `size_of::<T>()` bytes of a live structure of integers without padding, and what its
-    // addresses point to: instructions, as many as it says, and a string with its zero, both of which outlive the call.
-    // A descriptor that is returned is new and nobody else's.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes of a live structure of integers without padding, and
+    // the memory that its addresses point to: the given number of instructions and a zero-terminated string.
+    // Both outlive the call. A descriptor that is returned is new, and nobody else owns it.
     unsafe {
         let result = libc::syscall(
             libc::SYS_bpf,

@@ -1,4 +1,4 @@
-//! What an interface is and does: index, MTU, state, and the offloads that merge packets.
+//! Properties of an interface: index, MTU, state, and the offloads that merge packets.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -12,7 +12,7 @@ use crate::sys::guardian::Guardian;
 pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) index: u32,
-    /// Largest payload of a frame: the frame is up to 18 bytes longer.
+    /// The MTU: the largest payload of a frame. A frame is up to 18 bytes longer.
     pub(crate) mtu: usize,
 }
 
@@ -26,16 +26,16 @@ pub(crate) enum Unusable {
 }
 
 impl Interface {
-    /// Longest name, without the final zero.
+    /// The maximum length of a name, without the terminating zero.
     pub(crate) const LONGEST_NAME: usize = libc::IFNAMSIZ - 1;
 
-    /// Looks an interface up in the network namespace of this thread.
+    /// Looks up an interface in the network namespace of this thread.
     pub(crate) fn lookup(name: &str) -> Result<Interface, Unusable> {
         let control = control_socket().map_err(Unusable::System)?;
         Interface::lookup_by(&control, name)
     }
 
-    /// Looks an interface up in the network namespace that a control socket was made in.
+    /// Looks up an interface in the network namespace in which the control socket was created.
     pub(crate) fn lookup_by(control: &OwnedFd, name: &str) -> Result<Interface, Unusable> {
         let mut request = request(name).ok_or(Unusable::Missing)?;
         let system = |errno| match errno {
@@ -63,7 +63,7 @@ impl Interface {
         })
     }
 
-    /// Sets an interface up.
+    /// Enables an interface (IFF_UP).
     pub(crate) fn set_up(name: &str) -> Result<(), Errno> {
         let control = control_socket()?;
         let mut request = request(name).ok_or(Errno::ENODEV)?;
@@ -73,32 +73,32 @@ impl Interface {
     }
 }
 
-/// An offload that hands several received packets over as one.
+/// An offload that merges several received packets into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Merging {
-    /// Generic receive offload: exact, so that cutting restores the packets.
+    /// Generic receive offload. It is exact: cutting restores the packets.
     Gro,
-    /// Large receive offload: forgets where packets ended, so that nothing can be restored.
+    /// Large receive offload. It loses the packet boundaries, so nothing can restore the packets.
     Lro,
 }
 
-/// Switches merging on again when it is dropped, or when this process dies.
+/// Enables merging again when it is dropped, or when this process dies.
 #[derive(Debug)]
 pub(crate) struct MergingGuardian {
     _guardian: Guardian,
 }
 
 impl MergingGuardian {
-    /// For those of [`Merging::ALL`] that are in `on`.
+    /// Starts a guardian that enables the offloads of [`Merging::ALL`] for which `on` is true.
     pub(crate) fn start(interface: &str, on: [bool; 2]) -> Result<MergingGuardian, Errno> {
         let work = || {
             for (_, merging) in on.iter().zip(Merging::ALL).filter(|(is_on, _)| **is_on) {
-                // The interface may be gone; then there is nothing to restore.
+                // The interface may no longer exist; then there is nothing to restore.
                 let _ = merging.set(interface, true);
             }
         };
-        // SAFETY: `Merging::set` makes a socket and calls `ioctl` with structures on its stack; names are copied into
-        // them byte by byte. Nothing is allocated, locked or unwrapped.
+        // SAFETY: `Merging::set` creates a socket and calls `ioctl` with structures on its stack, into which
+        // names are copied byte by byte. It does not allocate, lock or unwrap.
         let guardian = unsafe { Guardian::start(work) }?;
         Ok(MergingGuardian { _guardian: guardian })
     }
@@ -118,10 +118,10 @@ const ETHTOOL_SGRO: u32 = 0x2c;
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
 impl Merging {
-    /// Both.
+    /// Both offloads.
     pub(crate) const ALL: [Merging; 2] = [Merging::Gro, Merging::Lro];
 
-    /// Whether the interface does it. A driver that knows no such question doesn't.
+    /// Returns whether the offload is enabled. It is not, if the driver does not support the query.
     pub(crate) fn is_on(self, interface: &str) -> Result<bool, Errno> {
         let answer = match self {
             Merging::Gro => ethtool(interface, ETHTOOL_GGRO, 0)? != 0,
@@ -130,7 +130,7 @@ impl Merging {
         Ok(answer)
     }
 
-    /// Switches it.
+    /// Enables or disables the offload.
     pub(crate) fn set(self, interface: &str, on: bool) -> Result<(), Errno> {
         match self {
             Merging::Gro => ethtool(interface, ETHTOOL_SGRO, u32::from(on))?,
@@ -159,7 +159,7 @@ fn ethtool(interface: &str, command: u32, data: u32) -> Result<u32, Errno> {
     }
 }
 
-/// Any socket will do to ask about interfaces.
+/// Returns a socket for queries about interfaces. Any socket works.
 pub(crate) fn control_socket() -> Result<OwnedFd, Errno> {
     socket(
         AddressFamily::Inet,
@@ -169,12 +169,12 @@ pub(crate) fn control_socket() -> Result<OwnedFd, Errno> {
     )
 }
 
-/// A request about the interface called `name`; `None` if nothing can be called that.
+/// Returns a request about the interface `name`, or `None` if no interface can have this name.
 pub(crate) fn request(name: &str) -> Option<libc::ifreq> {
     if name.is_empty() || name.len() > Interface::LONGEST_NAME || name.contains('\0') {
         return None;
     }
-    // SAFETY: `ifreq` is integers and a pointer, for which all-zero is a value.
+    // SAFETY: `ifreq` consists of integers and a pointer, for which all-zero is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
@@ -188,10 +188,10 @@ fn flags(control: &OwnedFd, request: &mut libc::ifreq) -> Result<i16, Errno> {
     Ok(unsafe { request.ifr_ifru.ifru_flags })
 }
 
-/// One of the ioctls whose argument is an `ifreq`.
+/// Calls an ioctl whose argument is an `ifreq`.
 pub(crate) fn ioctl(fd: &impl AsRawFd, number: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), Errno> {
-    // SAFETY: all numbers that this crate passes take a pointer to an `ifreq`, which is live and ours alone; a data
-    // pointer within points to a live value of the type that the number asks for.
+    // SAFETY: all numbers that this crate passes take a pointer to an `ifreq`, which is live and exclusively
+    // borrowed. A data pointer inside it points to a live value of the type that the number requires.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), number, std::ptr::from_mut(request)) };
     Errno::result(result).map(drop)
 }

@@ -1,17 +1,17 @@
-//! The only unsafe code of this crate: memory shared with the kernel, and system calls that no crate wraps.
+//! All unsafe code of this crate: memory shared with the kernel, and system calls that no crate wraps.
 //!
 //! ```text
-//!   layout     where a slot lies in a ring: plain arithmetic
+//!   layout     where a slot is in a ring: arithmetic
 //!   ring       reads slots of mapped memory         unsafe: pointers into the mapping
 //!   socket     AF_PACKET sockets, receive and send  unsafe: setsockopt, mmap, sendmmsg
-//!   guardian   a child that outlives us             unsafe: fork
+//!   guardian   a child process that outlives us     unsafe: fork
 //!   interface  ioctls on interfaces                 unsafe: ioctl
 //!   bpf        programs at tc's hooks               unsafe: bpf
 //!   priority   real-time scheduling                 unsafe: sched_setscheduler
 //!   tap        creates TAP devices                  unsafe: ioctl
 //! ```
 //!
-//! Everything these modules export is safe to call.
+//! All functions that these modules export are safe to call, or state their safety contract.
 
 #![allow(unsafe_code)]
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-/// Puts this thread before all ordinary ones (SCHED_FIFO, the lowest of its priorities). It still sleeps whenever it
-/// has nothing to do, and rests before the kernel makes it (see `pace.rs`).
+/// Gives this thread a higher priority than all ordinary ones (SCHED_FIFO, lowest priority). The thread still
+/// sleeps when it has no work, and often enough that the kernel never throttles it (see `pace.rs`).
 pub(crate) fn set_realtime() -> Result<(), Errno> {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the kernel reads a live `sched_param`; 0 is this thread.
+    // SAFETY: the kernel reads a live `sched_param`; 0 means this thread.
     let result = unsafe {
         libc::sched_setscheduler(
             0,
@@ -20,7 +20,7 @@ pub(crate) fn set_realtime() -> Result<(), Errno> {
     Errno::result(result).map(drop)
 }
 
-/// The share of a core that the kernel leaves to real-time threads, in parts per million (sched(7)).
+/// Returns the share of a core that the kernel gives to real-time threads, in parts per million (sched(7)).
 pub(crate) fn realtime_share() -> u64 {
     let read = |name: &str| -> Option<i64> {
         fs::read_to_string(format!("/proc/sys/kernel/{name}"))
@@ -30,7 +30,7 @@ pub(crate) fn realtime_share() -> u64 {
             .ok()
     };
     match (read("sched_rt_runtime_us"), read("sched_rt_period_us")) {
-        // -1: without a limit.
+        // -1 means no limit.
         (Some(runtime @ 0..), Some(period @ 1..)) => {
             (runtime as u64).saturating_mul(1_000_000) / period as u64
         }
@@ -38,8 +38,8 @@ pub(crate) fn realtime_share() -> u64 {
     }
 }
 
-/// For how long this thread was ready to run and another one had the processor. `None` if this kernel does not count
-/// it (Linux `Documentation/scheduler/sched-stats.rst`, "/proc/<pid>/schedstat").
+/// Returns how long this thread was ready to run while another one had the processor. `None` if this kernel
+/// does not count it (Linux `Documentation/scheduler/sched-stats.rst`, "/proc/<pid>/schedstat").
 pub(crate) fn waited_for_processor() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanos = text.split_whitespace().nth(1)?.parse().ok()?;

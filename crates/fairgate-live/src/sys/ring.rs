@@ -1,12 +1,13 @@
-//! Reads a TPACKET_V2 receive ring: slots that the kernel fills and we hand back, in turn.
+//! Reads a TPACKET_V2 receive ring. The kernel fills its slots in order, and we return them in order.
 //!
-//! The first word of a slot says whose it is. The kernel writes a frame and then sets `TP_STATUS_USER`; we read the
-//! frame and then set `TP_STATUS_KERNEL`. Acquire and release on that word order everything else, so that no lock and
-//! no system call is needed while frames are there.
+//! The first word of a slot says who owns it. The kernel writes a frame and then sets `TP_STATUS_USER`. We
+//! read the frame and then set `TP_STATUS_KERNEL`. Acquire and release operations on that word order all
+//! other accesses. While there are frames, neither a lock nor a system call is needed.
 //!
-//! Why version 2: a slot holds one frame and is ours the moment the frame is in (ping 34-60 us through a bridge).
-//! Version 3 packs frames into blocks and hands over a block when it is full or after a time-out of milliseconds: up
-//! to a fifth more packets per second, but a wait in front of every queue that this library is there to keep short.
+//! Why version 2: a slot holds one frame and is ours as soon as the frame is there (ping 34-60 us through a
+//! bridge). Version 3 packs frames into blocks, and hands over a block when it is full or after a timeout of
+//! milliseconds. It forwards up to a fifth more packets per second, but adds a delay in front of every queue.
+//! Short delays are the purpose of this program.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,21 +18,21 @@ use crate::offload::{VNET_HEADER, VnetHeader};
 use crate::sys::layout::Layout;
 use crate::vlan::Tag;
 
-/// A frame as it lies in its slot.
+/// A received frame in its slot.
 pub(crate) struct Received<'a> {
-    /// The bytes that were captured, from the link header on.
+    /// The captured bytes, starting with the Ethernet header.
     pub(crate) bytes: &'a [u8],
-    /// Length of the frame on the wire; above `bytes.len()` if the slot was too small.
+    /// The length of the frame on the link. It is larger than `bytes.len()` if the slot was too small.
     pub(crate) length: usize,
-    /// Whether the whole frame also waits in the socket's receive queue, because the slot was too small.
+    /// Whether the whole frame is also in the socket's receive queue, because the slot was too small.
     pub(crate) copied: bool,
-    /// The VLAN tag that the kernel took out of the frame.
+    /// The VLAN tag that the kernel removed from the frame.
     pub(crate) tag: Option<Tag>,
     /// What the sender left to the hardware.
     pub(crate) offload: VnetHeader,
 }
 
-/// A cursor over a ring in memory that someone else keeps mapped.
+/// A cursor over a ring. The owner of the `Ring` keeps the memory mapped.
 #[derive(Debug)]
 pub(crate) struct Ring {
     base: NonNull<u8>,
@@ -39,17 +40,17 @@ pub(crate) struct Ring {
     next: usize,
 }
 
-// SAFETY: the ring's memory belongs to this cursor alone on our side; a raw pointer has no ties to a thread.
+// SAFETY: on our side only this cursor uses the ring's memory; a raw pointer is not tied to a thread.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// A cursor at slot 0.
+    /// Creates a cursor at slot 0.
     ///
     /// # Safety
-    /// `base` points to `layout.bytes()` bytes, aligned to 16, readable and writable for as long as the `Ring` is
-    /// used, all of them initialised. Whoever fills a slot stops touching it when he sets its status to
-    /// `TP_STATUS_USER`, with release ordering, until the status is `TP_STATUS_KERNEL` again. Nobody else on our side
-    /// reads or writes the memory.
+    /// `base` points to `layout.bytes()` initialised bytes. They are aligned to 16, and readable and writable
+    /// for as long as the `Ring` is used. The other side that fills a slot sets its status to
+    /// `TP_STATUS_USER` with release ordering, and then does not touch the slot until the status is
+    /// `TP_STATUS_KERNEL` again. Nothing else on our side reads or writes the memory.
     pub(crate) unsafe fn new(base: NonNull<u8>, layout: Layout) -> Ring {
         Ring {
             base,
@@ -58,35 +59,36 @@ impl Ring {
         }
     }
 
-    /// The start of the slot that is next.
+    /// Returns the start of the next slot.
     fn slot(&self) -> *mut u8 {
-        // SAFETY: `next` is below `layout.slots`, so that the slot lies within the memory promised to `new`.
+        // SAFETY: `next` is below `layout.slots`, so the slot is within the memory promised to `new`.
         unsafe { self.base.as_ptr().add(self.layout.offset(self.next)) }
     }
 
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: `tp_status` is the first field, a u32, and a slot is aligned to 16. Both sides access this word
-        // atomically only (the header copied in `front` is read while the slot is ours, when nobody writes it).
+        // SAFETY: `tp_status` is the first field, a u32, and a slot is aligned to 16. Both sides access this
+        // word only atomically. (`front` copies the header while the slot is ours; then nobody writes it.)
         unsafe { AtomicU32::from_ptr(self.slot().cast()) }
     }
 
-    /// The oldest frame that we haven't released, if the kernel has filled the slot.
+    /// Returns the oldest frame that was not released, if the kernel has filled the slot.
     #[inline]
     pub(crate) fn front(&self) -> Option<Received<'_>> {
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the slot is ours until `release`, the header is at its start, aligned, and plain integers.
+        // SAFETY: the slot is ours until `release`; the header is at its start, aligned, and consists of
+        // integers.
         let header: tpacket2_hdr = unsafe { self.slot().cast::<tpacket2_hdr>().read() };
         let start = usize::from(header.tp_mac);
         let length = header.tp_snaplen as usize;
         assert!(
             start >= size_of::<tpacket2_hdr>() + VNET_HEADER && start + length <= self.layout.slot,
-            "the kernel keeps a frame and its headers within their slot"
+            "the kernel must keep a frame and its headers within the slot"
         );
-        // SAFETY: the assertion keeps both slices inside the slot, which nobody writes before `release`; that takes
-        // `&mut self` and so ends the borrow that these slices live by.
+        // SAFETY: the assertion keeps both slices inside the slot, which nobody writes before `release`.
+        // `release` takes `&mut self`, which ends the borrow of these slices.
         let (vnet, bytes) = unsafe {
             let frame = self.slot().add(start);
             (
@@ -95,7 +97,7 @@ impl Ring {
             )
         };
         let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then_some(Tag {
-            // Kernels before 3.14 do not tell the protocol.
+            // Kernels before 3.14 do not report the protocol.
             tpid: if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
                 header.tp_vlan_tpid
             } else {
@@ -112,7 +114,7 @@ impl Ring {
         })
     }
 
-    /// Hands the slot that [`Ring::front`] showed back to the kernel.
+    /// Returns the slot of [`Ring::front`] to the kernel.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -124,7 +126,7 @@ impl Ring {
 mod tests {
     use super::*;
 
-    /// Memory that plays the kernel's part, aligned to 16.
+    /// Memory aligned to 16, in which the test acts as the kernel.
     struct Memory {
         words: Vec<u128>,
         layout: Layout,
@@ -144,7 +146,7 @@ mod tests {
         }
     }
 
-    /// What the kernel does: frame, virtio header and slot header first, the status last.
+    /// Fills a slot as the kernel does: frame, virtio header and slot header first, the status last.
     fn deliver(base: NonNull<u8>, layout: Layout, index: usize, frame: &[u8], status: u32, tci: u16) {
         let start = 90usize;
         let header = tpacket2_hdr {
@@ -159,7 +161,7 @@ mod tests {
             tp_vlan_tpid: 0x88a8,
             tp_padding: [0; 4],
         };
-        // SAFETY: the test's memory spans the layout, and the slot is the kernel's now.
+        // SAFETY: the test's memory spans the layout, and the kernel's side owns the slot now.
         unsafe {
             let slot = base.as_ptr().add(layout.offset(index));
             slot.cast::<tpacket2_hdr>().write(header);
@@ -170,16 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_in_turn_and_slots_go_back() {
+    fn frames_are_read_in_order_and_slots_are_reused() {
         let mut memory = Memory::new(32);
         let (base, layout) = (memory.base(), memory.layout);
         // SAFETY: `memory` outlives the ring, spans the layout and is touched through `base` only.
         let mut ring = unsafe { Ring::new(base, layout) };
         assert!(ring.front().is_none());
-        for round in 0..100u8 {
-            let first = usize::from(round) * 3 % layout.slots;
+        for pass in 0..100u8 {
+            let first = usize::from(pass) * 3 % layout.slots;
             for offset in 0..3 {
-                let frame = vec![round; 60 + offset];
+                let frame = vec![pass; 60 + offset];
                 deliver(
                     base,
                     layout,
@@ -191,16 +193,16 @@ mod tests {
             }
             for offset in 0..3 {
                 let received = ring.front().unwrap();
-                assert_eq!(received.bytes, vec![round; 60 + offset]);
+                assert_eq!(received.bytes, vec![pass; 60 + offset]);
                 assert_eq!((received.length, received.tag), (60 + offset, None));
                 ring.release();
             }
-            assert!(ring.front().is_none(), "the kernel hasn't filled the next slot");
+            assert!(ring.front().is_none(), "the kernel has not filled the next slot");
         }
     }
 
     #[test]
-    fn status_bits_tell_of_tags_and_copies() {
+    fn status_bits_report_tags_and_copies() {
         let mut memory = Memory::new(32);
         let (base, layout) = (memory.base(), memory.layout);
         // SAFETY: `memory` outlives the ring, spans the layout and is touched through `base` only.

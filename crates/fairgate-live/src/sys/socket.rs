@@ -1,9 +1,9 @@
-//! AF_PACKET sockets on one interface: a mapped ring to receive from, and a plain socket to send by in batches.
+//! AF_PACKET sockets on one interface: one with a mapped ring to receive, and plain ones to send in batches.
 //!
-//! The receiving socket carries a virtio header in front of each frame. The sending one needs none, because frames are
-//! complete by then. A third one sends the few frames that are too long by their VLAN tag. Everything that is set here
-//! lives and dies with the sockets, promiscuous mode included, so that even a killed process leaves the interface as it
-//! was.
+//! The receiving socket has a virtio header in front of each frame. The sending socket needs none, because
+//! frames are complete by then. A third socket sends the few frames that are too long because of their VLAN
+//! tag. All settings made here, including promiscuous mode, end with the sockets. Even a killed process
+//! therefore leaves the interface unchanged.
 
 use std::io::IoSlice;
 use std::num::NonZeroUsize;
@@ -19,41 +19,43 @@ use crate::sys::layout::Layout;
 use crate::sys::ring::{Received, Ring};
 use crate::vlan::Tag;
 
-/// Slots of a receive ring. At a million packets a second, 4 ms of a scheduler's hiccup.
+/// The slots of a receive ring. At a million packets per second they bridge a scheduling delay of 4 ms.
 pub(crate) const RING_SLOTS: usize = 4096;
 
-/// Frames longer than a slot wait whole in the receive queue; so many bytes of them. Enough for the super-packets of
-/// a few milliseconds at 10 Gb/s.
+/// Frames longer than a slot are kept whole in the receive queue. This is its size in bytes: enough for the
+/// super-packets of a few milliseconds at 10 Gb/s.
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
 
-/// Socket memory of frames on their way out. It bounds what waits behind our queue where no scheduler sees it.
+/// The socket memory for frames being sent, bytes. It limits the queue behind ours, which no discipline
+/// controls.
 const SEND_BUFFER: libc::c_int = 512 << 10;
 
-/// A super-packet with all its headers ("BIG TCP" allows longer ones, which nobody sends unasked).
+/// The longest super-packet with all its headers. ("BIG TCP" allows longer ones, but only if it is
+/// configured.)
 const LONGEST_SUPER_PACKET: usize = 128 << 10;
 
-/// Most frames handed to the kernel by one system call.
+/// The maximum number of frames passed to the kernel by one system call.
 pub(crate) const BATCH: usize = 64;
 
-/// Memory mapped from a socket, unmapped on drop.
+/// Memory mapped from a socket. It is unmapped on drop.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<libc::c_void>,
     length: NonZeroUsize,
 }
 
-// SAFETY: a mapping isn't tied to the thread that made it.
+// SAFETY: a mapping is not tied to the thread that made it.
 unsafe impl Send for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `mmap` with this length, and the ring that points into it is dropped with
-        // the same `PacketSocket`, which hands out no reference that could outlive it.
+        // SAFETY: `mmap` made the mapping with this length. The ring that points into it is dropped with the
+        // same `PacketSocket`, which hands out no reference that outlives it.
         unsafe { libc::munmap(self.base.as_ptr(), self.length.get()) };
     }
 }
 
-/// Both sockets of an interface.
+/// The sockets of one interface.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     ring: Ring,
@@ -61,19 +63,19 @@ pub(crate) struct PacketSocket {
     receiver: OwnedFd,
     sender: OwnedFd,
     batch: Batch,
-    /// A frame longer than its slot is read to here.
+    /// The buffer for a frame that is longer than its slot.
     scratch: Vec<u8>,
-    /// Bytes of the frame in `scratch`, until it is released.
+    /// The length of the frame in `scratch`, until it is released.
     filled: Option<usize>,
-    /// For frames that are too long with their tag.
+    /// The socket for frames that are too long because of their tag.
     tagger: OwnedFd,
     missed: u64,
 }
 
 impl PacketSocket {
-    /// Opens the sockets. Frames arrive from now on.
+    /// Opens the sockets. From now on frames are received.
     pub(crate) fn open(interface: &Interface, layout: Layout) -> Result<PacketSocket, Errno> {
-        // Protocol 0: nothing is received before `bind` says from where.
+        // Protocol 0: nothing is received before `bind` selects the interface.
         let receiver = packet_socket(0)?;
         set_option(&receiver, libc::PACKET_VERSION, &TPACKET_V2)?;
         set_option(&receiver, libc::PACKET_VNET_HDR, &1)?;
@@ -88,8 +90,8 @@ impl PacketSocket {
         };
         set_option(&receiver, libc::PACKET_RX_RING, &request)?;
         let mapping = map(&receiver, layout)?;
-        // SAFETY: the mapping spans the layout, is aligned to a page, filled by the kernel under the protocol that
-        // `Ring::new` asks for, and kept in the same structure as the ring.
+        // SAFETY: the mapping spans the layout, is aligned to a page, is filled by the kernel under the
+        // protocol that `Ring::new` requires, and is kept in the same structure as the ring.
         let ring = unsafe { Ring::new(mapping.base.cast(), layout) };
         bind(&receiver, interface, libc::ETH_P_ALL as u16)?;
         let membership = libc::packet_mreq {
@@ -101,12 +103,13 @@ impl PacketSocket {
         set_option(&receiver, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
 
         let sender = packet_socket(0)?;
-        // Straight to the driver: another queue behind ours would hold what ours has scheduled.
+        // Bypass the interface's qdisc: a second queue behind ours would delay the frames that ours has
+        // scheduled.
         set_option(&sender, libc::PACKET_QDISC_BYPASS, &1)?;
         set_socket_option(&sender, libc::SO_SNDBUF, &SEND_BUFFER)?;
         bind(&sender, interface, 0)?;
 
-        // Through the queue of the interface, for the hook is in front of it.
+        // This socket uses the interface's qdisc, because the hook is in front of it.
         let tagger = packet_socket(0)?;
         set_socket_option(&tagger, libc::SO_SNDBUF, &SEND_BUFFER)?;
         bind(&tagger, interface, 0)?;
@@ -123,19 +126,20 @@ impl PacketSocket {
         })
     }
 
-    /// The oldest frame not yet released.
+    /// Returns the oldest frame that was not released yet.
     #[inline]
     pub(crate) fn front(&mut self) -> Option<Received<'_>> {
         let received = self.ring.front()?;
         if !received.copied {
             return Some(received);
         }
-        // The whole frame, behind the same virtio header that the slot holds. Frames and slots pair up in order.
+        // The whole frame has the same virtio header as the slot. Frames and slots have the same order.
         let length = match self.filled {
             Some(length) => length,
             None => match receive(&self.receiver, &mut self.scratch) {
                 Ok(length) => *self.filled.insert(length),
-                // Impossible by the kernel's order of doing things; then the frame counts as truncated.
+                // The kernel's order of operations makes this impossible. If it happens, the frame counts as
+                // truncated.
                 Err(_) => return Some(received),
             },
         };
@@ -146,25 +150,26 @@ impl PacketSocket {
         })
     }
 
-    /// Hands the slot of [`PacketSocket::front`] back.
+    /// Returns the slot of [`PacketSocket::front`] to the kernel.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.filled = None;
         self.ring.release();
     }
 
-    /// Hands frames to the kernel until all, or [`BATCH`], are sent or one can't be. Returns how many were sent, and
-    /// what was wrong with the next one.
+    /// Sends frames until all, or [`BATCH`], are sent or one fails. Returns how many were sent, and the error
+    /// of the next one.
     pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
         self.batch.send(&self.sender, frames)
     }
 
-    /// Sends a frame without its outermost tag, under a mark by which a program at the interface's hook pushes the tag
-    /// again (`attach/isolation.rs`).
+    /// Sends a frame without its outermost tag, and with a socket mark. A program at the interface's hook
+    /// uses the mark to add the tag again (`attach/isolation.rs`).
     ///
-    /// A packet socket takes frames of 4 bytes over the MTU if these are an 802.1Q tag (`packet_extra_vlan_len_allowed`).
-    /// Frames of that length with a service tag, and those of 8 bytes over it with two tags, go this way: a tag that is
-    /// pushed does not count, as it does not in a bridge.
+    /// A packet socket accepts frames of 4 bytes over the MTU if these bytes are an 802.1Q tag
+    /// (`packet_extra_vlan_len_allowed`). Frames of that length with a service tag, and frames of 8 bytes
+    /// over the MTU with two tags, need this function. A tag that the program adds does not count towards the
+    /// MTU; in the kernel's bridge it does not count either.
     pub(crate) fn send_tagged(&mut self, frame: &[u8], mark: u32) -> Result<(), Errno> {
         set_socket_option(&self.tagger, libc::SO_MARK, &(mark as libc::c_int))?;
         let (addresses, rest) = frame.split_at(Tag::POSITION);
@@ -178,13 +183,13 @@ impl PacketSocket {
         }
     }
 
-    /// Frames that found the ring full, since the socket was opened.
+    /// Returns the number of frames dropped because the ring was full, since the socket was opened.
     pub(crate) fn missed(&mut self) -> u64 {
         let mut statistics = libc::tpacket_stats {
             tp_packets: 0,
             tp_drops: 0,
         };
-        // Reading resets the kernel's count.
+        // Reading resets the kernel's counter.
         if get_option(
             &self.receiver,
             libc::SOL_PACKET,
@@ -198,7 +203,7 @@ impl PacketSocket {
         self.missed
     }
 
-    /// What made the socket report an error, and clears it: `ENETDOWN` if the interface went down or away.
+    /// Returns and clears the socket's error: `ENETDOWN` if the interface went down or disappeared.
     pub(crate) fn take_error(&self) -> Option<Errno> {
         let mut error: libc::c_int = 0;
         match get_option(&self.receiver, libc::SOL_SOCKET, libc::SO_ERROR, &mut error) {
@@ -208,20 +213,20 @@ impl PacketSocket {
         }
     }
 
-    /// Readable when frames have arrived.
+    /// Returns the descriptor that is readable when frames have arrived.
     pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
         self.receiver.as_fd()
     }
 }
 
-/// The arguments of `sendmmsg`, allocated once.
+/// The arguments of `sendmmsg`. They are allocated once.
 #[derive(Debug)]
 struct Batch {
     vectors: Box<[libc::iovec; BATCH]>,
     messages: Box<[libc::mmsghdr; BATCH]>,
 }
 
-// SAFETY: the pointers within are written and used inside one call of `send` and mean nothing outside of it.
+// SAFETY: `send` writes and uses the pointers within one call. They are not used outside of it.
 unsafe impl Send for Batch {}
 
 impl Batch {
@@ -230,7 +235,7 @@ impl Batch {
             iov_base: ptr::null_mut(),
             iov_len: 0,
         };
-        // SAFETY: `mmsghdr` is integers and pointers, for which all-zero is a value.
+        // SAFETY: `mmsghdr` consists of integers and pointers, for which all-zero is a valid value.
         let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         Batch {
             vectors: Box::new([vector; BATCH]),
@@ -244,8 +249,8 @@ impl Batch {
         frames: impl Iterator<Item = &'a [u8]>,
     ) -> (usize, Result<(), Errno>) {
         let mut count = 0;
-        let places = self.vectors.iter_mut().zip(self.messages.iter_mut());
-        for (frame, (vector, message)) in frames.zip(places) {
+        let slots = self.vectors.iter_mut().zip(self.messages.iter_mut());
+        for (frame, (vector, message)) in frames.zip(slots) {
             vector.iov_base = frame.as_ptr().cast_mut().cast();
             vector.iov_len = frame.len();
             message.msg_hdr.msg_iov = vector;
@@ -254,8 +259,9 @@ impl Batch {
         }
         let mut sent = 0;
         while sent < count {
-            // SAFETY: messages `sent..count` were filled above with pointers to vectors, which point to frames that
-            // live for 'a, beyond this call. The kernel reads frames and writes `msg_len` only.
+            // SAFETY: messages `sent..count` were filled above with pointers to vectors. These point to
+            // frames that live for 'a, which is beyond this call. The kernel reads the frames and writes only
+            // `msg_len`.
             let result = unsafe {
                 libc::sendmmsg(
                     socket.as_raw_fd(),
@@ -278,7 +284,7 @@ const TPACKET_V2: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_in
 
 fn packet_socket(protocol: u16) -> Result<OwnedFd, Errno> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers are passed; a descriptor that is returned is new and nobody else's.
+    // SAFETY: no pointers are passed. A descriptor that is returned is new, and nobody else owns it.
     unsafe {
         let fd = Errno::result(libc::socket(libc::AF_PACKET, kind, i32::from(protocol.to_be())))?;
         Ok(OwnedFd::from_raw_fd(fd))
@@ -295,7 +301,7 @@ fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> Result<(), Er
         sll_halen: 0,
         sll_addr: [0; 8],
     };
-    // SAFETY: the address is a live `sockaddr_ll`, and its size is what is passed.
+    // SAFETY: the address is a live `sockaddr_ll`, and its size is passed.
     let result = unsafe {
         libc::bind(
             socket.as_raw_fd(),
@@ -308,7 +314,7 @@ fn bind(socket: &OwnedFd, interface: &Interface, protocol: u16) -> Result<(), Er
 
 fn map(socket: &OwnedFd, layout: Layout) -> Result<Mapping, Errno> {
     let length = NonZeroUsize::new(layout.bytes()).expect("a ring has at least one block");
-    // SAFETY: a new mapping at an address of the kernel's choice; it invalidates no memory of ours.
+    // SAFETY: a new mapping at an address that the kernel chooses. It invalidates no memory of ours.
     let base = unsafe {
         libc::mmap(
             ptr::null_mut(),
@@ -329,7 +335,8 @@ fn map(socket: &OwnedFd, layout: Layout) -> Result<Mapping, Errno> {
 }
 
 fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<usize, Errno> {
-    // SAFETY: the kernel writes at most `into.len()` bytes to `into`; with MSG_TRUNC it returns the whole length.
+    // SAFETY: the kernel writes at most `into.len()` bytes to `into`; with MSG_TRUNC it returns the full
+    // length.
     let result = unsafe {
         libc::recv(
             socket.as_raw_fd(),
@@ -368,7 +375,7 @@ fn set_level_option<T: Copy>(
     Errno::result(result).map(drop)
 }
 
-/// `T` is one of the kernel's structures of plain integers.
+/// Reads an option. `T` is one of the kernel's structures of integers.
 fn get_option<T: Copy>(
     socket: &OwnedFd,
     level: libc::c_int,
@@ -376,8 +383,8 @@ fn get_option<T: Copy>(
     value: &mut T,
 ) -> Result<(), Errno> {
     let mut length = size_of::<T>() as u32;
-    // SAFETY: the kernel writes at most `length` bytes to a live value; every caller's `T` is made of integers, for
-    // which all bit patterns are values.
+    // SAFETY: the kernel writes at most `length` bytes to a live value. Every caller's `T` consists of
+    // integers, for which all bit patterns are valid.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

@@ -1,7 +1,7 @@
 //! TAP devices: an Ethernet interface whose other end is this process.
 //!
-//! The kernel completes checksums and cuts super-packets before it hands frames over, as long as nobody asks for
-//! offloads by `TUNSETOFFLOAD`. One frame a system call, each way.
+//! Unless offloads are requested by `TUNSETOFFLOAD`, the kernel completes checksums and cuts super-packets
+//! before it delivers frames. Each system call transfers one frame.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -14,20 +14,20 @@ use crate::offload::VnetHeader;
 use crate::sys::interface::{Interface, ioctl, request};
 use crate::sys::ring::Received;
 
-/// Longest frame that a device's MTU of 65535 could let through.
+/// The longest frame that an MTU of 65535 allows.
 const LONGEST: usize = 64 * 1024 + 64;
 
-/// An open device. One that did not exist before vanishes on drop.
+/// An open device. A device that was created here is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Tap {
     device: File,
     buffer: Vec<u8>,
-    /// Length of the frame in the buffer, until it is released.
+    /// The length of the frame in the buffer, until it is released.
     filled: Option<usize>,
 }
 
 impl Tap {
-    /// Creates the device `name`, or takes over a persistent one, and sets it up.
+    /// Creates the device `name`, or uses a persistent one, and enables it.
     pub(crate) fn open(name: &str) -> Result<Tap, Errno> {
         let device = OpenOptions::new()
             .read(true)
@@ -46,7 +46,7 @@ impl Tap {
         })
     }
 
-    /// The oldest frame not yet released.
+    /// Returns the oldest frame that was not released yet.
     pub(crate) fn front(&mut self) -> Result<Option<Received<'_>>, Errno> {
         let length = match self.filled {
             Some(length) => length,
@@ -69,12 +69,12 @@ impl Tap {
         }))
     }
 
-    /// Makes room for the next frame.
+    /// Releases the frame.
     pub(crate) fn release(&mut self) {
         self.filled = None;
     }
 
-    /// Sends frames until one can't be. Returns how many were sent, and what was wrong with the next one.
+    /// Sends frames until one fails. Returns how many were sent, and the error of the next one.
     pub(crate) fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> (usize, Result<(), Errno>) {
         let mut sent = 0;
         for frame in frames {
@@ -89,7 +89,7 @@ impl Tap {
         (sent, Ok(()))
     }
 
-    /// Readable when frames have arrived, writable when there is room.
+    /// Returns the descriptor. It is readable when frames have arrived and writable when there is room.
     pub(crate) fn device(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }

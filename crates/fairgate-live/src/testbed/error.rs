@@ -1,65 +1,65 @@
-//! What can go wrong in a testbed.
+//! Errors of the testbed.
 
 use miette::Diagnostic;
 use thiserror::Error;
 
 use crate::error::LiveError;
 
-/// An error of the testbed. All of them are the environment's.
+/// An error of the testbed. All of them are caused by the environment.
 #[derive(Clone, Debug, Error, Diagnostic)]
 pub enum TestbedError {
     /// A program is not installed.
-    #[error("the program `{program}` is missing")]
+    #[error("the program `{program}` is not installed")]
     #[diagnostic(help("on Debian: `apt-get install {package}`"))]
     MissingProgram {
-        /// Its name.
+        /// The name of the program.
         program: String,
-        /// The Debian package that has it.
+        /// The Debian package that contains it.
         package: &'static str,
     },
-    /// Not root.
+    /// Privileges are missing.
     #[error("building network namespaces needs privileges that this process does not have")]
-    #[diagnostic(help("run it as root; nothing outside of the new namespaces is touched"))]
+    #[diagnostic(help("run it as root; it changes nothing outside of its own namespaces"))]
     Privileges,
     /// A program failed.
     #[error("`{command}` failed: {output}")]
     #[diagnostic(help("the testbed has been taken down"))]
     Program {
-        /// What was called.
+        /// The command.
         command: String,
-        /// The last lines that it wrote.
+        /// The last lines of its output.
         output: String,
     },
-    /// A program said something that could not be understood.
+    /// The output of a program could not be parsed.
     #[error("the output of `{program}` lacks {what}")]
     #[diagnostic(help("the testbed was made for iperf3 3.12, ping from iputils and ip from iproute2"))]
     Output {
-        /// Its name.
+        /// The name of the program.
         program: &'static str,
-        /// What was looked for.
+        /// What is missing in the output.
         what: String,
     },
-    /// SIGINT or SIGTERM.
+    /// The process received SIGINT or SIGTERM.
     #[error("interrupted; the testbed has been taken down")]
     #[diagnostic(help("no result was produced"))]
     Interrupted,
-    /// A file or a thread could not be made.
+    /// A file, thread or other resource could not be created.
     #[error("{action} failed: {reason}")]
     #[diagnostic(help("the testbed has been taken down"))]
     System {
-        /// What was tried.
+        /// The action that was tried.
         action: String,
-        /// Why it failed.
+        /// The reason.
         reason: String,
     },
-    /// The bridge itself failed.
+    /// The bridge failed.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Live(#[from] LiveError),
 }
 
 impl TestbedError {
-    /// An I/O error while doing `action`.
+    /// Converts an I/O error that occurred during `action`.
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> TestbedError {
         let action = action.into();
         move |error| TestbedError::System {

@@ -1,4 +1,4 @@
-//! One scenario, measured: an idle line, then TCP connections with a ping beside them.
+//! Measures one scenario: an idle link first, then TCP connections together with a ping.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use crate::testbed::process::{Interrupt, Process};
 use crate::testbed::scenario::Scenario;
 use crate::testbed::traffic::{Downloads, Ping, PingTimes};
 
-/// For how long the idle line is pinged.
+/// How long the idle link is pinged.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// TCP fills the queue before anything is measured. CUBIC leaves slow start early (HyStart) and needs some seconds to
-/// fill a deep one.
+/// TCP fills the queue before the measurement. CUBIC leaves slow start early (HyStart) and needs some seconds
+/// to fill a deep queue.
 const WARM_UP: Duration = Duration::from_secs(5);
 
-/// The first packets after a start wait for address resolution; and measuring ends a little before the traffic does.
+/// The first packets wait for address resolution. The measurement also ends this much before the traffic.
 const MARGIN: Duration = Duration::from_millis(200);
 
 /// How long a bridge may take to start.
@@ -31,22 +31,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Experiment {
     /// The program `fairgate`.
     pub program: PathBuf,
-    /// TCP connections from left to right.
+    /// The number of TCP connections from left to right.
     pub flows: u32,
-    /// Their congestion control, as the kernel calls it: `cubic`, `reno`, `bbr`.
+    /// Their congestion control, by the kernel's name: `cubic`, `reno`, `bbr`.
     pub congestion: String,
-    /// For how long they are measured; whole seconds.
+    /// How long they are measured, in whole seconds.
     pub duration: Duration,
-    /// Seed of the bridge's own chance: the key of its hash. What kernel and processor do is beyond it.
+    /// The seed of the bridge's random numbers, such as the key of the flow hash. It does not control the
+    /// kernel and the processor.
     pub seed: u64,
 }
 
-/// Where an experiment has got to.
+/// The stage that an experiment has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The bridge starts.
+    /// The bridge is starting.
     Starting,
-    /// The idle line is pinged.
+    /// The idle link is pinged.
     Idle,
     /// TCP fills the queue.
     WarmUp,
@@ -56,44 +57,44 @@ pub enum Stage {
     Collecting,
 }
 
-/// What one connection got.
+/// The result of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FlowOutcome {
     /// TCP payload at the receiver, bits per second.
     pub goodput_bps: f64,
-    /// Segments sent again.
+    /// The number of retransmitted segments.
     pub retransmits: u64,
 }
 
-/// What was measured.
+/// The result of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The scenario.
     pub scenario: String,
-    /// The bottleneck's rate, if it is known, bits per second.
+    /// The rate of the bottleneck in bits per second, if it is known.
     pub rate_bps: Option<u64>,
-    /// All frames that arrived at the right host while measured, Ethernet headers counted, bits per second. This is
-    /// what a shaper counts; TCP payload is 0.956 of it in full-sized frames.
+    /// All frames that arrived at the right host during the measurement, including Ethernet headers, bits per
+    /// second. A shaper counts the same bytes. In full-sized frames, TCP payload is 0.956 of it.
     pub frames_bps: f64,
     /// TCP payload of all flows, bits per second.
     pub goodput_bps: f64,
-    /// What each flow got.
+    /// The result of each flow.
     pub flows: Vec<FlowOutcome>,
-    /// Jain's fairness index over the flows: 1 if all got the same.
+    /// Jain's fairness index over the flows. It is 1 if all flows got the same.
     pub jain: f64,
-    /// Round trips over the idle line.
+    /// Round-trip times over the idle link.
     pub ping_idle: PingTimes,
-    /// Round trips beside the flows.
+    /// Round-trip times during the load.
     pub ping_load: PingTimes,
-    /// The bridge's books at the end.
+    /// The status of the bridge at the end.
     pub status: Status,
 }
 
 impl Experiment {
-    /// Runs a scenario in a network of its own. `progress` is told each stage as it begins.
+    /// Runs a scenario in a new network. Calls `progress` at the start of each stage.
     ///
     /// # Errors
-    /// If anything fails. The network is taken down in any case.
+    /// Fails if any step fails. The network is taken down in any case.
     pub fn run(
         &self,
         scenario: &Scenario,
@@ -101,9 +102,9 @@ impl Experiment {
         progress: &mut dyn FnMut(Stage),
     ) -> Result<Outcome, TestbedError> {
         progress(Stage::Starting);
-        // Dropped last: processes end before their namespaces.
+        // Dropped last, so that processes end before their namespaces.
         let network = Network::build()?;
-        let folder = tempfile::tempdir().map_err(TestbedError::io("making a temporary folder"))?;
+        let folder = tempfile::tempdir().map_err(TestbedError::io("creating a temporary folder"))?;
         let socket = folder.path().join("status.sock");
         let file = folder.path().join("testbed.toml");
         fs::write(&file, scenario.text()).map_err(TestbedError::io("writing the configuration"))?;
@@ -146,7 +147,7 @@ impl Experiment {
             .collect();
         let status = fetch(&socket)
             .map_err(std::io::Error::other)
-            .map_err(TestbedError::io("asking the bridge for its status"))?;
+            .map_err(TestbedError::io("fetching the status of the bridge"))?;
         router.interrupt(interrupt)?;
         Ok(Outcome {
             scenario: scenario.label.clone(),

@@ -1,4 +1,4 @@
-//! How many small packets per second a bridge forwards.
+//! Measures how many small packets per second a bridge forwards.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,27 +16,27 @@ use crate::sys::socket::{BATCH, PacketSocket};
 use crate::testbed::error::TestbedError;
 use crate::testbed::network::{Network, received};
 
-/// A frame of the smallest size that Ethernet has, without its checksum: 64 bytes on the wire.
+/// The length of the smallest Ethernet frame without its checksum. On the link it has 64 bytes.
 const SMALLEST: usize = 60;
 
-/// What a flood came to.
+/// The result of a flood.
 #[derive(Clone, Debug, Serialize)]
 pub struct Flood {
-    /// Frames sent by the source per second.
+    /// Frames per second sent by the source.
     pub offered_pps: f64,
-    /// Frames received by the sink per second.
+    /// Frames per second received by the sink.
     pub forwarded_pps: f64,
-    /// Frames that did not arrive, of those offered.
+    /// The number of offered frames that did not arrive.
     pub lost: u64,
-    /// The bridge's books.
+    /// The status of the bridge at the end.
     pub status: Status,
 }
 
-/// Sends 64-byte UDP frames of `flows` flows through a bridge that runs `plan` between `left` and `right`, as fast as
-/// one thread can, for `duration`.
+/// Sends 64-byte UDP frames of `flows` flows for `duration`, as fast as one thread can, through a bridge that
+/// runs `plan` between `left` and `right`.
 ///
 /// # Errors
-/// If the network can't be built or the bridge fails.
+/// Fails if the network can't be built or the bridge fails.
 pub fn flood(plan: &Plan, flows: u16, duration: Duration) -> Result<Flood, TestbedError> {
     let network = Network::build()?;
     let mut bridge = network.router.enter(|| Bridge::open(plan, None))??;
@@ -44,7 +44,7 @@ pub fn flood(plan: &Plan, flows: u16, duration: Duration) -> Result<Flood, Testb
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let router = scope.spawn(|| {
-            // Where it is refused the figure is that of an ordinary thread.
+            // If the kernel refuses, the result is that of an ordinary thread.
             let _ = bridge.prioritise();
             let result = bridge.run();
             (bridge.status(), result)
@@ -58,7 +58,7 @@ pub fn flood(plan: &Plan, flows: u16, duration: Duration) -> Result<Flood, Testb
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let elapsed = start.elapsed().as_secs_f64();
-        // What is on its way arrives.
+        // Wait until frames in transit have arrived.
         thread::sleep(Duration::from_millis(100));
         let after = received(&network.right);
         stopper.stop();
@@ -77,7 +77,7 @@ pub fn flood(plan: &Plan, flows: u16, duration: Duration) -> Result<Flood, Testb
     })
 }
 
-/// Sends until `done`; returns how many frames.
+/// Sends frames until `done` is set. Returns their number.
 fn send(flows: u16, done: &AtomicBool) -> Result<u64, TestbedError> {
     let interface = Interface::lookup("eth0").map_err(LiveError::unusable("eth0"))?;
     let layout = Layout::new(SMALLEST, 1).expect("small frames fit a slot");
@@ -93,7 +93,7 @@ fn send(flows: u16, done: &AtomicBool) -> Result<u64, TestbedError> {
     Ok(sent)
 }
 
-/// A UDP packet of flow `flow`, to an Ethernet address that nobody has: the sink counts it and does no more.
+/// Builds a UDP frame of flow `flow`, to a MAC address that no host has. The sink only counts it.
 fn frame(flow: u16) -> [u8; SMALLEST] {
     let mut frame = [0; SMALLEST];
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 0xfe]);

@@ -1,5 +1,5 @@
-//! Two hosts and a router on one machine: network namespaces, links between them, a bridge in the middle, and real
-//! traffic through it.
+//! Two hosts and a router on one machine: network namespaces, links between them, a bridge in the router, and
+//! real traffic through it.
 //!
 //! ```text
 //!   host "left"                    router                        host "right"
@@ -7,12 +7,13 @@
 //!              iperf3, ping                                      iperf3 server
 //! ```
 //!
-//! The router has no addresses: the hosts are on one wire, with the bridge as the bump in it. The link's rate is the
-//! shaper's, its delay the bridge's own delay line (a kernel need not have netem for it). Offloads of the hosts stay
-//! as they are, so that what works here works between unmodified containers.
+//! The router has no addresses. The bridge in it connects the hosts as one link. The shaper sets the link's
+//! rate, and the bridge's own delay line sets its delay, so that the kernel does not need netem. The hosts
+//! keep their offloads enabled. What works here therefore works between unmodified containers.
 //!
-//! Everything built is taken down on drop: after an error, a panic, and after Ctrl-C, which becomes an error here.
-//! Namespaces are named by process and number, `fg-PID-N-...`, so that testbeds run beside each other.
+//! Everything is taken down on drop, after an error, after a panic, and after Ctrl-C, which is reported as an
+//! error here. Namespaces are named by process id and number, `fg-PID-N-...`, so that several testbeds can
+//! run at the same time.
 
 mod error;
 mod experiment;

@@ -20,62 +20,62 @@ pub struct Namespace {
     name: String,
 }
 
-/// What the names of a testbed's namespaces begin with; the number of its process follows.
+/// The prefix of the names of a testbed's namespaces. The process id follows.
 pub(crate) const PREFIX: &str = "fg-";
 
 impl Namespace {
-    /// Removes what testbeds have left behind that were killed with no chance to clean up.
+    /// Removes the namespaces of testbeds that were killed before they could clean up.
     pub(crate) fn remove_orphans() -> Result<(), TestbedError> {
         for line in ip(&["netns", "list"])?.lines() {
             let name = line.split_whitespace().next().unwrap_or_default();
             let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
             let id = process.and_then(|number| number.parse::<u32>().ok());
             if id.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
-                // Another testbed may have been quicker to remove it.
+                // Another testbed may have removed it first.
                 let _ = ip(&["netns", "del", name]);
             }
         }
         Ok(())
     }
 
-    /// Creates it, with its loopback interface up.
+    /// Creates the namespace and enables its loopback interface.
     pub(crate) fn create(name: String) -> Result<Namespace, TestbedError> {
         if !geteuid().is_root() {
             return Err(TestbedError::Privileges);
         }
         ip(&["netns", "add", &name])?;
-        // From here on it is removed on any error.
+        // From here on the namespace is removed on any error.
         let namespace = Namespace { name };
         namespace.ip(&["link", "set", "lo", "up"])?;
         Ok(namespace)
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Calls `ip` in it.
+    /// Runs `ip` in the namespace.
     ///
     /// # Errors
-    /// If it fails.
+    /// Fails if `ip` fails.
     pub fn ip(&self, arguments: &[&str]) -> Result<String, TestbedError> {
         let mut all = vec!["-n", &self.name];
         all.extend(arguments);
         ip(&all)
     }
 
-    /// A command to be started in it.
+    /// Returns a command that starts a program in the namespace.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name, program]);
         command
     }
 
-    /// Runs `work` on a thread of its own in it.
+    /// Runs `work` in the namespace, on a thread of its own.
     ///
     /// # Errors
-    /// If the namespace can't be entered.
+    /// Fails if the namespace can't be entered.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, TestbedError> {
         let path = format!("/run/netns/{}", self.name);
         let entering = || TestbedError::io(format!("entering the namespace {}", self.name));
@@ -100,7 +100,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Calls `ip`.
+/// Runs `ip`.
 pub(crate) fn ip(arguments: &[&str]) -> Result<String, TestbedError> {
     let mut command = Command::new("ip");
     command.args(arguments);

@@ -13,31 +13,31 @@ use crate::testbed::namespace::{Namespace, PREFIX, ip};
 pub struct Network {
     /// The host that sends.
     pub left: Namespace,
-    /// Where the bridge goes, between its interfaces `left` and `right`.
+    /// The router. The bridge runs between its interfaces `left` and `right`.
     pub router: Namespace,
     /// The host that receives.
     pub right: Namespace,
 }
 
-/// What an interface has counted.
+/// The counters of an interface.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(crate) struct Counters {
-    /// Packets.
+    /// The number of packets.
     pub(crate) packets: u64,
-    /// Their bytes, Ethernet header counted.
+    /// Their bytes, including the Ethernet header.
     pub(crate) bytes: u64,
 }
 
 impl Network {
-    /// Address of the left host.
+    /// The address of the left host.
     pub const LEFT: &str = "10.77.0.1";
-    /// Address of the right host.
+    /// The address of the right host.
     pub const RIGHT: &str = "10.77.0.2";
 
-    /// Builds everything. The hosts do not reach each other until a bridge runs.
+    /// Builds the network. The hosts can't reach each other until a bridge runs.
     ///
     /// # Errors
-    /// If privileges or `ip` are missing. What was built until then is taken down.
+    /// Fails if privileges or `ip` are missing. Whatever was built is taken down.
     pub fn build() -> Result<Network, TestbedError> {
         Namespace::remove_orphans()?;
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -50,8 +50,8 @@ impl Network {
         };
         network
             .router
-            .enter(silence)?
-            .map_err(TestbedError::io("switching IPv6 off in the router"))?;
+            .enter(disable_ipv6)?
+            .map_err(TestbedError::io("disabling IPv6 in the router"))?;
         for (host, port, address) in [
             (&network.left, "left", Network::LEFT),
             (&network.right, "right", Network::RIGHT),
@@ -79,13 +79,13 @@ impl Network {
     }
 }
 
-/// A router that is a wire says nothing of its own: no neighbour discovery from its interfaces.
-fn silence() -> std::io::Result<()> {
+/// Disables IPv6, so that the router's interfaces send no neighbour discovery of their own.
+fn disable_ipv6() -> std::io::Result<()> {
     fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1")?;
     fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")
 }
 
-/// What the interface `eth0` of a host has received.
+/// Returns what the interface `eth0` of a host has received.
 pub(crate) fn received(host: &Namespace) -> Result<Counters, TestbedError> {
     #[derive(Deserialize)]
     struct Link {

@@ -1,4 +1,4 @@
-//! Child processes that do not outlive us, and Ctrl-C as an error instead of an end.
+//! Child processes that end with this one, and Ctrl-C as an error that lets this process clean up.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek};
@@ -14,21 +14,21 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::testbed::error::TestbedError;
 
-/// How often children and the interrupt are looked at.
+/// The interval at which children and the interrupt are checked.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How long a child may take to end when asked to.
+/// How long a child may take to end after an interrupt.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Remembers SIGINT and SIGTERM, so that everything can be taken down before this process ends.
+/// Records SIGINT and SIGTERM, so that everything can be taken down before this process ends.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Takes over both signals for the rest of the process's life.
+    /// Handles both signals from now on until this process ends.
     ///
     /// # Errors
-    /// If the system refuses the handlers.
+    /// Fails if the system rejects the handlers.
     pub fn catch() -> Result<Interrupt, TestbedError> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -38,7 +38,7 @@ impl Interrupt {
         Ok(Interrupt(flag))
     }
 
-    /// An error if a signal has come.
+    /// Returns an error if a signal was received.
     pub(crate) fn check(&self) -> Result<(), TestbedError> {
         if self.0.load(Ordering::Relaxed) {
             Err(TestbedError::Interrupted)
@@ -47,7 +47,7 @@ impl Interrupt {
         }
     }
 
-    /// Waits until `ready` says so. False if it did not for `patience`.
+    /// Waits until `ready` returns true. Returns false if that takes longer than `patience`.
     pub(crate) fn wait_for(
         &self,
         patience: Duration,
@@ -64,13 +64,13 @@ impl Interrupt {
         Ok(true)
     }
 
-    /// Sleeps.
+    /// Sleeps for `duration`.
     pub(crate) fn sleep(&self, duration: Duration) -> Result<(), TestbedError> {
         self.wait_for(duration, || false).map(drop)
     }
 }
 
-/// A child process. Killed on drop, if it still runs.
+/// A child process. If it still runs on drop, it is killed.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -80,10 +80,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command`. `package` is the Debian package that has `program`, in case it is missing.
+    /// Starts `command`. If `program` is missing, the error names `package`, the Debian package that contains
+    /// it.
     ///
     /// # Errors
-    /// If the program is missing or can't be started.
+    /// Fails if the program is missing or can't be started.
     pub fn spawn(
         mut command: Command,
         program: &str,
@@ -95,7 +96,7 @@ impl Process {
                 package,
             });
         }
-        // Files instead of pipes: a child that writes much never waits for us.
+        // The output goes to files instead of pipes, so that a child never waits for us to read.
         let (output, errors) = (temporary_file()?, temporary_file()?);
         let copy = |file: &File| file.try_clone().map_err(TestbedError::io("copying a descriptor"));
         let child = command
@@ -117,25 +118,25 @@ impl Process {
         })
     }
 
-    /// Its process number.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// What it has written to standard output so far.
+    /// Returns its standard output so far.
     pub(crate) fn output(&mut self) -> String {
         read(&mut self.output)
     }
 
-    /// Waits for its end and returns what it wrote to standard output.
+    /// Waits until it ends and returns its standard output.
     ///
     /// # Errors
-    /// If it fails, or on an interrupt.
+    /// Fails if the process fails, or on an interrupt.
     pub(crate) fn finish(mut self, interrupt: &Interrupt) -> Result<String, TestbedError> {
         while !self.has_ended() {
             interrupt.wait_for(TICK, || false)?;
@@ -148,12 +149,12 @@ impl Process {
         Err(self.failure())
     }
 
-    /// Asks it to end as Ctrl-C does, waits, and returns what it wrote to standard output.
+    /// Sends SIGINT, waits, and returns its standard output.
     ///
     /// # Errors
-    /// If it fails, or does not end.
+    /// Fails if the process fails, or does not end.
     pub(crate) fn interrupt(mut self, interrupt: &Interrupt) -> Result<String, TestbedError> {
-        // A child that has ended on its own is told apart below.
+        // The error for a child that has already ended is handled below.
         let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT);
         interrupt.wait_for(PATIENCE, || self.has_ended())?;
         if !self.has_ended() || !self.wait()?.success() {
@@ -162,10 +163,10 @@ impl Process {
         Ok(self.output())
     }
 
-    /// It failed: says what it said.
+    /// Returns an error with the last lines that the process wrote.
     pub(crate) fn failure(&mut self) -> TestbedError {
-        let said = read(&mut self.errors) + &read(&mut self.output);
-        let lines: Vec<&str> = said
+        let text = read(&mut self.errors) + &read(&mut self.output);
+        let lines: Vec<&str> = text
             .lines()
             .map(str::trim)
             .filter(|line| !line.is_empty())
@@ -174,7 +175,7 @@ impl Process {
         TestbedError::Program {
             command: self.command.clone(),
             output: if last.is_empty() {
-                "it said nothing".to_string()
+                "it printed nothing".to_string()
             } else {
                 last.join("; ")
             },
@@ -206,7 +207,8 @@ pub(crate) fn call(command: Command, program: &str, package: &'static str) -> Re
     }
 }
 
-/// Whether a program of this name can be started from here: `ip netns exec` would not say so clearly.
+/// Returns whether a program with this name is installed. `ip netns exec` reports a missing program less
+/// clearly.
 fn is_installed(program: &str) -> bool {
     if program.contains('/') {
         return true;
@@ -216,10 +218,11 @@ fn is_installed(program: &str) -> bool {
 }
 
 fn temporary_file() -> Result<File, TestbedError> {
-    tempfile::tempfile().map_err(TestbedError::io("making a temporary file"))
+    tempfile::tempfile().map_err(TestbedError::io("creating a temporary file"))
 }
 
-/// All of a file that a child shares with us. The offset is shared too, so that it ends where it was.
+/// Reads the whole file. The child shares the file offset, so the offset must end at the same position, the
+/// end.
 fn read(file: &mut File) -> String {
     let mut bytes = Vec::new();
     let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));

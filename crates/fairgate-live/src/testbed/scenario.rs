@@ -1,4 +1,5 @@
-//! The configuration that the router of a testbed runs: made from a discipline's name, or from a user's file.
+//! The configuration that the router of a testbed runs. It is made from a discipline's name, or from a user's
+//! file.
 
 use std::time::Duration;
 
@@ -9,16 +10,17 @@ use toml::{Table, Value};
 
 use crate::config::Plan;
 
-/// A shaper's bucket holds what the line carries in this time: a wake-up that comes late by so much costs no rate.
+/// A shaper's bucket holds what the link can send in this time. A wake-up that is late by up to this time
+/// does not reduce the rate.
 const BURST_MILLIS: u64 = 10;
 
-/// Smallest bucket: three full-sized frames.
+/// The smallest bucket: three full-sized frames.
 const SMALLEST_BURST: u64 = 5_000;
 
 /// A configuration for the router.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub label: String,
     /// The rate of the bottleneck, if it is known.
     pub rate: Option<Rate>,
@@ -26,12 +28,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// A line of `rate` with `delay` each way. Its queue towards the right host is `queue`, written as on the command
-    /// line: `fq_codel target=5ms`.
+    /// Creates a link of `rate` with `delay` in each direction. `queue` is the queue towards the right host,
+    /// written as on the command line: `fq_codel target=5ms`.
     ///
     /// # Errors
-    /// If there is no such discipline, or it refuses a setting.
-    pub fn line(queue: &str, rate: Rate, delay: Duration) -> Result<Scenario, FileError> {
+    /// Fails if there is no such discipline, or if it rejects a setting.
+    pub fn link(queue: &str, rate: Rate, delay: Duration) -> Result<Scenario, FileError> {
         Spec::inline(queue)?;
         let burst = (rate.bits_per_second() / 8 * BURST_MILLIS / 1000).max(SMALLEST_BURST);
         let mut shaper = Table::new();
@@ -40,9 +42,9 @@ impl Scenario {
         shaper.insert("burst".into(), format_size(burst).into());
         shaper.insert("inner".into(), inline_to_table(queue).into());
         let mut queues = Table::new();
-        queues.insert("line".into(), shaper.into());
+        queues.insert("link".into(), shaper.into());
         let mut run = Table::new();
-        run.insert("left_to_right".into(), "line".into());
+        run.insert("left_to_right".into(), "link".into());
         run.insert("delay".into(), format_duration(delay).into());
         let mut configuration = Table::new();
         configuration.insert("queue".into(), queues.into());
@@ -54,10 +56,10 @@ impl Scenario {
         })
     }
 
-    /// What a configuration file's `[run]` section says, with the testbed's interfaces in place of its own.
+    /// Creates a scenario from a configuration file. The testbed's interfaces replace those of the file.
     ///
     /// # Errors
-    /// If the file has a mistake.
+    /// Fails if the file has a mistake.
     pub fn file(name: &str, text: &str) -> Result<Scenario, FileError> {
         Plan::read(&Document::parse(name, text)?)?;
         let configuration: Table = text.parse().expect("the text was parsed before");
@@ -68,7 +70,7 @@ impl Scenario {
         })
     }
 
-    /// The configuration as TOML.
+    /// Returns the configuration as TOML.
     pub(crate) fn text(&self) -> String {
         self.configuration.to_string()
     }
@@ -83,8 +85,8 @@ fn with_testbed_ends(mut configuration: Table) -> Table {
     configuration
 }
 
-/// The line as what a file would say: `fq_codel target=5ms` is `{ discipline = "fq_codel", target = "5ms" }`, and what
-/// follows a `/` is `inner`.
+/// Converts a command-line description to a table: `fq_codel target=5ms` becomes `{ discipline = "fq_codel",
+/// target = "5ms" }`. The text after a `/` becomes `inner`.
 fn inline_to_table(line: &str) -> Table {
     let (stage, inner) = match line.split_once(" / ") {
         Some((stage, inner)) => (stage, Some(inner)),
@@ -102,7 +104,7 @@ fn inline_to_table(line: &str) -> Table {
     table
 }
 
-/// Numbers and flags are written without quotation marks.
+/// Converts a value. Numbers and flags are written without quotation marks.
 fn typed(word: &str) -> Value {
     if let Ok(integer) = word.parse::<i64>() {
         integer.into()
@@ -118,10 +120,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_what_a_file_would_say() {
-        let scenario = Scenario::line("fifo limit=1000", Rate::mbit(20), Duration::from_millis(5)).unwrap();
+    fn a_link_equals_the_same_configuration_in_a_file() {
+        let scenario = Scenario::link("fifo limit=1000", Rate::mbit(20), Duration::from_millis(5)).unwrap();
         let text = scenario.text();
-        let document = Document::parse("line.toml", &text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
+        let document = Document::parse("link.toml", &text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
         let plan = Plan::read(&document).unwrap();
         let written = Spec::inline("tbf rate=20mbit burst=25000 / fifo limit=1000").unwrap();
         assert_eq!(plan.queues[0], written);
@@ -130,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_the_users_not_ours() {
-        assert!(Scenario::line("fifo limit=0", Rate::mbit(20), Duration::ZERO).is_err());
+    fn mistakes_are_reported_as_errors() {
+        assert!(Scenario::link("fifo limit=0", Rate::mbit(20), Duration::ZERO).is_err());
         assert!(Scenario::file("home.toml", "[queue.wan]\ndiscipline = \"fifo\"\n").is_err());
     }
 }

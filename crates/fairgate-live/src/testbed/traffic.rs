@@ -1,4 +1,4 @@
-//! Real traffic: iperf3 and ping, and what they say.
+//! Real traffic: runs iperf3 and ping and parses their output.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use crate::testbed::namespace::Namespace;
 use crate::testbed::network::Network;
 use crate::testbed::process::{Interrupt, Process};
 
-/// Time between echo requests.
+/// The time between two echo requests.
 const PING_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long the iperf3 server may take to listen, and ping to give its last answer up.
+/// How long to wait for the iperf3 server to listen, and for ping to give up on its last answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Round-trip times, in milliseconds.
+/// Round-trip times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PingTimes {
-    /// Requests sent.
+    /// The number of requests sent.
     pub sent: u64,
-    /// Answers received.
+    /// The number of answers received.
     pub received: u64,
-    /// Shortest.
+    /// The minimum.
     pub min_ms: f64,
-    /// Mean.
+    /// The mean.
     pub mean_ms: f64,
-    /// Median.
+    /// The median.
     pub p50_ms: f64,
-    /// 95th percentile.
+    /// The 95th percentile.
     pub p95_ms: f64,
-    /// Longest.
+    /// The maximum.
     pub max_ms: f64,
 }
 
-/// Echo requests on their way.
+/// A running ping.
 #[derive(Debug)]
 pub(crate) struct Ping {
     process: Process,
@@ -43,7 +43,7 @@ pub(crate) struct Ping {
 }
 
 impl Ping {
-    /// Sends requests from the host `from` to the right one for `duration`.
+    /// Sends requests from the host `from` to the right host for `duration`.
     pub(crate) fn start(from: &Namespace, duration: Duration) -> Result<Ping, TestbedError> {
         let interval = PING_INTERVAL.as_secs_f64();
         let count = (duration.as_secs_f64() / interval).ceil().max(1.0) as u64;
@@ -54,10 +54,10 @@ impl Ping {
         Ok(Ping { process, duration })
     }
 
-    /// Waits for the last answer.
+    /// Waits until ping ends, and returns its result.
     pub(crate) fn finish(mut self, interrupt: &Interrupt) -> Result<PingTimes, TestbedError> {
         interrupt.wait_for(self.duration + PATIENCE, || self.process.has_ended())?;
-        // Exit code 1 says that answers are missing: a result, not a failure.
+        // Exit code 1 means that answers are missing. That is a result, not a failure.
         PingTimes::parse(&self.process.output()).ok_or_else(|| self.process.failure())
     }
 }
@@ -107,7 +107,7 @@ impl PingTimes {
         })
     }
 
-    /// Share of requests without an answer.
+    /// Returns the share of requests without an answer.
     pub fn loss(&self) -> f64 {
         if self.sent == 0 {
             0.0
@@ -117,12 +117,12 @@ impl PingTimes {
     }
 }
 
-/// What one TCP connection got.
+/// The result of one TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Connection {
-    /// Payload per second at the receiver.
+    /// The payload at the receiver, bits per second.
     pub(crate) bits_per_second: f64,
-    /// Segments sent again.
+    /// The number of retransmitted segments.
     pub(crate) retransmits: u64,
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct Downloads {
 }
 
 impl Downloads {
-    /// Starts the connections of `experiment`, which are measured for its duration after a `warm_up`.
+    /// Starts the connections of `experiment`. They are measured for its duration, after a `warm_up`.
     pub(crate) fn start(
         network: &Network,
         experiment: &Experiment,
@@ -162,7 +162,7 @@ impl Downloads {
         })
     }
 
-    /// Waits for the end.
+    /// Waits until the connections end, and returns their results.
     pub(crate) fn finish(self, interrupt: &Interrupt) -> Result<Vec<Connection>, TestbedError> {
         parse_connections(&self.client.finish(interrupt)?)
     }
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pings_are_read_with_their_losses() {
+    fn ping_output_is_parsed_with_losses() {
         let output = "\
 PING 10.77.0.2 (10.77.0.2) 56(84) bytes of data.
 64 bytes from 10.77.0.2: icmp_seq=1 ttl=64 time=10.2 ms
@@ -224,7 +224,7 @@ rtt min/avg/max/mdev = 10.200/20.200/30.000/8.086 ms
     }
 
     #[test]
-    fn connections_are_read_one_by_one() {
+    fn the_result_of_each_connection_is_parsed() {
         let text = r#"{"end": {"streams": [
             {"sender": {"retransmits": 3}, "receiver": {"bits_per_second": 4.5e6}},
             {"sender": {"retransmits": 0}, "receiver": {"bits_per_second": 5.5e6}}]}}"#;

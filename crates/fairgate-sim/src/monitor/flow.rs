@@ -1,11 +1,12 @@
-//! One direction of a flow, by the definitions of ns-3's FlowMonitor: delay from the source's first send to the arrival
-//! at the destination, jitter the difference of successive delays. Bytes are those of IP packets.
+//! Measures one direction of a flow, with the definitions of ns-3's FlowMonitor. The delay is from the
+//! source's first send to the arrival at the destination. Jitter is the difference of successive delays.
+//! Bytes are those of IP packets.
 
 use fairgate::{Count, DropReason};
 
 use crate::monitor::Recorder;
 
-/// Packets dropped on the way.
+/// Packets dropped on the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) count: Count,
@@ -25,14 +26,14 @@ pub(crate) struct Tally {
     pub(crate) sent: Count,
     pub(crate) received: Count,
     pub(crate) lost: Lost,
-    /// Received with congestion experienced.
+    /// Packets received with a congestion experienced mark.
     pub(crate) marked: u64,
-    /// Payload handed to the application, bytes.
+    /// Payload delivered to the application, bytes.
     pub(crate) payload: u64,
 }
 
 impl Tally {
-    /// What has come since `earlier`.
+    /// Returns the difference to an earlier state.
     fn since(&self, earlier: &Tally) -> Tally {
         let count = |now: Count, then: Count| Count {
             packets: now.packets - then.packets,
@@ -55,7 +56,8 @@ impl Tally {
     }
 }
 
-/// The monitor. Losses are counted by the network, which alone sees them, and handed in when a window opens or closes.
+/// Measures one direction of a flow. The network counts losses, because only it sees them. They are passed in
+/// when a window opens or closes.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowMonitor {
     tally: Tally,
@@ -64,13 +66,13 @@ pub(crate) struct FlowMonitor {
     last_delay: Option<u64>,
     jitter_sum: u128,
     jitter_count: u64,
-    /// Received in the interval that runs.
+    /// Bytes received in the current interval.
     interval_bytes: u64,
-    /// Received in each interval that has passed.
+    /// Bytes received in each past interval.
     series: Vec<u64>,
 }
 
-/// What a window of measurement has seen.
+/// The measurements of a window.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowWindow {
     pub(crate) tally: Tally,
@@ -110,7 +112,7 @@ impl FlowMonitor {
         self.last_delay = Some(delay);
     }
 
-    /// So much payload has been handed to the application since the last call.
+    /// Counts payload that was delivered to the application since the last call.
     #[inline]
     pub(crate) fn delivered(&mut self, payload: u64) {
         self.tally.payload += payload;
@@ -139,12 +141,12 @@ impl FlowMonitor {
         }
     }
 
-    /// Totals of the whole run.
+    /// Returns the totals of the whole run.
     pub(crate) fn totals(&self, lost: Lost) -> Tally {
         Tally { lost, ..self.tally }
     }
 
-    /// Bytes received in each interval.
+    /// Returns the bytes received in each interval.
     pub(crate) fn series(&self) -> &[u64] {
         &self.series
     }
@@ -163,7 +165,7 @@ mod tests {
             monitor.received(100, delay, false);
         }
         let window = monitor.window_closes(Lost::default());
-        // 3000 from the packet before the window, 2000, 0.
+        // 3000 relative to the packet before the window, then 2000 and 0.
         assert_eq!(window.jitter, 5_000 / 3);
         assert_eq!(window.tally.received.packets, 3);
         assert_eq!(window.delay.mean(), 8_000 / 3);

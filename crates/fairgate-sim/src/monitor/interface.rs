@@ -1,20 +1,21 @@
-//! The queue of one interface: sojourn times on the packet's path, all else from the discipline's own books.
+//! Measures the queue of one interface. Sojourn times are recorded for each packet; all else comes from the
+//! discipline's own statistics.
 
 use fairgate::{Count, Statistics};
 
 use crate::monitor::Recorder;
 
-/// The queue at the end of an interval.
+/// The state of a queue at the end of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueSample {
     pub(crate) backlog: Count,
-    /// Sum of the sojourn times of the packets that left in the interval, ns.
+    /// The sum of the sojourn times of the packets that left in the interval, ns.
     pub(crate) sojourn_sum: u64,
-    /// How many left.
+    /// The number of packets that left.
     pub(crate) left: u64,
 }
 
-/// The monitor.
+/// Measures the queue of one interface.
 #[derive(Clone, Debug)]
 pub(crate) struct InterfaceMonitor {
     sojourn: Recorder,
@@ -23,12 +24,13 @@ pub(crate) struct InterfaceMonitor {
     series: Vec<QueueSample>,
 }
 
-/// What a window of measurement has seen.
+/// The measurements of a window.
 #[derive(Clone, Debug)]
 pub(crate) struct InterfaceWindow {
     pub(crate) sojourn: Recorder,
-    /// The discipline's books, of the window alone; backlog and what follows from it means nothing here.
-    pub(crate) books: Statistics,
+    /// The discipline's statistics of the window alone. Backlog and values derived from it are meaningless
+    /// here.
+    pub(crate) statistics: Statistics,
 }
 
 impl InterfaceMonitor {
@@ -41,7 +43,7 @@ impl InterfaceMonitor {
         }
     }
 
-    /// A packet leaves the queue after `nanos`.
+    /// Records that a packet left the queue after `nanos`.
     #[inline]
     pub(crate) fn left(&mut self, nanos: u64) {
         self.sojourn.record(nanos);
@@ -54,15 +56,15 @@ impl InterfaceMonitor {
         self.series.push(QueueSample { backlog, ..sample });
     }
 
-    pub(crate) fn window_opens(&mut self, books: Statistics) {
-        self.at_opening = books;
+    pub(crate) fn window_opens(&mut self, statistics: Statistics) {
+        self.at_opening = statistics;
         self.sojourn = Recorder::new();
     }
 
-    pub(crate) fn window_closes(&mut self, books: Statistics) -> InterfaceWindow {
+    pub(crate) fn window_closes(&mut self, statistics: Statistics) -> InterfaceWindow {
         InterfaceWindow {
             sojourn: std::mem::replace(&mut self.sojourn, Recorder::new()),
-            books: books.since(&self.at_opening),
+            statistics: statistics.since(&self.at_opening),
         }
     }
 

@@ -1,6 +1,6 @@
-//! What is measured while the simulation runs: by flow, by interface. Outside the window of measurement as well, so
-//! that nothing on a packet's path asks for the time of day: recorders are emptied when the window opens and taken away
-//! when it closes.
+//! Measures flows and interfaces while the simulation runs. The monitors also record outside the measurement
+//! window, so that no code on a packet's path has to check the time. Recorders are cleared when the window
+//! opens, and taken when it closes.
 
 mod flow;
 mod interface;

@@ -1,8 +1,9 @@
-//! Durations: exact count, sum, least and most, and a histogram of three significant digits for percentiles.
+//! Records durations: exact count, sum, minimum and maximum, and a histogram of three significant digits for
+//! percentiles.
 
 use hdrhistogram::Histogram;
 
-/// Records nanoseconds.
+/// Records durations in nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     histogram: Histogram<u64>,
@@ -15,8 +16,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new() -> Recorder {
         Recorder {
-            histogram: Histogram::new(3)
-                .expect("three digits are among the one to five that the crate offers"),
+            histogram: Histogram::new(3).expect("the crate allows one to five digits"),
             sum: 0,
             squares: 0,
             least: u64::MAX,
@@ -30,31 +30,33 @@ impl Recorder {
         self.squares = self.squares.saturating_add(u128::from(nanos) * u128::from(nanos));
         self.least = self.least.min(nanos);
         self.most = self.most.max(nanos);
-        // 0 has a bucket of its own; the histogram grows with the longest duration, so nothing is refused.
+        // The value 0 has its own bucket, and the histogram grows with the longest duration. It takes every
+        // value.
         self.histogram
             .record(nanos)
-            .expect("a histogram that grows takes every duration");
+            .expect("a growing histogram takes every duration");
     }
 
     pub(crate) fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// Rounded down; 0 if nothing was recorded.
+    /// Returns the mean, rounded down. It is 0 if nothing was recorded.
     pub(crate) fn mean(&self) -> u64 {
         self.sum
             .checked_div(self.count().into())
             .map_or(0, |mean| mean as u64)
     }
 
-    /// Standard deviation, rounded down; 0 if nothing was recorded. Exact as long as count times sum of squares fits 128 bits:
-    /// for a thousand million durations of a minute.
+    /// Returns the standard deviation, rounded down. It is 0 if nothing was recorded. It is exact while the
+    /// count times the sum of squares fits 128 bits. That is enough for a thousand million durations of a
+    /// minute.
     pub(crate) fn deviation(&self) -> u64 {
         let count = u128::from(self.count());
         if count == 0 {
             return 0;
         }
-        // count^2 times the variance.
+        // The count squared, times the variance.
         match (count.checked_mul(self.squares), self.sum.checked_mul(self.sum)) {
             (Some(squares), Some(square)) => ((squares - square) / (count * count)).isqrt() as u64,
             _ => {
@@ -72,8 +74,9 @@ impl Recorder {
         self.most
     }
 
-    /// The durations that these shares do not exceed, from the least to the greatest share; within 0.1 %, and never
-    /// beyond the longest. One walk over the histogram for all.
+    /// Returns the durations that these shares of all durations do not exceed. `shares` must be in ascending
+    /// order. The results are accurate to 0.1 %, and never above the longest duration. One pass over the
+    /// histogram computes all of them.
     pub(crate) fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         let mut buckets = self.histogram.iter_recorded();
         let (mut value, mut below) = (self.min(), 0);
@@ -95,14 +98,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_within_a_thousandth() {
+    fn quantiles_are_accurate_to_a_thousandth() {
         let mut recorder = Recorder::new();
         for nanos in 1..=100_000u64 {
             recorder.record(nanos * 1_000);
         }
         assert_eq!((recorder.min(), recorder.max()), (1_000, 100_000_000));
         assert_eq!(recorder.mean(), 50_000_500);
-        // Of 1 to n the variance is (n^2 - 1) / 12.
+        // The variance of the numbers 1 to n is (n^2 - 1) / 12.
         assert_eq!(recorder.deviation(), 28_867_513);
         let [least, median, most] = recorder.quantiles([0.0, 0.5, 1.0]);
         assert_eq!((least, most), (1_000, 100_000_000));
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_histogram() {
+    fn quantiles_equal_those_of_the_histogram() {
         let mut recorder = Recorder::new();
         for nanos in [7, 7, 1_000, 30_000, 30_000, 30_000, 5_000_000] {
             recorder.record(nanos);
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_all_zero() {
+    fn an_empty_recorder_returns_zeros() {
         let recorder = Recorder::new();
         assert_eq!(
             (

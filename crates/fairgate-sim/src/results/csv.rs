@@ -1,11 +1,11 @@
-//! Tables as comma-separated values (RFC 4180). What isn't there is an empty field.
+//! Writes tables as comma-separated values (RFC 4180). A missing value is an empty field.
 
 use std::io::{self, Write};
 
 use crate::results::{Column, Table};
 
 impl Table {
-    /// Writes a line of names, then a line for each row.
+    /// Writes a line of column names, then one line per row.
     pub fn write_csv(&self, into: &mut dyn Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(into);
         writer.write_record(self.columns().map(|(name, _)| name))?;
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_quoted_and_what_is_missing_is_empty() {
+    fn names_are_quoted_and_missing_values_are_empty() {
         let mut table = Table::new(2);
         table.text("flow", &["a,b", "c"], |name| name);
         table.integer("sent", &[Some(5), None], |&sent| sent);
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told() {
+    fn a_full_disk_is_reported() {
         let mut table = Table::new(1);
         table.integer("sent", &[1], |&sent| Some(sent));
         let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -1,6 +1,7 @@
-//! What a simulation found out: plain data, the same to the last digit for the same scenario and seed.
+//! The results of a simulation: plain data. The same scenario and seed give the same results to the last
+//! digit.
 //!
-//! Durations are whole nanoseconds, rates whole bits per second, both rounded down.
+//! Durations are in whole nanoseconds and rates in whole bits per second, both rounded down.
 
 mod csv;
 #[cfg(feature = "parquet")]
@@ -22,38 +23,39 @@ pub use table::{Column, Table};
 pub struct Results {
     /// The seed.
     pub seed: u64,
-    /// Simulated time, ns.
+    /// The simulated time, ns.
     pub duration_ns: u64,
-    /// The window of measurement: first and one past the last nanosecond.
+    /// The measurement window: its first nanosecond, and the nanosecond after its last one.
     pub measured_ns: [u64; 2],
-    /// Distance of the points of time series, ns.
+    /// The interval between the points of time series, ns.
     pub interval_ns: u64,
-    /// Events that the engine went through.
+    /// The number of events handled.
     pub events: u64,
-    /// Packets transmitted, over all interfaces.
+    /// The number of packets transmitted by all interfaces.
     pub packet_hops: u64,
-    /// Sum of all flows' goodput in the window.
+    /// The sum of all flows' goodput in the window.
     pub goodput_bps: u64,
-    /// Jain's index of all flows' goodput in the window.
+    /// Jain's fairness index of all flows' goodput in the window.
     pub jain: f64,
-    /// By flow, in the order of the scenario.
+    /// One entry per flow, in the order of the scenario.
     pub flows: Vec<FlowResults>,
-    /// By group of flows alike (`count`), in the order of the scenario.
+    /// One entry per group of copies of a flow (`count`), in the order of the scenario.
     pub groups: Vec<GroupResults>,
-    /// By interface: each link's, in the order of the scenario, first the one at `a`.
+    /// One entry per interface: two per link, in the order of the scenario, the one at `a` first.
     pub interfaces: Vec<InterfaceResults>,
 }
 
-/// A flow. Figures are of the window of measurement, but for the series and `whole_run`; bytes are those of IP packets.
+/// The results of a flow. Figures are of the measurement window, except the series and `whole_run`. Bytes are
+/// those of IP packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResults {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The name of its group.
+    /// The name of the group.
     pub group: String,
-    /// Name of the node where it starts.
+    /// The name of the source node.
     pub source: String,
-    /// Name of the node where it ends.
+    /// The name of the destination node.
     pub destination: String,
     /// `udp` or `tcp`.
     pub transport: String,
@@ -61,109 +63,113 @@ pub struct FlowResults {
     pub sent: u64,
     /// Packets received.
     pub received: u64,
-    /// Packets dropped on the way.
+    /// Packets dropped on the path.
     pub lost: u64,
-    /// `lost` by reason; reasons without drops are left out.
+    /// `lost` by reason. Reasons without drops are left out.
     pub lost_by_reason: BTreeMap<String, u64>,
-    /// `lost` in parts of `sent`; 0 if nothing was sent.
+    /// The ratio of `lost` to `sent`. It is 0 if nothing was sent.
     pub loss_ratio: f64,
-    /// Packets received with congestion experienced.
+    /// Packets received with a congestion experienced mark.
     pub marked: u64,
-    /// IP packets received.
+    /// The rate of IP packets received.
     pub throughput_bps: u64,
-    /// Payload received, in order and once.
+    /// The rate of payload delivered in order, without duplicates.
     pub goodput_bps: u64,
-    /// From the first send to the arrival.
+    /// The delay from the first transmission by the source to the arrival.
     pub delay: Durations,
-    /// Mean difference between the delays of successive packets.
+    /// The mean absolute difference between the delays of successive packets.
     pub jitter_ns: u64,
-    /// Throughput of each interval of the whole run.
+    /// The throughput in each interval of the whole run.
     pub throughput_series_bps: Vec<u64>,
-    /// The data's packets over the whole run.
+    /// The totals of data packets over the whole run.
     pub whole_run: Totals,
-    /// Of TCP.
+    /// The results that only TCP has.
     pub connection: Option<ConnectionResults>,
 }
 
-/// What TCP alone has.
+/// The results that only TCP has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionResults {
     /// `reno`, `cubic`, `dctcp` or `ledbat`.
     pub congestion_control: String,
     /// When the handshake was complete; `None` if it never was.
     pub established_ns: Option<u64>,
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub data_segments: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmissions: u64,
-    /// Retransmission time-outs.
+    /// Retransmission timeouts.
     pub timeouts: u64,
     /// Fast recoveries.
     pub recoveries: u64,
-    /// Reductions of the window for ECN marks.
+    /// Reductions of the window because of ECN marks.
     pub ecn_reductions: u64,
-    /// Durations of transfers that ended, from the write to the arrival of the last byte, over the whole run.
+    /// The durations of completed transfers over the whole run, from the write to the arrival of the last
+    /// byte.
     pub transfers: Durations,
-    /// Congestion window at the end of each interval of the whole run, segments.
+    /// The congestion window at the end of each interval of the whole run, segments.
     pub window_series_segments: Vec<u32>,
-    /// Smoothed round-trip time at the end of each interval of the whole run; 0 before the first measurement.
+    /// The smoothed round-trip time at the end of each interval of the whole run. It is 0 before the first
+    /// measurement.
     pub rtt_series_ns: Vec<u64>,
-    /// The acknowledgements' packets over the whole run.
+    /// The totals of acknowledgement packets over the whole run.
     pub acknowledgements: Totals,
 }
 
-/// Conservation: `sent = received + lost + in_flight`, in packets and in bytes of IP packets.
+/// Totals of packets and bytes of IP packets. Conservation must hold: `sent = received + lost + in_flight`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Packets sent.
     pub sent: u64,
     /// Packets received.
     pub received: u64,
-    /// Packets dropped on the way.
+    /// Packets dropped on the path.
     pub lost: u64,
-    /// Packets still on the way at the end: counted where they are, not what remains of the others.
+    /// Packets still in the network at the end. They are counted where they are, not computed as a
+    /// difference.
     pub in_flight: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
-    /// Bytes dropped on the way.
+    /// Bytes dropped on the path.
     pub lost_bytes: u64,
-    /// Bytes still on the way at the end.
+    /// Bytes still in the network at the end.
     pub in_flight_bytes: u64,
 }
 
-/// Flows alike.
+/// The results of all copies of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupResults {
     /// The flow's name in the scenario.
     pub name: String,
-    /// How many.
+    /// The number of copies.
     pub flows: u64,
-    /// Sum of their goodput.
+    /// The sum of their goodput.
     pub goodput_bps: u64,
-    /// Jain's index of their goodput.
+    /// Jain's fairness index of their goodput.
     pub jain: f64,
-    /// Packets sent by all.
+    /// Packets sent by all copies.
     pub sent: u64,
-    /// Packets lost by all.
+    /// Packets lost by all copies.
     pub lost: u64,
-    /// Mean of their packets' delays.
+    /// The mean delay of their packets.
     pub delay_mean_ns: u64,
-    /// Mean of their jitters.
+    /// The mean of their jitters.
     pub jitter_ns: u64,
 }
 
-/// An interface. Figures are of the window of measurement, but for the series; bytes include framing.
+/// The results of an interface. Figures are of the measurement window, except the series. Bytes include
+/// framing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InterfaceResults {
-    /// `a->b`, the names of the nodes at both ends.
+    /// `a->b`, with the names of the nodes at both ends.
     pub name: String,
-    /// The name of the discipline at the root of its tree.
+    /// The name of the root discipline.
     pub discipline: String,
-    /// Its rate; `None` for a line that takes no time.
+    /// The rate of the link. `None` if transmission takes no time.
     pub rate_bps: Option<u64>,
-    /// Packets handed to the queue.
+    /// Packets enqueued.
     pub enqueued: u64,
     /// Packets transmitted.
     pub transmitted: u64,
@@ -171,44 +177,44 @@ pub struct InterfaceResults {
     pub transmitted_bytes: u64,
     /// Packets dropped.
     pub dropped: u64,
-    /// `dropped` by reason; reasons without drops are left out.
+    /// `dropped` by reason. Reasons without drops are left out.
     pub dropped_by_reason: BTreeMap<String, u64>,
     /// Packets marked with congestion experienced.
     pub marked: u64,
-    /// What was transmitted in parts of what the rate allows; `None` without a rate.
+    /// The ratio of what was transmitted to what the rate allows. `None` without a rate.
     pub utilisation: Option<f64>,
-    /// Time in the queue of packets that left it.
+    /// The sojourn times of the packets that left the queue.
     pub sojourn: Durations,
     /// Packets queued at the end of each interval of the whole run.
     pub backlog_series_packets: Vec<u64>,
     /// Bytes queued at the end of each interval of the whole run.
     pub backlog_series_bytes: Vec<u64>,
-    /// Mean sojourn time of the packets that left in each interval, 0 if none did.
+    /// The mean sojourn time of the packets that left in each interval. It is 0 if none left.
     pub sojourn_series_ns: Vec<u64>,
 }
 
-/// A distribution of durations. All 0 if there were none.
+/// A distribution of durations. All values are 0 if there were none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Durations {
-    /// How many.
+    /// The number of durations.
     pub count: u64,
-    /// Mean.
+    /// The mean.
     pub mean_ns: u64,
-    /// Standard deviation.
+    /// The standard deviation.
     pub deviation_ns: u64,
-    /// Least.
+    /// The minimum.
     pub min_ns: u64,
-    /// Most.
+    /// The maximum.
     pub max_ns: u64,
-    /// Median. Percentiles are within 0.1 %.
+    /// The median. Percentiles are accurate to 0.1 %.
     pub p50_ns: u64,
-    /// 95th percentile.
+    /// The 95th percentile.
     pub p95_ns: u64,
-    /// 99th percentile.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// 99.9th percentile.
+    /// The 99.9th percentile.
     pub p999_ns: u64,
-    /// Percentiles 0 to 100, each: for plots of the distribution.
+    /// The percentiles 0 to 100, for plots of the distribution.
     pub percentiles_ns: Vec<u64>,
 }
 
@@ -231,7 +237,7 @@ impl Durations {
     }
 }
 
-/// Bits per second that `bytes` in `nanos` make, rounded down.
+/// Returns the bits per second of `bytes` in `nanos`, rounded down.
 pub(crate) fn bits_per_second(bytes: u64, nanos: u64) -> u64 {
     (u128::from(bytes) * 8_000_000_000)
         .checked_div(nanos.into())
@@ -276,12 +282,12 @@ impl Totals {
 }
 
 impl Results {
-    /// Checks that the figures add up: each flow's over the whole run, drops with their reasons, groups with
-    /// their flows. Of the window of measurement alone, packets received or lost may have been sent before
-    /// it.
+    /// Checks that the figures add up: each flow's over the whole run, drops with their reasons, and groups
+    /// with their flows. The figures of the measurement window are not checked for conservation, because
+    /// packets received or lost in it may have been sent before it.
     ///
     /// # Errors
-    /// Where they do not.
+    /// Reports the first figures that do not add up.
     pub(crate) fn check(&self) -> Result<(), Imbalance> {
         for flow in &self.flows {
             let name = &flow.name;
@@ -318,7 +324,7 @@ impl Results {
     }
 }
 
-/// Checks that reasons account for every drop.
+/// Checks that the reasons add up to all drops.
 fn check_reasons(
     place: &str,
     whole: (&str, u64),

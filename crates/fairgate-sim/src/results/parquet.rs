@@ -1,4 +1,4 @@
-//! Tables as Apache Parquet, for notebooks. One row group, uncompressed: results are small.
+//! Writes tables as Apache Parquet, for notebooks. One row group, uncompressed, because results are small.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use parquet::schema::types::Type;
 use crate::results::{Column, Table};
 
 impl Table {
-    /// Writes a Parquet file. Integers are signed in it: no count, rate or time here reaches 2^63.
+    /// Writes a Parquet file. Its integers are signed. That is enough, because no count, rate or time here
+    /// reaches 2^63.
     pub fn write_parquet(&self, into: &mut (dyn Write + Send)) -> io::Result<()> {
         self.try_write(into).map_err(|error| match error {
             ParquetError::External(error) => match error.downcast::<io::Error>() {
@@ -62,7 +63,7 @@ impl Column {
     ) -> Result<(), ParquetError> {
         let mut writer = group
             .next_column()?
-            .expect("the schema has a column for each of the table's");
+            .expect("the schema has all columns of the table");
         match self {
             Column::Text(values) => {
                 let bytes: Vec<ByteArray> = values.iter().map(|value| value.as_str().into()).collect();
@@ -85,7 +86,7 @@ impl Column {
     }
 }
 
-/// Parquet's definition levels: 1 for a value, 0 for none.
+/// Returns Parquet's definition levels: 1 for a value, 0 for a missing one.
 fn definitions<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
 }
@@ -97,7 +98,7 @@ mod tests {
     use parquet::record::RowAccessor;
 
     #[test]
-    fn a_reader_finds_what_was_written() {
+    fn a_reader_returns_the_written_values() {
         let mut table = Table::new(2);
         table.text("flow", &["a", "b"], |name| name);
         table.integer("sent", &[Some(5), None], |&sent| sent);
@@ -109,12 +110,12 @@ mod tests {
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[1].get_string(0).unwrap(), "b");
         assert_eq!(rows[0].get_long(1).unwrap(), 5);
-        assert!(rows[1].get_long(1).is_err(), "there is no value");
+        assert!(rows[1].get_long(1).is_err(), "this value is missing");
         assert_eq!(rows[1].get_double(2).unwrap(), 0.25);
     }
 
     #[test]
-    fn a_full_disk_is_told() {
+    fn a_full_disk_is_reported() {
         let mut table = Table::new(100_000);
         let rows: Vec<u64> = (0..100_000).collect();
         table.integer("time_ns", &rows, |&row| Some(row));

@@ -1,15 +1,15 @@
-//! Results as columns, for files that other programs read.
+//! Results as tables, for files that other programs read.
 
 use crate::results::{Durations, Results};
 
-/// A column: its values, one for each row.
+/// A column with one value per row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Names.
+    /// Text, such as names.
     Text(Vec<String>),
-    /// Counts, bits per second, nanoseconds.
+    /// Integers: counts, bits per second, nanoseconds.
     Integer(Vec<Option<u64>>),
-    /// Ratios.
+    /// Real numbers, such as ratios.
     Real(Vec<Option<f64>>),
 }
 
@@ -28,12 +28,12 @@ impl Table {
         }
     }
 
-    /// The columns in their order.
+    /// Returns the columns in order.
     pub fn columns(&self) -> impl Iterator<Item = (&str, &Column)> {
         self.columns.iter().map(|(name, column)| (name.as_str(), column))
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -82,7 +82,7 @@ struct Point<'a> {
 }
 
 impl Results {
-    /// A row for each flow.
+    /// Returns a table with one row per flow.
     pub fn flow_table(&self) -> Table {
         let flows = &self.flows;
         let mut table = Table::new(flows.len());
@@ -111,7 +111,7 @@ impl Results {
         table
     }
 
-    /// A row for each interface.
+    /// Returns a table with one row per interface.
     pub fn interface_table(&self) -> Table {
         let interfaces = &self.interfaces;
         let mut table = Table::new(interfaces.len());
@@ -130,13 +130,13 @@ impl Results {
         table
     }
 
-    /// A row for each point of each time series. `time_ns` is the end of the interval.
+    /// Returns a table with one row per point of each time series. `time_ns` is the end of the interval.
     pub fn series_table(&self) -> Table {
         let mut points = Vec::new();
         let mut add = |subject, quantity, values: &mut dyn Iterator<Item = u64>| {
-            for (place, value) in values.enumerate() {
+            for (index, value) in values.enumerate() {
                 points.push(Point {
-                    time_ns: (place as u64 + 1) * self.interval_ns,
+                    time_ns: (index as u64 + 1) * self.interval_ns,
                     subject,
                     quantity,
                     value,

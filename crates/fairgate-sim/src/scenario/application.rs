@@ -4,25 +4,26 @@ use fairgate::Rate;
 
 use crate::random::Distribution;
 
-/// A program that writes to a TCP connection. The one at the other end reads at once.
+/// A program that writes to a TCP connection. The program at the other end reads all data at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Application {
-    /// As much as the connection takes.
+    /// Writes as much as the connection takes.
     Bulk,
     /// Writes of `size` bytes at a constant rate, whether or not earlier ones have arrived.
     Limited {
-        /// Rate of payload.
+        /// The rate of payload.
         rate: Rate,
-        /// Bytes of a write.
+        /// The bytes of each write.
         size: u32,
     },
-    /// Transfers one after another; the next begins a pause after the last byte of the one before has arrived.
+    /// Sends transfers one after another. Each begins a pause after the last byte of the previous one has
+    /// arrived.
     Transfers {
-        /// Bytes of a transfer.
+        /// The bytes of a transfer.
         size: Distribution,
-        /// Length of pauses, ns.
+        /// The length of the pauses, ns.
         pause: Distribution,
-        /// How many; `None` for no end.
+        /// The number of transfers. `None` for no limit.
         count: Option<u64>,
     },
 }
@@ -31,13 +32,15 @@ impl Application {
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Application::Bulk => Ok(()),
-            Application::Limited { size: 0, .. } => Err("writes have no bytes; give a `size` above 0".into()),
+            Application::Limited { size: 0, .. } => {
+                Err("the `size` of writes is 0, but must be above 0; increase it".into())
+            }
             Application::Limited { .. } => Ok(()),
             Application::Transfers { size, pause, count } => {
                 size.check()?;
                 pause.check()?;
                 if size.mean() == 0 || *count == Some(0) {
-                    return Err("transfers need a size and a count above 0".into());
+                    return Err("transfers must have a size and a count above 0".into());
                 }
                 Ok(())
             }

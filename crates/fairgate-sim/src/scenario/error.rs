@@ -1,15 +1,15 @@
-//! What can be wrong with a scenario, and with which part of it.
+//! Errors in scenarios, with the part that is wrong.
 
 use thiserror::Error;
 
-/// The part of a scenario at fault, for whoever knows where in a file it was written.
+/// The part of a scenario that is wrong. A caller who knows the file can find the location with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Culprit {
-    /// No part in particular.
+pub enum ScenarioPart {
+    /// The scenario as a whole.
     Scenario,
-    /// The link of this index.
+    /// The link with this index.
     Link(usize),
-    /// The flow of this index.
+    /// The flow with this index.
     Flow(usize),
 }
 
@@ -17,15 +17,15 @@ pub enum Culprit {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct ScenarioError {
-    /// The part at fault.
-    pub culprit: Culprit,
-    /// The field at fault, as files name it.
+    /// The wrong part.
+    pub part: ScenarioPart,
+    /// The wrong field, as files name it.
     pub field: &'static str,
-    /// The rule that it breaks, and the remedy.
+    /// What is wrong, and the remedy.
     pub what: String,
 }
 
-/// A mistake in one part, which doesn't know where it stands in the whole.
+/// A mistake in one part. It does not know the position of that part in the scenario.
 #[derive(Debug)]
 pub(crate) struct Mistake {
     pub(crate) field: &'static str,
@@ -40,9 +40,9 @@ impl Mistake {
         }
     }
 
-    pub(crate) fn of(self, culprit: Culprit) -> ScenarioError {
+    pub(crate) fn of(self, part: ScenarioPart) -> ScenarioError {
         ScenarioError {
-            culprit,
+            part,
             field: self.field,
             what: self.what,
         }

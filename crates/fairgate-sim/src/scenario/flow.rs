@@ -8,51 +8,53 @@ use crate::random::Distribution;
 use crate::scenario::{Application, LONGEST, Mistake, NodeId, Scenario};
 use crate::tcp;
 
-/// Longest IP packet, bytes.
+/// The length of the longest IP packet, bytes.
 const LONGEST_PACKET: u64 = 65_535;
-/// Header of IPv4 without options and of UDP, bytes.
+/// The length of the headers of IPv4 without options and of UDP, bytes.
 pub(crate) const UDP_HEADERS: u32 = 28;
-/// Most datagrams of a flow: a million a second come to about so many in a day.
+/// The maximum number of datagrams of a flow. At a million per second, this takes about a day to simulate.
 const MOST_DATAGRAMS: u128 = 100_000_000_000;
-/// Most flows alike: each has memory for its series and histogram.
-const MOST_ALIKE: u32 = 1_000_000;
-/// Payload of a segment that fills the longest packet, bytes: 20 of IP, 60 of TCP with all options.
+/// The maximum `count` of a flow. Each copy has memory for its series and histogram.
+const MOST_COPIES: u32 = 1_000_000;
+/// The payload of a segment that fills the longest packet, bytes: 20 bytes are for IP, 60 for TCP with all
+/// options.
 const MOST_PAYLOAD: u32 = 65_535 - 80;
-/// More than a receiver's first window holds.
+/// The maximum initial window, segments. It is more than a receiver's first window holds.
 const MOST_INITIAL_WINDOW: u32 = 1_000;
 
-/// Traffic of one kind from `source` to `destination`; TCP's acknowledgements go the same way back.
+/// Traffic from `source` to `destination`. TCP's acknowledgements take the same path back.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Its name; with `count` above 1 the flows are called `name-1`, `name-2` and so on.
+    /// The name. If `count` is above 1, the flows are called `name-1`, `name-2` and so on.
     pub name: String,
-    /// Where data starts.
+    /// The node that sends the data.
     pub source: NodeId,
-    /// Where it goes.
+    /// The node that receives the data.
     pub destination: NodeId,
     /// What is sent, and when.
     pub traffic: Traffic,
-    /// When it begins.
+    /// When the flow begins.
     pub start: Duration,
-    /// When the source falls silent; what is under way still arrives. `None`: at the end.
+    /// When the source stops. Packets in transit still arrive. `None`: at the end.
     pub stop: Option<Duration>,
-    /// How many flows alike, each with ports and chance of its own.
+    /// The number of copies of this flow. Each has its own ports and random numbers.
     pub count: u32,
-    /// Each of them starts this much later than the one before.
+    /// Each copy starts this much later than the previous one.
     pub stagger: Duration,
     /// The six DSCP bits.
     pub dscp: u8,
     /// Priority, 0 to 15.
     pub priority: u8,
-    /// Whether packets are ECN-capable (ECT(0)); TCP then negotiates and answers marks.
+    /// Whether packets are ECN-capable (ECT(0)). TCP then negotiates ECN and reacts to marks.
     pub ecn: bool,
-    /// Mark for filters to match.
+    /// The mark, which filters can match.
     pub mark: u32,
-    /// The class that packets name.
+    /// The class that packets select.
     pub class: ClassId,
-    /// Destination port; by default 5001 for TCP, 4000 for UDP.
+    /// The destination port. The default is 5001 for TCP and 4000 for UDP.
     pub port: Option<u16>,
-    /// The nodes to pass, both ends included; by default the path of fewest hops, then of least delay.
+    /// The nodes on the route, including both ends. The default is the path with the fewest hops, then the
+    /// least delay.
     pub route: Option<Vec<NodeId>>,
 }
 
@@ -68,33 +70,34 @@ pub enum Traffic {
 /// Datagrams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Udp {
-    /// Payload of each, bytes.
+    /// The payload of each datagram, bytes.
     pub size: Distribution,
     /// When they are sent.
     pub pattern: Pattern,
 }
 
-/// When datagrams are sent. Rates count payload.
+/// When datagrams are sent. Rates are rates of payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
     /// At a constant bit rate.
     Constant {
-        /// Rate of payload.
+        /// The rate of payload.
         rate: Rate,
     },
-    /// At exponentially distributed distances.
+    /// With exponentially distributed gaps.
     Poisson {
-        /// Mean rate of payload.
+        /// The mean rate of payload.
         rate: Rate,
     },
-    /// At a constant rate for a while, then not for a while. A distance between two datagrams that a silence
-    /// interrupts goes on after it, so that the mean rate is exact however short the bursts.
+    /// At a constant rate in bursts, with silences between them. If a silence interrupts the gap between two
+    /// datagrams, the rest of the gap follows after the silence. The mean rate is therefore exact, however
+    /// short the bursts are.
     OnOff {
-        /// Rate of payload in a burst.
+        /// The rate of payload in a burst.
         rate: Rate,
-        /// Length of bursts, ns.
+        /// The length of bursts, ns.
         on: Distribution,
-        /// Length of silences, ns.
+        /// The length of silences, ns.
         off: Distribution,
     },
 }
@@ -102,14 +105,14 @@ pub enum Pattern {
 /// A TCP connection and the program that writes to it.
 #[derive(Clone, Debug)]
 pub struct Tcp {
-    /// Parameters of both ends.
+    /// The parameters of both ends.
     pub config: tcp::Config,
     /// The program.
     pub application: Application,
 }
 
 impl Udp {
-    /// Datagrams of `size` bytes of payload at a constant rate of payload.
+    /// Sends datagrams of `size` bytes of payload at a constant rate of payload.
     pub fn constant(rate: Rate, size: u32) -> Udp {
         Udp {
             size: Distribution::Constant(size.into()),
@@ -117,7 +120,7 @@ impl Udp {
         }
     }
 
-    /// Datagrams of `size` bytes of payload at exponentially distributed distances.
+    /// Sends datagrams of `size` bytes of payload with exponentially distributed gaps.
     pub fn poisson(rate: Rate, size: u32) -> Udp {
         Udp {
             size: Distribution::Constant(size.into()),
@@ -127,7 +130,7 @@ impl Udp {
 }
 
 impl Tcp {
-    /// A connection that is never short of data.
+    /// Creates a connection that always has data to send.
     pub fn bulk(config: tcp::Config) -> Tcp {
         Tcp {
             config,
@@ -137,7 +140,7 @@ impl Tcp {
 }
 
 impl Traffic {
-    /// `udp` or `tcp`.
+    /// Returns `udp` or `tcp`.
     pub fn transport(&self) -> &'static str {
         match self {
             Traffic::Udp(_) => "udp",
@@ -145,7 +148,7 @@ impl Traffic {
         }
     }
 
-    /// IP protocol number.
+    /// Returns the IP protocol number.
     pub(crate) fn protocol(&self) -> u8 {
         match self {
             Traffic::Udp(_) => 17,
@@ -174,7 +177,7 @@ impl From<Tcp> for Traffic {
 }
 
 impl Flow {
-    /// One flow from the beginning to the end, without marks or wishes.
+    /// Creates one flow for the whole duration, with default values.
     pub fn new(
         name: impl Into<String>,
         source: NodeId,
@@ -200,7 +203,7 @@ impl Flow {
         }
     }
 
-    /// The names of the flows alike.
+    /// Returns the names of the copies.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> + '_ {
         (1..=self.count).map(|number| match self.count {
             1 => self.name.clone(),
@@ -214,31 +217,40 @@ impl Flow {
             let node = scenario.node_name(self.source);
             return mistake(
                 "to",
-                format!("it goes from `{node}` to itself; name two different nodes"),
+                format!("it leads from `{node}` to itself; name two different nodes"),
             );
         }
-        if self.count == 0 || self.count > MOST_ALIKE {
+        if self.count == 0 || self.count > MOST_COPIES {
             return mistake(
                 "count",
-                format!("the count is {}, but must be from 1 to {MOST_ALIKE}", self.count),
+                format!("the count is {}, but must be from 1 to {MOST_COPIES}", self.count),
             );
         }
         if self.dscp > 63 {
             return mistake(
                 "dscp",
-                format!("DSCP {} has more than six bits: at most 63", self.dscp),
+                format!(
+                    "the DSCP is {}, but has six bits and must be at most 63",
+                    self.dscp
+                ),
             );
         }
         if self.priority > 15 {
-            return mistake("priority", format!("priority {} is above 15", self.priority));
+            return mistake(
+                "priority",
+                format!("the priority is {}, but must be at most 15", self.priority),
+            );
         }
         if self.start > LONGEST || self.stagger > LONGEST / self.count {
-            return mistake("start", "it starts after more than a year; start earlier".into());
+            return mistake(
+                "start",
+                "it starts after more than a year, which is the limit; start it earlier".into(),
+            );
         }
         if self.stop.is_some_and(|stop| stop <= self.start) {
             return mistake(
                 "stop",
-                format!("it stops before it starts, at {:?}; stop later", self.start),
+                format!("it stops before it starts at {:?}; stop it later", self.start),
             );
         }
         let sends_for = self.stop.unwrap_or(scenario.duration).min(scenario.duration);
@@ -254,13 +266,15 @@ impl Tcp {
     fn check(&self) -> Result<(), String> {
         if !(1..=MOST_PAYLOAD).contains(&self.config.mss) {
             return Err(format!(
-                "segments have {} bytes of payload, but must have from 1 to {MOST_PAYLOAD}; 1448 fill an Ethernet packet",
+                "segments have {} bytes of payload, but must have from 1 to {MOST_PAYLOAD}; 1448 bytes \
+                 fill an Ethernet packet",
                 self.config.mss
             ));
         }
         if !(1..=MOST_INITIAL_WINDOW).contains(&self.config.initial_window) {
             return Err(format!(
-                "the initial window is {} segments, but must be from 1 to {MOST_INITIAL_WINDOW}; 10 is usual (RFC 6928)",
+                "the initial window is {} segments, but must be from 1 to {MOST_INITIAL_WINDOW}; 10 is usual \
+                 (RFC 6928)",
                 self.config.initial_window
             ));
         }
@@ -269,7 +283,7 @@ impl Tcp {
 }
 
 impl Udp {
-    /// Whether a simulation of it ends before whoever waits for it gives up.
+    /// Checks that the simulation ends within a reasonable time.
     fn check_work(&self, sends_for: Duration) -> Result<(), String> {
         let (Pattern::Constant { rate } | Pattern::Poisson { rate } | Pattern::OnOff { rate, .. }) =
             self.pattern;
@@ -278,8 +292,8 @@ impl Udp {
         match packets <= MOST_DATAGRAMS {
             true => Ok(()),
             false => Err(format!(
-                "it would send up to {packets} datagrams, and at most {MOST_DATAGRAMS} can be simulated in a day; lower its rate, \
-                 or simulate for a shorter time"
+                "it would send up to {packets} datagrams, but at most {MOST_DATAGRAMS} can be simulated in a \
+                 day; lower its rate, or simulate a shorter time"
             )),
         }
     }
@@ -297,14 +311,14 @@ impl Udp {
             on.check()?;
             off.check()?;
             if on.mean() == 0 {
-                return Err("bursts have no length; give a mean above 0".into());
+                return Err("the mean length of bursts is 0, but must be above 0; increase it".into());
             }
         }
         Ok(())
     }
 
-    /// The payload of a datagram. What a distribution with a long tail gives beyond an IP packet's length becomes the
-    /// longest packet.
+    /// Returns the payload of a datagram. A random size that is too long for an IP packet is reduced to the
+    /// longest possible one.
     pub(crate) fn payload(size: u64) -> u32 {
         size.clamp(1, LONGEST_PACKET - u64::from(UDP_HEADERS)) as u32
     }

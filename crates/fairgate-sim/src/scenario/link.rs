@@ -1,4 +1,4 @@
-//! A full-duplex link between two nodes, and the queue at each end of it.
+//! A full-duplex link between two nodes, with a queue at each end.
 
 use std::error::Error;
 use std::fmt;
@@ -11,25 +11,26 @@ use fairgate_config::Spec;
 
 use crate::scenario::{LONGEST, Mistake, NodeId, Scenario};
 
-/// Bytes that Ethernet adds to a packet, as Linux's schedulers count them: no preamble, no check sequence, no gap.
+/// The bytes that Ethernet adds to a packet, as Linux's schedulers count them: without preamble, check
+/// sequence and gap.
 pub const ETHERNET_HEADER: u32 = 14;
-/// More than any stack of headers.
+/// The maximum overhead. It is more than any stack of headers.
 const MOST_OVERHEAD: u32 = 1000;
 
-/// Two directions, each with a rate, a delay and a queue of its own. `a` and `b` name the sending end.
+/// A link. Each of its two directions has a rate, a delay and a queue. `a` and `b` name the sending end.
 #[derive(Clone, Debug)]
 pub struct Link {
     /// One end.
     pub a: NodeId,
     /// The other end.
     pub b: NodeId,
-    /// Rate from `a` to `b`. `None`: a packet takes no time to send, so that no queue builds up but in a shaper.
+    /// The rate from `a` to `b`. `None`: transmission takes no time, so that only a shaper can build a queue.
     pub rate_a: Option<Rate>,
-    /// Rate from `b` to `a`.
+    /// The rate from `b` to `a`.
     pub rate_b: Option<Rate>,
-    /// Propagation delay, the same both ways.
+    /// The propagation delay, the same in both directions.
     pub delay: Duration,
-    /// Bytes that framing adds to every packet: queues and the line count them, flows don't.
+    /// The bytes that framing adds to every packet. Queues and the link count them, flows don't.
     pub overhead: u32,
     /// The queue at `a`, for packets to `b`.
     pub queue_a: Queue,
@@ -38,7 +39,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link of one rate both ways, Ethernet framing, and fifos of 1000 packets.
+    /// Creates a link with one rate for both directions, Ethernet framing, and fifos of 1000 packets.
     pub fn new(a: NodeId, b: NodeId, rate: Rate, delay: Duration) -> Link {
         Link {
             rate_a: Some(rate),
@@ -47,7 +48,7 @@ impl Link {
         }
     }
 
-    /// A link that only delays.
+    /// Creates a link that only delays.
     pub fn unlimited(a: NodeId, b: NodeId, delay: Duration) -> Link {
         Link {
             a,
@@ -61,13 +62,13 @@ impl Link {
         }
     }
 
-    /// The same link with another queue at `a`.
+    /// Returns the link with another queue at `a`.
     pub fn with_queue_a(mut self, queue: Queue) -> Link {
         self.queue_a = queue;
         self
     }
 
-    /// The same link with another queue at `b`.
+    /// Returns the link with another queue at `b`.
     pub fn with_queue_b(mut self, queue: Queue) -> Link {
         self.queue_b = queue;
         self
@@ -86,14 +87,15 @@ impl Link {
         if self.delay > LONGEST {
             return Err(Mistake::new(
                 "delay",
-                "the delay is above a year; give a shorter one",
+                "the delay is longer than a year, which is the limit; choose a shorter one",
             ));
         }
         if self.overhead > MOST_OVERHEAD {
             return Err(Mistake::new(
                 "overhead",
                 format!(
-                    "the overhead is {} bytes a packet, but must be at most {MOST_OVERHEAD}; Ethernet has {ETHERNET_HEADER}",
+                    "the overhead is {} bytes per packet, but must be at most {MOST_OVERHEAD}; Ethernet has \
+                     {ETHERNET_HEADER}",
                     self.overhead
                 ),
             ));
@@ -104,16 +106,16 @@ impl Link {
 
 type BuildQueue = dyn Fn(u64) -> Result<Box<dyn Discipline>, Box<dyn Error + Send + Sync>> + Send + Sync;
 
-/// A recipe for the discipline tree of an interface. Each interface gets a tree of its own from it.
+/// Builds the tree of disciplines of an interface. Each interface gets its own tree.
 #[derive(Clone)]
 pub struct Queue {
     build: Arc<BuildQueue>,
-    /// About what it takes, bytes.
+    /// The estimated memory of a tree, bytes.
     memory: u64,
 }
 
 impl Queue {
-    /// A recipe: `build` gets the seed for the tree's dice and hash salts.
+    /// Creates a queue. `build` is called with the seed of the tree's random numbers and hash salts.
     pub fn new<E>(build: impl Fn(u64) -> Result<Box<dyn Discipline>, E> + Send + Sync + 'static) -> Queue
     where
         E: Error + Send + Sync + 'static,
@@ -124,7 +126,7 @@ impl Queue {
         }
     }
 
-    /// A fifo of so many packets.
+    /// Creates a fifo of `limit` packets.
     pub fn fifo(limit: u32) -> Queue {
         Queue::new(move |_| {
             let config = fifo::Config {
@@ -135,7 +137,8 @@ impl Queue {
         })
     }
 
-    /// About how much memory it takes, bytes, as far as it is known: 0 for one that is built by a program.
+    /// Returns the estimated memory of a tree in bytes. It is 0 if a program builds the tree, because it is
+    /// then unknown.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
@@ -145,7 +148,7 @@ impl Queue {
     }
 }
 
-/// A tree that was described in a file or on the command line.
+/// Creates a queue from a description in a file or on the command line.
 impl From<Spec> for Queue {
     fn from(spec: Spec) -> Queue {
         Queue {
@@ -155,7 +158,7 @@ impl From<Spec> for Queue {
     }
 }
 
-/// A fifo of 1000 packets, as every Ethernet device of Linux has it.
+/// A fifo of 1000 packets, which is Linux's default for Ethernet devices.
 impl Default for Queue {
     fn default() -> Queue {
         Queue::fifo(1000)

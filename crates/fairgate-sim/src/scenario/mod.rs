@@ -1,4 +1,4 @@
-//! What is to be simulated: nodes, links between them, flows through them. Built in code, or read from a file.
+//! What to simulate: nodes, links between them, and flows. A scenario is built in code or read from a file.
 
 mod application;
 mod error;
@@ -15,32 +15,33 @@ use std::time::Duration;
 use crate::events::Event;
 pub use application::Application;
 pub(crate) use error::Mistake;
-pub use error::{Culprit, ScenarioError};
+pub use error::{ScenarioError, ScenarioPart};
 pub(crate) use flow::UDP_HEADERS;
 pub use flow::{Flow, Pattern, Tcp, Traffic, Udp};
 pub use link::{ETHERNET_HEADER, Link, Queue};
 pub(crate) use route::{Hop, Router};
 
-/// A year: nanoseconds in 64 bits last for 584, so that no sum of times overflows.
+/// The longest duration: a year. A sum of times can't overflow, because 64 bits hold 584 years in
+/// nanoseconds.
 pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A node of a [`Scenario`], by its number.
+/// The number of a node in a [`Scenario`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// The index in [`Scenario::nodes`].
+    /// Returns the index in [`Scenario::nodes`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A host or a router: every node sends, receives and forwards.
+/// A host or a router. Every node sends, receives and forwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The address in the headers of its packets, for filters to match.
+    /// The address in the headers of its packets, which filters can match.
     pub address: IpAddr,
 }
 
@@ -61,24 +62,25 @@ pub struct Node {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Hosts and routers.
+    /// The hosts and routers.
     pub nodes: Vec<Node>,
-    /// Links between them.
+    /// The links between them.
     pub links: Vec<Link>,
-    /// Traffic between them.
+    /// The traffic between them.
     pub flows: Vec<Flow>,
     /// How long to simulate.
     pub duration: Duration,
-    /// What figures are taken from: from the first point in time up to, not including, the second.
+    /// The measurement window: from the first time up to, but not including, the second.
     pub measure: Range<Duration>,
-    /// Distance of the points of time series.
+    /// The interval between the points of time series.
     pub interval: Duration,
-    /// Where all chance comes from: equal seeds give equal results, to the last digit.
+    /// The seed of all random numbers. Equal seeds give equal results, to the last digit.
     pub seed: u64,
 }
 
 impl Scenario {
-    /// An empty network, measured over the whole `duration`, with time series by 100 ms and seed 1.
+    /// Creates an empty network that is measured over the whole `duration`, with time series every 100 ms and
+    /// seed 1.
     pub fn new(duration: Duration) -> Scenario {
         Scenario {
             nodes: Vec::new(),
@@ -91,7 +93,7 @@ impl Scenario {
         }
     }
 
-    /// Adds a node. Its address is 10.0.0.0 plus its number, counted from 1.
+    /// Adds a node. Its address is 10.0.0.0 plus its number, which starts at 1.
     pub fn node(&mut self, name: impl Into<String>) -> NodeId {
         let number = self.nodes.len() as u32;
         self.nodes.push(Node {
@@ -101,7 +103,7 @@ impl Scenario {
         NodeId(number)
     }
 
-    /// The node called `name`.
+    /// Returns the node called `name`.
     pub fn find_node(&self, name: &str) -> Option<NodeId> {
         self.nodes
             .iter()
@@ -109,48 +111,51 @@ impl Scenario {
             .map(|index| NodeId(index as u32))
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn node_name(&self, node: NodeId) -> &str {
         &self.nodes[node.index()].name
     }
 
-    /// Whether the scenario can be simulated: all parts make sense, and every flow has a path.
+    /// Checks that the scenario can be simulated: all parts are valid, and every flow has a path.
     ///
     /// # Errors
-    /// Names the first part that doesn't.
+    /// Reports the first part that is wrong.
     pub fn check(&self) -> Result<(), ScenarioError> {
         self.check_times()
-            .map_err(|mistake| mistake.of(Culprit::Scenario))?;
+            .map_err(|mistake| mistake.of(ScenarioPart::Scenario))?;
         self.check_size()?;
         for (index, link) in self.links.iter().enumerate() {
             link.check(self)
-                .map_err(|mistake| mistake.of(Culprit::Link(index)))?;
+                .map_err(|mistake| mistake.of(ScenarioPart::Link(index)))?;
         }
         let router = Router::new(self);
         for (index, flow) in self.flows.iter().enumerate() {
             flow.check(self)
                 .and_then(|()| router.route(flow).map(|_| ()))
-                .map_err(|mistake| mistake.of(Culprit::Flow(index)))?;
+                .map_err(|mistake| mistake.of(ScenarioPart::Flow(index)))?;
         }
         Ok(())
     }
 
-    /// The engine's events name interfaces and flows by numbers of 22 bits.
+    /// Checks the numbers of interfaces and flows. Events identify them by 22 bits.
     fn check_size(&self) -> Result<(), ScenarioError> {
         let most = Event::INDICES as usize;
         if 2 * self.links.len() > most {
             let what = format!(
-                "there are more than {} links; simulate a part of the network",
+                "there are {} links, but must be at most {}; simulate a part of the network",
+                self.links.len(),
                 most / 2
             );
-            return Err(Mistake::new("b", what).of(Culprit::Link(most / 2)));
+            return Err(Mistake::new("b", what).of(ScenarioPart::Link(most / 2)));
         }
         let mut flows = 0;
         for (index, flow) in self.flows.iter().enumerate() {
             flows += flow.count as usize;
             if flows > most {
-                let what = format!("there are more than {most} flows up to here; lower the counts");
-                return Err(Mistake::new("count", what).of(Culprit::Flow(index)));
+                let what = format!(
+                    "up to here there are more than {most} flows, which is the limit; lower the counts"
+                );
+                return Err(Mistake::new("count", what).of(ScenarioPart::Flow(index)));
             }
         }
         Ok(())
@@ -170,8 +175,8 @@ impl Scenario {
             return Err(Mistake::new(
                 "measure",
                 format!(
-                    "the window of measurement is from {:?} to {:?}, but must begin before it ends, and end within the \
-                     duration of {:?}",
+                    "the measurement window is from {:?} to {:?}, but must begin before it ends, and end \
+                     within the duration of {:?}",
                     self.measure.start, self.measure.end, self.duration
                 ),
             ));

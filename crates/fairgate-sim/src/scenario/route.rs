@@ -1,4 +1,5 @@
-//! Static routes: fewest hops, then least delay, then the link written first; so equal scenarios have equal routes.
+//! Static routes. The path with the fewest hops wins, then the one with the least delay, then the link that
+//! comes first in the scenario. Equal scenarios therefore have equal routes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,12 +7,12 @@ use std::time::Duration;
 
 use crate::scenario::{Flow, Mistake, NodeId, Scenario};
 
-/// One link in one direction. Two for each link: `a` to `b` is even, `b` to `a` odd.
+/// One direction of a link. Each link has two: `a` to `b` is even, `b` to `a` odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop(pub(crate) u32);
 
 impl Hop {
-    /// The same link in the other direction.
+    /// Returns the other direction of the same link.
     pub(crate) fn back(self) -> Hop {
         Hop(self.0 ^ 1)
     }
@@ -20,7 +21,7 @@ impl Hop {
 /// Finds paths.
 pub(crate) struct Router<'a> {
     scenario: &'a Scenario,
-    /// Outgoing hops of each node, the quickest to each neighbour first.
+    /// The outgoing hops of each node, sorted by delay.
     outgoing: Vec<Vec<(Hop, NodeId, Duration)>>,
 }
 
@@ -38,7 +39,7 @@ impl<'a> Router<'a> {
         Router { scenario, outgoing }
     }
 
-    /// The hops of a flow's packets from source to destination, or what is missing.
+    /// Returns the hops from the flow's source to its destination, or what is missing.
     pub(crate) fn route(&self, flow: &Flow) -> Result<Vec<Hop>, Mistake> {
         match &flow.route {
             Some(nodes) => self.explicit(flow, nodes),
@@ -73,7 +74,7 @@ impl<'a> Router<'a> {
                     .map(|&(hop, _, _)| hop)
                     .ok_or_else(|| {
                         let what = format!(
-                            "the route of flow `{}` leads from `{}` to `{}`, but no link does",
+                            "the route of flow `{}` goes from `{}` to `{}`, but no link does",
                             flow.name,
                             self.scenario.node_name(pair[0]),
                             self.scenario.node_name(pair[1])
@@ -149,20 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn hops_count_first_and_delay_second() {
-        // a-b-d is shorter than a-c-d in delay; a-e-... has the least delay of all, but more hops.
+    fn a_route_minimises_hops_then_delay() {
+        // a-b-d has less delay than a-c-d. The path over e has the least delay, but more hops.
         let scenario = network(&[(0, 1, 5), (1, 3, 5), (0, 2, 5), (2, 3, 6), (0, 4, 1), (4, 1, 1)]);
         assert_eq!(route(&scenario, 3, None), Ok(vec![0, 2]));
     }
 
     #[test]
-    fn of_parallel_links_the_quicker_is_taken_and_of_equal_ones_the_first() {
+    fn the_fastest_parallel_link_is_used_and_the_first_of_equal_ones() {
         let scenario = network(&[(0, 1, 5), (1, 0, 4), (0, 1, 4)]);
         assert_eq!(route(&scenario, 1, None), Ok(vec![3]));
     }
 
     #[test]
-    fn an_explicit_route_is_followed_and_its_gaps_are_told() {
+    fn an_explicit_route_is_followed_and_its_gaps_are_reported() {
         let scenario = network(&[(0, 1, 1), (1, 3, 1), (0, 3, 1)]);
         assert_eq!(route(&scenario, 3, Some(&[0, 1, 3])), Ok(vec![0, 2]));
         let error = route(&scenario, 3, Some(&[0, 2, 3])).unwrap_err();
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_is_an_error_that_names_both_ends() {
+    fn the_error_for_a_missing_path_names_both_ends() {
         let scenario = network(&[(0, 1, 1), (2, 3, 1)]);
         let error = route(&scenario, 3, None).unwrap_err();
         assert!(error.contains("`a`") && error.contains("`d`"), "{error}");

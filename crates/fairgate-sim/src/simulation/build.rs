@@ -1,4 +1,4 @@
-//! Makes the parts of a simulation out of a scenario.
+//! Builds the parts of a simulation from a scenario.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use fairgate::{Ecn, FlowHasher, FlowKey, Packet, Time};
 use crate::monitor::InterfaceMonitor;
 use crate::network::{Interface, Network, Origin, Template};
 use crate::random::{Stream, derive_seed};
-use crate::scenario::{Culprit, Flow, Hop, Mistake, Router, Scenario, ScenarioError, Traffic};
+use crate::scenario::{Flow, Hop, Mistake, Router, Scenario, ScenarioError, ScenarioPart, Traffic};
 use crate::simulation::RunningFlow;
 use crate::tcp;
 use crate::traffic::{Connection, Datagrams, Program, Source};
 
-/// First source port. Ports tell flows alike apart, and the numbers of more flows than ports do so by their address.
+/// The first source port. Copies of a flow have different ports. If there are more flows than ports, their
+/// numbers still differ.
 const FIRST_PORT: u32 = 10_000;
 const PORTS: u32 = 50_000;
 
-/// A point in simulated time.
+/// Converts a duration to a point in simulated time.
 pub(super) fn time(duration: Duration) -> Time {
     Time::ZERO + duration
 }
 
-/// Two for each link, as [`Hop`] counts them.
+/// Builds the interfaces: two per link, numbered like [`Hop`].
 pub(super) fn interfaces(scenario: &Scenario, intervals: usize) -> Result<Vec<Interface>, ScenarioError> {
     let mut interfaces = Vec::with_capacity(2 * scenario.links.len());
     for (index, link) in scenario.links.iter().enumerate() {
@@ -29,7 +30,7 @@ pub(super) fn interfaces(scenario: &Scenario, intervals: usize) -> Result<Vec<In
             let name = interface_name(scenario, interfaces.len());
             let discipline = queue
                 .build(derive_seed(scenario.seed, "queue", &name))
-                .map_err(|error| Mistake::new("queue", error.to_string()).of(Culprit::Link(index)))?;
+                .map_err(|error| Mistake::new("queue", error.to_string()).of(ScenarioPart::Link(index)))?;
             interfaces.push(Interface::new(
                 discipline,
                 rate,
@@ -42,7 +43,7 @@ pub(super) fn interfaces(scenario: &Scenario, intervals: usize) -> Result<Vec<In
     Ok(interfaces)
 }
 
-/// `a->b` is even, `b->a` odd.
+/// Returns the name of an interface: `a->b` if the index is even, `b->a` if it is odd.
 pub(super) fn interface_name(scenario: &Scenario, index: usize) -> String {
     let link = &scenario.links[index / 2];
     let (from, to) = if index.is_multiple_of(2) {
@@ -53,7 +54,7 @@ pub(super) fn interface_name(scenario: &Scenario, index: usize) -> String {
     format!("{}->{}", scenario.node_name(from), scenario.node_name(to))
 }
 
-/// The flows, and their routes in the network.
+/// Builds the flows, and adds their routes to the network.
 pub(super) fn flows(scenario: &Scenario, network: &mut Network) -> Result<Vec<RunningFlow>, ScenarioError> {
     let hasher = FlowHasher::new([scenario.seed, derive_seed(scenario.seed, "flow hash", "")]);
     let router = Router::new(scenario);
@@ -61,12 +62,12 @@ pub(super) fn flows(scenario: &Scenario, network: &mut Network) -> Result<Vec<Ru
     for (group, flow) in scenario.flows.iter().enumerate() {
         let hops = router
             .route(flow)
-            .map_err(|mistake| mistake.of(Culprit::Flow(group)))?;
+            .map_err(|mistake| mistake.of(ScenarioPart::Flow(group)))?;
         let forth = network.add_route(hops.iter().map(|hop| hop.0));
         let back = network.add_route(hops.iter().rev().copied().map(Hop::back).map(|hop| hop.0));
-        for (place, name) in flow.names().enumerate() {
+        for (copy, name) in flow.names().enumerate() {
             let number = flows.len() as u32;
-            let start = time(flow.start) + time(flow.stagger).nanos() * place as u64;
+            let start = time(flow.start) + time(flow.stagger).nanos() * copy as u64;
             let key = flow_key(scenario, flow, number);
             let template = |back: bool, headers: FlowKey, route| Template {
                 packet: Packet {
@@ -124,7 +125,7 @@ fn flow_key(scenario: &Scenario, flow: &Flow, number: u32) -> FlowKey {
     }
 }
 
-/// The key of packets that go the other way.
+/// Returns the key of packets in the opposite direction.
 fn reverse(key: FlowKey) -> FlowKey {
     FlowKey {
         source: key.destination,

@@ -1,4 +1,4 @@
-//! Makes the results of a run out of what the monitors have seen.
+//! Collects the results of a run from the monitors.
 
 use fairgate::balance::{self, Imbalance};
 use fairgate::{Count, Time, jain_index};
@@ -13,16 +13,16 @@ use crate::simulation::{RunningFlow, Simulation};
 use crate::traffic::Source;
 
 impl Simulation {
-    /// The results, whose figures add up.
+    /// Returns the results, after checking that the figures add up.
     pub(super) fn results(&mut self) -> Result<Results, Imbalance> {
         self.check_losses()?;
-        let left = self.network.take_left()?;
-        let results = self.collect(&left);
+        let in_flight = self.network.take_left()?;
+        let results = self.collect(&in_flight);
         results.check()?;
         Ok(results)
     }
 
-    /// What flows lost is what disciplines dropped.
+    /// Checks that the losses of all flows equal the drops of all disciplines.
     fn check_losses(&self) -> Result<(), Imbalance> {
         let interfaces = &self.network.interfaces;
         let dropped = interfaces
@@ -37,13 +37,14 @@ impl Simulation {
         )
     }
 
-    /// `left`: packets on their way at the end, by [`Origin::index`](crate::network::Origin::index).
-    fn collect(&self, left: &[Count]) -> Results {
+    /// Collects the results. `in_flight` holds the packets in the network at the end, by
+    /// [`Origin::index`](crate::network::Origin::index).
+    fn collect(&self, in_flight: &[Count]) -> Results {
         let flows: Vec<FlowResults> = self
             .flows
             .iter()
             .enumerate()
-            .map(|(number, flow)| self.flow_results(number, flow, left))
+            .map(|(number, flow)| self.flow_results(number, flow, in_flight))
             .collect();
         let groups = self
             .scenario
@@ -71,12 +72,12 @@ impl Simulation {
         }
     }
 
-    /// Length of the window of measurement, ns.
+    /// Returns the length of the measurement window, ns.
     fn window(&self) -> u64 {
         time(self.scenario.measure.end) - time(self.scenario.measure.start)
     }
 
-    fn flow_results(&self, number: usize, flow: &RunningFlow, left: &[Count]) -> FlowResults {
+    fn flow_results(&self, number: usize, flow: &RunningFlow, in_flight: &[Count]) -> FlowResults {
         let group = &self.scenario.flows[flow.group];
         let index = flow.data.origin.index();
         let (window, monitor) = (&self.measured.flows[index], &self.monitors[index]);
@@ -105,8 +106,8 @@ impl Simulation {
                 .iter()
                 .map(|&bytes| bits_per_second(bytes, self.schedule.interval))
                 .collect(),
-            whole_run: Totals::of(&totals, left[index]),
-            connection: self.connection_results(number, flow, left),
+            whole_run: Totals::of(&totals, in_flight[index]),
+            connection: self.connection_results(number, flow, in_flight),
         }
     }
 
@@ -114,7 +115,7 @@ impl Simulation {
         &self,
         number: usize,
         flow: &RunningFlow,
-        left: &[Count],
+        in_flight: &[Count],
     ) -> Option<ConnectionResults> {
         let (Traffic::Tcp(tcp), Source::Connection(connection)) =
             (&self.scenario.flows[flow.group].traffic, &flow.source)
@@ -134,7 +135,10 @@ impl Simulation {
             transfers: Durations::of(&connection.transfers),
             window_series_segments: connection.window_series.clone(),
             rtt_series_ns: connection.rtt_series.clone(),
-            acknowledgements: Totals::of(&self.monitors[back].totals(self.network.lost[back]), left[back]),
+            acknowledgements: Totals::of(
+                &self.monitors[back].totals(self.network.lost[back]),
+                in_flight[back],
+            ),
         })
     }
 
@@ -146,14 +150,14 @@ impl Simulation {
             name: interface_name(&self.scenario, index),
             discipline: interface.egress.root().name().to_owned(),
             rate_bps: interface.rate.map(|rate| rate.bits_per_second()),
-            enqueued: window.books.enqueued.packets,
-            transmitted: window.books.dequeued.packets,
-            transmitted_bytes: window.books.dequeued.bytes,
-            dropped: window.books.dropped.packets,
-            dropped_by_reason: by_reason(&window.books.dropped_by_reason),
-            marked: window.books.marked,
+            enqueued: window.statistics.enqueued.packets,
+            transmitted: window.statistics.dequeued.packets,
+            transmitted_bytes: window.statistics.dequeued.bytes,
+            dropped: window.statistics.dropped.packets,
+            dropped_by_reason: by_reason(&window.statistics.dropped_by_reason),
+            marked: window.statistics.marked,
             utilisation: interface.rate.map(|rate| {
-                bits_per_second(window.books.dequeued.bytes, self.window()) as f64
+                bits_per_second(window.statistics.dequeued.bytes, self.window()) as f64
                     / rate.bits_per_second() as f64
             }),
             sojourn: Durations::of(&window.sojourn),

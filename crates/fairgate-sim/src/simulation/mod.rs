@@ -1,4 +1,4 @@
-//! Runs a scenario: builds the network, then takes one event after the other until the end.
+//! Runs a scenario: builds the network, then handles one event after the other until the end.
 
 mod build;
 mod collect;
@@ -16,22 +16,22 @@ use crate::tcp::{Segment, SenderCounters};
 use crate::traffic::{Connection, End, Source};
 use build::time;
 
-/// Why there are no results.
+/// Why a simulation has no results.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// The scenario makes no sense.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// Memory would not hold the packets.
+    /// The packets do not fit into memory.
     #[error(transparent)]
     TooManyPackets(#[from] TooManyPackets),
-    /// The simulator has lost a packet, or counted one twice.
-    #[error("the simulator made a mistake")]
+    /// The simulator has lost a packet, or counted one twice. This is a bug.
+    #[error("the simulator has a bug")]
     Imbalance(#[from] Imbalance),
-    /// So much happens in one nanosecond that the next would never come.
+    /// There are so many events in one nanosecond that the simulation would never end.
     #[error(
-        "simulated time stands still at {at}: more than {MOST_AT_ONCE} events in one nanosecond; give the links rates and delays, \
-         and flows rates of this world"
+        "simulated time stands still at {at}: there are more than {MOST_AT_ONCE} events in one nanosecond; \
+         give the links rates and delays, and give the flows realistic rates"
     )]
     StandsStill {
         /// The simulated time.
@@ -39,16 +39,17 @@ pub enum Error {
     },
 }
 
-/// What may happen in a nanosecond. A burst of a packet from each of the most flows is a quarter of it.
+/// The maximum number of events in one nanosecond. A burst of one packet from each of the most flows is a
+/// quarter of it.
 const MOST_AT_ONCE: u64 = 1 << 24;
 
-/// A scenario ready to run.
+/// A scenario that is ready to run.
 pub struct Simulation {
     scenario: Scenario,
     events: Events,
     network: Network,
     flows: Vec<RunningFlow>,
-    /// By slot of the pool: what the packets of TCP carry.
+    /// The TCP segment of each packet, by slot of the pool.
     segments: Vec<Segment>,
     /// By [`Origin::index`](crate::network::Origin::index).
     monitors: Vec<FlowMonitor>,
@@ -57,10 +58,10 @@ pub struct Simulation {
     measured: Measured,
 }
 
-/// One flow while it runs.
+/// The state of a flow during the run.
 struct RunningFlow {
     name: String,
-    /// Index in the scenario's flows.
+    /// The index in the scenario's flows.
     group: usize,
     data: Template,
     acknowledgements: Template,
@@ -69,28 +70,28 @@ struct RunningFlow {
     source: Source,
 }
 
-/// The events that are not about packets. Their tickets come first, so that intervals and the window are half open: what
-/// happens at their end is no longer in them.
+/// The events that are not about packets. Their tickets come first, so that intervals and the measurement
+/// window are half open: they do not include what happens at their end.
 struct Schedule {
     interval: u64,
     interval_ticket: Ticket,
     duration: Time,
 }
 
-/// What the window of measurement has seen.
+/// The measurements of the window.
 #[derive(Default)]
 struct Measured {
     /// By [`Origin::index`](crate::network::Origin::index).
     flows: Vec<FlowWindow>,
     interfaces: Vec<InterfaceWindow>,
-    /// By flow, those of TCP: the senders' counters when the window opened, and when it closed.
+    /// The counters of TCP senders when the window opened and when it closed, by flow. `None` for UDP.
     opening: Vec<Option<SenderCounters>>,
     closing: Vec<Option<SenderCounters>>,
 }
 
 impl Simulation {
-    /// Checks a scenario and builds its network. What would take more memory than any machine has is refused; whoever knows the
-    /// machine asks [`Scenario::check_memory`] before.
+    /// Checks a scenario and builds its network. Rejects a scenario that needs more memory than any machine
+    /// has. To check it against a particular machine, call [`Scenario::check_memory`] first.
     pub fn new(scenario: &Scenario) -> Result<Simulation, ScenarioError> {
         scenario.check()?;
         scenario.check_memory(u64::MAX)?;
@@ -128,19 +129,16 @@ impl Simulation {
         })
     }
 
-    /// Runs to the end.
+    /// Runs to the end and returns the results.
     pub fn run(self) -> Result<Results, Error> {
         self.run_with(|_| ())
     }
 
-    /// Runs to the end and tells the simulated time after each interval of the time series.
+    /// Runs to the end. Calls `progress` with the simulated time after each interval of the time series.
     pub fn run_with(mut self, mut progress: impl FnMut(Time)) -> Result<Results, Error> {
         let (mut before, mut at_once) = (Time::ZERO, 0);
         loop {
-            let event = self
-                .events
-                .next()
-                .expect("the end is scheduled from the beginning on");
+            let event = self.events.next().expect("the end is always scheduled");
             self.events_taken += 1;
             let now = self.events.now();
             at_once = if now == before { at_once + 1 } else { 0 };
@@ -175,7 +173,7 @@ impl Simulation {
         }
     }
 
-    /// A flow's source sends or writes what is due.
+    /// Lets a flow's source send or write what is due.
     #[inline]
     fn source_turn(&mut self, index: u32) -> Result<(), TooManyPackets> {
         let now = self.events.now();
@@ -202,7 +200,7 @@ impl Simulation {
         }
     }
 
-    /// A timer of a TCP connection is due.
+    /// Handles a timer of a TCP connection that is due.
     fn timer(&mut self, index: u32, end: End) -> Result<(), TooManyPackets> {
         let now = self.events.now();
         connection(&mut self.flows[index as usize].source).on_alarm(end, now);
@@ -234,7 +232,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// A packet has reached the end of its route.
+    /// Handles a packet that has reached the end of its route.
     #[inline]
     fn receive(&mut self, id: PacketId) -> Result<(), TooManyPackets> {
         let now = self.events.now();
@@ -327,7 +325,7 @@ impl Simulation {
     }
 }
 
-/// The connection of a flow that is known to be one of TCP.
+/// Returns the connection of a flow. The flow must be a TCP flow.
 fn connection(source: &mut Source) -> &mut Connection {
     match source {
         Source::Connection(connection) => connection,

@@ -1,39 +1,41 @@
-//! The clocks that Linux's TCP reads: microseconds for round trips, milliseconds for timestamps, and the timer tick
-//! ("jiffy") for time-outs and for CUBIC.
+//! The clocks that Linux's TCP uses: microseconds for round trips, milliseconds for timestamps, and the timer
+//! tick ("jiffy") for timeouts and for CUBIC.
 
 use fairgate::Time;
 
-/// The moment of the event being handled, read once, as each clock shows it.
+/// The time of the current event, as each clock shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// Nanoseconds.
+    /// The time in nanoseconds.
     pub(super) time: Time,
-    /// Microseconds.
+    /// The time in microseconds.
     pub(super) micros: u64,
-    /// Timer ticks.
+    /// The time in timer ticks.
     pub(super) jiffies: u64,
 }
 
 impl Moment {
-    /// TSval of a segment sent now, ms. Starts at 1: an echo of 0 means that there is none.
+    /// Returns the TSval of a segment sent now, ms. It starts at 1, because an echo of 0 means that there is
+    /// none.
     pub(super) fn timestamp(self) -> u32 {
         timestamp_of(self.micros)
     }
 }
 
-/// TSval of a segment sent at `micros`.
+/// Returns the TSval of a segment sent at `micros`.
 pub(super) fn timestamp_of(micros: u64) -> u32 {
     (micros / 1000 + 1) as u32
 }
 
-/// Reads the clocks, and says when a timer set in ticks fires.
+/// Converts times between the clocks, and computes when a timer that was set in ticks fires.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    /// Length of a tick, ns.
+    /// The length of a tick, ns.
     tick: u64,
 }
 
-/// Ticks that a level of the timer wheel covers, and the shift of its grain: 63 ticks exactly, then eightfold.
+/// The number of ticks in a level of the timer wheel, and the shift of its granularity: 63 ticks exactly,
+/// then eightfold.
 const WHEEL_LEVEL_TICKS: u64 = 63;
 const WHEEL_LEVEL_SHIFT: u32 = 3;
 
@@ -52,19 +54,20 @@ impl Clock {
         }
     }
 
-    /// Ticks that cover `micros`.
+    /// Returns the number of ticks for `micros`, rounded up.
     pub(super) fn ticks(self, micros: u64) -> u64 {
         (micros * 1000).div_ceil(self.tick)
     }
 
-    /// Microseconds of `ticks`.
+    /// Returns the microseconds of `ticks`.
     pub(super) fn micros(self, ticks: u64) -> u64 {
         ticks * self.tick / 1000
     }
 
-    /// When a timer fires that is set now for `ticks` ticks.
+    /// Returns when a timer fires that is set now for `ticks` ticks.
     ///
-    /// Linux's timer wheel never fires early, so it adds a step of its grain; and the grain grows with the distance.
+    /// Linux's timer wheel never fires early, so it adds one step of its granularity. The granularity grows
+    /// with the distance.
     pub(super) fn expiry(self, now: Moment, ticks: u64) -> Time {
         let mut shift = 0;
         while ticks >= WHEEL_LEVEL_TICKS << shift {
@@ -80,12 +83,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timers_fire_late_by_their_grain() {
+    fn timers_fire_late_by_their_granularity() {
         let clock = Clock::new(100);
         let now = clock.read(Time::from_millis(25));
         assert_eq!(now.jiffies, 2);
         assert_eq!(clock.expiry(now, 4), Time::from_millis(70));
-        // 100 ticks lie on the second level: 102 rounded up past the next multiple of 8.
+        // 100 ticks are on the second level: 102 rounded up to beyond the next multiple of 8.
         assert_eq!(clock.expiry(now, 100), Time::from_millis(1040));
         assert_eq!(clock.ticks(10_001), 2);
     }

@@ -1,9 +1,9 @@
-//! Parameters of a connection, with Linux's defaults and names.
+//! The parameters of a connection, with Linux's defaults and names.
 
 use fairgate::Ecn;
 use serde::Deserialize;
 
-/// How the congestion window moves.
+/// The congestion control algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionControl {
@@ -12,14 +12,14 @@ pub enum CongestionControl {
     /// CUBIC, RFC 9438, with HyStart. Linux's default.
     #[default]
     Cubic,
-    /// DCTCP, RFC 8257, as a scalable sender of L4S. Always asks for ECN.
+    /// DCTCP, RFC 8257, as a scalable sender of L4S. It always requests ECN.
     Dctcp,
-    /// LEDBAT, RFC 6817: less than best effort, held back by the delay that it causes.
+    /// LEDBAT, RFC 6817: less than best effort, limited by the delay that it causes.
     Ledbat,
 }
 
 impl CongestionControl {
-    /// The name in configuration and results.
+    /// Returns the name in configuration and results.
     pub const fn name(self) -> &'static str {
         match self {
             CongestionControl::Reno => "reno",
@@ -29,13 +29,13 @@ impl CongestionControl {
         }
     }
 
-    /// Whether it goes by the share of marked segments: then the receiver echoes each mark (RFC 8257, section 3.2), not
-    /// the first until it is answered.
+    /// Returns whether the algorithm uses the share of marked segments. Then the receiver echoes each mark
+    /// (RFC 8257, section 3.2). Otherwise it echoes the first mark until it is answered.
     pub const fn is_scalable(self) -> bool {
         matches!(self, CongestionControl::Dctcp)
     }
 
-    /// What segments say that can be marked.
+    /// Returns the ECN codepoint of segments that may be marked.
     pub(super) const fn codepoint(self) -> Ecn {
         match self.is_scalable() {
             true => Ecn::Ect1,
@@ -44,30 +44,33 @@ impl CongestionControl {
     }
 }
 
-/// Parameters of both ends. The two ends of a connection are given the same.
+/// The parameters of a connection. Both ends must have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How the congestion window moves.
+    /// The congestion control algorithm.
     pub congestion_control: CongestionControl,
-    /// Whether slow start ends on a growing delay or a long train of acknowledgements (HyStart; CUBIC only).
+    /// Whether slow start ends when the delay grows or a train of acknowledgements is long (HyStart; CUBIC
+    /// only).
     pub hystart: bool,
-    /// Whether the connection asks for ECN and answers marks (`tcp_ecn` = 1).
+    /// Whether the connection requests ECN and reacts to marks (`tcp_ecn` = 1).
     pub ecn: bool,
-    /// Bytes that the application writes at a time: the segment in which a write ends asks to be acknowledged at once.
+    /// The bytes of each write of the application. The segment in which a write ends asks to be acknowledged
+    /// at once.
     pub write_size: u32,
-    /// Payload of a full segment, bytes: the MTU less 40 of headers less 12 of timestamps.
+    /// The payload of a full segment, bytes: the MTU minus 40 for headers and 12 for timestamps.
     pub mss: u32,
-    /// Initial congestion window, segments (RFC 6928).
+    /// The initial congestion window, segments (RFC 6928).
     pub initial_window: u32,
-    /// Whether the window shrinks again after an idle time (`tcp_slow_start_after_idle`).
+    /// Whether the window is reduced after an idle time (`tcp_slow_start_after_idle`).
     pub slow_start_after_idle: bool,
-    /// Receive buffer at the start, bytes (`tcp_rmem`, second value). Half of it is offered as window.
+    /// The initial receive buffer, bytes (`tcp_rmem`, second value). Half of it is offered as window.
     pub receive_buffer: u32,
-    /// Where the receive buffer's automatic growth ends, bytes (`tcp_rmem`, third value).
+    /// The maximum of the receive buffer's automatic growth, bytes (`tcp_rmem`, third value).
     pub receive_buffer_max: u32,
-    /// Where the send buffer's automatic growth ends, bytes (`tcp_wmem`, third value).
+    /// The maximum of the send buffer's automatic growth, bytes (`tcp_wmem`, third value).
     pub send_buffer_max: u32,
-    /// Frequency of the kernel's timer tick, 1/s: the grain of all timers and of CUBIC's clock. A divisor of 10^9.
+    /// The frequency of the kernel's timer tick, 1/s. It is the granularity of all timers and of CUBIC's
+    /// clock. It divides 10^9.
     pub hz: u32,
 }
 
@@ -90,7 +93,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses what no connection can work with; a program's mistake, users' input is checked before.
+    /// Panics if no connection can work with these parameters. That is a bug of the caller; user input is
+    /// checked before.
     pub(super) fn assert_sound(&self) {
         assert!(self.mss > 0, "`mss` is 0: no segment would carry anything");
         assert!(self.write_size > 0, "`write_size` is 0: nothing would be written");
@@ -104,7 +108,7 @@ impl Config {
         );
         assert!(
             (1..=1_000_000_000).contains(&self.hz),
-            "`hz` is {}, but is from 1 to 10^9",
+            "`hz` is {}, but must be from 1 to 10^9",
             self.hz
         );
     }

@@ -1,14 +1,18 @@
-//! TCP as a protocol engine without I/O: segments and times in, segments and timers out.
+//! TCP as a protocol engine without I/O: segments and times are inputs, segments and timers are outputs.
 //!
-//! It follows Linux 6.1, whose behaviour it is checked against. A connection carries data one way, from a [`Sender`]
-//! to a [`Receiver`]; the sender opens it. Both ends are driven alike:
+//! It follows Linux 6.1, and its behaviour is checked against Linux. A connection carries data one way, from
+//! a [`Sender`] to a [`Receiver`]. The sender opens it. Both ends are driven in the same way:
 //!
-//! * `new(Config, now)`; the sender then gets work by `write(bytes, now)` (or `write_forever(now)`) and `close(now)`.
-//! * `on_segment(&Segment, now)` for each segment that arrives, `on_timer(now)` when `timer() -> Option<Time>` is due.
-//! * After any of these calls: `while let Some(segment) = end.poll_transmit(now)`, send it, and look at `timer()` anew.
-//! * The receiver's `delivered() -> u64` counts payload handed to its application in order, which reads at once.
+//! * Create them by `new(Config, now)`. Give the sender work by `write(bytes, now)` (or `write_forever(now)`)
+//!   and `close(now)`.
+//! * Call `on_segment(&Segment, now)` for each segment that arrives, and `on_timer(now)` when `timer() ->
+//!   Option<Time>` is due.
+//! * After any of these calls, send each segment of `while let Some(segment) = end.poll_transmit(now)`, and
+//!   read `timer()` again.
+//! * The receiver's `delivered() -> u64` counts the payload delivered in order to its application, which
+//!   reads at once.
 //!
-//! The two ends are values of plain data: a clone goes on from the same state.
+//! Both ends consist of plain data. A clone continues from the same state.
 
 mod clock;
 mod config;

@@ -1,14 +1,14 @@
-//! Proportional rate reduction: spreads the reduction of the window over a round trip (RFC 6937, with the slow-start
-//! part bound to progress as in RFC 9937).
+//! Proportional rate reduction: spreads the reduction of the window over a round trip (RFC 6937). Its
+//! slow-start part depends on progress, as in RFC 9937.
 
 /// One reduction, from the window before it to the new threshold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reduction {
-    /// The window when it began.
+    /// The window before the reduction.
     pub(super) prior_window: u32,
-    /// Segments delivered since.
+    /// The segments delivered since the reduction began.
     delivered: u32,
-    /// Segments sent since.
+    /// The segments sent since the reduction began.
     pub(super) sent: u32,
 }
 
@@ -21,8 +21,8 @@ impl Reduction {
         }
     }
 
-    /// The window after an acknowledgement that delivered `delivered` segments and leaves `in_flight`.
-    /// `progressing`: it acknowledged new data and no further loss has come up.
+    /// Returns the window after an acknowledgement that delivered `delivered` segments and left `in_flight`.
+    /// `progressing` means that it acknowledged new data and no further loss was detected.
     pub(super) fn window(
         &mut self,
         threshold: u32,
@@ -38,7 +38,7 @@ impl Reduction {
             let conserving = (i64::from(self.delivered) - i64::from(self.sent)).max(i64::from(delivered));
             (conserving + i64::from(progressing)).min(i64::from(threshold - in_flight))
         };
-        // The first segment of a recovery is sent in any case.
+        // The first segment of a recovery is always sent.
         let due = due.max(i64::from(self.sent == 0)).max(0);
         in_flight + due as u32
     }
@@ -48,10 +48,10 @@ impl Reduction {
 mod tests {
     use super::*;
 
-    /// RFC 6937, section 5's example: 20 segments, the first one lost, threshold 10. Each second acknowledgement sends
-    /// one segment, after the fast retransmission.
+    /// The example of RFC 6937, section 5: 20 segments, of which the first is lost, and a threshold of 10.
+    /// After the fast retransmission, every second acknowledgement sends one segment.
     #[test]
-    fn sends_one_for_each_two_delivered() {
+    fn one_segment_is_sent_for_two_delivered() {
         let mut reduction = Reduction::begin(20);
         let mut in_flight = 19;
         let mut sent = Vec::new();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn rebuilds_up_to_the_threshold_while_progressing() {
+    fn the_window_grows_to_the_threshold_while_progressing() {
         let mut reduction = Reduction::begin(20);
         reduction.sent = 1;
         assert_eq!(reduction.window(10, 3, 2, false), 5);

@@ -1,33 +1,36 @@
-//! RACK: a segment is lost if one sent sufficiently later has arrived (RFC 8985).
+//! RACK: a segment is lost if a segment that was sent sufficiently later has arrived (RFC 8985).
 //!
-//! The newest delivered transmission is remembered; [`Scoreboard::detect_loss`](super::scoreboard::Scoreboard) holds
-//! every older one against it. "Sufficiently" is the reordering window: nothing while no reordering was ever seen and
-//! recovery is under way, else a quarter of the least RTT, widened each time a duplicate is reported (DSACK).
+//! This type remembers the newest delivered transmission.
+//! [`Scoreboard::detect_loss`](super::scoreboard::Scoreboard) compares every older one with it.
+//! "Sufficiently" is the reordering window. It is zero if no reordering was ever seen and recovery is in
+//! progress. Otherwise it is a quarter of the minimum RTT, and is widened each time a duplicate is reported
+//! (DSACK).
 //!
-//! Deviation: of two transmissions at the same time the later one is the one made later, not the one of the higher
-//! sequence number: in simulated time a window may leave in an instant, and a retransmission in the middle of it.
+//! Deviation: of two transmissions at the same time, the one that was made later counts as later, not the one
+//! with the higher sequence number. In simulated time, a whole window may be sent at one instant, with a
+//! retransmission in the middle.
 
-/// Recoveries without a duplicate after which a widened reordering window is given up (RFC 8985, 6.2).
+/// A widened reordering window is reset after this many recoveries without a duplicate (RFC 8985, 6.2).
 const PERSISTENCE: u8 = 16;
 
-/// The newest delivered transmission and what is known of reordering.
+/// The newest delivered transmission, and what is known about reordering.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// Its place in the order of all transmissions.
+    /// The position of that transmission in the order of all transmissions.
     order: u64,
-    /// Its RTT, µs.
+    /// The RTT of that transmission, µs.
     pub(super) rtt: u64,
-    /// Whether something was delivered since losses were last looked for.
+    /// Whether a segment was delivered since losses were last detected.
     pub(super) advanced: bool,
-    /// Whether the path was seen to reorder.
+    /// Whether reordering was seen on the path.
     reordering_seen: bool,
-    /// A duplicate was reported and not yet taken into account.
+    /// Whether a duplicate was reported that is not processed yet.
     duplicate_seen: bool,
-    /// Width of the reordering window, quarters of the least RTT.
+    /// The width of the reordering window, in quarters of the minimum RTT.
     steps: u8,
-    /// Recoveries for which the width is kept.
+    /// The number of recoveries for which the width is kept.
     persistence: u8,
-    /// Segments delivered in all when the width was last changed.
+    /// The total number of segments delivered when the width was last changed.
     widened_at: u64,
 }
 
@@ -45,7 +48,8 @@ impl Rack {
         }
     }
 
-    /// The transmission `order`, made at `sent_at`, has arrived. `retransmitted`: it is not known which one of several.
+    /// Records that the transmission `order`, made at `sent_at`, has arrived. With `retransmitted`, it is
+    /// unknown which of several transmissions it was.
     pub(super) fn delivered(
         &mut self,
         order: u64,
@@ -56,7 +60,7 @@ impl Rack {
     ) {
         let rtt = now - sent_at;
         if retransmitted && rtt < rtt_min {
-            // Too soon for the retransmission: the original was late.
+            // This is too soon for the retransmission, so the original was late.
             return;
         }
         self.advanced = true;
@@ -64,7 +68,7 @@ impl Rack {
         self.order = self.order.max(order);
     }
 
-    /// Whether the newest delivered transmission was made after this one.
+    /// Returns whether the newest delivered transmission was made after this one.
     pub(super) fn is_newer_than(&self, order: u64) -> bool {
         self.order > order
     }
@@ -77,18 +81,18 @@ impl Rack {
         self.duplicate_seen |= self.reordering_seen;
     }
 
-    /// A recovery turned out to be spurious: the width has proven its worth.
+    /// Records that a recovery was spurious. The width was useful, so it is kept for longer.
     pub(super) fn recovery_undone(&mut self) {
         self.persistence = (self.persistence + 1).min(PERSISTENCE);
     }
 
-    /// A recovery ended, and it was needed.
+    /// Records that a necessary recovery has ended.
     pub(super) fn recovery_ended(&mut self) {
         self.persistence = self.persistence.saturating_sub(1);
     }
 
-    /// Adapts the width, at most once each round trip. `delivered` segments have been in all, `delivered_before` when
-    /// the newest one just delivered was sent.
+    /// Adapts the width, at most once per round trip. `delivered` is the total number of segments delivered.
+    /// `delivered_before` is that total when the newest delivered segment was sent.
     pub(super) fn adapt(&mut self, delivered: u64, delivered_before: u64) {
         if delivered_before < self.widened_at {
             self.duplicate_seen = false;
@@ -103,8 +107,8 @@ impl Rack {
         }
     }
 
-    /// How much later a segment must have been sent, µs. `eager`: recovery is under way or three segments arrived
-    /// behind a hole.
+    /// Returns the reordering window: how much later a segment must have been sent, µs. `eager` means that
+    /// recovery is in progress, or that three segments arrived behind a hole.
     pub(super) fn reordering_window(&self, eager: bool, rtt_min: u64, smoothed: u64) -> u64 {
         if eager && !self.reordering_seen {
             return 0;
@@ -118,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_opens_with_duplicates_and_closes_with_peace() {
+    fn the_window_is_widened_by_duplicates_and_reset_without_them() {
         let mut rack = Rack::new();
         assert_eq!(rack.reordering_window(true, 40_000, 90_000), 0);
         rack.reordering_seen();
@@ -126,7 +130,7 @@ mod tests {
         rack.duplicate_seen();
         rack.adapt(50, 10);
         assert_eq!(rack.reordering_window(true, 40_000, 90_000), 20_000);
-        // A second duplicate of the same round trip changes nothing.
+        // A second duplicate in the same round trip changes nothing.
         rack.duplicate_seen();
         rack.adapt(60, 49);
         assert_eq!(rack.reordering_window(true, 40_000, 90_000), 20_000);

@@ -1,27 +1,30 @@
-//! The receiver's segments behind holes, and the SACK blocks that tell of them (RFC 2018, RFC 2883).
+//! The segments that the receiver holds behind holes, and the SACK blocks that report them (RFC 2018, RFC
+//! 2883).
 
 use std::collections::VecDeque;
 
 use super::segment::{MAX_SACK_BLOCKS, Range, SackBlocks};
 
-/// How many ranges are remembered as recent.
+/// How many recently changed ranges are remembered.
 const RECENT: usize = MAX_SACK_BLOCKS + 1;
 
-/// Ranges received out of order. Once grown to the largest number of holes it allocates nothing.
+/// The ranges received out of order. Once it has grown to the largest number of holes, it allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
-    /// Disjoint, not adjacent, ascending.
+    /// Disjoint, not adjacent, in ascending order.
     ranges: VecDeque<Range>,
-    /// The ranges that changed last, newest first: what the next SACK option says. As in Linux one more than fits into
-    /// an option, and a range that four others have pushed out is told of again only when it changes.
+    /// The ranges that changed last, newest first. The next SACK option reports them. As in Linux, this is
+    /// one more than fits into an option. A range that four others have displaced is reported again only
+    /// after it changes.
     recent: [Range; RECENT],
     bytes: u64,
 }
 
 impl Reassembly {
-    /// Takes a range in. False if all of it was there already.
+    /// Adds a range. Returns false if all of it was already there.
     pub(super) fn insert(&mut self, new: Range) -> bool {
-        // The ranges that touch the new one, from the back: data usually comes in order even behind a hole.
+        // Search the ranges that touch the new one from the back: even behind a hole, data usually comes in
+        // order.
         let mut end = self.ranges.len();
         while end > 0 && self.ranges[end - 1].start > new.end {
             end -= 1;
@@ -55,13 +58,13 @@ impl Reassembly {
             .recent
             .iter()
             .filter(|range| !range.is_empty() && !changed.contains(**range));
-        for (place, range) in kept[1..].iter_mut().zip(others) {
-            *place = *range;
+        for (slot, range) in kept[1..].iter_mut().zip(others) {
+            *slot = *range;
         }
         self.recent = kept;
     }
 
-    /// Everything below `next` has arrived: returns where the data without a hole now ends.
+    /// Handles that everything below `next` has arrived. Returns where the contiguous data now ends.
     pub(super) fn advance(&mut self, mut next: u64) -> u64 {
         while let Some(range) = self.ranges.front()
             && range.start <= next
@@ -71,11 +74,11 @@ impl Reassembly {
             self.ranges.pop_front();
         }
         let mut kept = [Range::default(); RECENT];
-        for (place, range) in kept
+        for (slot, range) in kept
             .iter_mut()
             .zip(self.recent.iter().filter(|range| range.end > next))
         {
-            *place = *range;
+            *slot = *range;
         }
         self.recent = kept;
         next
@@ -90,12 +93,12 @@ impl Reassembly {
         }
     }
 
-    /// Bytes held.
+    /// Returns the number of bytes held.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there is no hole.
+    /// Returns whether there is no hole.
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -124,9 +127,11 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set of single numbers.
+        /// Compares with a set of single numbers.
         #[test]
-        fn holds_what_a_set_holds(steps in prop::collection::vec((1u64..200, 1u64..30, any::<bool>()), 1..80)) {
+        fn contains_the_same_numbers_as_a_set(
+            steps in prop::collection::vec((1u64..200, 1u64..30, any::<bool>()), 1..80),
+        ) {
             let mut reassembly = Reassembly::default();
             let mut model = BTreeSet::new();
             let mut next = 0u64;

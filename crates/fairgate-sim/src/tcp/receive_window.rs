@@ -1,63 +1,65 @@
-//! The receive window and its automatic growth ("dynamic right-sizing", Feng and Fisk; Linux's form).
+//! The receive window and its automatic growth ("dynamic right-sizing", Feng and Fisk, in Linux's form).
 //!
-//! Half of the receive buffer is offered as window, the other half is for the overhead of small packets. The buffer
-//! grows with what the application reads in a round trip; the window follows it by two segments for each one received.
+//! Half of the receive buffer is offered as window. The other half is for the overhead of small packets. The
+//! buffer grows with the amount that the application reads per round trip. The window follows the buffer by
+//! two segments per received segment.
 
 use super::clock::Moment;
 use super::config::Config;
 use super::segment::Segment;
 
-/// Buffer that Linux reckons for each byte of window: twice, rounded up for a full segment to 2932 / 1460.
+/// The buffer that Linux calculates per full segment of window: twice the segment, rounded up to 2932 bytes
+/// for 1460.
 const BUFFER_PER_MSS: u64 = 2_932;
-/// Payload of a full segment without options: what Linux counts buffers in.
+/// The payload of a full segment without options. Linux counts buffers in this unit.
 const ADVERTISED_MSS: u64 = 1_460;
-/// Timestamps take 12 bytes of it.
+/// The bytes of a segment that the timestamps option takes.
 const TIMESTAMPS: u64 = 12;
-/// Segments from which growth is measured at first.
+/// The number of segments at which the measurement of growth starts.
 const INITIAL_SEGMENTS: u64 = 10;
-/// The window is offered in units of 2^7 bytes: the scale that 6 MiB need.
+/// The window is offered in units of 2^7 bytes. 6 MiB need this scale.
 const SCALE_UNIT: u64 = 128;
-/// Most bytes that a SYN-ACK can offer, unscaled.
+/// The maximum window that a SYN-ACK can offer, bytes. It is not scaled.
 const UNSCALED_MAX: u64 = 65_535;
 
-/// The window's state.
+/// The state of the window.
 #[derive(Clone, Debug)]
 pub(super) struct ReceiveWindow {
-    /// Receive buffer, bytes, and where its growth ends.
+    /// The receive buffer and its maximum, bytes.
     buffer: u64,
     buffer_max: u64,
-    /// Most that may be offered with this buffer.
+    /// The maximum window that may be offered with this buffer.
     clamp: u64,
-    /// What is offered while there is room (`rcv_ssthresh`).
+    /// The window that is offered while there is room (`rcv_ssthresh`).
     threshold: u64,
-    /// First number outside of the window offered last.
+    /// The first number after the window that was last offered.
     right_edge: u64,
-    /// RTT as the receiver sees it, µs, times 8; 0 before the first measurement.
+    /// The RTT as measured by the receiver, µs, times 8. It is 0 before the first measurement.
     rtt8: u64,
-    /// Measures an RTT as the time that a window of data takes: from when, and up to which number.
+    /// Measures an RTT as the time in which a window of data arrives: the start time, and the last number.
     rtt_round: Option<(u64, u64)>,
-    /// The last echoed timestamp measured.
+    /// The last echoed timestamp that was measured.
     last_echo: u32,
-    /// Bytes read in the last round trip, the number and the time from which the next is measured.
+    /// The bytes read in the last round trip, and the number and time at which the current measurement began.
     read: u64,
     read_from: u64,
     read_since: u64,
 }
 
-/// Window that a buffer gives.
+/// Returns the window for a buffer.
 fn offered_by(buffer: u64) -> u64 {
     buffer - buffer / 2
 }
 
 impl ReceiveWindow {
-    /// The window before the first byte, number 1.
+    /// Creates the window before the first byte, which has number 1.
     pub(super) fn new(config: &Config, now: Moment) -> ReceiveWindow {
         let buffer = u64::from(config.receive_buffer);
         let space = offered_by(buffer);
         let unit = ADVERTISED_MSS - TIMESTAMPS;
         let whole_segments = if space > unit { space / unit * unit } else { space };
         let offered = whole_segments.min(UNSCALED_MAX);
-        // One segment stays in reserve.
+        // One segment is kept in reserve.
         let clamp = if space > 2 * ADVERTISED_MSS {
             (space - ADVERTISED_MSS).max(2 * ADVERTISED_MSS)
         } else {
@@ -78,22 +80,22 @@ impl ReceiveWindow {
         }
     }
 
-    /// The handshake is complete: what is read counts from now on.
+    /// The handshake is complete. Reading is measured from now on.
     pub(super) fn establish(&mut self, now: Moment) {
         self.read_since = now.micros;
     }
 
-    /// First number outside of the window.
+    /// Returns the first number after the window.
     pub(super) fn right_edge(&self) -> u64 {
         self.right_edge
     }
 
-    /// What is offered now, bytes from `next` on.
+    /// Returns the bytes that are currently offered, from `next` on.
     pub(super) fn current(&self, next: u64) -> u64 {
         self.right_edge.saturating_sub(next)
     }
 
-    /// What could be offered now; `held` bytes wait behind holes.
+    /// Returns the window that could be offered now. `held` bytes are queued behind holes.
     pub(super) fn selectable(&self, held: u64) -> u64 {
         let free = offered_by(self.buffer.saturating_sub(held));
         let full = self.clamp.min(offered_by(self.buffer));
@@ -103,13 +105,14 @@ impl ReceiveWindow {
         free.min(self.threshold).next_multiple_of(SCALE_UNIT)
     }
 
-    /// Offers a window. What was offered once is not taken back.
+    /// Offers a window. A window that was offered is never taken back.
     pub(super) fn offer(&mut self, next: u64, held: u64) -> u32 {
         self.right_edge = self.right_edge.max(next + self.selectable(held));
         self.current(next) as u32
     }
 
-    /// A full segment came: more may be offered. True if the offer grows; Linux then acknowledges at once.
+    /// Handles a full segment, after which more may be offered. Returns true if the offer grows. Linux then
+    /// acknowledges at once.
     pub(super) fn on_full_segment(&mut self, held: u64) -> bool {
         let free = offered_by(self.buffer.saturating_sub(held));
         let room = self.clamp.min(free).saturating_sub(self.threshold);
@@ -117,7 +120,7 @@ impl ReceiveWindow {
         room > 0
     }
 
-    /// Measures the RTT by the timestamp that the sender answers, ms.
+    /// Measures the RTT from the timestamp that the sender echoes, ms.
     pub(super) fn measure_echo(&mut self, segment: &Segment, now: Moment) {
         if segment.echo == 0 || segment.echo == self.last_echo {
             return;
@@ -132,7 +135,8 @@ impl ReceiveWindow {
         };
     }
 
-    /// Measures the RTT by the time that a window of data takes: an upper bound, so the least counts.
+    /// Measures the RTT as the time in which a window of data arrives. This is an upper bound, so the minimum
+    /// is used.
     pub(super) fn measure_round(&mut self, next: u64, now: Moment) {
         if let Some((since, end)) = self.rtt_round {
             if next < end {
@@ -146,12 +150,12 @@ impl ReceiveWindow {
         self.rtt_round = Some((now.micros, self.right_edge.max(next)));
     }
 
-    /// RTT, µs; 0 before the first measurement.
+    /// Returns the RTT, µs. It is 0 before the first measurement.
     pub(super) fn rtt(&self) -> u64 {
         self.rtt8 / 8
     }
 
-    /// The application has read everything below `next`.
+    /// Handles that the application has read everything below `next`.
     pub(super) fn on_read(&mut self, next: u64, now: Moment) {
         let elapsed = now.micros - self.read_since;
         if self.rtt8 == 0 || elapsed < self.rtt() {
@@ -159,7 +163,8 @@ impl ReceiveWindow {
         }
         let read = next - self.read_from;
         if read > self.read {
-            // Twice what was read covers a loss; and as fast as the sender grew, it may go on growing.
+            // Twice the amount read allows for a loss. The second term lets the sender go on growing at its
+            // rate.
             let mut window = 2 * read + 16 * ADVERTISED_MSS;
             window += 2 * (u128::from(window) * u128::from(read - self.read) / u128::from(self.read)) as u64;
             let buffer = (window / ADVERTISED_MSS * BUFFER_PER_MSS).min(self.buffer_max);
@@ -185,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_as_linux_does() {
+    fn the_first_window_equals_that_of_linux() {
         let window = ReceiveWindow::new(&Config::default(), at(0));
         assert_eq!(window.current(1), 65_160);
         assert_eq!(window.threshold, 64_076);
@@ -200,9 +205,9 @@ mod tests {
         };
         window.measure_echo(&answer, at(100));
         assert_eq!(window.rtt(), 100_000);
-        assert!(!window.on_full_segment(0), "the clamp is reached");
+        assert!(!window.on_full_segment(0), "the offer is already at its maximum");
         window.on_read(50_001, at(99));
-        assert_eq!(window.buffer, 131_072, "not a round trip yet");
+        assert_eq!(window.buffer, 131_072, "a round trip is not over yet");
         window.on_read(50_001, at(100));
         assert!(window.buffer > 131_072);
         let mut offered = window.offer(50_001, 0);
@@ -212,7 +217,11 @@ mod tests {
             offered = next;
         }
         assert!(u64::from(offered) >= 2 * 50_000);
-        assert_eq!(window.offer(50_001, window.buffer), offered, "an offer stands");
+        assert_eq!(
+            window.offer(50_001, window.buffer),
+            offered,
+            "an offer is not taken back"
+        );
     }
 
     #[test]
@@ -224,9 +233,9 @@ mod tests {
         };
         window.measure_echo(&answer, at(10));
         let mut next = 1;
-        for round in 1..20 {
-            next += 1_000_000 << round;
-            window.on_read(next, at(10 + 20 * round));
+        for step in 1..20 {
+            next += 1_000_000 << step;
+            window.on_read(next, at(10 + 20 * step));
         }
         assert_eq!(window.buffer, 6_291_456);
     }

@@ -1,11 +1,13 @@
-//! The receiving end: puts segments in order and decides when to acknowledge, as Linux does.
+//! The receiving end: puts segments in order and decides when to acknowledge them, as Linux does.
 //!
-//! In order and at full size every second segment is acknowledged, the odd one after 40 to 200 ms (delayed
-//! acknowledgement). At once are acknowledged: the first 16 segments, segments while the window grows, duplicates,
-//! the first CE mark ("quick acknowledgement"), the segment that fills the last hole. Behind a hole the first three
-//! are acknowledged at once, then at most one a millisecond or a twentieth of the RTT ("SACK compression").
+//! If full segments arrive in order, every second one is acknowledged at once. A single one is acknowledged
+//! after 40 to 200 ms (delayed acknowledgement). The following are acknowledged at once: the first 16
+//! segments, segments while the window grows, duplicates, the first CE mark ("quick acknowledgement"), and
+//! the segment that fills the last hole. Behind a hole, the first three segments are acknowledged at once.
+//! After that, at most one acknowledgement is sent per millisecond or twentieth of the RTT ("SACK
+//! compression").
 //!
-//! The application reads at once, so that the buffer only ever holds what waits behind a hole. Sequence numbers don't
+//! The application reads at once, so the buffer holds only segments behind a hole. Sequence numbers don't
 //! wrap here, so timestamps need not protect against old duplicates (PAWS).
 
 use fairgate::{Ecn, Time};
@@ -17,17 +19,18 @@ use super::receive_window::ReceiveWindow;
 use super::rtt::{RTO_INITIAL, RTO_MAX, RttEstimator};
 use super::segment::{Flags, Range, SackBlocks, Segment};
 
-/// The peer's segment size before the first one has come.
+/// The assumed segment size of the peer before its first segment.
 const MSS_GUESS: u32 = 536;
-/// Most acknowledgements sent at once in a row at the start or after a duplicate.
+/// The maximum number of consecutive quick acknowledgements, at the start or after a duplicate.
 const QUICK_ACKS: u32 = 16;
 /// The same after a CE mark.
 const QUICK_ACKS_ECN: u32 = 2;
-/// Duplicate acknowledgements before they are compressed: the sender's loss detection counts to three.
+/// The number of duplicate acknowledgements before compression begins. The sender's loss detection needs
+/// three.
 const UNCOMPRESSED: u32 = 3;
-/// Most acknowledgements compressed into one.
+/// The maximum number of acknowledgements compressed into one.
 const COMPRESSED_MAX: u32 = 44;
-/// Longest delay of a compressed acknowledgement, ns, and what the kernel's timer adds to it (`slack`).
+/// The maximum delay of a compressed acknowledgement, ns, and what the kernel's timer adds to it (`slack`).
 const COMPRESSION_DELAY_MAX: u64 = 1_000_000;
 const COMPRESSION_SLACK: u64 = 100_000;
 
@@ -50,25 +53,26 @@ pub struct Receiver {
     last_data: Moment,
     /// The next number expected.
     next: u64,
-    /// The number acknowledged last.
+    /// The number that was last acknowledged.
     acknowledged: u64,
-    /// Number of the FIN, once seen.
+    /// The number of the FIN, once it was seen.
     fin: Option<u64>,
     reassembly: Reassembly,
     window: ReceiveWindow,
     rtt: RttEstimator,
-    /// TSval to be answered (RFC 7323, 4.3).
+    /// The TSval to echo (RFC 7323, 4.3).
     timestamp: u32,
-    /// The duplicate to be reported.
+    /// The duplicate to report.
     duplicate: Option<Range>,
     acks: AckPolicy,
-    /// Each acknowledgement says ECE: a CE mark came and CWR hasn't yet; of an exact echo, the last segment was marked.
+    /// Whether acknowledgements carry ECE: a CE mark was received, but no CWR since. With exact echo: the
+    /// last segment was marked.
     echo_congestion: bool,
-    /// Whether every mark is echoed, not the first until it is answered.
+    /// Whether every mark is echoed, instead of the first one until it is answered.
     echoes_exactly: bool,
-    /// When the SYN-ACK was sent first, µs, and when it is sent again.
+    /// The state of the SYN-ACK until it is acknowledged.
     syn_ack: Option<SynAck>,
-    /// What `poll_transmit` is to send.
+    /// The segment that `poll_transmit` has to send.
     pending: Option<Pending>,
     acks_sent: u64,
 }
@@ -87,41 +91,41 @@ enum Pending {
     Ack,
 }
 
-/// When to acknowledge.
+/// Decides when to acknowledge.
 #[derive(Clone, Debug)]
 struct AckPolicy {
-    /// Size of the peer's full segments, bytes.
+    /// The size of the peer's full segments, bytes.
     segment_size: u32,
-    /// Acknowledgements still to be sent at once.
+    /// The remaining number of quick acknowledgements.
     quick: u32,
-    /// Delay of an acknowledgement, ticks; 0 before the first segment.
+    /// The delay of an acknowledgement, ticks. It is 0 before the first segment.
     delay: u64,
-    /// Least and most of it, ticks.
+    /// The minimum and maximum of the delay, ticks.
     delay_min: u64,
     delay_max: u64,
-    /// Tick of the last segment in order.
+    /// The tick of the last segment in order.
     last_segment: u64,
-    /// Something is to be acknowledged.
+    /// Whether there is something to acknowledge.
     scheduled: bool,
-    /// It is to be acknowledged at once.
+    /// Whether it has to be acknowledged at once.
     now: bool,
-    /// A write of the peer's ended: it is to be acknowledged as soon as the application has read it.
+    /// Whether a write of the peer has ended. It is then acknowledged as soon as the application has read it.
     pushed: bool,
-    /// The delayed acknowledgement's tick and time.
+    /// The tick and time of the delayed acknowledgement.
     delayed: Option<(u64, Time)>,
-    /// Acknowledgements compressed so far, and when one is sent for all.
+    /// The number of compressed acknowledgements, and when one is sent for all of them.
     compressed: u32,
     compressed_until: Option<Time>,
-    /// Duplicate acknowledgements of `duplicates_of`.
+    /// The number of duplicate acknowledgements of `duplicates_of`.
     duplicates: u32,
     duplicates_of: u64,
 }
 
 impl Receiver {
-    /// A receiver waiting for a SYN.
+    /// Creates a receiver that waits for a SYN.
     ///
     /// # Panics
-    /// If a number of the configuration is 0.
+    /// Panics if a number of the configuration is 0.
     pub fn new(config: &Config, now: Time) -> Receiver {
         config.assert_sound();
         let clock = Clock::new(config.hz);
@@ -165,7 +169,7 @@ impl Receiver {
         }
     }
 
-    /// A segment has arrived. Afterwards poll for what is to be sent, and look at the timer anew.
+    /// Handles a segment that has arrived. Afterwards, poll for segments to send, and read the timer again.
     pub fn on_segment(&mut self, segment: &Segment, now: Time) {
         self.now = self.clock.read(now);
         if segment.flags.contains(Flags::SYN) {
@@ -173,7 +177,7 @@ impl Receiver {
             return;
         }
         match self.state {
-            // A segment that overtook the SYN: there is no connection yet.
+            // The segment overtook the SYN. There is no connection yet.
             State::Listening => return,
             State::SynReceived => self.establish(segment),
             State::Established => {}
@@ -187,7 +191,7 @@ impl Receiver {
         self.on_data(segment);
     }
 
-    /// The timer is due. Afterwards poll for what is to be sent, and look at the timer anew.
+    /// Handles the timer. Afterwards, poll for segments to send, and read the timer again.
     pub fn on_timer(&mut self, now: Time) {
         self.now = self.clock.read(now);
         if let Some(syn_ack) = &mut self.syn_ack
@@ -205,14 +209,14 @@ impl Receiver {
         if self.acks.delayed.is_some_and(|(_, until)| until <= now) {
             self.acks.delayed = None;
             if self.acks.scheduled {
-                // The peer sends more slowly than thought: wait longer next time.
+                // The peer sends more slowly than assumed, so wait longer next time.
                 self.acks.delay = (self.acks.delay * 2).min(self.clock.ticks(self.rtt.timeout()));
                 self.pending = Some(Pending::Ack);
             }
         }
     }
 
-    /// The next segment to be sent, if any.
+    /// Returns the next segment to send, if there is one.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         let pending = self.pending.take()?;
         self.now = self.clock.read(now);
@@ -222,7 +226,7 @@ impl Receiver {
         })
     }
 
-    /// When to call [`on_timer`](Receiver::on_timer).
+    /// Returns when to call [`on_timer`](Receiver::on_timer).
     pub fn timer(&self) -> Option<Time> {
         [
             self.syn_ack.map(|syn_ack| syn_ack.again_at),
@@ -234,25 +238,25 @@ impl Receiver {
         .min()
     }
 
-    /// Payload handed to the application in order, bytes.
+    /// Returns the payload delivered in order to the application, bytes.
     pub fn delivered(&self) -> u64 {
         let fin = self.fin.is_some_and(|fin| fin < self.next);
         self.next.saturating_sub(1) - u64::from(fin)
     }
 
-    /// Whether everything up to the sender's FIN has been handed to the application.
+    /// Returns whether everything up to the sender's FIN was delivered to the application.
     pub fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| fin < self.next)
     }
 
-    /// Segments sent: acknowledgements and SYN-ACKs.
+    /// Returns the number of segments sent: acknowledgements and SYN-ACKs.
     pub fn segments_sent(&self) -> u64 {
         self.acks_sent
     }
 
     fn on_syn(&mut self, segment: &Segment) {
         if self.state == State::Established {
-            // Our SYN-ACK's acknowledgement has come, this SYN is an old copy.
+            // The SYN-ACK was already acknowledged, so this SYN is an old copy.
             self.pending = Some(Pending::Ack);
             return;
         }
@@ -283,7 +287,7 @@ impl Receiver {
         }
         self.window.establish(self.now);
         self.last_data = self.now;
-        // The SYN-ACK still waiting to be polled is no longer needed.
+        // A SYN-ACK that was not sent yet is no longer needed.
         self.pending = None;
         self.timestamp = segment.timestamp;
     }
@@ -298,7 +302,7 @@ impl Receiver {
             self.on_duplicate(range);
         } else if range.start > self.next {
             if range.end > self.window.right_edge() {
-                // Outside of the window: it was never offered.
+                // It is outside of the window, which was never offered.
                 self.on_duplicate(Range::default());
             } else {
                 self.on_gap(segment, range);
@@ -343,7 +347,7 @@ impl Receiver {
         }
         if segment.flags.contains(Flags::CWR) && !self.echoes_exactly {
             self.echo_congestion = false;
-            // The sender's window may be one segment: don't make it wait.
+            // The sender's window may be one segment, so do not let it wait.
             self.acks.now = true;
         }
         self.window.measure_echo(segment, self.now);
@@ -357,7 +361,7 @@ impl Receiver {
         self.acks.now |= self.is_finished();
     }
 
-    /// Learns from a segment in order how the peer sends.
+    /// Learns the peer's segment size and timing from a segment in order.
     fn on_progress(&mut self, segment: &Segment) {
         self.acks.scheduled = true;
         if segment.length >= self.acks.segment_size {
@@ -376,8 +380,9 @@ impl Receiver {
 
     fn check_congestion(&mut self, segment: &Segment) {
         if self.ecn && self.echoes_exactly {
-            // A change is told at once. RFC 8257 has what came before acknowledged by itself, with the old echo: at most one
-            // segment, and as often one that was marked as one that was not.
+            // A change is reported at once. RFC 8257 requires a separate acknowledgement with the old echo
+            // for earlier segments. It is omitted here: it concerns at most one segment, which is marked as
+            // often as unmarked.
             let is_marked = segment.ecn == Ecn::Ce;
             self.acks.now |= is_marked != self.echo_congestion;
             self.echo_congestion = is_marked;
@@ -389,7 +394,7 @@ impl Receiver {
         }
     }
 
-    /// Acknowledge now, together with others, or later.
+    /// Decides whether to acknowledge now, together with others, or later.
     fn decide(&mut self) {
         let unacknowledged = self.next - self.acknowledged;
         let window_moves =
@@ -406,7 +411,7 @@ impl Receiver {
         }
     }
 
-    /// SACK compression: the first duplicates at once, the others together.
+    /// SACK compression: acknowledges the first duplicates at once and the others together.
     fn compress(&mut self) {
         let acks = &mut self.acks;
         if acks.duplicates_of != self.next {
@@ -454,14 +459,15 @@ impl Receiver {
         acks.delayed = Some((due, self.clock.expiry(self.now, delay)));
     }
 
-    /// The application reads everything that arrived at one instant in one go: only a later segment ends that.
+    /// Ends a read of the application. It reads everything that arrives at one instant at once, so a later
+    /// segment ends the read.
     fn finish_read(&mut self) {
         if self.now.time > self.last_data.time {
             self.window.on_read(self.next, self.last_data);
         }
     }
 
-    /// The application reads all that is in order, which may itself call for an acknowledgement.
+    /// The application reads all data in order. This may require an acknowledgement.
     fn read(&mut self) {
         self.last_data = self.now;
         if self.pending.is_some() || !self.acks.scheduled {
@@ -519,7 +525,7 @@ impl Receiver {
 }
 
 impl AckPolicy {
-    /// The next few segments are acknowledged at once, up to `most`, less if the window is small.
+    /// Acknowledges the next segments at once: up to `most`, or fewer if the window is small.
     fn become_quick(&mut self, most: u32, window: u64) {
         let half_window = (window / (2 * u64::from(self.segment_size))) as u32;
         let acks = if half_window == 0 { 2 } else { half_window }.min(most);
@@ -531,7 +537,7 @@ impl AckPolicy {
         self.delay = self.delay_min;
     }
 
-    /// Adapts the delay to the distance of segments; `timeout` is the peer's, all in ticks.
+    /// Adapts the delay to the gap between segments. `timeout` is the peer's timeout. All are in ticks.
     fn on_segment_in_order(&mut self, now: u64, timeout: u64, window: u64) {
         if self.delay == 0 {
             self.become_quick(QUICK_ACKS, window);

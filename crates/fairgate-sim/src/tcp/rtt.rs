@@ -1,30 +1,31 @@
-//! Round-trip time and retransmission time-out: RFC 6298 with Linux's refinements.
+//! Round-trip time and retransmission timeout: RFC 6298 with Linux's changes.
 //!
-//! The smoothed RTT is the RFC's. The deviation differs in three ways, all to keep the time-out steady: it grows at
-//! once but decays at most once per round trip, a falling RTT moves it by 1/32 instead of 1/4, and the minimum of
-//! 200 ms is one of the deviation term, not of the sum: RTO = SRTT + max(4 * deviation, 200 ms).
+//! The smoothed RTT is that of the RFC. The deviation differs in three ways, all of which keep the timeout
+//! steady. It grows at once, but decays at most once per round trip. A falling RTT changes it by 1/32 instead
+//! of 1/4. The minimum of 200 ms applies to the deviation term and not to the sum: RTO = SRTT + max(4 *
+//! deviation, 200 ms).
 
-/// Least deviation term, µs (`TCP_RTO_MIN`).
+/// The minimum of the deviation term, µs (`TCP_RTO_MIN`).
 pub(super) const RTO_MIN: u64 = 200_000;
-/// Time-out before the first measurement, µs (RFC 6298, 2.1).
+/// The timeout before the first measurement, µs (RFC 6298, 2.1).
 pub(super) const RTO_INITIAL: u64 = 1_000_000;
-/// Longest time-out, µs (`TCP_RTO_MAX`).
+/// The maximum timeout, µs (`TCP_RTO_MAX`).
 pub(super) const RTO_MAX: u64 = 120_000_000;
 
-/// The estimator. Numbers in µs, scaled as the shifts say.
+/// Estimates the RTT. Values are in µs, times the factor in their names.
 #[derive(Clone, Debug)]
 pub(super) struct RttEstimator {
-    /// Smoothed RTT, times 8; 0 before the first measurement.
+    /// The smoothed RTT, times 8. It is 0 before the first measurement.
     srtt8: i64,
-    /// Mean deviation, times 4.
+    /// The mean deviation, times 4.
     deviation4: i64,
-    /// Largest `deviation4` in this round trip.
+    /// The largest `deviation4` in this round trip.
     deviation4_max: i64,
-    /// The deviation term of the time-out.
+    /// The deviation term of the timeout.
     variation: i64,
-    /// When this number is acknowledged, a round trip is over.
+    /// A round trip is over when this number is acknowledged.
     round_end: u64,
-    /// Least RTT seen.
+    /// The minimum RTT.
     min: u64,
 }
 
@@ -40,7 +41,7 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a measurement in; `una` and `next` are the sender's first unacknowledged and next number.
+    /// Adds a measurement. `una` and `next` are the sender's first unacknowledged and next number.
     pub(super) fn measure(&mut self, micros: u64, una: u64, next: u64) {
         let measured = micros as i64;
         if self.srtt8 == 0 {
@@ -71,22 +72,23 @@ impl RttEstimator {
         }
     }
 
-    /// Takes in what the congestion control takes as delay: the RTT of the newest segment delivered.
+    /// Updates the minimum with the delay that the congestion control uses: the RTT of the newest delivered
+    /// segment.
     pub(super) fn observe_minimum(&mut self, micros: u64) {
         self.min = self.min.min(micros);
     }
 
-    /// Smoothed RTT, µs, if there is one.
+    /// Returns the smoothed RTT, µs, if there is one.
     pub(super) fn smoothed(&self) -> Option<u64> {
         (self.srtt8 != 0).then_some(self.srtt8 as u64 >> 3)
     }
 
-    /// Least RTT, µs; the largest number there is before the first measurement.
+    /// Returns the minimum RTT, µs. Before the first measurement it is the largest number.
     pub(super) fn minimum(&self) -> u64 {
         self.min
     }
 
-    /// Time-out without back-off, µs.
+    /// Returns the timeout without back-off, µs.
     pub(super) fn timeout(&self) -> u64 {
         match self.smoothed() {
             Some(smoothed) => (smoothed + self.variation as u64).min(RTO_MAX),
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn first_measurement_sets_three_times_the_rtt() {
+    fn the_first_measurement_sets_the_timeout_to_three_rtts() {
         let mut rtt = RttEstimator::new();
         assert_eq!(rtt.timeout(), RTO_INITIAL);
         rtt.measure(500_000, 1, 1);
@@ -131,29 +133,29 @@ mod tests {
     }
 
     #[test]
-    fn the_minimum_is_one_of_the_deviation() {
+    fn the_minimum_applies_to_the_deviation_term() {
         let mut rtt = RttEstimator::new();
-        for round in 0..200 {
-            rtt.measure(50_000, round + 1, round + 1);
+        for step in 0..200 {
+            rtt.measure(50_000, step + 1, step + 1);
         }
         assert_eq!(rtt.timeout(), 250_000);
     }
 
     #[test]
-    fn variation_decays_by_a_quarter_each_round() {
+    fn the_deviation_term_decays_by_a_quarter_per_round_trip() {
         let mut rtt = RttEstimator::new();
         rtt.measure(400_000, 0, 10);
         assert_eq!(rtt.timeout(), 1_200_000);
-        // The round's largest deviation is still the first: nothing decays yet.
+        // The largest deviation of this round trip is still the first one, so nothing decays yet.
         rtt.measure(400_000, 11, 20);
         assert_eq!(rtt.timeout(), 1_200_000);
-        // In the next round it has fallen to 2/3 of 600 ms: the term moves a quarter of the way.
+        // In the next round trip it has fallen to 2/3 of 600 ms. The term moves a quarter of the way.
         rtt.measure(400_000, 21, 30);
         assert!(rtt.timeout() < 1_200_000, "{}", rtt.timeout());
     }
 
     proptest! {
-        /// SRTT as the RFC has it; the time-out never below the RFC's while the RTT grows or stays.
+        /// SRTT equals the RFC's. While the RTT grows or stays, the timeout is never below the RFC's.
         #[test]
         fn follows_rfc6298(samples in prop::collection::vec(1_000u64..3_000_000, 1..100)) {
             let mut linux = RttEstimator::new();

@@ -1,30 +1,32 @@
-//! What has been sent and not yet acknowledged: one entry for each segment, with what is known of its fate.
+//! All segments that were sent and not acknowledged yet, one entry each, with what is known about their
+//! delivery.
 //!
 //! ```text
-//!   sequence order   [ a ][ b ][ c ][ d ][ e ]      a ring; a segment's number never changes
+//!   sequence order   [ a ][ b ][ c ][ d ][ e ]      a ring buffer; a segment's number never changes
 //!   time order       b <-> d <-> e <-> a(again)     linked through the ring: RACK's candidates, oldest first
 //! ```
 //!
-//! Four counters follow from the tags, and from them what is in flight (RFC 6675's "pipe", Linux's arithmetic):
-//! in flight = sent - SACKed - lost + retransmitted. Once the ring has grown to the largest window nothing is allocated.
+//! Four counters follow from the tags. The number of segments in flight is calculated from them (RFC 6675's
+//! "pipe", with Linux's arithmetic): in flight = sent - SACKed - lost + retransmitted. Once the ring has
+//! grown to the largest window, nothing is allocated.
 
 use std::collections::VecDeque;
 
 use super::rack::Rack;
 use super::segment::{MAX_SACK_BLOCKS, Range, SackBlocks};
 
-/// What is known of a segment's fate.
+/// What is known about the delivery of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tags(u8);
 
 impl Tags {
     /// The receiver has it, behind a hole.
     const SACKED: Tags = Tags(1);
-    /// Taken for lost.
+    /// It is considered lost.
     const LOST: Tags = Tags(2);
-    /// Sent again, and that is on its way.
+    /// It was retransmitted, and the retransmission is in flight.
     const RESENT: Tags = Tags(4);
-    /// Was sent more than once.
+    /// It was sent more than once.
     const EVER_RESENT: Tags = Tags(8);
 
     const fn any(self, tags: Tags) -> bool {
@@ -44,60 +46,61 @@ impl Tags {
     }
 }
 
-/// No neighbour in the time order, or not in it.
+/// No neighbour in the time order, or not in the time order.
 const NONE: u64 = u64::MAX;
 
-/// One segment.
+/// A segment that was sent.
 #[derive(Clone, Debug)]
 struct Sent {
     range: Range,
-    /// Last transmission, µs.
+    /// The time of the last transmission, µs.
     sent_at: u64,
-    /// Its place in the order of all transmissions.
+    /// The position of that transmission in the order of all transmissions.
     order: u64,
     older: u64,
     newer: u64,
-    /// Segments delivered in all when it was last sent.
+    /// The total number of segments delivered when it was last sent.
     delivered_before: u64,
     tags: Tags,
     in_time_order: bool,
 }
 
-/// What the retransmission of a segment needs to know, or what is still to be known of one.
+/// An outstanding segment, with the data for its retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outstanding {
-    /// The segment's number.
+    /// The number of the segment.
     pub(super) number: u64,
-    /// Its sequence numbers.
+    /// The sequence numbers of the segment.
     pub(super) range: Range,
-    /// Last transmission, µs.
+    /// The time of the last transmission, µs.
     pub(super) sent_at: u64,
 }
 
-/// What an acknowledgement brought to light.
+/// What was learnt from an acknowledgement.
 #[derive(Clone, Debug)]
-pub(super) struct Evidence {
-    /// Segments acknowledged cumulatively.
+pub(super) struct Findings {
+    /// The number of segments acknowledged cumulatively.
     pub(super) acked: u32,
-    /// Segments newly SACKed.
+    /// The number of segments newly SACKed.
     pub(super) sacked: u32,
-    /// A segment sent more than once was acknowledged cumulatively.
+    /// Whether a segment that was sent more than once was acknowledged cumulatively.
     pub(super) resent_acked: bool,
-    /// A segment sent only once, and before the episode's `high`, was delivered (F-RTO's proof).
+    /// Whether a segment was delivered that was sent only once, before the `high` of the recovery (F-RTO's
+    /// proof).
     pub(super) original_delivered: bool,
-    /// When the first and last of the never resent segments acknowledged cumulatively were sent.
+    /// When the first and the last of the never retransmitted segments acknowledged cumulatively were sent.
     pub(super) acked_sent_at: Option<(u64, u64)>,
-    /// The same of those newly SACKed.
+    /// The same for segments newly SACKed.
     pub(super) sacked_sent_at: Option<(u64, u64)>,
-    /// Lowest number delivered, without a retransmission, after a higher one: reordering.
+    /// The lowest number that was delivered after a higher one without a retransmission. It shows reordering.
     pub(super) late_from: u64,
-    /// The newest delivered segment's count of segments delivered before it was sent.
+    /// `delivered_before` of the newest delivered segment.
     pub(super) delivered_before: u64,
 }
 
-impl Evidence {
-    pub(super) fn new() -> Evidence {
-        Evidence {
+impl Findings {
+    pub(super) fn new() -> Findings {
+        Findings {
             acked: 0,
             sacked: 0,
             resent_acked: false,
@@ -110,16 +113,16 @@ impl Evidence {
     }
 }
 
-/// The circumstances in which an acknowledgement is read.
+/// The sender's state that is needed to process an acknowledgement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circumstances {
-    /// Now, µs.
+pub(super) struct AckContext {
+    /// The current time, µs.
     pub(super) now: u64,
-    /// Least RTT, µs.
+    /// The minimum RTT, µs.
     pub(super) rtt_min: u64,
-    /// End of the recovery episode: numbers below it were sent before it began.
+    /// The end of the recovery: lower numbers were sent before it began.
     pub(super) high: u64,
-    /// When the segment was sent that the acknowledgement's timestamp answers, ms.
+    /// The timestamp that the acknowledgement echoes, ms.
     pub(super) echo: u32,
 }
 
@@ -127,24 +130,24 @@ pub(super) struct Circumstances {
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     ring: VecDeque<Sent>,
-    /// Number of the ring's first segment.
+    /// The number of the ring's first segment.
     first: u64,
-    /// Transmissions since the connection began.
+    /// The number of transmissions since the connection began.
     transmissions: u64,
     oldest: u64,
     newest: u64,
     sacked: u32,
     lost: u32,
     resent: u32,
-    /// Segments delivered since the connection began.
+    /// The number of segments delivered since the connection began.
     delivered: u64,
-    /// Losses marked since the connection began, repeated ones included.
+    /// The number of losses detected since the connection began, including repeated ones.
     losses: u64,
-    /// End of the highest SACKed segment.
+    /// The end of the highest SACKed segment.
     highest_sacked: u64,
-    /// No lost segment that waits for retransmission has a lower number.
+    /// No lost segment to be retransmitted has a lower number.
     resend_from: u64,
-    /// The blocks of the last acknowledgement: segments in them are SACKed already.
+    /// The blocks of the last acknowledgement. Segments in them are already SACKed.
     known_blocks: SackBlocks,
 }
 
@@ -167,7 +170,7 @@ impl Scoreboard {
         }
     }
 
-    /// A new segment was sent.
+    /// Records that a new segment was sent.
     pub(super) fn sent(&mut self, range: Range, now: u64) {
         let number = self.first + self.ring.len() as u64;
         self.transmissions += 1;
@@ -184,7 +187,7 @@ impl Scoreboard {
         self.append_to_time_order(number);
     }
 
-    /// A segment was sent again. `probe`: only to learn whether it is there; it doesn't count as a retransmission.
+    /// Records that a segment was sent again. A `probe` does not count as a retransmission.
     pub(super) fn resent(&mut self, number: u64, now: u64, probe: bool) {
         let delivered = self.delivered;
         self.transmissions += 1;
@@ -196,7 +199,7 @@ impl Scoreboard {
         if !probe {
             debug_assert!(
                 !segment.tags.any(Tags::RESENT),
-                "a segment is resent once until that is lost"
+                "a segment is resent again only after its retransmission was lost"
             );
             segment.tags.set(Tags::RESENT);
             self.resent += 1;
@@ -205,13 +208,13 @@ impl Scoreboard {
         self.append_to_time_order(number);
     }
 
-    /// Everything below `una` has arrived.
+    /// Handles that everything below `una` has arrived.
     pub(super) fn acknowledge(
         &mut self,
         una: u64,
-        circumstances: Circumstances,
+        context: AckContext,
         rack: &mut Rack,
-        evidence: &mut Evidence,
+        findings: &mut Findings,
     ) {
         while let Some(segment) = self.ring.front()
             && segment.range.end <= una
@@ -221,28 +224,28 @@ impl Scoreboard {
             let delivered_before = segment.delivered_before;
             if tags.any(Tags::EVER_RESENT) {
                 self.resent -= u32::from(tags.any(Tags::RESENT));
-                evidence.resent_acked = true;
+                findings.resent_acked = true;
             } else if !tags.any(Tags::SACKED) {
-                let first = evidence.acked_sent_at.map_or(sent_at, |(first, _)| first);
-                evidence.acked_sent_at = Some((first, sent_at));
-                evidence.late_from = evidence.late_from.min(range.start);
-                evidence.original_delivered |= range.end <= circumstances.high;
+                let first = findings.acked_sent_at.map_or(sent_at, |(first, _)| first);
+                findings.acked_sent_at = Some((first, sent_at));
+                findings.late_from = findings.late_from.min(range.start);
+                findings.original_delivered |= range.end <= context.high;
             }
             if tags.any(Tags::SACKED) {
                 self.sacked -= 1;
             } else {
                 self.delivered += 1;
-                evidence.delivered_before = evidence.delivered_before.max(delivered_before);
+                findings.delivered_before = findings.delivered_before.max(delivered_before);
                 let spurious = tags.any(Tags::EVER_RESENT)
-                    && circumstances.echo != 0
-                    && circumstances.echo < super::clock::timestamp_of(sent_at);
+                    && context.echo != 0
+                    && context.echo < super::clock::timestamp_of(sent_at);
                 if !spurious {
                     let resent = tags.any(Tags::EVER_RESENT);
-                    rack.delivered(order, sent_at, resent, circumstances.now, circumstances.rtt_min);
+                    rack.delivered(order, sent_at, resent, context.now, context.rtt_min);
                 }
             }
             self.lost -= u32::from(tags.any(Tags::LOST));
-            evidence.acked += 1;
+            findings.acked += 1;
             self.remove_from_time_order(self.first);
             self.ring.pop_front();
             self.first += 1;
@@ -250,43 +253,44 @@ impl Scoreboard {
         self.resend_from = self.resend_from.max(self.first);
     }
 
-    /// Reads the SACK blocks above `una`. `duplicate`: the first block reports a duplicate instead.
+    /// Processes the SACK blocks above `una`. With `duplicate`, the first block reports a duplicate instead.
     pub(super) fn read_sack(
         &mut self,
         blocks: &SackBlocks,
         duplicate: bool,
         una: u64,
-        circumstances: Circumstances,
+        context: AckContext,
         rack: &mut Rack,
-        evidence: &mut Evidence,
+        findings: &mut Findings,
     ) {
         let next = self.ring.back().map_or(0, |last| last.range.end);
         let mut known = SackBlocks::NONE;
         for &block in &blocks.as_slice()[usize::from(duplicate)..] {
-            // Blocks at or below what is acknowledged, or above what was sent, say nothing.
+            // Blocks that are not above `una`, or not below the next number, carry no information.
             if block.is_empty() || block.start <= una || block.end > next {
                 continue;
             }
-            self.read_unknown(block, MAX_SACK_BLOCKS, circumstances, rack, evidence);
+            self.read_unknown(block, MAX_SACK_BLOCKS, context, rack, findings);
             known.push(block);
         }
         self.known_blocks = known;
     }
 
-    /// Marks what of `block` lies outside of the blocks known before; `depth` of those are still to be cut out.
+    /// Marks the part of `block` that is outside of the previously known blocks. The first `depth` of these
+    /// still have to be cut out.
     fn read_unknown(
         &mut self,
         block: Range,
         depth: usize,
-        circumstances: Circumstances,
+        context: AckContext,
         rack: &mut Rack,
-        evidence: &mut Evidence,
+        findings: &mut Findings,
     ) {
         if block.is_empty() {
             return;
         }
         if depth == 0 {
-            self.mark_sacked(block, circumstances, rack, evidence);
+            self.mark_sacked(block, context, rack, findings);
             return;
         }
         let known = self
@@ -296,7 +300,7 @@ impl Scoreboard {
             .copied()
             .unwrap_or_default();
         if known.is_empty() || known.end <= block.start || block.end <= known.start {
-            self.read_unknown(block, depth - 1, circumstances, rack, evidence);
+            self.read_unknown(block, depth - 1, context, rack, findings);
             return;
         }
         let before = Range {
@@ -307,17 +311,11 @@ impl Scoreboard {
             start: known.end.max(block.start),
             end: block.end,
         };
-        self.read_unknown(before, depth - 1, circumstances, rack, evidence);
-        self.read_unknown(after, depth - 1, circumstances, rack, evidence);
+        self.read_unknown(before, depth - 1, context, rack, findings);
+        self.read_unknown(after, depth - 1, context, rack, findings);
     }
 
-    fn mark_sacked(
-        &mut self,
-        block: Range,
-        circumstances: Circumstances,
-        rack: &mut Rack,
-        evidence: &mut Evidence,
-    ) {
+    fn mark_sacked(&mut self, block: Range, context: AckContext, rack: &mut Rack, findings: &mut Findings) {
         let from = self
             .ring
             .partition_point(|segment| segment.range.start < block.start);
@@ -333,9 +331,9 @@ impl Scoreboard {
             let (sent_at, order) = (segment.sent_at, segment.order);
             segment.tags.set(Tags::SACKED);
             let resent = tags.any(Tags::EVER_RESENT);
-            rack.delivered(order, sent_at, resent, circumstances.now, circumstances.rtt_min);
+            rack.delivered(order, sent_at, resent, context.now, context.rtt_min);
             if tags.any(Tags::RESENT) {
-                // A retransmission of something not taken for lost (anymore) stays in flight.
+                // A retransmission of a segment that is not, or no longer, considered lost stays in flight.
                 if tags.any(Tags::LOST) {
                     segment.tags.clear(Tags::LOST.and(Tags::RESENT));
                     self.lost -= 1;
@@ -344,19 +342,19 @@ impl Scoreboard {
             } else {
                 if !resent {
                     if self.sacked > 0 && range.start < self.highest_sacked {
-                        evidence.late_from = evidence.late_from.min(range.start);
+                        findings.late_from = findings.late_from.min(range.start);
                     }
-                    evidence.original_delivered |= range.end <= circumstances.high;
-                    let first = evidence.sacked_sent_at.map_or(sent_at, |(first, _)| first);
-                    evidence.sacked_sent_at = Some((first, sent_at));
+                    findings.original_delivered |= range.end <= context.high;
+                    let first = findings.sacked_sent_at.map_or(sent_at, |(first, _)| first);
+                    findings.sacked_sent_at = Some((first, sent_at));
                 }
                 if tags.any(Tags::LOST) {
                     segment.tags.clear(Tags::LOST);
                     self.lost -= 1;
                 }
             }
-            evidence.sacked += 1;
-            evidence.delivered_before = evidence.delivered_before.max(segment.delivered_before);
+            findings.sacked += 1;
+            findings.delivered_before = findings.delivered_before.max(segment.delivered_before);
             self.highest_sacked = if self.sacked == 0 {
                 range.end
             } else {
@@ -368,8 +366,8 @@ impl Scoreboard {
         }
     }
 
-    /// A duplicate of this block has arrived: retransmissions of it are no longer in flight. Returns how many segments
-    /// of it were ever resent.
+    /// Handles the report of a duplicate of this block. Retransmissions in it are no longer in flight.
+    /// Returns how many segments in it were ever retransmitted.
     pub(super) fn read_duplicate(&mut self, block: Range) -> u32 {
         let from = self
             .ring
@@ -388,8 +386,8 @@ impl Scoreboard {
         resent
     }
 
-    /// RACK: marks as lost what was sent before the newest delivered transmission, if the reordering window has passed
-    /// since. Returns how long, in µs, until the last of the others must be given up.
+    /// RACK: marks segments as lost that were sent before the newest delivered transmission, if the
+    /// reordering window has passed since. Returns how long, in µs, until all the others count as lost.
     pub(super) fn detect_loss(&mut self, rack: &Rack, reordering_window: u64, now: u64) -> Option<u64> {
         let mut wait = None;
         let mut number = self.oldest;
@@ -400,7 +398,7 @@ impl Scoreboard {
                 break;
             }
             match remaining(segment.sent_at, rack, reordering_window, now) {
-                // A loss probe repeats the last segment even if that has arrived.
+                // A loss probe repeats the last segment, even if it has arrived.
                 None if segment.tags.any(Tags::SACKED) => self.remove_from_time_order(number),
                 None => self.mark_lost(number),
                 Some(micros) => wait = wait.max(Some(micros)),
@@ -410,8 +408,8 @@ impl Scoreboard {
         wait
     }
 
-    /// A time-out: takes for lost the first segment and all others not sent just recently. `forget_sack`: the receiver
-    /// has thrown away what it had SACKed (reneging).
+    /// Handles a timeout: marks as lost the first segment and all others that were not sent very recently.
+    /// `forget_sack` says that the receiver has discarded data that it had SACKed (reneging).
     pub(super) fn mark_timed_out(&mut self, rack: &Rack, forget_sack: bool, now: u64) {
         if forget_sack {
             self.sacked = 0;
@@ -432,7 +430,10 @@ impl Scoreboard {
 
     fn mark_lost(&mut self, number: u64) {
         let segment = &mut self.ring[(number - self.first) as usize];
-        debug_assert!(!segment.tags.any(Tags::SACKED), "what has arrived isn't lost");
+        debug_assert!(
+            !segment.tags.any(Tags::SACKED),
+            "a segment that has arrived is not lost"
+        );
         let resent = segment.tags.any(Tags::RESENT);
         if !segment.tags.any(Tags::LOST) {
             segment.tags.set(Tags::LOST);
@@ -449,7 +450,7 @@ impl Scoreboard {
         self.remove_from_time_order(number);
     }
 
-    /// Nothing was lost after all: takes every mark back.
+    /// Clears all loss marks, because nothing was lost.
     pub(super) fn unmark_lost(&mut self) {
         for segment in &mut self.ring {
             segment.tags.clear(Tags::LOST);
@@ -457,9 +458,9 @@ impl Scoreboard {
         self.lost = 0;
     }
 
-    /// The first lost segment that has not been resent since.
+    /// Returns the first lost segment that was not retransmitted since.
     pub(super) fn next_to_resend(&mut self) -> Option<Outstanding> {
-        // As many are on their way again as are lost: none waits.
+        // As many retransmissions are in flight as segments are lost, so none is missing.
         if self.resent >= self.lost {
             return None;
         }
@@ -481,23 +482,24 @@ impl Scoreboard {
         }
     }
 
-    /// The first outstanding segment.
+    /// Returns the first outstanding segment.
     pub(super) fn head(&self) -> Option<Outstanding> {
         (!self.ring.is_empty()).then(|| self.outstanding(0))
     }
 
-    /// The last outstanding segment.
+    /// Returns the last outstanding segment.
     pub(super) fn tail(&self) -> Option<Outstanding> {
         let last = self.ring.len().checked_sub(1)?;
         Some(self.outstanding(last))
     }
 
-    /// Whether the first outstanding segment has been SACKed: the receiver contradicts itself.
+    /// Returns whether the first outstanding segment is SACKed, which contradicts the cumulative
+    /// acknowledgement.
     pub(super) fn is_head_sacked(&self) -> bool {
         self.ring.front().is_some_and(|head| head.tags.any(Tags::SACKED))
     }
 
-    /// Whether a retransmission may be under way, or the first segment was ever resent.
+    /// Returns whether a retransmission may be in flight, or the first segment was ever retransmitted.
     pub(super) fn is_any_resent(&self) -> bool {
         let head_resent = self
             .ring
@@ -506,42 +508,42 @@ impl Scoreboard {
         self.resent > 0 || head_resent
     }
 
-    /// Segments sent and not acknowledged cumulatively.
+    /// Returns the number of segments sent and not acknowledged cumulatively.
     pub(super) fn outstanding_segments(&self) -> u32 {
         self.ring.len() as u32
     }
 
-    /// Segments believed to be in the network.
+    /// Returns the estimated number of segments in the network.
     pub(super) fn in_flight(&self) -> u32 {
         self.outstanding_segments() + self.resent - self.sacked - self.lost
     }
 
-    /// Segments that the receiver holds behind a hole.
+    /// Returns the number of segments that the receiver holds behind a hole.
     pub(super) fn sacked(&self) -> u32 {
         self.sacked
     }
 
-    /// Segments taken for lost, resent or not.
+    /// Returns the number of segments considered lost, retransmitted or not.
     pub(super) fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// Retransmissions in flight.
+    /// Returns the number of retransmissions in flight.
     pub(super) fn resent_in_flight(&self) -> u32 {
         self.resent
     }
 
-    /// Segments delivered since the connection began.
+    /// Returns the number of segments delivered since the connection began.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Losses marked since the connection began.
+    /// Returns the number of losses detected since the connection began.
     pub(super) fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// The number after the highest SACKed one; `una` if nothing is SACKed.
+    /// Returns the number after the highest SACKed one, or `una` if nothing is SACKed.
     pub(super) fn highest_sacked(&self, una: u64) -> u64 {
         if self.sacked == 0 {
             una
@@ -581,7 +583,7 @@ impl Scoreboard {
     }
 }
 
-/// How long RACK still waits for a transmission, µs.
+/// Returns how long RACK still waits for a transmission, µs.
 fn remaining(sent_at: u64, rack: &Rack, reordering_window: u64, now: u64) -> Option<u64> {
     (sent_at + rack.rtt + reordering_window)
         .checked_sub(now)
@@ -595,7 +597,7 @@ mod tests {
 
     const LENGTH: u64 = 10;
 
-    /// A segment as the model knows it: plain flags, looked through one by one.
+    /// A segment of the model: plain flags, searched one by one.
     #[derive(Clone, Debug, Default)]
     struct Known {
         sent_at: u64,
@@ -607,7 +609,7 @@ mod tests {
         ever_resent: bool,
     }
 
-    /// All segments ever sent, and RACK's newest delivery.
+    /// A model of the scoreboard: all segments ever sent, and RACK's newest delivery.
     #[derive(Default)]
     struct Model {
         segments: Vec<Known>,
@@ -651,7 +653,7 @@ mod tests {
                     self.deliver(index, now);
                     let segment = &mut self.segments[index];
                     segment.sacked = true;
-                    // The retransmission of something not taken for lost stays in flight.
+                    // The retransmission of a segment that is not considered lost stays in flight.
                     segment.resent &= !segment.lost;
                     segment.lost = false;
                 }
@@ -704,17 +706,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keeps_the_books_that_a_plain_list_keeps(steps in prop::collection::vec(step(), 1..120)) {
+        fn the_counters_equal_those_of_a_plain_list(steps in prop::collection::vec(step(), 1..120)) {
             let mut board = Scoreboard::new();
             let mut rack = Rack::new();
             let mut model = Model::default();
-            // Long enough after the origin for every round trip to be positive.
+            // Late enough that every round trip is positive.
             let mut now = 1000;
             for step in steps {
                 now += 3;
                 let (una, end) = (model.una(), model.segments.len());
-                let circumstances = Circumstances { now, rtt_min: 0, high: 0, echo: 0 };
-                let mut evidence = Evidence::new();
+                let context = AckContext { now, rtt_min: 0, high: 0, echo: 0 };
+                let mut findings = Findings::new();
                 match step {
                     Step::Send(count) => for index in end..end + usize::from(count) {
                         board.sent(range(index, index + 1), now);
@@ -723,22 +725,22 @@ mod tests {
                     },
                     Step::Acknowledge(count) => {
                         let count = usize::from(count).min(end - una);
-                        board.acknowledge(range(0, una + count).end, circumstances, &mut rack, &mut evidence);
-                        prop_assert_eq!(evidence.acked as usize, count);
+                        board.acknowledge(range(0, una + count).end, context, &mut rack, &mut findings);
+                        prop_assert_eq!(findings.acked as usize, count);
                         model.acknowledge(count, now);
                     }
                     Step::Sack(from, count) if end > una + 1 => {
-                        // Never the first segment: that would be acknowledged.
+                        // Never the first segment, because that would be acknowledged.
                         let from = una + 1 + usize::from(from) % (end - una - 1);
                         let to = (from + usize::from(count)).min(end);
                         let mut option = SackBlocks::NONE;
                         option.push(range(from, to));
                         let before = model.segments.iter().filter(|segment| segment.sacked).count();
                         let una_number = range(0, una).end;
-                        board.read_sack(&option, false, una_number, circumstances, &mut rack, &mut evidence);
+                        board.read_sack(&option, false, una_number, context, &mut rack, &mut findings);
                         model.sack(from, to, now);
                         let after = model.segments.iter().filter(|segment| segment.sacked).count();
-                        prop_assert_eq!(evidence.sacked as usize, after - before);
+                        prop_assert_eq!(findings.sacked as usize, after - before);
                     }
                     Step::Sack(..) => {}
                     Step::Resend(count) => for _ in 0..count {
@@ -765,8 +767,8 @@ mod tests {
                         board.mark_timed_out(&rack, false, now);
                         let rtt = model.rtt;
                         let outstanding = model.segments.iter_mut().filter(|segment| !segment.acked);
-                        for (place, segment) in outstanding.enumerate() {
-                            if !segment.sacked && (place == 0 || segment.sent_at + rtt <= now) {
+                        for (index, segment) in outstanding.enumerate() {
+                            if !segment.sacked && (index == 0 || segment.sent_at + rtt <= now) {
                                 segment.lost = true;
                                 segment.resent = false;
                             }
@@ -774,7 +776,9 @@ mod tests {
                     }
                     Step::TimeOut => {}
                 }
-                let count = |of: fn(&Known) -> bool| model.outstanding().filter(|segment| of(segment)).count() as u32;
+                let count = |of: fn(&Known) -> bool| {
+                    model.outstanding().filter(|segment| of(segment)).count() as u32
+                };
                 prop_assert_eq!(board.sacked(), count(|segment| segment.sacked));
                 prop_assert_eq!(board.lost(), count(|segment| segment.lost));
                 prop_assert_eq!(board.resent_in_flight(), count(|segment| segment.resent));
@@ -789,19 +793,19 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_of_what_has_arrived_is_not_taken_for_lost() {
+    fn a_probe_of_a_segment_that_has_arrived_is_not_lost() {
         let mut board = Scoreboard::new();
         let mut rack = Rack::new();
         let sack = |board: &mut Scoreboard, rack: &mut Rack, block: Range, now: u64| {
             let mut blocks = SackBlocks::NONE;
             blocks.push(block);
-            let circumstances = Circumstances {
+            let context = AckContext {
                 now,
                 rtt_min: 1,
                 high: 0,
                 echo: 0,
             };
-            board.read_sack(&blocks, false, 1, circumstances, rack, &mut Evidence::new());
+            board.read_sack(&blocks, false, 1, context, rack, &mut Findings::new());
         };
         board.sent(range(0, 1), 100);
         board.sent(range(1, 2), 100);

@@ -1,48 +1,51 @@
-//! What the two ends of a connection send to each other: a TCP header with the options that Linux uses, no bytes.
+//! Segments between the two ends of a connection: a TCP header with the options that Linux uses, without
+//! payload bytes.
 //!
-//! Sequence numbers are 64 bits wide and don't wrap; each direction's SYN has number 0, its first byte number 1.
+//! Sequence numbers have 64 bits and never wrap. In each direction the SYN has number 0 and the first byte
+//! number 1.
 
 use fairgate::Ecn;
 
-/// Most SACK blocks in one segment: 40 bytes of options less 12 for timestamps hold three.
+/// The maximum number of SACK blocks in a segment: 40 bytes of options minus 12 for timestamps hold three.
 pub const MAX_SACK_BLOCKS: usize = 3;
 
-/// Header of IPv4 without options, bytes.
+/// The length of an IPv4 header without options, bytes.
 const IP_HEADER: u32 = 20;
-/// Header of TCP without options, bytes.
+/// The length of a TCP header without options, bytes.
 const TCP_HEADER: u32 = 20;
-/// Timestamps option with its two bytes of padding (RFC 7323, appendix A).
+/// The length of the timestamps option with its two bytes of padding (RFC 7323, appendix A).
 const TIMESTAMPS_OPTION: u32 = 12;
-/// MSS (4), SACK permitted with timestamps (12) and window scale with padding (4).
+/// The length of a SYN's options: MSS (4), SACK permitted with timestamps (12) and window scale with padding
+/// (4).
 const SYN_OPTIONS: u32 = 20;
 
 /// A range of sequence numbers, `start <= n < end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Range {
-    /// The first number in it.
+    /// The first number in the range.
     pub start: u64,
-    /// The first number after it.
+    /// The first number after the range.
     pub end: u64,
 }
 
 impl Range {
-    /// How many numbers it holds.
+    /// Returns the count of numbers in the range.
     pub const fn len(self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether it holds none.
+    /// Returns whether the range is empty.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// Whether it holds all of `other`.
+    /// Returns whether the range contains all of `other`.
     pub const fn contains(self, other: Range) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 }
 
-/// The blocks of a SACK option (RFC 2018); the first may be a duplicate's (DSACK, RFC 2883).
+/// The blocks of a SACK option (RFC 2018). The first one may report a duplicate (DSACK, RFC 2883).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [Range; MAX_SACK_BLOCKS],
@@ -50,33 +53,33 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// No option.
+    /// The segment has no SACK option.
     pub const NONE: SackBlocks = SackBlocks {
         blocks: [Range { start: 0, end: 0 }; MAX_SACK_BLOCKS],
         count: 0,
     };
 
-    /// Appends a block. False, and nothing done, if the option is full.
+    /// Appends a block. If the option is full, returns false and does nothing.
     pub fn push(&mut self, block: Range) -> bool {
-        let Some(place) = self.blocks.get_mut(usize::from(self.count)) else {
+        let Some(slot) = self.blocks.get_mut(usize::from(self.count)) else {
             return false;
         };
-        *place = block;
+        *slot = block;
         self.count += 1;
         true
     }
 
-    /// The blocks in the order of the option.
+    /// Returns the blocks in the order of the option.
     pub fn as_slice(&self) -> &[Range] {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no blocks.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Length of the option with its padding, bytes.
+    /// Returns the length of the option with its padding, bytes.
     const fn option_bytes(&self) -> u32 {
         if self.count == 0 {
             0
@@ -86,27 +89,27 @@ impl SackBlocks {
     }
 }
 
-/// The header's flag bits.
+/// The flag bits of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 
 impl Flags {
-    /// No flag.
+    /// No flags.
     pub const NONE: Flags = Flags(0);
-    /// No more data comes.
+    /// The sender has no more data.
     pub const FIN: Flags = Flags(0x01);
     /// Opens a connection.
     pub const SYN: Flags = Flags(0x02);
-    /// The application's write ends in this segment.
+    /// A write of the application ends in this segment.
     pub const PSH: Flags = Flags(0x08);
-    /// The acknowledgement field counts.
+    /// The acknowledgement field is valid.
     pub const ACK: Flags = Flags(0x10);
-    /// A CE mark was received (RFC 3168); with CWR on a SYN: capable of ECN.
+    /// A CE mark was received (RFC 3168). On a SYN, together with CWR: the sender supports ECN.
     pub const ECE: Flags = Flags(0x40);
     /// The congestion window has been reduced.
     pub const CWR: Flags = Flags(0x80);
 
-    /// Whether all flags of `other` are set.
+    /// Returns whether all flags of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -125,31 +128,32 @@ impl std::ops::BitOrAssign for Flags {
     }
 }
 
-/// A segment on its way: everything that the other end or a queue can see of it.
+/// A segment in transit, with everything that the other end or a queue can see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Number of the first byte, or of the SYN or FIN if there is none.
+    /// The number of the first byte, or of the SYN or FIN if there is no payload.
     pub seq: u64,
-    /// The next number that the sender of this segment expects, if [`Flags::ACK`] is set.
+    /// If [`Flags::ACK`] is set: the next number that the sender of this segment expects.
     pub ack: u64,
-    /// Payload, bytes.
+    /// The length of the payload, bytes.
     pub length: u32,
-    /// Receive window, bytes, scaling undone.
+    /// The receive window, bytes, not scaled.
     pub window: u32,
     /// TSval: the sender's clock, ms.
     pub timestamp: u32,
-    /// TSecr: the timestamp being answered.
+    /// TSecr: the echoed timestamp.
     pub echo: u32,
-    /// Flag bits.
+    /// The flag bits.
     pub flags: Flags,
-    /// The ECN bits of the IP header. The driver copies them to the packet, and a mark back from it.
+    /// The ECN bits of the IP header. The driver copies them to the packet, and copies a mark back.
     pub ecn: Ecn,
-    /// Selective acknowledgements.
+    /// The selective acknowledgements.
     pub sack: SackBlocks,
 }
 
 impl Segment {
-    /// Length of the IPv4 packet, bytes: 1500 for a full segment of 1448. On Ethernet a scheduler counts 14 more.
+    /// Returns the length of the IPv4 packet, bytes: 1500 for a full segment of 1448. On Ethernet, schedulers
+    /// count 14 more.
     pub const fn ip_length(&self) -> u32 {
         let options = if self.flags.contains(Flags::SYN) {
             SYN_OPTIONS
@@ -159,7 +163,7 @@ impl Segment {
         IP_HEADER + TCP_HEADER + options + self.length
     }
 
-    /// The sequence numbers that the segment takes up: its payload, and one for SYN or FIN.
+    /// Returns the sequence numbers of the segment: its payload, and one for SYN or FIN.
     pub const fn range(&self) -> Range {
         let control = (self.flags.contains(Flags::SYN) || self.flags.contains(Flags::FIN)) as u64;
         Range {
@@ -174,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_those_of_linux_segments() {
+    fn lengths_equal_those_of_linux_segments() {
         let full = Segment {
             length: 1448,
             flags: Flags::ACK,
@@ -196,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fourth_block_is_refused() {
+    fn a_fourth_block_is_rejected() {
         let mut sack = SackBlocks::NONE;
         for start in 0..3 {
             assert!(sack.push(Range {
@@ -209,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn syn_and_fin_take_a_number() {
+    fn syn_and_fin_use_a_sequence_number() {
         let fin = Segment {
             seq: 101,
             length: 5,

@@ -1,22 +1,22 @@
-//! Whether the congestion window is what limits the sender (congestion window validation, RFC 7661, Linux's form).
+//! Whether the congestion window limits the sender (congestion window validation, RFC 7661, in Linux's form).
 //!
-//! A window that isn't filled says nothing about the path: it must not grow, and after a time-out's worth of such use
-//! it comes down half way to what was used.
+//! A window that is not filled carries no information about the path. It must not grow. After a timeout of
+//! such use, it is reduced half way to what was used.
 
 use super::clock::Moment;
 
-/// How much of the window was used lately.
+/// How much of the window was used recently.
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
-    /// The window was filled in this flight.
+    /// Whether the window was filled in this flight.
     limited: bool,
-    /// Most segments outstanding in this flight.
+    /// The maximum number of outstanding segments in this flight.
     outstanding_max: u32,
-    /// When this number is acknowledged, the flight is over.
+    /// The flight is over when this number is acknowledged.
     flight_end: u64,
-    /// Most segments outstanding since the window was last full.
+    /// The maximum number of outstanding segments since the window was last full.
     used: u32,
-    /// Tick at which the window was last full or changed.
+    /// The tick at which the window was last full or changed.
     pub(super) stamp: u64,
 }
 
@@ -31,7 +31,7 @@ impl Usage {
         }
     }
 
-    /// After sending, with `outstanding` segments now; `full` if the window left no room for more.
+    /// Records the state after sending: `outstanding` segments, and whether the window is `full`.
     pub(super) fn observe(&mut self, full: bool, outstanding: u32, una: u64, next: u64) {
         if una >= self.flight_end || full || (!self.limited && outstanding > self.outstanding_max) {
             self.limited = full;
@@ -41,7 +41,7 @@ impl Usage {
         self.used = self.used.max(outstanding);
     }
 
-    /// The most segments used, once the window was not filled for `timeout` ticks.
+    /// Returns the maximum number of segments used, if the window was not filled for `timeout` ticks.
     pub(super) fn settle(
         &mut self,
         size: u32,
@@ -56,13 +56,13 @@ impl Usage {
         (now.jiffies.saturating_sub(self.stamp) >= timeout).then_some(self.used)
     }
 
-    /// The window has been brought down to what is used.
+    /// Restarts the measurement after the window was reduced to what is used.
     pub(super) fn restart(&mut self, now: Moment) {
         self.used = 0;
         self.stamp = now.jiffies;
     }
 
-    /// Whether the window of `size` may grow: it was full, or in slow start at least half full.
+    /// Returns whether the window of `size` may grow: it was full, or in slow start at least half full.
     pub(super) fn is_limited(&self, size: u32, in_slow_start: bool) -> bool {
         self.limited || (in_slow_start && size < 2 * self.outstanding_max)
     }
@@ -83,7 +83,7 @@ mod tests {
         let mut usage = Usage::new(at(0));
         usage.observe(true, 10, 1, 100);
         assert!(usage.is_limited(10, false));
-        // The next flight doesn't fill it.
+        // The next flight does not fill it.
         usage.observe(false, 6, 100, 200);
         assert!(!usage.is_limited(10, false));
         assert!(usage.is_limited(10, true));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_unused_for_a_time_out_tells_what_was_used() {
+    fn a_window_unused_for_a_timeout_returns_what_was_used() {
         let mut usage = Usage::new(at(0));
         usage.observe(false, 4, 1, 50);
         assert_eq!(usage.settle(20, false, 30, at(290)), None);

@@ -1,4 +1,4 @@
-//! A TCP connection: both ends of the protocol engine, the program that writes, and the timers' alarms.
+//! A TCP connection: both ends of the protocol engine, the program that writes, and the alarms of the timers.
 
 use fairgate::Time;
 
@@ -14,27 +14,27 @@ pub(crate) enum End {
     Receiver,
 }
 
-/// The connection.
+/// A TCP connection.
 pub(crate) struct Connection {
     pub(crate) sender: Sender,
     receiver: Receiver,
     program: Program,
-    /// Durations of the transfers that have ended.
+    /// The durations of completed transfers.
     pub(crate) transfers: Recorder,
-    /// Congestion window at the end of each interval, segments.
+    /// The congestion window at the end of each interval, segments.
     pub(crate) window_series: Vec<u32>,
-    /// Smoothed round-trip time at the end of each interval, ns; 0 before the first.
+    /// The smoothed round-trip time at the end of each interval, ns. It is 0 before the first measurement.
     pub(crate) rtt_series: Vec<u64>,
-    /// What the receiver's program has got.
+    /// The bytes that the receiver's program has got.
     delivered: u64,
-    /// The sender has been switched off: it neither sends nor hears.
+    /// Whether the sender is stopped: it neither sends nor receives.
     stopped: bool,
     sender_alarm: Alarm,
     receiver_alarm: Alarm,
 }
 
 impl Connection {
-    /// A connection to be opened at `start`.
+    /// Creates a connection that opens at `start`.
     pub(crate) fn new(config: &Config, program: Program, start: Time) -> Connection {
         Connection {
             sender: Sender::new(config, start),
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// It is the program's turn. Tells when it wants the next one.
+    /// Lets the program write. Returns when it wants to write again.
     pub(crate) fn turn(&mut self, now: Time) -> Option<Time> {
         if self.stopped {
             return None;
@@ -63,12 +63,12 @@ impl Connection {
         turn.next
     }
 
-    /// Switches the sender off.
+    /// Stops the sender.
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 
-    /// A segment has arrived at an end.
+    /// Handles a segment that has arrived at an end.
     pub(crate) fn on_segment(&mut self, end: End, segment: &Segment, now: Time) {
         match end {
             End::Sender if self.stopped => {}
@@ -77,8 +77,8 @@ impl Connection {
         }
     }
 
-    /// What has been handed to the receiver's program since the last call, and when the writing program wants its next
-    /// turn for it.
+    /// Returns the bytes delivered to the receiver's program since the last call. Also returns when the
+    /// writing program wants its next turn because of them.
     pub(crate) fn take_delivered(&mut self, now: Time) -> (u64, Option<Time>) {
         let total = self.receiver.delivered();
         let fresh = total - self.delivered;
@@ -89,7 +89,7 @@ impl Connection {
         (fresh, self.program.delivered(total, now, &mut self.transfers))
     }
 
-    /// The next segment that an end sends now.
+    /// Returns the next segment that an end sends now.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, end: End, now: Time) -> Option<Segment> {
         match end {
@@ -99,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// Sees to it that an end hears of its timer.
+    /// Schedules an event for the timer of an end.
     #[inline]
     pub(crate) fn set_alarm(&mut self, end: End, flow: u32, events: &mut Events) {
         let Some(at) = self.timer(end) else { return };
@@ -110,7 +110,7 @@ impl Connection {
         alarm.set(at.max(events.now()), event, events);
     }
 
-    /// An alarm's event has come: tells the end if its timer is due.
+    /// Handles an alarm's event: notifies the end if its timer is due.
     pub(crate) fn on_alarm(&mut self, end: End, now: Time) {
         let rings = match end {
             End::Sender => self.sender_alarm.rings(now),

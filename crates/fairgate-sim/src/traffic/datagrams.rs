@@ -1,4 +1,4 @@
-//! A source of datagrams: how long the next one is, and when the one after it is due.
+//! A source of datagrams. It decides the length of each datagram and the time of the next one.
 
 use fairgate::Time;
 
@@ -6,7 +6,7 @@ use crate::network::ExactClock;
 use crate::random::{Distribution, Stream};
 use crate::scenario::{Pattern, Udp};
 
-/// The source.
+/// A source of datagrams.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagrams {
     size: Distribution,
@@ -24,7 +24,7 @@ enum Timing {
         in_burst: ExactClock,
         on: Distribution,
         off: Distribution,
-        /// What is left of the present burst, ns.
+        /// The rest of the current burst, ns.
         left: u64,
     },
 }
@@ -33,7 +33,8 @@ impl Datagrams {
     pub(crate) fn new(udp: &Udp, mut stream: Stream) -> Datagrams {
         let timing = match udp.pattern {
             Pattern::Constant { rate } => Timing::Constant(ExactClock::new(rate)),
-            // Gaps don't depend on the lengths: with exponential lengths, too, the arrivals are those of M/M/1.
+            // Gaps do not depend on the lengths. With exponential lengths the arrivals are therefore those of
+            // M/M/1.
             Pattern::Poisson { rate } => Timing::Poisson {
                 gap: Distribution::Exponential {
                     mean: rate.transmission_nanos(udp.size.mean()),
@@ -53,7 +54,7 @@ impl Datagrams {
         }
     }
 
-    /// The payload of the datagram that is due now, and when the next one is due.
+    /// Returns the payload of the datagram that is due now, and when the next one is due.
     #[inline]
     pub(crate) fn next(&mut self, now: Time) -> (u32, Time) {
         let payload = Udp::payload(self.size.sample(&mut self.stream));
@@ -98,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_rate_is_kept_to_the_packet() {
-        // 1000 bytes at 3 Mbit/s: 375 datagrams a second, at distances that are no whole nanoseconds.
+    fn a_constant_rate_is_exact_to_the_packet() {
+        // 1000 bytes at 3 Mbit/s: 375 datagrams per second. Their gaps are not whole nanoseconds.
         let udp = Udp::constant(Rate::mbit(3), 1000);
         assert_eq!(sent_in(&udp, 1000), 375_000 * 1000);
     }
 
     #[test]
-    fn mean_rates_are_as_asked_for() {
+    fn mean_rates_are_as_configured() {
         let rate = Rate::mbit(8);
         let (on, off) = (
             Distribution::Exponential { mean: 10_000_000 },

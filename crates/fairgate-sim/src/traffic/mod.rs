@@ -1,4 +1,4 @@
-//! What sends packets: sources of datagrams, and TCP connections with the programs that write to them.
+//! Sources of packets: sources of datagrams, and TCP connections with the programs that write to them.
 
 mod connection;
 mod datagrams;

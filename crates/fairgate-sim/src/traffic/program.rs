@@ -1,4 +1,4 @@
-//! The program that writes to a TCP connection, while it runs.
+//! The state of a program that writes to a TCP connection.
 
 use fairgate::Time;
 
@@ -7,16 +7,16 @@ use crate::network::ExactClock;
 use crate::random::{Distribution, Stream};
 use crate::scenario::Application;
 
-/// What [`Program::turn`] asks for.
+/// The result of [`Program::turn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Bytes to write now; `None` for as many as the connection ever takes.
+    /// The bytes to write now. `None` for an unlimited number.
     pub(crate) write: Option<u64>,
-    /// When it wants its next turn.
+    /// When the program wants its next turn.
     pub(crate) next: Option<Time>,
 }
 
-/// The program.
+/// The state of a program.
 #[derive(Clone, Debug)]
 pub(crate) enum Program {
     Bulk,
@@ -28,11 +28,11 @@ pub(crate) enum Program {
         size: Distribution,
         pause: Distribution,
         stream: Stream,
-        /// Transfers to begin yet.
+        /// The number of transfers that have not begun.
         left: u64,
-        /// Bytes of all transfers begun.
+        /// The bytes of all transfers that have begun.
         written: u64,
-        /// When the transfer that is under way began.
+        /// When the current transfer began.
         began: Option<Time>,
     },
 }
@@ -56,7 +56,7 @@ impl Program {
         }
     }
 
-    /// It is the program's turn, at the start of the flow or when it asked for it.
+    /// Lets the program write. Called at the start of the flow, and when the program asked for it.
     pub(crate) fn turn(&mut self, now: Time) -> Turn {
         match self {
             Program::Bulk => Turn {
@@ -87,7 +87,7 @@ impl Program {
         }
     }
 
-    /// So much has arrived at the other end by now, in all. Tells when the program wants its next turn.
+    /// Notes that `total` bytes have arrived at the other end. Returns when the program wants its next turn.
     pub(crate) fn delivered(&mut self, total: u64, now: Time, durations: &mut Recorder) -> Option<Time> {
         let Program::Transfers {
             pause,

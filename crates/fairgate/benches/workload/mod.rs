@@ -1,8 +1,10 @@
-//! What is measured: a packet in, a packet out, with two packets of each flow queued throughout.
+//! The workload of the benchmarks: one packet in and one packet out, with two packets of each flow always
+//! queued.
 //!
-//! A packet of 1000 bytes arrives every 100 ns, from the flow whose packet left last. Flows are told apart by their hash
-//! alone and have four times as many queues to fall into, so that few share one. Limits are out of reach and CoDel's target
-//! is a second: nothing is dropped. Disciplines are called as drivers call them, through `Box<dyn Discipline>`.
+//! A packet of 1000 bytes arrives every 100 ns. It belongs to the flow whose packet was dequeued last. Flows
+//! are distinguished by their hash alone. There are four times as many queues as flows, so that few flows
+//! share a queue. Limits are never reached and CoDel's target is a second, so nothing is dropped. Disciplines
+//! are called as drivers call them, through `Box<dyn Discipline>`.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -36,13 +38,13 @@ use fairgate::timestamps::qfq_plus::QfqPlus;
 use fairgate::timestamps::s_kps::SKps;
 use fairgate::{ClassId, Discipline, FlowHash, Packet, PacketId, Pool, Rate, Time};
 
-/// Numbers of flows to measure with.
+/// The numbers of flows to measure.
 pub(crate) const FLOWS: [u32; 4] = [1, 64, 1024, 16_384];
 
-/// A discipline's name, and how it is made for a number of flows.
+/// The name of a discipline, and the function that creates it for a number of flows.
 pub(crate) type Subject = (&'static str, fn(u32) -> Box<dyn Discipline>);
 
-/// Every discipline.
+/// All disciplines.
 pub(crate) const SUBJECTS: [Subject; 26] = [
     ("fifo", |_| fifo()),
     ("pfifo_fast", |_| {
@@ -56,7 +58,7 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
     ("tbf", |_| {
         let config = tbf::Config {
             limit: Some(tbf::Limit::Bytes(u64::from(PLENTY) * 1000)),
-            // Faster than packets come.
+            // Faster than packets arrive.
             ..tbf::Config::of_rate(Rate::mbit(100_000))
         };
         Box::new(Tbf::node(config, None).expect(VALID))
@@ -64,7 +66,7 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
     ("red", |_| {
         let config = red::Config {
             limit: u32::MAX,
-            // Above the average, so that nothing is marked: what is usual.
+            // Above the average, so that nothing is marked, which is the usual case.
             min: Some(40_000_000),
             max: Some(60_000_000),
             avpkt: 1_000_000,
@@ -84,7 +86,8 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
     ("drr", scheduler::<Drr>),
     ("ets", |_| {
         let config = ets::Config {
-            // Half of the priorities each: to the strict band, and by turns to those that share.
+            // Half of the priorities go to the strict band, the others to the bands that share by round
+            // robin.
             priomap: [0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0, 2],
             ..ets::Config::of_bands(1, vec![1514, 1514])
         };
@@ -94,7 +97,7 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
         let config = sfq::Config {
             flows: queues(flows).min(65_408),
             divisor: queues(flows),
-            // As many packets as slots: Linux's proportion.
+            // As many packets as slots, like Linux's defaults.
             limit: queues(flows),
             ..sfq::Config::default()
         };
@@ -122,7 +125,7 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
         Box::new(Msfc::node(config, SEED).expect(VALID))
     }),
     ("cake", |_| cake(None)),
-    // Faster than packets come.
+    // Faster than packets arrive.
     ("cake_shaped", |_| cake(Some(Rate::mbit(100_000)))),
     ("qfq", scheduler::<Qfq>),
     ("qfq_plus", scheduler::<QfqPlus>),
@@ -138,7 +141,7 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
     ("hsqf", |flows| {
         let config = hsqf::Config {
             limit: PLENTY,
-            // Packets have no addresses here: every flow is a user of its own.
+            // Packets have no addresses here, so every flow is a different user.
             users: queues(flows).min(1 << 14),
             ..hsqf::Config::default()
         };
@@ -154,14 +157,14 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
     }),
     ("htb", |flows| {
         let class = |minor, parent, kbit| htb::ClassConfig {
-            ceil: Some(kbit_of(LINE)),
+            ceil: Some(kbit_of(LINK_KBIT)),
             ..htb::ClassConfig::of_rate(minor, parent, kbit_of(kbit))
         };
-        // Leaves are sure of a fifth of what they send, and borrow the rest from both levels.
+        // Leaves have a guaranteed rate of a fifth of what they send, and borrow the rest from both levels.
         let config = htb::Config {
             classifier: by_name(),
             classes: tree(flows)
-                .map(|(minor, parent, share)| class(minor, parent, LINE / share))
+                .map(|(minor, parent, share)| class(minor, parent, LINK_KBIT / share))
                 .collect(),
             ..htb::Config::default()
         };
@@ -176,7 +179,7 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
         let config = hfsc::Config {
             classifier: by_name(),
             classes: tree(flows)
-                .map(|(minor, parent, share)| class(minor, parent, LINE / share))
+                .map(|(minor, parent, share)| class(minor, parent, LINK_KBIT / share))
                 .collect(),
             ..hfsc::Config::default()
         };
@@ -186,17 +189,19 @@ pub(crate) const SUBJECTS: [Subject; 26] = [
         let config = cbq::Config {
             classifier: by_name(),
             classes: tree(flows)
-                .map(|(minor, parent, share)| cbq::ClassConfig::of_rate(minor, parent, kbit_of(LINE / share)))
+                .map(|(minor, parent, share)| {
+                    cbq::ClassConfig::of_rate(minor, parent, kbit_of(LINK_KBIT / share))
+                })
                 .collect(),
-            ..cbq::Config::of_bandwidth(kbit_of(LINE))
+            ..cbq::Config::of_bandwidth(kbit_of(LINK_KBIT))
         };
         Box::new(Cbq::node(config, (0..flows).map(|_| fifo()).collect()).expect(VALID))
     }),
 ];
 
-/// Faster than packets come, kbit/s.
-const LINE: u64 = 100_000_000;
-/// Leaves below each of the inner classes of a tree.
+/// The rate of the link, kbit/s. Packets arrive more slowly.
+const LINK_KBIT: u64 = 100_000_000;
+/// The number of leaves below each inner class of a tree.
 const GROUP: u16 = 32;
 
 fn kbit_of(kbit: u64) -> Rate {
@@ -210,8 +215,8 @@ fn by_name() -> Classifier {
     }
 }
 
-/// The classes of a tree of three levels, each with its number, its parent and its part of the line, by rising number: a leaf
-/// for each flow, classes above them in groups, and the root.
+/// Returns the classes of a tree of three levels by ascending number, each with its number, its parent and
+/// its fraction of the link's rate: a leaf for each flow, classes above them in groups, and the root.
 fn tree(flows: u32) -> impl Iterator<Item = (u16, Option<u16>, u64)> {
     let flows = flows as u16;
     let groups = flows.div_ceil(GROUP);
@@ -231,18 +236,19 @@ fn queues(flows: u32) -> u32 {
     (4 * flows).max(1024)
 }
 
-/// A scheduler over hashed flows.
+/// Creates a scheduler over hashed flows.
 fn scheduler<S: Scheduler<Share: Default, Settings: Default>>(flows: u32) -> Box<dyn Discipline> {
     let config = flows::ConfigOf::<S> {
         flows: queues(flows),
-        // Ten packets for each queue: the default's proportion.
+        // Ten packets per queue, as in the defaults.
         limit: 10 * queues(flows),
         ..flows::Config::default()
     };
     Box::new(Flows::<S>::node(config, SEED).expect(VALID))
 }
 
-/// As it comes: three tins, fairness between hosts. Its hash has 1024 places, however many flows there are.
+/// Creates cake with its defaults: three tins, fairness between hosts. Its hash has 1024 buckets, however
+/// many flows there are.
 fn cake(bandwidth: Option<Rate>) -> Box<dyn Discipline> {
     let config = cake::Config {
         bandwidth,
@@ -261,7 +267,7 @@ fn fifo() -> Box<dyn Discipline> {
     Box::new(Fifo::node(config).expect(VALID))
 }
 
-/// With room for the packets of all flows, and a place for each flow.
+/// Has room for the packets of all flows, and an entry for each flow.
 fn by_backlog(flows: u32) -> sqf::Config {
     sqf::Config {
         limit: PLENTY,
@@ -277,17 +283,17 @@ fn patient() -> codel::Params {
     }
 }
 
-/// A driver over one discipline.
+/// A driver of one discipline.
 pub(crate) struct Pairs {
     pool: Pool,
     root: Box<dyn Discipline>,
     now: Time,
-    /// Whose packet comes next: the flow that the last one left.
+    /// The flow of the next packet, which is the flow of the packet dequeued last.
     flow: u64,
 }
 
 impl Pairs {
-    /// With two packets queued for each flow.
+    /// Creates the driver with two packets queued for each flow.
     pub(crate) fn new(subject: Subject, flows: u32) -> Pairs {
         let mut pairs = Pairs {
             pool: Pool::with_capacity(2 * flows + 1),
@@ -305,7 +311,7 @@ impl Pairs {
         pairs
     }
 
-    /// One packet in, one out.
+    /// Enqueues one packet and dequeues one.
     #[inline]
     pub(crate) fn step(&mut self) {
         let id = self.arrive();
@@ -313,15 +319,15 @@ impl Pairs {
         let sent = self
             .root
             .dequeue(self.now, &mut self.pool)
-            .expect("there is a backlog and nothing holds it back");
+            .expect("there is a backlog and nothing is throttled");
         self.leave(sent);
     }
 
-    /// The driver's own part of a step.
+    /// Runs the driver's own part of a step.
     #[inline]
     pub(crate) fn step_without_discipline(&mut self) {
         let id = self.arrive();
-        // Else the compiler, that sees both ends of the packet's stay, leaves out what is between them.
+        // Without this, the compiler would see both ends and remove the code between them.
         black_box(&mut self.pool);
         self.leave(id);
     }
@@ -336,7 +342,7 @@ impl Pairs {
             class: ClassId::new(1, self.flow as u16 + 1),
             ..Packet::of_length(1000)
         };
-        self.pool.insert(packet).expect("a slot for each packet")
+        self.pool.insert(packet).expect("there is a slot for each packet")
     }
 
     #[inline]

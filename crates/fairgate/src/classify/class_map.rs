@@ -1,22 +1,22 @@
-//! From a class's number to its place in its parent's array.
+//! Maps the number of a class to its index in its parent's array.
 
 use alloc::vec::Vec;
 
 use crate::classify::Classifier;
 use crate::error::ConfigError;
 
-/// Marks a number that no class has.
+/// Marks a number without a class.
 const NONE: u16 = u16::MAX;
 
-/// Finds a class by its minor number with one load: classes may be numbered with gaps.
+/// Finds a class by its minor number with one load. The numbers may have gaps.
 #[derive(Clone, Debug, Default)]
 pub struct ClassMap {
-    /// Place by minor number.
+    /// The index by minor number.
     places: Vec<u16>,
 }
 
 impl ClassMap {
-    /// Numbers classes by their order in `minors`. A minor number is 1 to 0xffff, and each is given once.
+    /// Creates a map in the order of `minors`. A minor number must be from 1 to 0xffff and occur once.
     pub fn new(minors: impl IntoIterator<Item = u16>) -> Result<ClassMap, ConfigError> {
         let mut places: Vec<u16> = Vec::new();
         for (place, minor) in minors.into_iter().enumerate() {
@@ -26,7 +26,7 @@ impl ClassMap {
                     "class",
                     format!("{minor:x}"),
                     "a number from 1 to ffff (hexadecimal) that no other class of the discipline has",
-                    "give every class a number of its own",
+                    "give every class a different number",
                 ));
             }
             places.resize(places.len().max(index + 1), NONE);
@@ -35,19 +35,19 @@ impl ClassMap {
         Ok(ClassMap { places })
     }
 
-    /// The place of class `minor`.
+    /// Returns the index of class `minor`.
     #[inline]
     pub fn place(&self, minor: u16) -> Option<usize> {
         let place = *self.places.get(usize::from(minor))?;
         (place != NONE).then_some(usize::from(place))
     }
 
-    /// The place of a class that is known to be there.
+    /// Returns the index of a class that is known to exist.
     pub(crate) fn checked_place(&self, minor: u16) -> usize {
-        self.place(minor).expect("the class was checked to be there")
+        self.place(minor).expect("the class was checked to exist")
     }
 
-    /// Checks that the filters and the default of `classifier` name classes that are there.
+    /// Checks that the filters and the default of `classifier` name existing classes.
     pub fn check(&self, classifier: &Classifier, discipline: &'static str) -> Result<(), ConfigError> {
         let named = classifier.filters.iter().map(|filter| filter.class);
         match named
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_follow_the_order_given() {
+    fn indices_follow_the_given_order() {
         let map = ClassMap::new([7, 1, 0xffff]).unwrap();
         assert_eq!(map.place(7), Some(0));
         assert_eq!(map.place(1), Some(1));
@@ -78,13 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn zero_and_twice_are_refused() {
+    fn zero_and_duplicates_are_rejected() {
         assert!(ClassMap::new([0]).is_err());
         assert!(ClassMap::new([3, 3]).is_err());
     }
 
     #[test]
-    fn a_default_must_be_a_class() {
+    fn the_default_must_be_an_existing_class() {
         let map = ClassMap::new([1]).unwrap();
         let classifier = Classifier {
             default: Some(2),

@@ -1,4 +1,5 @@
-//! The choice of a class, the same for every classful discipline: what the driver said, then filters, then the default.
+//! Chooses a class, in the same way for every classful discipline: by the driver's choice, then by filters,
+//! then by the default.
 
 use crate::classify::Filters;
 use crate::packet::ClassId;
@@ -6,49 +7,50 @@ use crate::pool::{PacketId, Pool};
 
 /// Chooses a class by its minor number.
 ///
-/// Order, as in Linux: a class named in the packet whose major number is this discipline's handle; the first filter
-/// that matches; the default.
+/// The order is as in Linux: first a class named in the packet whose major number is this discipline's
+/// handle, then the first filter that matches, then the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classifier {
-    /// The handle by which packets name classes of this discipline; 0 for none.
+    /// The handle by which packets name classes of this discipline. 0 means none.
     pub handle: u16,
-    /// The first that matches wins.
+    /// The filters. The first one that matches decides.
     pub filters: Filters,
-    /// For packets that nothing else places.
+    /// The class of packets that are otherwise unclassified.
     pub default: Option<u16>,
 }
 
 impl Classifier {
-    /// The class for a packet, or `None` if nothing places it.
+    /// Returns the class of a packet, or `None` if it is unclassified.
     #[inline]
     pub fn classify(&self, id: PacketId, pool: &Pool) -> Option<u16> {
         self.explicit(pool[id].class).or_else(|| self.unnamed(id, pool))
     }
 
-    /// The class for a packet whatever it names: by filter or default.
+    /// Returns the class of a packet by filters or default, whatever class it names.
     #[inline]
     pub fn unnamed(&self, id: PacketId, pool: &Pool) -> Option<u16> {
         self.by_filter(id, pool).or(self.default)
     }
 
-    /// The class that the packet itself names, if it names one of this discipline's.
+    /// Returns the class that the packet names, if it is a class of this discipline.
     #[inline]
     pub fn explicit(&self, class: ClassId) -> Option<u16> {
         (self.handle != 0 && class.major() == self.handle && class.minor() != 0).then_some(class.minor())
     }
 
-    /// Whether `class` is this discipline itself, and none of its classes.
+    /// Returns whether `class` is this discipline itself, and not one of its classes.
     #[inline]
     pub fn is_itself(&self, class: ClassId) -> bool {
         self.handle != 0 && class.major() == self.handle && class.minor() == 0
     }
 
-    /// The flow for a packet, 0 to `flows - 1`, in a discipline that hashes: the class chosen as above counts flows from
-    /// 1, as in Linux; where nothing chooses one of them the hash decides, under `salt`.
+    /// Returns the flow of a packet, 0 to `flows - 1`, in a discipline that hashes. If the packet is
+    /// classified as above, the class numbers count flows from 1, as in Linux. Otherwise the hash decides,
+    /// under `salt`.
     #[inline]
     pub fn flow(&self, id: PacketId, pool: &Pool, salt: u64, flows: u32) -> u32 {
         let by_hash = pool[id].flow.bucket(salt, flows);
-        if self.places_nothing() {
+        if self.classifies_nothing() {
             return by_hash;
         }
         match self.classify(id, pool) {
@@ -57,9 +59,10 @@ impl Classifier {
         }
     }
 
-    /// Whether the hash decides for every packet. Asked first: usual, and quicker than three times nothing.
+    /// Returns whether the hash decides for every packet. This is the usual case, and one check is faster
+    /// than three lookups.
     #[inline]
-    fn places_nothing(&self) -> bool {
+    fn classifies_nothing(&self) -> bool {
         self.handle == 0 && self.default.is_none() && self.filters.is_empty()
     }
 
@@ -71,7 +74,7 @@ impl Classifier {
         self.first_match(id, pool)
     }
 
-    /// Out of line, so that a discipline without filters keeps its registers.
+    // Not inlined, so that a discipline without filters keeps its registers.
     #[inline(never)]
     fn first_match(&self, id: PacketId, pool: &Pool) -> Option<u16> {
         self.filters.find(&pool[id], pool.headers(id))
@@ -86,7 +89,7 @@ mod tests {
     use crate::packet::Packet;
     use proptest::prelude::*;
 
-    /// Handle 1; DSCP 46 to class 3; DSCP 40 and above to class 4; all else to class 5.
+    /// Creates a classifier: handle 1, DSCP 46 to class 3, DSCP 40 and above to class 4, all else to class 5.
     fn classifier() -> Classifier {
         let filter = |dscp, class| Filter {
             condition: Match {
@@ -115,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn a_named_class_goes_before_filters_and_filters_before_the_default() {
+    fn a_named_class_precedes_filters_and_filters_precede_the_default() {
         let classifier = classifier();
         assert_eq!(class_of(&classifier, ClassId::new(1, 2), 46), Some(2));
         assert_eq!(
             class_of(&classifier, ClassId::NONE, 46),
             Some(3),
-            "the first filter that matches wins"
+            "the first filter that matches decides"
         );
         assert_eq!(class_of(&classifier, ClassId::NONE, 48), Some(4));
         assert_eq!(class_of(&classifier, ClassId::NONE, 0), Some(5));
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_another_discipline_is_not_heard() {
+    fn a_class_of_another_discipline_is_ignored() {
         let classifier = classifier();
         assert_eq!(
             class_of(&classifier, ClassId::new(2, 2), 0),
@@ -148,12 +151,12 @@ mod tests {
         assert_eq!(
             class_of(&anonymous, ClassId::new(0, 2), 0),
             Some(5),
-            "handle 0 is none"
+            "handle 0 means none"
         );
     }
 
     #[test]
-    fn filters_see_headers_only_where_they_came_along() {
+    fn filters_on_headers_need_headers() {
         let filter = Filter {
             condition: Match {
                 protocol: Some(17),
@@ -172,13 +175,16 @@ mod tests {
         assert_eq!(classifier.classify(with, &pool), Some(2));
         pool.release(with);
         let without = pool.insert(Packet::of_length(100)).unwrap();
-        assert_eq!(without, with, "the same slot, where the old headers still lie");
+        assert_eq!(
+            without, with,
+            "the same slot, which still contains the old headers"
+        );
         assert_eq!(classifier.classify(without, &pool), None);
     }
 
     proptest! {
         #[test]
-        fn a_flow_is_the_class_if_it_is_one_and_else_hashed(
+        fn a_flow_is_chosen_by_class_and_otherwise_by_hash(
             minor in 0u16..8, flows in 1u32..5, hash in any::<u64>(), salt in any::<u64>(),
         ) {
             let mut pool = Pool::with_capacity(1);

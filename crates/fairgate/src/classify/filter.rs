@@ -1,4 +1,4 @@
-//! One filter: what must match, and the class that a matching packet goes to.
+//! A filter: the conditions that must match, and the class of matching packets.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6};
 use crate::slot::Slot;
 
-/// An address prefix, of one family: `::/0` holds no IPv4 address.
+/// An address prefix of one family. `::/0` contains no IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: u128,
@@ -18,7 +18,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The first `length` bits of `address`: 0 to 32 for IPv4, 0 to 128 for IPv6.
+    /// Creates a prefix of the first `length` bits of `address`: 0 to 32 for IPv4, 0 to 128 for IPv6.
     pub fn new(address: IpAddr, length: u8) -> Result<Prefix, ConfigError> {
         let (longest, address, offset, ethertype) = match address {
             IpAddr::V4(v4) => (32, u128::from(v4.to_ipv6_mapped()), 96, IPV4),
@@ -29,7 +29,7 @@ impl Prefix {
                 "prefix",
                 format!("/{length}"),
                 format!("at most /{longest} for this family"),
-                "count only the leading bits that must match",
+                "reduce it to the number of leading bits that must match",
             ));
         }
         let bits = u32::from(length) + offset;
@@ -41,7 +41,7 @@ impl Prefix {
         })
     }
 
-    /// The address that the prefix begins with: all other bits are 0.
+    /// Returns the first address of the prefix: all other bits are 0.
     pub fn address(&self) -> IpAddr {
         match self.ethertype {
             IPV4 => IpAddr::V4(Ipv4Addr::from_bits(self.address as u32)),
@@ -49,31 +49,32 @@ impl Prefix {
         }
     }
 
-    /// How many bits must match.
+    /// Returns the number of bits that must match.
     pub fn length(&self) -> u8 {
         let offset = if self.ethertype == IPV4 { 96 } else { 0 };
         (self.mask.count_ones() - offset) as u8
     }
 
-    /// Address, mask and EtherType, the address as in [`FlowKey`].
+    /// Returns address, mask and EtherType. The address is in the form of [`FlowKey`].
     pub(super) fn bits(&self) -> (u128, u128, u16) {
         (self.address, self.mask, self.ethertype)
     }
 
-    /// Whether `address` begins with this prefix: in the form of [`FlowKey`], and of a packet with this EtherType.
+    /// Returns whether `address` is in this prefix. `address` is in the form of [`FlowKey`] and from a packet
+    /// with this EtherType.
     pub fn contains(&self, address: &[u8; 16], ethertype: u16) -> bool {
         ethertype == self.ethertype && u128::from_be_bytes(*address) & self.mask == self.address
     }
 }
 
-/// As it is written: `192.0.2.0/24`.
+/// Written like `192.0.2.0/24`.
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address(), self.length())
     }
 }
 
-/// A number of which only some bits must match.
+/// A number of which only the bits of a mask must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Masked<T> {
     value: T,
@@ -83,10 +84,10 @@ pub struct Masked<T> {
 macro_rules! masked {
     ($number:ty) => {
         impl Masked<$number> {
-            /// The bits of `value` that are set in `mask`.
+            /// Creates a condition on the bits that are set in `mask`.
             ///
             /// # Errors
-            /// If `value` has bits outside of `mask`, which could never match.
+            /// Fails if `value` has bits outside of `mask`, because these could never match.
             pub fn new(value: $number, mask: $number) -> Result<Masked<$number>, ConfigError> {
                 if value & !mask != 0 {
                     return Err(ConfigError::out_of_range(
@@ -99,7 +100,7 @@ macro_rules! masked {
                 Ok(Masked { value, mask })
             }
 
-            /// All bits of `value`.
+            /// Creates a condition on all bits.
             pub const fn exactly(value: $number) -> Masked<$number> {
                 Masked {
                     value,
@@ -107,17 +108,17 @@ macro_rules! masked {
                 }
             }
 
-            /// The bits that must match, the others 0.
+            /// Returns the bits that must match. All others are 0.
             pub const fn value(self) -> $number {
                 self.value
             }
 
-            /// Which bits must match.
+            /// Returns the mask of the bits that must match.
             pub const fn mask(self) -> $number {
                 self.mask
             }
 
-            /// Whether `number` has these bits.
+            /// Returns whether `number` matches.
             #[inline]
             pub const fn matches(self, number: $number) -> bool {
                 number & self.mask == self.value
@@ -129,37 +130,38 @@ macro_rules! masked {
 masked!(u8);
 masked!(u32);
 
-/// Conditions, all of which must hold. Those left out hold for every packet.
+/// Conditions, all of which must hold. A condition that is left out holds for every packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
-    /// Source address.
+    /// The source address.
     pub source: Option<Prefix>,
-    /// Destination address.
+    /// The destination address.
     pub destination: Option<Prefix>,
-    /// Source port. Fails for packets without ports: fragments, and other protocols than TCP, UDP, UDP-Lite, SCTP, DCCP.
+    /// The source port. It fails for packets without ports: fragments, and protocols other than TCP, UDP,
+    /// UDP-Lite, SCTP and DCCP.
     pub source_port: Option<RangeInclusive<u16>>,
-    /// Destination port; the same.
+    /// The destination port, with the same rule.
     pub destination_port: Option<RangeInclusive<u16>>,
-    /// IP protocol number.
+    /// The IP protocol number.
     pub protocol: Option<u8>,
-    /// EtherType: 0x0800 for IPv4, 0x86dd for IPv6.
+    /// The EtherType: 0x0800 for IPv4, 0x86dd for IPv6.
     pub ethertype: Option<u16>,
-    /// VLAN identifier.
+    /// The VLAN identifier.
     pub vlan: Option<u16>,
-    /// DSCP.
+    /// The DSCP.
     pub dscp: Option<RangeInclusive<u8>>,
-    /// Bits of the traffic class: DSCP and ECN, as the packet carries them when it is placed.
+    /// Bits of the traffic class (DSCP and ECN) that the packet has when it is classified.
     pub traffic_class: Option<Masked<u8>>,
-    /// Priority, 0 to 15.
+    /// The priority, 0 to 15.
     pub priority: Option<RangeInclusive<u8>>,
     /// The driver's mark.
     pub mark: Option<Masked<u32>>,
-    /// The driver's number of the interface that the packet came in on.
+    /// The driver's number of the interface that received the packet.
     pub interface: Option<u16>,
 }
 
 impl Match {
-    /// Whether all conditions hold. A condition on header fields fails for a packet that came without headers.
+    /// Returns whether all conditions hold. A condition on header fields fails for a packet without headers.
     pub fn matches(&self, packet: &Slot, headers: Option<&FlowKey>) -> bool {
         let stamped = within(&self.dscp, packet.dscp)
             && within(&self.priority, packet.priority)
@@ -211,14 +213,15 @@ fn within<T: PartialOrd>(range: &Option<RangeInclusive<T>>, value: T) -> bool {
     range.as_ref().is_none_or(|range| range.contains(&value))
 }
 
-/// Conditions and the class that they lead to.
+/// Conditions, and the class of packets that match them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Filters with a lower one are tried first (tc's `pref`); among equals the order is that of the list.
+    /// Filters with a lower preference are tried first (tc's `pref`). Equal ones are tried in the order of
+    /// the list.
     pub preference: u16,
-    /// What must hold.
+    /// The conditions.
     pub condition: Match,
-    /// The class of the discipline that the filter belongs to, by its minor number.
+    /// The minor number of the class, which belongs to the filter's discipline.
     pub class: u16,
 }
 
@@ -229,7 +232,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn address() -> impl Strategy<Value = IpAddr> {
-        // Few distinct bits, so that prefixes meet; IPv6 addresses also among the mapped ones.
+        // Few distinct bits, so that prefixes match. IPv6 addresses are also chosen from the mapped ones.
         prop_oneof![
             any::<[bool; 4]>().prop_map(|bits| Ipv4Addr::from(bits.map(|bit| u8::from(bit) * 129)).into()),
             any::<[bool; 16]>().prop_map(|bits| Ipv6Addr::from(bits.map(|bit| u8::from(bit) * 129)).into()),
@@ -258,7 +261,7 @@ mod tests {
         }
     }
 
-    /// Whether `condition` holds for a packet of `key` with DSCP 46, ECT(0), priority 6 and mark 9.
+    /// Returns whether `condition` holds for a packet with `key`, DSCP 46, ECT(0), priority 6 and mark 9.
     fn holds(condition: &Match, key: Option<&FlowKey>) -> bool {
         let packet = Packet {
             dscp: 46,
@@ -271,9 +274,9 @@ mod tests {
     }
 
     proptest! {
-        /// Bit by bit, for addresses and prefixes of both families.
+        /// Compares bit by bit, for addresses and prefixes of both families.
         #[test]
-        fn a_prefix_is_its_leading_bits(network in address(), host in address(), length in 0u8..=130) {
+        fn a_prefix_matches_its_leading_bits(network in address(), host in address(), length in 0u8..=130) {
             let longest = if network.is_ipv4() { 32 } else { 128 };
             let Ok(prefix) = Prefix::new(network, length) else {
                 prop_assert!(length > longest);
@@ -288,21 +291,24 @@ mod tests {
         }
 
         #[test]
-        fn ranges_hold_both_ends(from in 0u16..20, to in 0u16..20, port in 1u16..20) {
+        fn ranges_include_both_ends(from in 0u16..20, to in 0u16..20, port in 1u16..20) {
             let key = FlowKey { source_port: port, ..udp() };
             let condition = Match { source_port: Some(from..=to), ..Match::default() };
             prop_assert_eq!(holds(&condition, Some(&key)), from <= port && port <= to);
         }
 
-        /// Of conditions taken one from each list, all must hold; the first of each list does.
+        /// All conditions must hold. Each is chosen from a pair of which only the first holds.
         #[test]
         fn all_conditions_must_hold(chosen in any::<[Option<bool>; 12]>()) {
             let prefix = |address: [u8; 4]| Prefix::new(address.into(), 24).expect("24 bits");
             let choose = |index: usize| chosen[index];
-            let bits = |value: u32, mask: u32| Masked::<u32>::new(value & mask, mask).expect("within the mask");
+            let bits = |value: u32, mask: u32| {
+                Masked::<u32>::new(value & mask, mask).expect("the value is within the mask")
+            };
             let condition = Match {
                 source: choose(0).map(|holds| prefix(if holds { [10, 1, 2, 0] } else { [10, 1, 3, 0] })),
-                destination: choose(1).map(|holds| prefix(if holds { [192, 0, 2, 0] } else { [10, 1, 2, 0] })),
+                destination: choose(1)
+                    .map(|holds| prefix(if holds { [192, 0, 2, 0] } else { [10, 1, 2, 0] })),
                 source_port: choose(2).map(|holds| if holds { 5000..=5000 } else { 1..=4999 }),
                 destination_port: choose(3).map(|holds| if holds { 1..=1023 } else { 54..=u16::MAX }),
                 protocol: choose(4).map(|holds| if holds { 17 } else { 6 }),
@@ -325,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_holds_its_value() {
+    fn a_mask_must_contain_the_bits_of_its_value() {
         assert!(Masked::<u8>::new(0x10, 0x1e).is_ok());
         let error = Masked::<u32>::new(0x11, 0x10).unwrap_err().to_string();
         assert!(
@@ -335,16 +341,17 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_too_long_is_refused_by_name() {
+    fn a_prefix_that_is_too_long_is_rejected() {
         let error = Prefix::new([10, 0, 0, 0].into(), 33).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`prefix` is /33, but must be at most /32 for this family; count only the leading bits that must match"
+            "`prefix` is /33, but must be at most /32 for this family; reduce it to the number of leading \
+             bits that must match"
         );
     }
 
     #[test]
-    fn a_condition_on_ports_fails_where_there_are_none() {
+    fn a_condition_on_ports_fails_without_ports() {
         let any_port = Match {
             source_port: Some(0..=u16::MAX),
             ..Match::default()
@@ -361,6 +368,9 @@ mod tests {
         };
         assert!(holds(&any_port, Some(&udp())));
         assert!(!holds(&any_port, Some(&fragment)));
-        assert!(!holds(&any_port, Some(&echo)), "an echo's identifier is no port");
+        assert!(
+            !holds(&any_port, Some(&echo)),
+            "the identifier of an echo is not a port"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A discipline's filters: a list, and the index by which packets find the first that matches.
+//! The filters of a discipline: a list, and the index that finds the first match.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,18 +10,20 @@ use crate::classify::{Filter, Match};
 use crate::flow::FlowKey;
 use crate::slot::Slot;
 
-/// Filters, tried by rising [`preference`](Filter::preference), among equals in the order of the list; the first that matches wins.
+/// Filters. They are tried by ascending [`preference`](Filter::preference), and in the order of the list if
+/// it is equal. The first one that matches decides.
 ///
-/// The list is never changed in place. A change makes a new one ([`with`](Filters::with), [`without`](Filters::without)),
-/// index included, while the old one goes on placing packets, on another thread if need be; the discipline takes it over
-/// in one step by [`reconfigure`](crate::Algorithm::reconfigure). Every packet is thus placed by all filters of one state
-/// or of the next. Packets that are queued already stay where they are. Copies share the list.
+/// The list is never changed in place. A change creates a new list with its index ([`with`](Filters::with),
+/// [`without`](Filters::without)), on another thread if necessary. Meanwhile the old list is in use. The
+/// discipline switches to the new list in one step, by [`reconfigure`](crate::Algorithm::reconfigure). Each
+/// packet is therefore classified by the old or by the new list, never by a mixture. Packets that are already
+/// queued stay where they are. Copies share the list.
 #[derive(Clone, Default)]
 pub struct Filters(Option<Arc<Built>>);
 
 struct Built {
     list: Vec<Filter>,
-    /// Places in the list by rank.
+    /// Indices in the list, by rank.
     order: Vec<u32>,
     /// The class of each rank.
     classes: Vec<u16>,
@@ -29,7 +31,7 @@ struct Built {
 }
 
 impl Filters {
-    /// These filters, at most 2^32 - 2. Builds the index: some 100 ms for 10,000.
+    /// Creates filters, at most 2^32 - 2. Builds the index, which takes about 100 ms for 10,000 filters.
     pub fn new(list: Vec<Filter>) -> Filters {
         Filters::of(list, Limits::default())
     }
@@ -52,7 +54,7 @@ impl Filters {
         })))
     }
 
-    /// These and `added`, behind all of the same preference.
+    /// Returns these filters and `added`, which come after all others with the same preference.
     #[must_use]
     pub fn with(&self, added: impl IntoIterator<Item = Filter>) -> Filters {
         let mut list = self.to_vec();
@@ -60,14 +62,15 @@ impl Filters {
         Filters::new(list)
     }
 
-    /// These but for those that `is_removed` tells.
+    /// Returns the filters for which `is_removed` is false.
     #[must_use]
     pub fn without(&self, is_removed: impl Fn(&Filter) -> bool) -> Filters {
         let kept = self.iter().filter(|filter| !is_removed(filter)).cloned();
         Filters::new(kept.collect())
     }
 
-    /// The class of the first filter that matches. Without headers no filter on header fields does.
+    /// Returns the class of the first filter that matches. Without headers, no filter on header fields
+    /// matches.
     #[inline]
     pub fn find(&self, packet: &Slot, headers: Option<&FlowKey>) -> Option<u16> {
         let built = self.0.as_deref()?;
@@ -78,7 +81,7 @@ impl Filters {
         }
     }
 
-    /// Whether there are none: told without a look at the list.
+    /// Returns whether there are no filters, without reading the list.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -1,4 +1,4 @@
-//! From a packet to a class of a classful discipline.
+//! Classifies packets: from a packet to a class of a classful discipline.
 
 mod class_map;
 mod classifier;

@@ -1,4 +1,4 @@
-//! How coarse a flow is: which header fields tell one from another.
+//! The granularity of flows: which header fields distinguish them.
 
 use core::hash::Hasher;
 
@@ -7,26 +7,27 @@ use siphasher::sip::SipHasher13;
 use crate::flow::{FlowHash, FlowKey};
 use crate::pool::{PacketId, Pool};
 
-/// The header fields that packets of one flow have in common (Bonald, Muscariello & Ostallo 2011, section III-A: "The
-/// exact definition depends on the desired degree of traffic aggregation").
+/// The header fields that are equal in all packets of a flow (Bonald, Muscariello & Ostallo 2011, section
+/// III-A: "The exact definition depends on the desired degree of traffic aggregation").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlowBy {
-    /// Addresses, ports, protocol: the hash that the driver computed.
+    /// Addresses, ports and protocol: the hash computed by the driver.
     #[default]
     FiveTuple,
-    /// Source address: what a host sends is one flow.
+    /// The source address: all packets that a host sends are one flow.
     Source,
-    /// Destination address: what a host receives is one flow.
+    /// The destination address: all packets that a host receives are one flow.
     Destination,
-    /// Source address, protocol and source port: what an application sends is one flow, whoever its peers are.
+    /// The source address, protocol and source port: all packets that an application sends are one flow.
     SourcePort,
-    /// Destination address, protocol and destination port: what an application receives is one flow.
+    /// The destination address, protocol and destination port: all packets that an application receives are
+    /// one flow.
     DestinationPort,
-    /// Both addresses, direction included.
+    /// Both addresses. The two directions are different flows.
     HostPair,
 }
 
-/// Hashes packets to flows, under a key of its own.
+/// Hashes packets to flows with its own key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowByHasher {
     by: FlowBy,
@@ -41,7 +42,7 @@ impl FlowByHasher {
         }
     }
 
-    /// The packet's flow. One that came without header fields is of the flow that the driver hashed it to.
+    /// Returns the flow of a packet. Without header fields, this is the driver's hash.
     #[inline]
     pub(crate) fn flow(&self, id: PacketId, pool: &Pool) -> FlowHash {
         match self.by {
@@ -50,13 +51,13 @@ impl FlowByHasher {
         }
     }
 
-    /// Out of line, so that the usual case keeps its registers.
+    // Not inlined, so that the common case keeps its registers.
     #[inline(never)]
     fn hash(&self, key: &FlowKey) -> FlowHash {
         let mut hasher = self.hasher;
         let application = |port: u16| u32::from(port) << 8 | u32::from(key.protocol);
         match self.by {
-            FlowBy::FiveTuple => unreachable!("the driver's hash is taken"),
+            FlowBy::FiveTuple => unreachable!("the driver's hash is used instead"),
             FlowBy::Source => hasher.write(&key.source),
             FlowBy::Destination => hasher.write(&key.destination),
             FlowBy::SourcePort => {
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
     use crate::packet::Packet;
 
-    /// The flow of a packet from 10.0.0.`hosts.0`, to 10.0.0.`hosts.1`, of these ports.
+    /// Returns the flow of a packet from 10.0.0.`hosts.0` to 10.0.0.`hosts.1` with these ports.
     fn flow(by: FlowBy, hosts: (u8, u8), ports: (u16, u16)) -> FlowHash {
         let mut pool = Pool::with_capacity(1);
         let key = FlowKey::of(
@@ -96,9 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_what_its_fields_tell_apart_and_nothing_finer() {
+    fn a_flow_depends_on_its_fields_only() {
         let base = ((1, 2), (3, 4));
-        // Which of source, destination, source port and destination port matter.
+        // Whether source, destination, source port and destination port matter.
         let fields = [
             (FlowBy::Source, [true, false, false, false]),
             (FlowBy::Destination, [false, true, false, false]),
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn without_header_fields_it_is_the_flow_of_the_driver() {
+    fn without_header_fields_the_drivers_hash_is_used() {
         let mut pool = Pool::with_capacity(1);
         let packet = Packet {
             flow: FlowHash::from_raw(42),
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_is_the_key() {
+    fn the_hash_depends_on_the_seed() {
         let key = FlowKey::default();
         let of_seed = |seed| FlowByHasher::new(FlowBy::Source, seed).hash(&key);
         assert_ne!(of_seed(1), of_seed(2));

@@ -1,41 +1,42 @@
-//! The header fields that tell flows apart.
+//! The header fields that identify a flow.
 
 use core::net::IpAddr;
 
 use crate::flow::numbers::{ethertype, protocol};
 
-/// Addresses, ports and protocol of a packet, and what else filters match on. 48 bytes.
+/// Addresses, ports and protocol of a packet, and other fields that filters match. 48 bytes.
 ///
-/// IPv4 addresses are kept in the last four bytes, as IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`). Fields that a
-/// packet does not have are 0: a fragment has no ports, ARP has no addresses here. Keys are read from real headers by
-/// [`dissect()`](crate::flow::dissect()).
+/// IPv4 addresses are stored as IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`), in the last four bytes. Fields
+/// that a packet does not have are 0: a fragment has no ports, and ARP has no addresses here.
+/// [`dissect()`](crate::flow::dissect()) reads keys from real headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FlowKey {
-    /// Source address.
+    /// The source address.
     pub source: [u8; 16],
-    /// Destination address.
+    /// The destination address.
     pub destination: [u8; 16],
-    /// Source port of TCP, UDP, UDP-Lite, SCTP and DCCP; ICMP's identifier.
+    /// The source port of TCP, UDP, UDP-Lite, SCTP and DCCP, or ICMP's identifier.
     pub source_port: u16,
-    /// Destination port.
+    /// The destination port.
     pub destination_port: u16,
-    /// EtherType of the innermost payload: 0x0800 for IPv4, 0x86dd for IPv6.
+    /// The EtherType of the innermost payload: 0x0800 for IPv4, 0x86dd for IPv6.
     pub ethertype: u16,
-    /// VLAN identifier of the outermost tag, 0 without one.
+    /// The VLAN identifier of the outermost tag, or 0 without a tag.
     pub vlan: u16,
-    /// IPv6 flow label, 20 bits.
+    /// The IPv6 flow label, 20 bits.
     pub flow_label: u32,
-    /// IP protocol number of the transport header.
+    /// The IP protocol number of the transport header.
     pub protocol: u8,
-    /// The traffic class byte: DSCP and ECN. Of a tunnelled packet it is the outer header's.
+    /// The traffic class byte: DSCP and ECN. For a tunnelled packet it is that of the outer header.
     pub traffic_class: u8,
-    /// The driver's number of the interface that the packet came in on; 0 if it tells none. Not read from headers.
+    /// The driver's number of the interface that received the packet, or 0 if it is unknown. It is not read
+    /// from headers.
     pub interface: u16,
 }
 
 impl FlowKey {
-    /// A key of two addresses of one family, ports and protocol.
+    /// Creates a key from two addresses of the same family, the protocol and the ports.
     pub fn of(
         source: IpAddr,
         destination: IpAddr,
@@ -62,7 +63,7 @@ impl FlowKey {
         }
     }
 
-    /// Whether the packet has ports: TCP, UDP, UDP-Lite, SCTP and DCCP do, but for their fragments.
+    /// Returns whether the packet has ports: TCP, UDP, UDP-Lite, SCTP and DCCP have, except for fragments.
     #[inline]
     pub fn has_ports(&self) -> bool {
         protocol::has_ports(self.protocol) && (self.source_port, self.destination_port) != (0, 0)

@@ -1,4 +1,4 @@
-//! Which flow a packet belongs to: header fields and their keyed hash.
+//! Assigns packets to flows: header fields and their keyed hash.
 
 mod by;
 pub mod dissect;

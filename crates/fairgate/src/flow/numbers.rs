@@ -1,13 +1,13 @@
 //! Numbers assigned by IEEE and IANA.
 
-/// EtherTypes: what a header says of the one behind it.
+/// EtherTypes, by which a header announces the next one.
 pub mod ethertype {
-    /// An 802.2 LLC header. No EtherType, but the number that Linux has for it; in an 802.3 frame any number
-    /// up to 1500 stands there, which is a length.
+    /// An 802.2 LLC header. This is not an EtherType, but Linux's number for it. An 802.3 frame has a length
+    /// of up to 1500 in this field.
     pub const LLC: u16 = 0x0004;
-    /// The greatest length in an 802.3 frame.
+    /// The maximum length in an 802.3 frame.
     pub(crate) const LONGEST_LLC: u16 = 1500;
-    /// Numbers from here on are EtherTypes.
+    /// The first EtherType. Lower numbers are none.
     pub(crate) const FIRST: u16 = 0x0600;
     /// IPv4.
     pub const IPV4: u16 = 0x0800;
@@ -15,19 +15,19 @@ pub mod ethertype {
     pub const VLAN: u16 = 0x8100;
     /// IPv6.
     pub const IPV6: u16 = 0x86dd;
-    /// PPP, from its protocol number on.
+    /// PPP, starting with its protocol number.
     pub const PPP: u16 = 0x880b;
     /// MPLS labels.
     pub const MPLS_UNICAST: u16 = 0x8847;
-    /// MPLS labels that a router assigned upstream.
+    /// MPLS labels assigned by the upstream router.
     pub const MPLS_MULTICAST: u16 = 0x8848;
-    /// PPPoE, in a session.
+    /// A PPPoE session.
     pub const PPPOE_SESSION: u16 = 0x8864;
     /// A service tag of 802.1ad.
     pub const SERVICE_VLAN: u16 = 0x88a8;
-    /// Stacked tags before 802.1ad was written.
+    /// The EtherType of stacked tags before 802.1ad.
     pub(crate) const OLD_SERVICE_VLAN: u16 = 0x9100;
-    /// Ethernet within GRE.
+    /// Ethernet in GRE.
     pub(crate) const TRANSPARENT_BRIDGING: u16 = 0x6558;
 }
 
@@ -52,7 +52,7 @@ pub(crate) mod protocol {
     pub(crate) const HOST_IDENTITY: u8 = 139;
     pub(crate) const SHIM6: u8 = 140;
 
-    /// Whether the protocol's header begins with two ports.
+    /// Returns whether the header of the protocol begins with two ports.
     #[inline]
     pub(crate) fn has_ports(protocol: u8) -> bool {
         matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)

@@ -1,15 +1,17 @@
-//! A scheduler over classes, each with a share and any discipline inside: the classful form of every fair queueing
-//! discipline.
+//! A scheduler over classes, each with a share and any discipline inside: the classful form of every fair
+//! queueing discipline.
 //!
-//! The scheduler is told the length of the packet that a class's discipline shows when peeked. A peek keeps its word,
-//! so the packet that a class was chosen for is the one that it sends, unless the class lost packets in between on its
-//! own account or by a change from outside: then the scheduler is told the true length and asked again.
+//! The scheduler gets the length of the packet that a class's discipline returns for a peek. The next dequeue
+//! returns the packet of the last peek. So the class sends the packet that it was selected for, unless the
+//! class has lost packets since, by its own decision or by a change from outside. Then the scheduler gets the
+//! true length and selects again.
 //!
-//! A class that withholds its packets (a shaper inside) is *parked*: idle to the scheduler until its watchdog time. It
-//! gets no credit for the time that it held its packets back. Parked classes are in a heap by that time, so that one
-//! that wakes up costs O(log n). Of those that wake up together the one of the lowest number goes first.
+//! A class whose packets are held back (by a shaper inside) is *parked*: it is idle for the scheduler until
+//! its watchdog time. It gets no credit for the time in which it was parked. Parked classes are in a heap by
+//! that time, so waking one costs O(log n). If several wake up together, the one with the lowest number is
+//! first.
 //!
-//! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
+//! An unclassified packet is dropped ([`DropReason::NoClass`]), as in Linux.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,30 +25,30 @@ use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::structures::IndexedHeap;
 use crate::time::Time;
 
-/// Parameters of a class.
+/// The parameters of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassConfig<T> {
-    /// The class's number.
+    /// The number of the class.
     pub minor: u16,
-    /// What it is entitled to.
+    /// The share of the class.
     pub share: T,
 }
 
-/// Parameters of a scheduler whose classes have shares `T` and that as a whole has settings `U`.
+/// The parameters of a scheduler whose classes have shares `T` and which has settings `U`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config<T, U> {
-    /// Places packets in classes.
+    /// Chooses the class of a packet.
     pub classifier: Classifier,
-    /// The classes, by rising number.
+    /// The classes, by ascending number.
     pub classes: Vec<ClassConfig<T>>,
-    /// Which of them are given to hosts.
+    /// The classes that are assigned to hosts.
     pub templates: Templates,
-    /// Parameters of the scheduler as a whole.
+    /// The parameters of the scheduler as a whole.
     pub settings: U,
 }
 
 impl<T, U> Config<T, U> {
-    /// Checks everything but shares and settings, and numbers the classes.
+    /// Checks everything except shares and settings, and numbers the classes.
     fn check(&self, discipline: &'static str) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
         if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
@@ -54,7 +56,7 @@ impl<T, U> Config<T, U> {
                 "class",
                 format!("{:x}", pair[1].minor),
                 format!("above {:x}, the class before it", pair[0].minor),
-                "give the classes in the order of their numbers",
+                "sort the classes by their numbers",
             ));
         }
         map.check(&self.classifier, discipline)?;
@@ -68,24 +70,25 @@ impl<T, U> Config<T, U> {
     }
 }
 
-/// How a class stands with the scheduler.
+/// Whether a class takes part in scheduling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// Without packets, as far as is known.
+enum Activity {
+    /// It has no packets, as far as is known.
     Idle,
-    /// Known to the scheduler, with a first packet of this length.
+    /// The scheduler knows it, with a first packet of this length.
     Active { length: u32 },
-    /// With packets that its discipline holds back.
+    /// It has packets, but its discipline holds them back.
     Parked,
 }
 
-/// Later than any watchdog time. Keys of the heap wrap, so that their upper half would be the past.
+/// Later than any watchdog time. Keys of the heap wrap, so the upper half of their range would be in the
+/// past.
 const NEVER: u64 = i64::MAX as u64;
 
 /// A class.
 struct ActiveClass<T> {
     inner: Box<dyn Discipline>,
-    standing: Standing,
+    activity: Activity,
     state: T,
 }
 
@@ -106,15 +109,16 @@ impl<T> Holds for ActiveClass<T> {
 /// The parameters of `Classes<S>`.
 pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
 
-/// The discipline. Make one with [`Classes::node`].
+/// The discipline. Create it with [`Classes::node`].
 pub struct Classes<S: Scheduler> {
     scheduler: S,
     classes: Vec<ActiveClass<S::Flow>>,
-    /// Parked classes by the time at which each can send.
+    /// The parked classes, by the time at which each can send.
     parked: IndexedHeap,
-    /// A time in `parked` may be wrong: its class was touched from outside, or does not say when it can send.
+    /// Whether a time in `parked` may be wrong, because its class was changed from outside, or does not
+    /// report when it can send.
     is_unsure: bool,
-    /// Those that wake up now. Empty between calls, with room for all.
+    /// The classes that wake up now. It is empty between calls, and has room for all classes.
     due: Vec<u32>,
     hosts: Hosts,
     map: ClassMap,
@@ -122,10 +126,11 @@ pub struct Classes<S: Scheduler> {
 }
 
 impl<S: Scheduler> Classes<S> {
-    /// Over `inner`, one discipline for each of `config.classes`, in the same order.
+    /// Creates the discipline over `inner`, which has one discipline per class of `config.classes`, in the
+    /// same order.
     ///
     /// # Errors
-    /// If a parameter is out of its range.
+    /// Fails if a parameter is out of its range.
     pub fn node(
         config: ConfigOf<S>,
         inner: Vec<Box<dyn Discipline>>,
@@ -142,7 +147,7 @@ impl<S: Scheduler> Classes<S> {
         let (scheduler, states) = scheduler_of(&config)?;
         let classes = inner.into_iter().zip(states).map(|(inner, state)| ActiveClass {
             inner,
-            standing: Standing::Idle,
+            activity: Activity::Idle,
             state,
         });
         let mut classes = Classes {
@@ -157,7 +162,7 @@ impl<S: Scheduler> Classes<S> {
         };
         for place in 0..classes.classes.len() {
             classes.parked.add_flow();
-            // An inner discipline may come with packets in it.
+            // An inner discipline may already contain packets.
             if classes.classes[place].inner.backlog().packets > 0 {
                 classes.park(place);
             }
@@ -165,20 +170,20 @@ impl<S: Scheduler> Classes<S> {
         Ok(Node::new(classes))
     }
 
-    /// The scheduler.
+    /// Returns the scheduler.
     pub fn scheduler(&self) -> &S {
         &self.scheduler
     }
 
-    /// Looks at a class that is not active: is there a packet, can it be sent?
+    /// Checks a class that is not active: whether it has a packet, and whether the packet can be sent.
     #[inline]
     fn look_at(&mut self, place: usize, now: Time, pool: &mut Pool) {
         let class = &mut self.classes[place];
-        debug_assert!(!matches!(class.standing, Standing::Active { .. }));
+        debug_assert!(!matches!(class.activity, Activity::Active { .. }));
         if let Some(first) = class.inner.peek(now, pool) {
             self.unpark(place);
             let length = pool[first].length;
-            self.classes[place].standing = Standing::Active { length };
+            self.classes[place].activity = Activity::Active { length };
             let head = Head { length, stamp: 0 };
             self.scheduler
                 .activate(&mut self.classes, place as u32, head, now);
@@ -189,30 +194,30 @@ impl<S: Scheduler> Classes<S> {
         }
     }
 
-    /// Sets a class aside until its watchdog time, or until a new one.
+    /// Parks a class until its watchdog time, or updates that time.
     fn park(&mut self, place: usize) {
         let class = &mut self.classes[place];
         let watchdog = class.inner.watchdog();
         self.is_unsure |= watchdog.is_none();
         let wake = watchdog.map_or(0, Time::nanos).min(NEVER);
-        if class.standing == Standing::Parked {
+        if class.activity == Activity::Parked {
             self.parked.rekey(place as u32, wake);
         } else {
-            class.standing = Standing::Parked;
+            class.activity = Activity::Parked;
             self.parked.push(wake, place as u32);
         }
     }
 
-    /// A class that is not active is not parked either from now on.
+    /// Removes a class that is not active from the parked classes.
     #[inline]
     fn unpark(&mut self, place: usize) {
-        if self.classes[place].standing == Standing::Parked {
-            self.classes[place].standing = Standing::Idle;
+        if self.classes[place].activity == Activity::Parked {
+            self.classes[place].activity = Activity::Idle;
             self.parked.remove(place as u32);
         }
     }
 
-    /// Whether a parked class may have something to send.
+    /// Returns whether a parked class may have a packet to send.
     #[inline]
     fn is_due(&self, now: Time) -> bool {
         self.parked
@@ -220,7 +225,8 @@ impl<S: Scheduler> Classes<S> {
             .is_some_and(|first| first.key <= now.nanos() || self.is_unsure)
     }
 
-    /// Asks the parked classes again whose time has come, in the order of their numbers; all, if times may be wrong.
+    /// Checks the parked classes whose time has come, in the order of their numbers. If times may be wrong,
+    /// checks all.
     #[cold]
     fn wake_up(&mut self, now: Time, pool: &mut Pool) {
         let mut due = core::mem::take(&mut self.due);
@@ -241,20 +247,20 @@ impl<S: Scheduler> Classes<S> {
         self.due = due;
     }
 
-    /// The class at `place`, just selected, has no packet to send after all.
+    /// Handles a selected class that has no packet to send.
     #[cold]
-    fn disappoint(&mut self, place: usize, now: Time) {
+    fn deactivate(&mut self, place: usize, now: Time) {
         self.scheduler
             .update(&mut self.classes, place as u32, 0, None, now);
         if self.classes[place].inner.backlog().packets > 0 {
             self.park(place);
         } else {
-            self.classes[place].standing = Standing::Idle;
+            self.classes[place].activity = Activity::Idle;
         }
     }
 }
 
-/// A scheduler with a flow for each class.
+/// Creates a scheduler with a flow for each class.
 fn scheduler_of<S: Scheduler>(config: &ConfigOf<S>) -> Result<(S, Vec<S::Flow>), ConfigError> {
     let mut scheduler = S::new(&config.settings, 0)?;
     let mut states = Vec::with_capacity(config.classes.len());
@@ -285,7 +291,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             .place(place, id, pool, &|place| classes[place].inner.as_ref());
         let class = &mut self.classes[place];
         let verdict = class.inner.enqueue(id, now, pool);
-        if !matches!(class.standing, Standing::Active { .. }) {
+        if !matches!(class.activity, Activity::Active { .. }) {
             self.look_at(place, now, pool);
         }
         verdict
@@ -296,32 +302,36 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         if self.is_due(now) {
             self.wake_up(now, pool);
         }
-        // Each pass sends, takes a class from the scheduler, or corrects a length that the next pass finds right.
+        // Each pass sends a packet, deactivates a class, or corrects a length for the next pass.
         loop {
             let place = self.scheduler.select(&mut self.classes, now)? as usize;
             let Some(first) = self.classes[place].inner.peek(now, pool) else {
-                self.disappoint(place, now);
+                self.deactivate(place, now);
                 continue;
             };
             let class = &mut self.classes[place];
             let length = pool[first].length;
-            if class.standing != (Standing::Active { length }) {
-                class.standing = Standing::Active { length };
+            if class.activity != (Activity::Active { length }) {
+                class.activity = Activity::Active { length };
                 let next = Some(Head { length, stamp: 0 });
                 self.scheduler
                     .update(&mut self.classes, place as u32, 0, next, now);
                 continue;
             }
             let sent = class.inner.dequeue(now, pool);
-            debug_assert_eq!(sent, Some(first), "a peek shows what the next dequeue returns");
+            debug_assert_eq!(
+                sent,
+                Some(first),
+                "the next dequeue must return the packet of the peek"
+            );
             let next = class.inner.peek(now, pool).map(|next| Head {
                 length: pool[next].length,
                 stamp: 0,
             });
             match next {
-                Some(head) => class.standing = Standing::Active { length: head.length },
+                Some(head) => class.activity = Activity::Active { length: head.length },
                 None if class.inner.backlog().packets > 0 => self.park(place),
-                None => class.standing = Standing::Idle,
+                None => class.activity = Activity::Idle,
             }
             self.scheduler
                 .update(&mut self.classes, place as u32, length, next, now);
@@ -332,7 +342,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         for class in &mut self.classes {
             class.inner.drain(pool, into);
-            class.standing = Standing::Idle;
+            class.activity = Activity::Idle;
         }
         self.scheduler.clear(&mut self.classes);
         self.parked.clear();
@@ -350,7 +360,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         self.config.clone()
     }
 
-    /// Shares and filters may change, not the set of classes and the settings of the scheduler.
+    /// Shares and filters may change, but not the set of classes and the settings of the scheduler.
     fn reconfigure(&mut self, config: ConfigOf<S>, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
         config.check(S::NAME)?;
         if !config.minors().eq(self.config.minors()) {
@@ -358,7 +368,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             return Err(ConfigError::out_of_range(
                 "classes",
                 shown(&config),
-                format!("{}, the classes that there are", shown(&self.config)),
+                format!("{}, the present classes", shown(&self.config)),
                 "replace the whole discipline to add or remove a class",
             ));
         }
@@ -366,7 +376,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             return Err(ConfigError::out_of_range(
                 "settings",
                 format!("{:?}", config.settings),
-                format!("{:?}, as they are", self.config.settings),
+                format!("{:?}, the present settings", self.config.settings),
                 "replace the whole discipline to change more than shares and filters",
             ));
         }
@@ -391,7 +401,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        // Whatever is done to the class may change when it can send.
+        // Any change to the class may change when it can send.
         self.is_unsure = true;
         let place = self.map.place(minor)?;
         Some(&mut self.classes[place].inner)
@@ -400,7 +410,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     fn class_replaced(&mut self, minor: u16, now: Time, pool: &mut Pool) {
         let place = self.map.checked_place(minor);
         self.hosts.replaced(place);
-        if !matches!(self.classes[place].standing, Standing::Active { .. }) {
+        if !matches!(self.classes[place].activity, Activity::Active { .. }) {
             self.look_at(place, now, pool);
         }
     }
@@ -409,7 +419,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         let active = self
             .classes
             .iter()
-            .filter(|class| matches!(class.standing, Standing::Active { .. }));
+            .filter(|class| matches!(class.activity, Activity::Active { .. }));
         visit("active_classes", Value::Integer(active.count() as i64));
         visit(
             "parked_classes",

@@ -1,11 +1,12 @@
 //! A scheduler over hashed flows: the flat form of every fair queueing discipline.
 //!
-//! Each packet goes to one of `flows` queues, by its hash or by the flow number that it names; the scheduler says
-//! whose turn it is. Over the limit the newest packet of the longest flow is dropped ("buffer stealing", McKenney
-//! 1990), so that a flow that floods can't keep the others out.
+//! Each packet is queued in one of `flows` queues, by its hash or by the flow number that it names. The
+//! scheduler decides which flow sends. Over the limit, the newest packet of the longest flow is dropped
+//! ("buffer stealing", McKenney 1990), so that a flooding flow can't exclude the others.
 //!
-//! Invariants: a flow is active in the scheduler if and only if it has packets. A theft never empties an active
-//! flow: where the longest has one packet all have, and the one robbed is the one that came last and is not active yet.
+//! Invariants: a flow is active in the scheduler if and only if it has packets. Stealing never empties an
+//! active flow. If the longest flow has one packet, all flows have at most one, and the packet is stolen from
+//! the newest flow, which is not active yet.
 
 use alloc::vec::Vec;
 
@@ -18,30 +19,31 @@ use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::structures::ByLength;
 use crate::time::Time;
 
-/// Packets whose lines a second-level cache holds, 1 MiB: with more queued, the next one's has to be fetched from afar.
+/// The number of packets whose cache lines a second-level cache of 1 MiB holds. If more are queued, the next
+/// one has to be prefetched.
 const CACHED_PACKETS: u32 = 1 << 14;
 
-/// Most flows.
+/// The maximum number of flows.
 pub const MAX_FLOWS: u32 = 1 << 20;
 
-/// Parameters of a scheduler whose flows have shares `T` and that as a whole has settings `U`.
+/// The parameters of a scheduler whose flows have shares `T` and which has settings `U`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config<T, U> {
-    /// Queues that flows are hashed into, 1 to 2^20.
+    /// The number of queues that flows are hashed into, 1 to 2^20.
     pub flows: u32,
-    /// Most packets queued in all, 1 to 2^25.
+    /// The maximum number of packets queued in total, 1 to 2^25.
     pub limit: u32,
-    /// What each flow is entitled to.
+    /// The share of each flow.
     pub share: T,
-    /// What the first flows are entitled to, where it differs: at most as many as there are flows.
+    /// The shares of the first flows, if they differ. There may be at most as many as flows.
     pub shares: Vec<T>,
-    /// Parameters of the scheduler as a whole.
+    /// The parameters of the scheduler as a whole.
     pub settings: U,
-    /// Places packets in flows, counted from 1, before the hash does.
+    /// Chooses flows, counted from 1, before the hash does.
     pub classifier: Classifier,
 }
 
-/// 1024 equal flows, 10240 packets: as fq_codel.
+/// 1024 equal flows and 10240 packets, like fq_codel.
 impl<T: Default, U: Default> Default for Config<T, U> {
     fn default() -> Config<T, U> {
         Config {
@@ -63,8 +65,11 @@ impl<T, U> Config<T, U> {
             return Err(ConfigError::out_of_range(
                 "flows",
                 self.flows,
-                format!("at least {}, the number of flows given shares", self.shares.len()),
-                "have more flows, or give fewer of them a share of their own",
+                format!(
+                    "at least {}, the number of flows with shares of their own",
+                    self.shares.len()
+                ),
+                "increase `flows`, or set fewer shares",
             ));
         }
         Ok(())
@@ -76,7 +81,7 @@ impl<T, U> Config<T, U> {
     }
 }
 
-/// What is looked at for each packet: a cache line or half of one.
+/// The data that is accessed for each packet: a cache line, or half of one.
 #[derive(Clone, Debug)]
 #[repr(align(32))]
 struct Flow<T> {
@@ -101,7 +106,7 @@ impl<T> Holds for Flow<T> {
 /// The parameters of `Flows<S>`.
 pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
 
-/// The discipline. Make one with [`Flows::node`].
+/// The discipline. Create it with [`Flows::node`].
 #[derive(Debug)]
 pub struct Flows<S: Scheduler> {
     scheduler: S,
@@ -115,21 +120,21 @@ pub struct Flows<S: Scheduler> {
 impl<S: Scheduler> Flows<S> {
     const FITS_A_CACHE_LINE: () = assert!(
         size_of::<Flow<S::Flow>>() <= 64,
-        "a flow's hot state is one cache line"
+        "a flow must fit into one cache line"
     );
 
-    /// Empty flows. `seed` salts the hash.
+    /// Creates the discipline without packets. `seed` is the salt of the hash.
     ///
     /// # Errors
-    /// If a parameter is out of its range.
+    /// Fails if a parameter is out of its range.
     pub fn node(config: ConfigOf<S>, seed: u64) -> Result<Node<Flows<S>>, ConfigError> {
         Ok(Node::new(Flows::starting_at(config, seed, 0)?))
     }
 
-    /// Empty flows, virtual time starting at `origin`: to test what happens when it wraps.
+    /// Creates the discipline with virtual time starting at `origin`, to test its wrap.
     ///
     /// # Errors
-    /// If a parameter is out of its range.
+    /// Fails if a parameter is out of its range.
     pub fn starting_at(config: ConfigOf<S>, salt: u64, origin: u64) -> Result<Flows<S>, ConfigError> {
         let () = Flows::<S>::FITS_A_CACHE_LINE;
         config.check()?;
@@ -144,7 +149,7 @@ impl<S: Scheduler> Flows<S> {
         Ok(Flows {
             scheduler,
             flows,
-            // A flow may be one packet over the limit until the theft.
+            // A flow may exceed the limit by one packet until one is stolen.
             by_length: ByLength::new(config.flows, config.limit + 1, config.limit),
             packets: 0,
             salt,
@@ -152,20 +157,20 @@ impl<S: Scheduler> Flows<S> {
         })
     }
 
-    /// The scheduler.
+    /// Returns the scheduler.
     pub fn scheduler(&self) -> &S {
         &self.scheduler
     }
 
-    /// The scheduler's state of flow `flow`.
+    /// Returns the scheduler's state of flow `flow`.
     ///
     /// # Panics
-    /// If there is no such flow.
+    /// Panics if there is no such flow.
     pub fn flow(&self, flow: u32) -> &S::Flow {
         &self.flows[flow as usize].state
     }
 
-    /// A packet comes for a flow that there is.
+    /// Enqueues a packet for an existing flow.
     #[inline(always)]
     fn admit(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         if pool[id].length > MAX_PACKET {
@@ -175,7 +180,7 @@ impl<S: Scheduler> Flows<S> {
         self.append(flow, id, DropReason::LongestFlow, now, pool)
     }
 
-    /// Appends a packet to its flow. `Congested` if the flow lost one for it, for `reason`.
+    /// Appends a packet to its flow. Returns `Congested` if the flow lost a packet for it, for `reason`.
     #[inline(always)]
     fn append(
         &mut self,
@@ -197,13 +202,13 @@ impl<S: Scheduler> Flows<S> {
         queue.push_back(id, pool);
         self.packets += 1;
         let queued = queue.len();
-        // What seldom happens is in a function that nothing is left to do after: it takes no registers from what happens to
-        // every packet.
+        // Rare cases are in a function that is called last, so that it does not occupy registers of the
+        // common case.
         if queued >= self.by_length.least() {
-            return self.crowd(index, id, now, pool, reason);
+            return self.append_over_limit(index, id, now, pool, reason);
         }
         if self.packets > self.config.limit {
-            return self.crowd(index, id, now, pool, reason);
+            return self.append_over_limit(index, id, now, pool, reason);
         }
         if queued == 1 {
             self.scheduler
@@ -212,11 +217,18 @@ impl<S: Scheduler> Flows<S> {
         Verdict::Queued
     }
 
-    /// The rest of [`append`](Flows::append) where the flow has become long, or all together are over the limit. `id` is its
-    /// newest packet.
+    /// The rest of [`append`](Flows::append), if the flow has become long, or all flows together exceed the
+    /// limit. `id` is the flow's newest packet.
     #[cold]
     #[inline(never)]
-    fn crowd(&mut self, index: u32, id: PacketId, now: Time, pool: &mut Pool, reason: DropReason) -> Verdict {
+    fn append_over_limit(
+        &mut self,
+        index: u32,
+        id: PacketId,
+        now: Time,
+        pool: &mut Pool,
+        reason: DropReason,
+    ) -> Verdict {
         let queued = self.flows[index as usize].queue.len();
         let head = Head {
             length: pool[id].length,
@@ -234,7 +246,7 @@ impl<S: Scheduler> Flows<S> {
         }
     }
 
-    /// The first packet of the flow whose turn it is.
+    /// Dequeues the first packet of the selected flow.
     #[inline(always)]
     fn take(&mut self, index: u32, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let flow = &self.flows[index as usize];
@@ -245,7 +257,7 @@ impl<S: Scheduler> Flows<S> {
         let taken = queue.take_front(pool).expect("an active flow has packets");
         self.packets -= 1;
         let left = queue.len();
-        // Only a stamp has to be read from the next packet, whose line is in no cache when there are many flows.
+        // Only a stamp has to be read from the next packet. With many flows, its line is in no cache.
         let stamp = match queue.front() {
             Some(first) if S::STAMPS => pool[first].stamp,
             _ => 0,
@@ -259,8 +271,8 @@ impl<S: Scheduler> Flows<S> {
         Some(taken.id)
     }
 
-    /// Looks at the flow whose turn comes after that of `flow`, and fetches its first packet: where packets come in random
-    /// order no prefetcher of the processor's foresees either.
+    /// Prefetches the first packet of the flow that is selected after `flow`. If packets arrive in random
+    /// order, the processor's prefetcher can't predict it.
     #[inline(always)]
     fn prefetch(&self, flow: &Flow<S::Flow>, pool: &Pool) {
         if let Some(next) = self.flows.get(self.scheduler.next_after(&flow.state) as usize) {
@@ -268,7 +280,7 @@ impl<S: Scheduler> Flows<S> {
         }
     }
 
-    /// The rest of [`take`](Flows::take) where the flow was long: it now has `left` packets.
+    /// The rest of [`take`](Flows::take), if the flow was long. It now has `left` packets.
     #[cold]
     #[inline(never)]
     fn shorten(&mut self, index: u32, left: u32, taken: PacketId) -> Option<PacketId> {
@@ -276,7 +288,7 @@ impl<S: Scheduler> Flows<S> {
         Some(taken)
     }
 
-    /// Dequeues where it takes more than a look to see whose turn it is, or nothing is queued.
+    /// Dequeues if the next flow has to be searched, or if nothing is queued.
     #[cold]
     #[inline(never)]
     fn search(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
@@ -284,16 +296,16 @@ impl<S: Scheduler> Flows<S> {
         self.take(index, now, pool)
     }
 
-    /// Over the limit: drops the newest packet of the longest flow, and returns the flow.
+    /// Drops the newest packet of the longest flow because the limit is exceeded. Returns the flow.
     fn steal(&mut self, reason: DropReason, now: Time, pool: &mut Pool) -> u32 {
         let (victim, length) = self
             .by_length
             .longest()
-            .expect("a discipline over its limit isn't empty");
+            .expect("a discipline over its limit has packets");
         let newest = self.flows[victim as usize]
             .queue
             .pop_back(pool)
-            .expect("the longest flow isn't empty");
+            .expect("the longest flow has packets");
         self.packets -= 1;
         self.by_length.shrank(victim, length - 1);
         if length > 1 || S::STAMPS {
@@ -349,7 +361,7 @@ impl<S: Scheduler> Algorithm for Flows<S> {
         for flow in &mut self.flows {
             if S::STAMPS {
                 while let Some(id) = flow.queue.pop_front(pool) {
-                    // Nobody may take it for a time of the driver's.
+                    // The next owner must not take the stamp for the driver's time.
                     pool[id].stamp = 0;
                     into.push_back(id, pool);
                 }
@@ -365,7 +377,7 @@ impl<S: Scheduler> Algorithm for Flows<S> {
         self.config.clone()
     }
 
-    /// All packets are placed anew, in the order of their flows, and virtual time starts again.
+    /// Assigns all packets anew, in the order of their flows. Virtual time starts again.
     fn reconfigure(&mut self, config: ConfigOf<S>, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let mut successor = Flows::starting_at(config, self.salt, 0)?;
         let mut queued = PacketQueue::new();

@@ -1,19 +1,20 @@
-//! Fair queueing schedulers, apart from queues.
+//! Fair queueing schedulers, separate from queues.
 //!
-//! A [`Scheduler`] knows flows by number and, of packets, only the length of each flow's first. It says which flow sends
-//! next. Two disciplines bring packets to it, the same for every scheduler:
+//! A [`Scheduler`] identifies flows by number. Of their packets it knows only the length of each flow's first
+//! one. It decides which flow sends next. Two disciplines feed it with packets, in the same way for every
+//! scheduler:
 //!
 //! ```text
-//!   Flows<S>     flat: packets are hashed into flows, a queue each, one limit over all
-//!   Classes<S>   classful: a share for each class, any discipline inside
+//!   Flows<S>     flat: packets are hashed into flows, with a queue for each and one limit for all
+//!   Classes<S>   classful: a share for each class, with any discipline inside
 //!
-//!   packet in    -> activate   if its flow was idle
-//!   packet out   <- select     the flow that sends next
+//!   enqueue      -> activate   if the flow was idle
+//!   dequeue      <- select     the flow that sends next
 //!                -> update     what it sent, and its next packet, if there is one
 //! ```
 //!
-//! A flow's state lies beside its queue in one cache line, so a scheduler is handed the array of flows with each call and
-//! finds its own part by [`Holds`].
+//! A flow's state is in one cache line with its queue. Each call therefore gets the array of flows, and the
+//! scheduler accesses its own part by [`Holds`].
 
 pub mod classes;
 pub mod flows;
@@ -29,72 +30,76 @@ use crate::discipline::Value;
 use crate::error::ConfigError;
 use crate::time::Time;
 
-/// The longest packet that a scheduler takes, bytes: a segment of 64 KiB with all its headers, twice over. Longer ones
-/// are dropped with [`LargerThanMaximum`](crate::DropReason::LargerThanMaximum).
+/// The longest packet that a scheduler accepts, bytes: twice a segment of 64 KiB with all its headers. Longer
+/// packets are dropped with [`LargerThanMaximum`](crate::DropReason::LargerThanMaximum).
 pub const MAX_PACKET: u32 = 1 << 17;
 
-/// What a scheduler knows of a flow's first packet.
+/// What a scheduler knows about a flow's first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Bytes. 0 in [`Scheduler::update`] where the scheduler does not read it ([`Scheduler::READS_HEADS`]).
+    /// The length, bytes. It is 0 in [`Scheduler::update`] if the scheduler does not read it
+    /// ([`Scheduler::READS_HEADS`]).
     pub length: u32,
-    /// What [`Scheduler::stamp`] gave the packet when it came; 0 where the scheduler does not stamp.
+    /// The result of [`Scheduler::stamp`] for the packet, or 0 if the scheduler does not stamp.
     pub stamp: u64,
 }
 
-/// An element of an array of flows, with a scheduler's state in it.
+/// An element of an array of flows, which contains a scheduler's state.
 pub trait Holds {
-    /// The state.
+    /// The type of the state.
     type State;
 
-    /// The state, to be read.
+    /// Returns the state.
     fn state(&self) -> &Self::State;
 
-    /// The state, to be changed.
+    /// Returns the state for changes.
     fn state_mut(&mut self) -> &mut Self::State;
 }
 
-/// Chooses among backlogged flows. One file for each, in `rounds/` and `timestamps/`.
+/// Chooses among backlogged flows. Each scheduler has a file in `rounds/` or `timestamps/`.
 ///
-/// Flows are numbered from 0 in the order of [`add_flow`](Scheduler::add_flow); the array passed to every call is the
-/// same and holds them in this order. `now` never decreases; where it does by a caller's mistake, the clock stands
-/// still. Nothing is allocated after construction.
+/// Flows are numbered from 0 in the order of [`add_flow`](Scheduler::add_flow). Every call gets the same
+/// array with the flows in this order. `now` never decreases. If it does by a bug of the caller, the clock
+/// stands still. Nothing is allocated after construction.
 pub trait Scheduler: Debug + Send + Sized + 'static {
-    /// The name that users configure it by.
+    /// The name in configurations.
     const NAME: &'static str;
 
-    /// Whether [`stamp`](Scheduler::stamp) is to be called for each packet and its result kept with the packet.
+    /// Whether to call [`stamp`](Scheduler::stamp) for each packet and to keep its result with the packet.
     const STAMPS: bool = false;
 
-    /// Whether `update` looks at the length and stamp of the next packet. If not, it is not fetched.
+    /// Whether `update` reads the length and stamp of the next packet. If not, they are not fetched.
     const READS_HEADS: bool = true;
 
-    /// What a flow is entitled to.
+    /// The share that a flow is entitled to.
     type Share: Clone + Debug + PartialEq + Send + 'static;
 
-    /// Parameters of the scheduler as a whole.
+    /// The parameters of the scheduler as a whole.
     type Settings: Clone + Debug + PartialEq + Send + 'static;
 
-    /// Its state of one flow: at most 40 bytes, so that it fits in one cache line with the flow's queue.
+    /// The scheduler's state of one flow. It has at most 40 bytes, so that it fits into one cache line with
+    /// the flow's queue.
     type Flow: Copy + Debug + Send + 'static;
 
-    /// Without flows. Virtual time starts at `origin`: 0, but for tests of its wrap.
+    /// Creates a scheduler without flows. Virtual time starts at `origin`, which is 0 except in tests of its
+    /// wrap.
     ///
     /// # Errors
-    /// If a setting is out of its range.
+    /// Fails if a setting is out of its range.
     fn new(settings: &Self::Settings, origin: u64) -> Result<Self, ConfigError>;
 
-    /// One flow more, idle. Called at construction only.
+    /// Adds an idle flow. Called only during construction.
     ///
     /// # Errors
-    /// If the share is out of its range, or the sum of all is.
+    /// Fails if the share, or the sum of all shares, is out of its range.
     fn add_flow(&mut self, share: &Self::Share) -> Result<Self::Flow, ConfigError>;
 
-    /// Changes what a flow is entitled to, from its next packet on. All shares together have been tried on a new
-    /// scheduler before; during a change of several their sum may be any.
+    /// Changes the share of a flow, from its next packet on. All new shares have been tried on a new
+    /// scheduler before. If several shares are changed, their sum may temporarily have any value.
     fn change_share(&mut self, flow: &mut Self::Flow, share: &Self::Share);
 
-    /// A packet of `length` bytes came for `flow`, busy or idle. What is returned stays with the packet.
+    /// Returns the stamp of a new packet of `length` bytes for `flow`, which may be active or idle. The stamp
+    /// is kept with the packet.
     #[inline]
     fn stamp<F: Holds<State = Self::Flow>>(
         &mut self,
@@ -106,8 +111,9 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
         0
     }
 
-    /// The newest packet of `flow`, which stamped as `head`, was taken away unsent. It was not the flow's first. Or, only
-    /// where the scheduler stamps: it was the one that has just been stamped, and its flow is idle and stays so.
+    /// Handles that the newest packet of `flow`, which was stamped as `head`, was removed unsent. It was not
+    /// the flow's first packet. Exception: if the scheduler stamps, it may also be the packet that was just
+    /// stamped, whose flow is idle and remains so.
     #[inline]
     fn stolen<F: Holds<State = Self::Flow>>(
         &mut self,
@@ -118,29 +124,32 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
     ) {
     }
 
-    /// `flow` was idle and now has `head` as its first packet.
+    /// Handles that `flow` was idle and now has `head` as its first packet.
     fn activate<F: Holds<State = Self::Flow>>(&mut self, flows: &mut [F], flow: u32, head: Head, now: Time);
 
-    /// The flow that sends next; `None` if and only if all are idle. Virtual time may advance. Asked again, it answers
-    /// the same.
+    /// Returns the flow that sends next, or `None` if and only if all flows are idle. Virtual time may
+    /// advance. A repeated call returns the same flow.
     fn select<F: Holds<State = Self::Flow>>(&mut self, flows: &mut [F], now: Time) -> Option<u32>;
 
-    /// [`select`](Scheduler::select) as far as a look goes, which is all that most packets need: `None` also where it takes
-    /// more than that. What is here is compiled into the path of every packet; a search would take its registers.
+    /// Returns the result of [`select`](Scheduler::select) if it takes only a few instructions, which is so
+    /// for most packets. Otherwise it may return `None`. This code is inlined into the path of every packet;
+    /// a search would occupy its registers.
     #[inline(always)]
     fn ready<F: Holds<State = Self::Flow>>(&mut self, flows: &mut [F], now: Time) -> Option<u32> {
         self.select(flows, now)
     }
 
-    /// The flow whose turn probably comes after that of `flow`, which is next, where it costs next to nothing to tell: to
-    /// fetch its lines meanwhile. Without such a guess the number of no flow.
+    /// Returns the flow that is probably selected after `flow`, which is selected next. It is used to
+    /// prefetch cache lines, so it must cost next to nothing. If there is no guess, returns a number that no
+    /// flow has.
     #[inline(always)]
     fn next_after(&self, _flow: &Self::Flow) -> u32 {
         u32::MAX
     }
 
-    /// `flow`, just selected, sent `sent` bytes, and its first packet is now `next`; `None`: it is idle. Where `sent` is
-    /// 0 the packet that it was selected for had vanished, and only the length of its first packet is put right.
+    /// Handles that `flow`, which was just selected, sent `sent` bytes. Its first packet is now `next`;
+    /// `None` means that it is idle. If `sent` is 0, the packet for which it was selected had been removed,
+    /// and only the length of its first packet is corrected.
     fn update<F: Holds<State = Self::Flow>>(
         &mut self,
         flows: &mut [F],
@@ -150,9 +159,9 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
         now: Time,
     );
 
-    /// All flows are idle from now on: their packets were taken away.
+    /// Makes all flows idle, after their packets were removed.
     fn clear<F: Holds<State = Self::Flow>>(&mut self, flows: &mut [F]);
 
-    /// Shows inner state under the field's usual names.
+    /// Reports state variables under the field's usual names.
     fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
 }

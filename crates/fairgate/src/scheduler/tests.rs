@@ -1,4 +1,5 @@
-//! The two disciplines held to their contract with schedulers, by a scheduler that checks every call.
+//! Tests that `Flows` and `Classes` keep their contract with schedulers, with a scheduler that checks every
+//! call.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -24,25 +25,26 @@ use crate::timestamps::scfq::Scfq;
 use crate::timestamps::{MAX_WEIGHT, Weight};
 use crate::{Discipline, Verdict};
 
-/// Serves flows by turns, and knows what it was told. With `FLAT` each packet is stamped; without, only first ones are known.
+/// A scheduler that serves flows in turn and checks every call. With `FLAT` each packet is stamped. Without
+/// it, only first packets are known.
 #[derive(Debug, Default)]
-struct Witness<const FLAT: bool> {
-    /// Of each flow, as told: all packets, or the first.
+struct Checked<const FLAT: bool> {
+    /// The known packets of each flow: all of them, or the first.
     queues: Vec<VecDeque<Head>>,
     turn: VecDeque<u32>,
     stamps: u64,
     latest: Time,
 }
 
-impl<const FLAT: bool> Witness<FLAT> {
-    fn hear(&mut self, now: Time) {
-        assert!(now >= self.latest, "time goes on");
+impl<const FLAT: bool> Checked<FLAT> {
+    fn check_time(&mut self, now: Time) {
+        assert!(now >= self.latest, "time must not decrease");
         self.latest = now;
     }
 }
 
-impl<const FLAT: bool> Scheduler for Witness<FLAT> {
-    const NAME: &'static str = "witness";
+impl<const FLAT: bool> Scheduler for Checked<FLAT> {
+    const NAME: &'static str = "checked";
     const STAMPS: bool = FLAT;
     type Share = Weight;
     type Settings = ();
@@ -62,7 +64,7 @@ impl<const FLAT: bool> Scheduler for Witness<FLAT> {
     }
 
     fn stamp<F: Holds<State = u32>>(&mut self, _: &mut [F], flow: u32, length: u32, now: Time) -> u64 {
-        self.hear(now);
+        self.check_time(now);
         assert!(FLAT);
         self.stamps += 1;
         let stamp = self.stamps;
@@ -71,19 +73,22 @@ impl<const FLAT: bool> Scheduler for Witness<FLAT> {
     }
 
     fn stolen<F: Holds<State = u32>>(&mut self, _: &mut [F], flow: u32, head: Head, now: Time) {
-        self.hear(now);
+        self.check_time(now);
         let queue = &mut self.queues[flow as usize];
-        assert_eq!(queue.pop_back(), Some(head), "the newest is stolen");
+        assert_eq!(queue.pop_back(), Some(head), "the newest packet must be stolen");
         assert_eq!(
             !queue.is_empty(),
             self.turn.contains(&flow),
-            "no flow is robbed of its first packet"
+            "a flow's first packet must not be stolen"
         );
     }
 
     fn activate<F: Holds<State = u32>>(&mut self, _: &mut [F], flow: u32, head: Head, now: Time) {
-        self.hear(now);
-        assert!(!self.turn.contains(&flow), "a flow is activated once");
+        self.check_time(now);
+        assert!(
+            !self.turn.contains(&flow),
+            "an active flow must not be activated again"
+        );
         self.turn.push_back(flow);
         let queue = &mut self.queues[flow as usize];
         if FLAT {
@@ -94,7 +99,7 @@ impl<const FLAT: bool> Scheduler for Witness<FLAT> {
     }
 
     fn select<F: Holds<State = u32>>(&mut self, _: &mut [F], now: Time) -> Option<u32> {
-        self.hear(now);
+        self.check_time(now);
         self.turn.front().copied()
     }
 
@@ -106,13 +111,13 @@ impl<const FLAT: bool> Scheduler for Witness<FLAT> {
         next: Option<Head>,
         now: Time,
     ) {
-        self.hear(now);
-        assert_eq!(self.turn.pop_front(), Some(flow), "the selected flow sends");
+        self.check_time(now);
+        assert_eq!(self.turn.pop_front(), Some(flow), "the selected flow must send");
         let queue = &mut self.queues[flow as usize];
-        let first = queue.pop_front().expect("it has packets");
+        let first = queue.pop_front().expect("the flow has packets");
         assert!(
             sent == first.length || (sent == 0 && !FLAT),
-            "its first packet is sent"
+            "the first packet of the flow must be sent"
         );
         if FLAT {
             assert_eq!(queue.front().copied(), next);
@@ -161,20 +166,20 @@ fn classful(weights: &[u32]) -> classes::Config<Weight, ()> {
     }
 }
 
-/// A bucket of 1000 bytes that fills at a byte a microsecond, over a fifo.
+/// A token bucket of 1000 bytes that fills at one byte per microsecond, over a fifo.
 fn shaper() -> Box<dyn Discipline> {
     let config = tbf::Config {
         profile: Profile::new(Rate::mbit(8), 1000),
         limit: None,
     };
-    Box::new(Tbf::node(config, Some(fifo(100))).expect("within its ranges"))
+    Box::new(Tbf::node(config, Some(fifo(100))).expect("the parameters are within their ranges"))
 }
 
 #[test]
 fn a_packet_that_is_too_long_is_dropped_flat_and_classful() {
-    let mut flat = Driver::new(Flows::<Witness<true>>::node(self::flat(2, 10), 0).unwrap());
+    let mut flat = Driver::new(Flows::<Checked<true>>::node(self::flat(2, 10), 0).unwrap());
     let mut classful =
-        Driver::new(Classes::<Witness<false>>::node(self::classful(&[1]), vec![fifo(10)]).unwrap());
+        Driver::new(Classes::<Checked<false>>::node(self::classful(&[1]), vec![fifo(10)]).unwrap());
     let longest = in_class(1, MAX_PACKET);
     let longer = in_class(1, MAX_PACKET + 1);
     for (packet, expected) in [(longest, Verdict::Queued), (longer, Verdict::Dropped)] {
@@ -190,8 +195,8 @@ fn a_packet_that_is_too_long_is_dropped_flat_and_classful() {
 }
 
 #[test]
-fn a_packet_of_a_flow_that_is_not_there_comes_back() {
-    let mut driver = Driver::new(Flows::<Witness<true>>::node(flat(2, 10), 0).unwrap());
+fn a_packet_of_a_flow_that_does_not_exist_is_given_back() {
+    let mut driver = Driver::new(Flows::<Checked<true>>::node(flat(2, 10), 0).unwrap());
     for (flow, expected) in [
         (1, Verdict::Queued),
         (2, Verdict::Unclassified),
@@ -209,7 +214,7 @@ fn a_packet_of_a_flow_that_is_not_there_comes_back() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused() {
+fn invalid_settings_are_rejected() {
     let refused = |change: fn(&mut flows::Config<Weight, ()>)| {
         let mut config = flat(4, 10);
         change(&mut config);
@@ -237,8 +242,8 @@ fn settings_that_cannot_work_are_refused() {
 }
 
 #[test]
-fn a_flat_change_of_parameters_keeps_the_packets() {
-    let mut driver = Driver::new(Flows::<Witness<true>>::node(flat(4, 10), 0).unwrap());
+fn a_change_of_flat_parameters_keeps_the_packets() {
+    let mut driver = Driver::new(Flows::<Checked<true>>::node(flat(4, 10), 0).unwrap());
     for flow in [1, 2, 3, 4, 1, 2, 3, 4] {
         driver.offer(in_class(flow, 100), Time::ZERO);
     }
@@ -247,15 +252,15 @@ fn a_flat_change_of_parameters_keeps_the_packets() {
     assert_eq!(
         reasons,
         [DropReason::Reconfigured; 2],
-        "only what is over the limit"
+        "only packets over the limit are dropped"
     );
     assert_eq!(driver.drain(Time::ZERO).len(), 6);
 }
 
 #[test]
-fn a_class_that_withholds_is_set_aside_until_its_time() {
+fn a_throttled_class_is_parked_until_its_watchdog() {
     let config = classful(&[1, 1]);
-    let mut driver = Driver::new(Classes::<Witness<false>>::node(config, vec![shaper(), fifo(10)]).unwrap());
+    let mut driver = Driver::new(Classes::<Checked<false>>::node(config, vec![shaper(), fifo(10)]).unwrap());
     let start = Time::from_secs(1);
     for class in [1, 1, 2, 2, 2] {
         driver.offer(in_class(class, 1000), start);
@@ -265,14 +270,17 @@ fn a_class_that_withholds_is_set_aside_until_its_time() {
         [Some(0), Some(2), Some(3), Some(4)]
     );
     assert_eq!(driver.next(start), None, "the bucket is empty");
-    let wake = driver.root.watchdog().expect("it says when");
+    let wake = driver
+        .root
+        .watchdog()
+        .expect("a throttled discipline has a watchdog time");
     assert_eq!(wake, start + 1_000_000);
     assert_eq!(driver.next(wake), Some(1));
     assert_eq!(driver.root.watchdog(), None);
 }
 
 #[test]
-fn a_class_that_is_parked_stands_in_nobodys_way() {
+fn a_parked_class_does_not_delay_other_classes() {
     let config = classful(&[MAX_WEIGHT, 1]);
     let mut driver = Driver::new(Classes::<Scfq>::node(config, vec![shaper(), fifo(10)]).unwrap());
     let start = Time::from_secs(1);
@@ -280,12 +288,12 @@ fn a_class_that_is_parked_stands_in_nobodys_way() {
         driver.offer(in_class(class, 1000), start);
     }
     assert_eq!(driver.drain(start), [0, 3, 4]);
-    // It gets no credit for the time that it held its packets: when it wakes up it starts from virtual time as it is.
+    // The class gets no credit for the time in which it was parked. It starts from the current virtual time.
     driver.offer(in_class(2, 1), start);
     assert_eq!(driver.drain(start + 1_000_000), [1, 5]);
 }
 
-/// A fifo that sends a packet every `period` from `next` on, and counts how often it is asked.
+/// A fifo that sends a packet every `period` from `next` on, and counts how often its dequeue is called.
 struct Timed {
     queue: PacketQueue,
     next: Time,
@@ -326,8 +334,8 @@ impl Algorithm for Timed {
     }
 }
 
-/// A class for each of `starts`, with a packet in it then and every `period` after.
-fn timed(starts: &[Time], period: u64) -> (Driver<Classes<Witness<false>>>, Arc<AtomicU64>) {
+/// Creates a class for each of `starts`. It can send a packet at that time, and every `period` after it.
+fn timed(starts: &[Time], period: u64) -> (Driver<Classes<Checked<false>>>, Arc<AtomicU64>) {
     let asked = Arc::new(AtomicU64::new(0));
     let inner = starts.iter().map(|&next| -> Box<dyn Discipline> {
         Box::new(Node::new(Timed {
@@ -355,20 +363,25 @@ fn a_class_that_wakes_up_does_not_wake_the_others() {
     while driver.root.backlog().packets > 0 {
         match driver.next(now) {
             Some(packet) => sent.push(packet),
-            None => now = driver.root.watchdog().expect("what is held back has a time"),
+            None => {
+                now = driver
+                    .root
+                    .watchdog()
+                    .expect("a throttled discipline has a watchdog time")
+            }
         }
     }
     assert!(
         sent.into_iter().eq(0..2 * u64::from(CLASSES)),
-        "each class in its microsecond"
+        "each class sends in its microsecond"
     );
-    // Of each packet: when it comes, when its time comes, and for the one behind it.
+    // For each packet: on arrival, at its time, and for the packet after it.
     let asked = asked.load(Ordering::Relaxed);
-    assert!(asked <= 4 * 2 * u64::from(CLASSES), "{asked} questions");
+    assert!(asked <= 4 * 2 * u64::from(CLASSES), "{asked} calls");
 }
 
 #[test]
-fn classes_that_wake_up_together_go_in_the_order_of_their_numbers() {
+fn classes_that_wake_up_together_send_in_the_order_of_their_numbers() {
     let (mut driver, _) = timed(&[5, 1, 9, 3, 7].map(Time::from_millis), 1);
     for class in 1..=5 {
         driver.offer(in_class(class, 100), Time::ZERO);
@@ -380,7 +393,7 @@ fn classes_that_wake_up_together_go_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn a_discipline_that_comes_with_packets_is_served() {
+fn an_inner_discipline_that_contains_packets_is_served() {
     let mut pool = Pool::with_capacity(16);
     let mut inner = fifo(10);
     for cookie in 0..2 {
@@ -392,7 +405,7 @@ fn a_discipline_that_comes_with_packets_is_served() {
             .unwrap();
         inner.enqueue(id, Time::ZERO, &mut pool);
     }
-    let mut root = Classes::<Witness<false>>::node(classful(&[1, 1]), vec![fifo(10), inner]).unwrap();
+    let mut root = Classes::<Checked<false>>::node(classful(&[1, 1]), vec![fifo(10), inner]).unwrap();
     let first = root
         .dequeue(Time::ZERO, &mut pool)
         .map(|id| pool.release(id).cookie);
@@ -401,7 +414,7 @@ fn a_discipline_that_comes_with_packets_is_served() {
 }
 
 #[test]
-fn a_share_that_is_changed_while_busy_counts_from_then_on() {
+fn a_changed_share_takes_effect_while_the_class_is_active() {
     let inner = vec![fifo(4000), fifo(4000)];
     let mut driver = Driver::new(Classes::<Scfq>::node(classful(&[1, 1]), inner).unwrap());
     for number in 0..3000 {
@@ -419,7 +432,7 @@ fn a_share_that_is_changed_while_busy_counts_from_then_on() {
 }
 
 #[test]
-fn what_cannot_be_changed_in_place_is_refused_and_nothing_changes() {
+fn changes_that_need_a_new_discipline_are_rejected_without_effect() {
     let mut driver = Driver::new(Classes::<Scfq>::node(classful(&[1, 2]), vec![fifo(9), fifo(9)]).unwrap());
     driver.offer(in_class(1, 100), Time::ZERO);
     for (weights, parameter) in [
@@ -437,7 +450,7 @@ fn what_cannot_be_changed_in_place_is_refused_and_nothing_changes() {
     assert_eq!(driver.drain(Time::ZERO), [0]);
 }
 
-/// What is done to a scheduler over classes, some of it from outside.
+/// An operation on a scheduler over classes. Some change an inner discipline from outside.
 #[derive(Clone, Debug)]
 enum Operation {
     Offer(u16, u32),
@@ -466,21 +479,22 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 proptest! {
-    /// Every call that the flat form makes, under thefts, clocks that stand still and drains.
+    /// Checks every call of the flat form, with stolen packets, a clock that stands still, and drains.
     #[test]
-    fn a_flat_scheduler_is_told_the_truth(
+    fn flows_keep_the_contract_with_the_scheduler(
         limit in 1u32..12,
         operations in prop::collection::vec((0u8..8, 1u16..=4, 1u32..1500), 0..200),
     ) {
-        let mut driver = Driver::new(Flows::<Witness<true>>::node(flat(4, limit), 0).unwrap());
+        let mut driver = Driver::new(Flows::<Checked<true>>::node(flat(4, limit), 0).unwrap());
         let mut queued = 0;
         for (operation, flow, length) in operations {
             match operation {
                 0..=4 => {
                     driver.offer(in_class(flow, length), Time::ZERO);
                     queued = limit.min(queued + 1);
-                    let told = driver.root.algorithm().scheduler().queues.iter().map(VecDeque::len).sum::<usize>();
-                    prop_assert_eq!(told, queued as usize);
+                    let queues = &driver.root.algorithm().scheduler().queues;
+                    let known = queues.iter().map(VecDeque::len).sum::<usize>();
+                    prop_assert_eq!(known, queued as usize);
                 }
                 5 | 6 => {
                     prop_assert_eq!(driver.next(Time::ZERO).is_some(), queued > 0);
@@ -497,12 +511,12 @@ proptest! {
         }
     }
 
-    /// Every call that the classful form makes: over a fifo, a shaper and whatever takes their places, with classes flushed,
-    /// shortened and replaced from outside while they are selected, peeked at or parked. At the end all comes out.
+    /// Checks every call of the classful form, over fifos and a shaper. Classes are flushed, shortened and
+    /// replaced from outside while they are selected, peeked at or parked. At the end all packets are dequeued.
     #[test]
-    fn a_scheduler_over_classes_is_told_the_truth(operations in operations()) {
+    fn classes_keep_the_contract_with_the_scheduler(operations in operations()) {
         let inner = vec![fifo(5), shaper(), fifo(50)];
-        let mut driver = Driver::new(Classes::<Witness<false>>::node(classful(&[1, 1, 1]), inner).unwrap());
+        let mut driver = Driver::new(Classes::<Checked<false>>::node(classful(&[1, 1, 1]), inner).unwrap());
         let mut now = Time::from_secs(1);
         for operation in operations {
             match operation {
@@ -519,7 +533,7 @@ proptest! {
                 Operation::Flush(class) => driver.change_class(class, &mut |class, pool| class.flush(pool)),
                 Operation::Shorten(class, limit) => driver.change_class(class, &mut |class, pool| {
                     let config = fifo::Config { limit_packets: Some(limit), ..fifo::Config::default() };
-                    // A shaper refuses what is not for it.
+                    // A shaper rejects the parameters of a fifo.
                     let _ = class.reconfigure(&config, now, pool);
                 }),
                 Operation::Replace(class) => {
@@ -540,14 +554,14 @@ proptest! {
         }
         while driver.root.backlog().packets > 0 {
             if driver.next(now).is_none() {
-                let wake = driver.root.watchdog().expect("what is held back has a time");
-                prop_assert!(wake > now, "it could have been sent");
+                let wake = driver.root.watchdog().expect("a throttled discipline has a watchdog time");
+                prop_assert!(wake > now, "the packet could have been sent now");
                 now = wake;
             }
         }
-        // A class that was flushed while it was active is found empty when its turn comes.
+        // A class that was flushed while it was active is found empty when it is selected.
         prop_assert_eq!(driver.next(now), None);
-        let told = &driver.root.algorithm().scheduler().queues;
-        prop_assert!(told.iter().all(VecDeque::is_empty));
+        let queues = &driver.root.algorithm().scheduler().queues;
+        prop_assert!(queues.iter().all(VecDeque::is_empty));
     }
 }

@@ -10,10 +10,10 @@ use crate::offload::Identifications;
 const FORBIDDEN: u8 = 0x40;
 const ALLOWED: u8 = 0;
 
-/// Segments of a super-packet.
+/// The number of segments of a super-packet.
 const COUNT: u16 = 4;
 
-/// Identifications of the outer and the inner header of the segments of an IPv4 packet in IPv4.
+/// Returns the identifications of the outer and inner headers of the segments of an IPv4-in-IPv4 packet.
 fn identifications(
     known: &mut Identifications,
     outer: (u8, u16),
@@ -44,7 +44,7 @@ fn identifications(
 }
 
 #[test]
-fn every_header_counts_on_its_own() {
+fn every_header_counts_independently() {
     let known = &mut Identifications::default();
     let [outer, inner] = identifications(known, (ALLOWED, 65534), (FORBIDDEN, 7), 1);
     assert_eq!(outer, [65534, 65535, 0, 1]);
@@ -57,12 +57,12 @@ fn zero_stays_zero_where_fragments_are_forbidden() {
     let [outer, inner] = identifications(known, (FORBIDDEN, 0), (FORBIDDEN, 9), 1);
     assert_eq!((outer, inner), (vec![0; 4], vec![9, 10, 11, 12]));
     let [outer, inner] = identifications(known, (ALLOWED, 0), (FORBIDDEN, 0), 1);
-    // A packet that may be cut into fragments needs another identification each time.
+    // A packet that may be fragmented needs a different identification each time.
     assert_eq!((outer, inner), (vec![0, 1, 2, 3], vec![0; 4]));
 }
 
 #[test]
-fn a_constant_is_known_from_the_second_super_packet_on() {
+fn a_constant_is_recognised_from_the_second_super_packet_on() {
     let known = &mut Identifications::default();
     let mut next = |inner, port| identifications(known, (ALLOWED, 1), inner, port)[1].clone();
     assert_eq!(next((FORBIDDEN, 77), 1), [77, 78, 79, 80]);
@@ -77,16 +77,16 @@ fn a_constant_is_known_from_the_second_super_packet_on() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A host that counts has used another identification before it comes to the next super-packet.
+    /// A host that counts has used other identifications before its next super-packet.
     #[test]
-    fn what_counts_goes_on_counting(
+    fn a_counted_identification_is_never_taken_for_a_constant(
         first in 1u16..,
         gaps in proptest::collection::vec((0u16..1000, 0u16..4), 1..30),
     ) {
         let known = &mut Identifications::default();
         let mut identification = first;
         for (gap, port) in gaps {
-            // Zero says more; see above.
+            // Zero is a special case; see above.
             prop_assume!(identification != 0);
             let [_, inner] = identifications(known, (ALLOWED, 1), (FORBIDDEN, identification), port);
             let counted: Vec<u16> = (0..COUNT).map(|index| identification.wrapping_add(index)).collect();

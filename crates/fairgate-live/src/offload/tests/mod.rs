@@ -1,5 +1,5 @@
-//! What is cut is held against packets that were built one by one, by code that shares nothing with the
-//! cutting.
+//! Compares the segments with packets that are built one by one, by code that shares nothing with the code
+//! under test.
 
 mod identification;
 mod plain;
@@ -19,7 +19,7 @@ const GSO_TCP6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
-/// The header as the kernel writes it.
+/// Builds a virtio header as the kernel writes it.
 fn vnet(flags: u8, gso_type: u8, size: u16, start: usize, offset: u16) -> VnetHeader {
     let mut bytes = vec![flags, gso_type, 0, 0];
     for word in [size, start as u16, offset] {
@@ -28,12 +28,12 @@ fn vnet(flags: u8, gso_type: u8, size: u16, start: usize, offset: u16) -> VnetHe
     VnetHeader::parse(&bytes)
 }
 
-/// Writes all frames out.
+/// Returns all finished frames of `frame`.
 fn finish(frame: &[u8], offload: VnetHeader) -> Result<Vec<Vec<u8>>, Unsupported> {
     finish_after(frame, offload, &mut Identifications::default())
 }
 
-/// Writes all frames out, after other super-packets.
+/// Returns all finished frames of `frame`, when earlier super-packets were seen.
 fn finish_after(
     frame: &[u8],
     offload: VnetHeader,

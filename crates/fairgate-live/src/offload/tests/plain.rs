@@ -1,14 +1,14 @@
-//! Frames without a tunnel, held against a parser that isn't ours.
+//! Frames without a tunnel, checked by an independent parser (etherparse).
 
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
 
 use super::stacks::stack;
 use super::tunnels::super_packet;
-use super::wire::{Place, Stack, Transport, Version};
+use super::wire::{SegmentFields, Stack, Transport, Version};
 use super::{GSO_ECN, GSO_NONE, GSO_UDP_L4, NEEDS_CHECKSUM, finish, vnet};
 
-/// Checks lengths and all checksums of a frame; returns its TCP header, identification and payload.
+/// Checks the lengths and checksums of a frame. Returns its TCP header, identification and payload.
 fn check_tcp(frame: &[u8]) -> (etherparse::TcpHeader, Option<u16>, Vec<u8>) {
     let parsed = SlicedPacket::from_ethernet(frame).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = parsed.transport else {
@@ -49,16 +49,16 @@ fn plain(version: Version, tags: u8) -> Stack {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A super-packet becomes segments that a receiver puts together to the same bytes.
+    /// A receiver reassembles the segments of a super-packet to the same bytes.
     #[test]
-    fn segments_carry_the_payload_and_hold_up_to_a_parser(
+    fn segments_carry_the_payload_and_pass_a_parser(
         payload in proptest::collection::vec(any::<u8>(), 1..9000),
         version in prop_oneof![Just(Version::V4), Just(Version::V6)],
         tags in 0u8..3,
         size in 100u16..3000,
     ) {
         let (frame, offload) = super_packet(&plain(version, tags), &payload, size, GSO_ECN);
-        let frames = finish(&frame, offload).expect("every header is known");
+        let frames = finish(&frame, offload).expect("every header is understood");
         prop_assert_eq!(frames.len(), payload.len().div_ceil(usize::from(size)));
         let (first, first_id, _) = check_tcp(&frames[0]);
         let mut carried = Vec::new();
@@ -75,21 +75,21 @@ proptest! {
         prop_assert_eq!(carried, payload);
     }
 
-    /// Half a checksum, as a sender with checksum offload leaves it, becomes a whole one. Around it, senders
-    /// have summed up what will be there.
+    /// A partial checksum, as a sender with checksum offload writes it, is completed. Outer checksums are
+    /// already those of the final packet.
     #[test]
     fn a_partial_checksum_is_completed(
         stack in stack(),
         payload in proptest::collection::vec(any::<u8>(), 1..1500),
     ) {
-        let place = Place { index: 0, offset: 0, flags: 0x18, payload: &payload, unfinished: false };
-        let (whole, start) = stack.build(place);
-        let (unfinished, _) = stack.build(Place { unfinished: true, ..place });
+        let fields = SegmentFields { index: 0, offset: 0, flags: 0x18, payload: &payload, unfinished: false };
+        let (whole, start) = stack.build(fields);
+        let (unfinished, _) = stack.build(SegmentFields { unfinished: true, ..fields });
         let field = if stack.transport == Transport::Tcp { 16 } else { 6 };
         let mut half = whole.clone();
         half[start + field..start + field + 2].copy_from_slice(&unfinished[start + field..start + field + 2]);
         let offload = vnet(NEEDS_CHECKSUM, GSO_NONE, 0, start, field as u16);
-        let frames = finish(&half, offload).expect("the field is in the frame");
+        let frames = finish(&half, offload).expect("the checksum field is inside the frame");
         prop_assert_eq!(frames, [whole]);
     }
 }
@@ -103,7 +103,7 @@ fn udp_is_cut_into_datagrams() {
         .udp(1, 2)
         .write(&mut frame, &payload)
         .unwrap();
-    // The sum of the pseudo header: addresses, protocol, and the length of all.
+    // The sum of the pseudo header: addresses, protocol, and the total length.
     let sum: u32 = [0xc000, 0x0201, 0xc000, 0x0202, 17, 8 + 2500].iter().sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     frame[40..42].copy_from_slice(&(folded as u16).to_be_bytes());

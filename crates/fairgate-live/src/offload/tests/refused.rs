@@ -1,4 +1,4 @@
-//! What can't be cut is refused; nothing else happens, whatever the bytes.
+//! Frames that can't be cut are rejected without side effects, whatever their bytes are.
 
 use proptest::prelude::*;
 
@@ -27,15 +27,15 @@ type Change = fn(&mut Vec<u8>);
 
 const PAYLOAD: [u8; 3000] = [7; 3000];
 
-/// The refusal of a frame after a change to it.
-fn after(stack: &Stack, change: impl Fn(&mut Vec<u8>)) -> Result<usize, Unsupported> {
+/// Changes a frame and returns the number of its segments, or the error.
+fn cut_after(stack: &Stack, change: impl Fn(&mut Vec<u8>)) -> Result<usize, Unsupported> {
     let (mut frame, offload) = super_packet(stack, &PAYLOAD, 1000, 0);
     change(&mut frame);
     finish(&frame, offload).map(|frames| frames.len())
 }
 
 #[test]
-fn a_virtio_header_that_does_not_fit_is_refused() {
+fn a_virtio_header_that_does_not_match_is_rejected() {
     let (frame, _) = super_packet(&stack_of(Vec::new()), &PAYLOAD, 1000, 0);
     for (header, why) in [
         (
@@ -45,7 +45,7 @@ fn a_virtio_header_that_does_not_fit_is_refused() {
         (vnet(NEEDS_CHECKSUM, GSO_TCP4, 0, 34, 16), "no segment size"),
         (
             vnet(NEEDS_CHECKSUM, GSO_NONE, 0, 5000, 16),
-            "no place for the checksum",
+            "a checksum outside of the frame",
         ),
         (
             vnet(NEEDS_CHECKSUM, GSO_TCP4, 1000, 34, 6),
@@ -53,12 +53,18 @@ fn a_virtio_header_that_does_not_fit_is_refused() {
         ),
         (vnet(NEEDS_CHECKSUM, GSO_TCP6, 1000, 34, 16), "not IPv6"),
         (vnet(NEEDS_CHECKSUM, GSO_UDP_L4, 1000, 34, 6), "not UDP"),
-        (vnet(NEEDS_CHECKSUM, GSO_TCP4, 1000, 36, 16), "within the header"),
-        (vnet(NEEDS_CHECKSUM, GSO_TCP4, 1000, 14, 16), "before the header"),
+        (
+            vnet(NEEDS_CHECKSUM, GSO_TCP4, 1000, 36, 16),
+            "inside the transport header",
+        ),
+        (
+            vnet(NEEDS_CHECKSUM, GSO_TCP4, 1000, 14, 16),
+            "before the transport header",
+        ),
         (vnet(0, GSO_TCP4, 1000, 34, 16), "packets under one header"),
         (
             vnet(NEEDS_CHECKSUM, 0x21, 1000, 34, 16),
-            "a type of tunnels, which packet sockets do not say",
+            "a tunnel type, which packet sockets do not report",
         ),
     ] {
         assert_eq!(finish(&frame, header).err(), Some(Unsupported), "{why}");
@@ -72,7 +78,7 @@ fn a_virtio_header_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn headers_that_are_not_understood_are_refused() {
+fn headers_that_are_not_understood_are_rejected() {
     let gre = |sequence, ethernet| {
         stack_of(vec![Wrap::Gre {
             over: Version::V4,
@@ -91,7 +97,7 @@ fn headers_that_are_not_understood_are_refused() {
         }])
     };
     let vxlan = udp(Tunnel::Vxlan, 4789);
-    assert_eq!(after(&gre(false, false), |_| {}), Ok(3));
+    assert_eq!(cut_after(&gre(false, false), |_| {}), Ok(3));
     let refused: [(_, &Stack, Change); 10] = [
         ("GRE with a sequence number", &gre(true, false), |_| {}),
         ("GRE with routing", &gre(false, false), |frame| frame[34] |= 0x40),
@@ -107,7 +113,7 @@ fn headers_that_are_not_understood_are_refused() {
         }),
         ("remote checksum offload", &vxlan, |frame| frame[43] |= 0x20),
         (
-            "bytes behind the inner packet",
+            "bytes after the inner packet",
             &udp(Tunnel::Vxlan, 9999),
             |frame| {
                 frame.push(0);
@@ -121,13 +127,14 @@ fn headers_that_are_not_understood_are_refused() {
         }),
     ];
     for (what, stack, change) in refused {
-        assert_eq!(after(stack, change), Err(Unsupported), "{what}");
+        assert_eq!(cut_after(stack, change), Err(Unsupported), "{what}");
     }
 }
 
-/// The pseudo header holds the final destination, which an outer source route keeps elsewhere.
+/// The pseudo header contains the final destination. With an outer source route, that is not in the IP
+/// header's field.
 #[test]
-fn an_outer_udp_checksum_needs_to_know_the_destination() {
+fn an_outer_udp_checksum_needs_the_final_destination() {
     for (checksum, expected) in [(false, Ok(3)), (true, Err(Unsupported))] {
         let stack = stack_of(vec![Wrap::Udp {
             over: Version::V4,
@@ -146,9 +153,9 @@ fn an_outer_udp_checksum_needs_to_know_the_destination() {
     }
 }
 
-/// Super-packets beyond 64 KiB.
+/// Super-packets over 64 KiB are rejected.
 #[test]
-fn what_is_longer_than_ip_is_refused() {
+fn packets_longer_than_ip_allows_are_rejected() {
     let (mut frame, offload) = super_packet(&stack_of(Vec::new()), &PAYLOAD, 1000, 0);
     frame.resize(14 + 0xffff, 0);
     assert!(Segments::new(&frame, offload, &mut Identifications::default()).is_ok());
@@ -166,9 +173,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Whatever the headers claim, nothing is read or written out of bounds, and nothing gets lost.
+    /// Whatever the headers claim, no access is out of bounds and no bytes are lost.
     #[test]
-    fn nonsense_is_refused_or_finished(
+    fn random_frames_are_rejected_or_finished(
         frame in proptest::collection::vec(any::<u8>(), 0..200),
         ethertype in prop_oneof![
             Just([0x08, 0x00]),
@@ -201,9 +208,9 @@ proptest! {
         }
     }
 
-    /// The same for tunnels with some bytes changed, and any virtio header.
+    /// The same for tunnels with some changed bytes, and any virtio header.
     #[test]
-    fn damaged_tunnels_are_refused_or_finished(
+    fn damaged_tunnels_are_rejected_or_finished(
         stack in stack(),
         payload in proptest::collection::vec(any::<u8>(), 1..3000),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),

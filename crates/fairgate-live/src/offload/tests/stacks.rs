@@ -1,4 +1,4 @@
-//! Random headers around random packets.
+//! Strategies for random headers around random packets.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn tunnel() -> impl Strategy<Value = (u16, Tunnel)> {
     ]
 }
 
-/// A header that can lie around IP.
+/// A header around an IP packet.
 fn around_ip() -> impl Strategy<Value = Wrap> {
     let gre =
         (version(), any::<(bool, bool, bool)>()).prop_map(|(over, (key, checksum, ethernet))| Wrap::Gre {
@@ -47,7 +47,7 @@ fn around_ip() -> impl Strategy<Value = Wrap> {
     ]
 }
 
-/// Up to three tunnels, one in the other, and what may be around them.
+/// Up to three nested tunnels, with VLAN tags and other outer headers.
 pub(super) fn stack() -> impl Strategy<Value = Stack> {
     let outermost = prop_oneof![
         4 => Just(None),
@@ -87,7 +87,7 @@ pub(super) fn stack() -> impl Strategy<Value = Stack> {
         )
 }
 
-/// Whether MPLS follows: where it has to, and where it is wanted and can be announced.
+/// Whether MPLS labels follow: where they must, and where they are wanted and can be announced.
 fn carries_labels(wrap: Wrap, wanted: bool) -> bool {
     match wrap {
         Wrap::Udp { tunnel, .. } => match tunnel {

@@ -1,9 +1,9 @@
-//! Super-packets in tunnels become the packets that a sender without offload would have sent.
+//! Super-packets in tunnels are cut into the packets that a sender without offloads would have sent.
 
 use proptest::prelude::*;
 
 use super::stacks::stack;
-use super::wire::{Place, Stack, Transport, Tunnel, Version, Wrap};
+use super::wire::{SegmentFields, Stack, Transport, Tunnel, Version, Wrap};
 use super::{GSO_ECN, GSO_TCP4, GSO_TCP6, GSO_UDP_L4, NEEDS_CHECKSUM, finish, vnet};
 use crate::offload::Unsupported;
 use crate::offload::vnet::VnetHeader;
@@ -12,9 +12,9 @@ const ACK: u8 = 0x10;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// The super-packet of `payload` with its virtio header.
+/// Builds the super-packet of `payload` and its virtio header.
 pub(super) fn super_packet(stack: &Stack, payload: &[u8], size: u16, ecn: u8) -> (Vec<u8>, VnetHeader) {
-    let (frame, start) = stack.build(Place {
+    let (frame, start) = stack.build(SegmentFields {
         index: 0,
         offset: 0,
         flags: ACK | FIN_PSH | CWR,
@@ -29,7 +29,7 @@ pub(super) fn super_packet(stack: &Stack, payload: &[u8], size: u16, ecn: u8) ->
     (frame, vnet(NEEDS_CHECKSUM, gso, size, start, field))
 }
 
-/// What a sender without offload would have sent instead.
+/// Builds the packets that a sender without offloads would have sent.
 pub(super) fn packets(stack: &Stack, payload: &[u8], size: u16, ecn: u8) -> Vec<Vec<u8>> {
     let count = payload.chunks(size.into()).count();
     let segments = payload.chunks(size.into()).enumerate();
@@ -37,14 +37,14 @@ pub(super) fn packets(stack: &Stack, payload: &[u8], size: u16, ecn: u8) -> Vec<
         .map(|(index, payload)| {
             let last = if index + 1 == count { FIN_PSH } else { 0 };
             let cwr = if index == 0 || ecn == 0 { CWR } else { 0 };
-            let place = Place {
+            let fields = SegmentFields {
                 index: index as u16,
                 offset: index as u32 * u32::from(size),
                 flags: ACK | last | cwr,
                 payload,
                 unfinished: false,
             };
-            stack.build(place).0
+            stack.build(fields).0
         })
         .collect()
 }
@@ -57,20 +57,20 @@ proptest! {
     })]
 
     #[test]
-    fn segments_are_what_the_sender_would_have_sent(
+    fn segments_equal_packets_sent_without_offloads(
         stack in stack(),
         payload in proptest::collection::vec(any::<u8>(), 1..9000),
         size in 100u16..3000,
         ecn in prop_oneof![Just(0), Just(GSO_ECN)],
     ) {
         let (frame, offload) = super_packet(&stack, &payload, size, ecn);
-        let frames = finish(&frame, offload).expect("every header is known");
+        let frames = finish(&frame, offload).expect("every header is understood");
         prop_assert_eq!(frames, packets(&stack, &payload, size, ecn));
     }
 
-    /// A port that nobody knows: what lies behind is told by its structure.
+    /// On an unknown port, the tunnel is recognised by its structure.
     #[test]
-    fn a_tunnel_on_any_port_is_found(
+    fn a_tunnel_on_any_port_is_recognised(
         stack in stack(),
         port in 10_000u16..,
         payload in proptest::collection::vec(any::<u8>(), 1..9000),
@@ -86,7 +86,7 @@ proptest! {
             }
         }
         let (frame, offload) = super_packet(&stack, &payload, size, 0);
-        let frames = finish(&frame, offload).expect("one format fits");
+        let frames = finish(&frame, offload).expect("one format matches");
         prop_assert_eq!(frames, packets(&stack, &payload, size, 0));
     }
 }
@@ -103,10 +103,10 @@ fn stack_of(wraps: Vec<Wrap>) -> Stack {
     }
 }
 
-/// A tunnel header may be damaged, or newer than this code: one changed bit, and nothing is cut, or all but
-/// that bit is as it was.
+/// A tunnel header may be damaged, or newer than this code. After a change of one bit, either the frame is
+/// rejected, or the segments differ from the right ones in that bit only.
 #[test]
-fn no_changed_bit_of_a_tunnel_header_leads_astray() {
+fn a_changed_bit_in_a_tunnel_header_never_gives_wrong_segments() {
     let payload = [7; 3000];
     let geneve = Tunnel::Geneve {
         options: 2,
@@ -147,7 +147,7 @@ fn no_changed_bit_of_a_tunnel_header_leads_astray() {
     }
 }
 
-/// A tunnel adds its headers to a packet that was as long as IP allows; only the segments have to fit.
+/// Outer headers are added to a packet that already has IP's maximum length. Only the segments have to fit.
 #[test]
 fn outer_lengths_may_overflow() {
     let stack = stack_of(vec![Wrap::Udp {
@@ -157,19 +157,19 @@ fn outer_lengths_may_overflow() {
         tunnel: Tunnel::Vxlan,
     }]);
     let payload = vec![9; 0xffff - 20 - 32];
-    let mut tiny = stack.build(Place {
+    let mut tiny = stack.build(SegmentFields {
         index: 0,
         offset: 0,
         flags: ACK | FIN_PSH | CWR,
         payload: &payload[..1],
         unfinished: true,
     });
-    // The builder can't write such lengths; the seed of the inner checksum is patched to the full one.
+    // The builder can't write such lengths, so the inner length field is patched to the maximum.
     let inner = tiny.1 - 20;
     tiny.0.extend(&payload[1..]);
     tiny.0[inner + 2..inner + 4].copy_from_slice(&0xffffu16.to_be_bytes());
     let (_, offload) = super_packet(&stack, &payload[..60_000], 1000, 0);
-    let frames = finish(&tiny.0, offload).expect("every header is known");
+    let frames = finish(&tiny.0, offload).expect("every header is understood");
     assert_eq!(frames.len(), payload.len().div_ceil(1000));
     for (index, frame) in frames.iter().enumerate() {
         let outer = u16::from_be_bytes([frame[16], frame[17]]);

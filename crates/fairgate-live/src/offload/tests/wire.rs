@@ -1,17 +1,16 @@
-//! Packets as a sender without any offload puts them on the wire, and the super-packets that stand for many
-//! of them. Nothing of this is shared with the code under test. The tests of live traffic send these packets,
-//! too.
+//! Builds packets as a sender without any offload sends them, and the super-packets that replace several of
+//! them. It shares nothing with the code under test. The tests of live traffic also send these packets.
 
-/// One header around the innermost packet.
+/// A header around the innermost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrap {
-    /// IPv4 or IPv6 around an IP packet.
+    /// An IPv4 or IPv6 header around an IP packet.
     Ip(Version),
     Gre {
         over: Version,
         key: bool,
         checksum: bool,
-        /// Counts packets, so that they can't be merged.
+        /// With a sequence number, so that packets can't be merged.
         sequence: bool,
         ethernet: bool,
     },
@@ -25,11 +24,11 @@ pub(super) enum Wrap {
         labels: u8,
     },
     Pppoe,
-    /// Extension headers between an IPv6 header and what it carries.
+    /// Extension headers between an IPv6 header and its payload.
     Segments,
 }
 
-/// What UDP carries.
+/// The tunnel format in UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tunnel {
     Vxlan,
@@ -54,35 +53,35 @@ pub(super) enum Transport {
     Udp,
 }
 
-/// All that the headers of a packet say but what differs from segment to segment.
+/// All header fields that are the same in every segment.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
-    /// VLAN tags of the outermost frame.
+    /// The number of VLAN tags of the outermost frame.
     pub(super) tags: u8,
-    /// From the outermost.
+    /// The outer headers, from the outermost.
     pub(super) wraps: Vec<Wrap>,
     pub(super) version: Version,
     pub(super) transport: Transport,
-    /// Added to every number that a segment counts up.
+    /// An offset for all numbers that count up with the segments.
     pub(super) seed: u16,
-    /// IPv4 without options, or with four bytes of them in the innermost header.
+    /// Whether the innermost IPv4 header has four bytes of options.
     pub(super) ip_options: bool,
-    /// IPv4 identification does not count where fragments are forbidden.
+    /// Whether the IPv4 identification is constant where fragments are forbidden.
     pub(super) constant: bool,
 }
 
-/// What differs from segment to segment.
+/// The fields that differ from segment to segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct SegmentFields<'a> {
     pub(super) index: u16,
     pub(super) offset: u32,
     pub(super) flags: u8,
     pub(super) payload: &'a [u8],
-    /// A super-packet: checksums that a sender leaves to its hardware hold the sum of the pseudo header.
+    /// True for a super-packet: its checksum fields hold the sum of the pseudo header.
     pub(super) unfinished: bool,
 }
 
-/// RFC 1071, word by word in network order; the sum, not its complement.
+/// Returns the sum of RFC 1071, word by word in network order, not complemented.
 fn sum(bytes: &[u8]) -> u16 {
     let mut sum = 0u64;
     for pair in bytes.chunks(2) {
@@ -109,7 +108,7 @@ fn addresses(version: Version, level: usize) -> Vec<u8> {
     }
 }
 
-/// The sum of a pseudo header.
+/// Returns the sum of a pseudo header.
 fn pseudo(version: Version, level: usize, protocol: u8, length: usize) -> u16 {
     let mut bytes = addresses(version, level);
     bytes.extend((length as u32).to_be_bytes());
@@ -118,19 +117,19 @@ fn pseudo(version: Version, level: usize, protocol: u8, length: usize) -> u16 {
 }
 
 impl Stack {
-    /// The frame, and where its innermost transport header begins.
-    pub(super) fn build(&self, place: Place<'_>) -> (Vec<u8>, usize) {
+    /// Builds the frame. Returns it with the offset of its innermost transport header.
+    pub(super) fn build(&self, fields: SegmentFields<'_>) -> (Vec<u8>, usize) {
         let innermost = self.wraps.len();
-        let mut packet = self.transport(place);
+        let mut packet = self.transport(fields);
         let transport_length = packet.len();
         let protocol = match self.transport {
             Transport::Tcp => 6,
             Transport::Udp => 17,
         };
-        packet = self.ip(self.version, innermost, protocol, packet, place);
+        packet = self.ip(self.version, innermost, protocol, packet, fields);
         let mut version = self.version;
         for (level, wrap) in self.wraps.iter().enumerate().rev() {
-            packet = self.wrap(*wrap, level, &mut version, packet, place);
+            packet = self.wrap(*wrap, level, &mut version, packet, fields);
         }
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         for tag in 0..self.tags {
@@ -143,7 +142,7 @@ impl Stack {
         (frame, start)
     }
 
-    /// How Ethernet and GRE announce the header of this level; `version` is that of the IP packet in it.
+    /// Returns the EtherType of the header at this level. `version` is that of the IP packet inside.
     fn ethertype(&self, level: usize, version: Version) -> u16 {
         match (self.wraps.get(level), version) {
             (Some(Wrap::Mpls { .. }), _) => 0x8847,
@@ -158,8 +157,8 @@ impl Stack {
         level.is_multiple_of(2)
     }
 
-    /// Counts up, from another number in each level. Where fragments are forbidden zero stays, and so does
-    /// what is constant.
+    /// Returns the identification. It counts up, from a different start at each level. It is constant where
+    /// fragments are forbidden and it is zero or `constant` is set.
     fn identification(&self, level: usize, index: u16) -> u16 {
         let first = self.seed.wrapping_mul(level as u16 + 1);
         if self.forbids_fragments(level) && (self.constant || first == 0) {
@@ -169,26 +168,26 @@ impl Stack {
         }
     }
 
-    fn transport(&self, place: Place<'_>) -> Vec<u8> {
+    fn transport(&self, fields: SegmentFields<'_>) -> Vec<u8> {
         let (mut header, field, protocol) = match self.transport {
             Transport::Tcp => {
-                let sequence = (u32::MAX - 2000).wrapping_add(place.offset);
+                let sequence = (u32::MAX - 2000).wrapping_add(fields.offset);
                 let mut header = vec![16, 146, 0, 80];
                 header.extend(sequence.to_be_bytes());
-                header.extend([0, 0, 0, 77, 0x80, place.flags, 3, 232, 0, 0, 0, 0]);
+                header.extend([0, 0, 0, 77, 0x80, fields.flags, 3, 232, 0, 0, 0, 0]);
                 header.extend([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
                 (header, 16, 6)
             }
             Transport::Udp => {
                 let mut header = vec![0, 1, 0, 2];
-                header.extend((place.payload.len() as u16 + 8).to_be_bytes());
+                header.extend((fields.payload.len() as u16 + 8).to_be_bytes());
                 header.extend([0, 0]);
                 (header, 6, 17)
             }
         };
-        header.extend(place.payload);
+        header.extend(fields.payload);
         let pseudo = pseudo(self.version, self.wraps.len(), protocol, header.len());
-        let checksum = if place.unfinished {
+        let checksum = if fields.unfinished {
             pseudo
         } else {
             let checksum = !sum(&[&pseudo.to_be_bytes()[..], &header].concat());
@@ -202,7 +201,14 @@ impl Stack {
         header
     }
 
-    fn ip(&self, version: Version, level: usize, protocol: u8, inside: Vec<u8>, place: Place<'_>) -> Vec<u8> {
+    fn ip(
+        &self,
+        version: Version,
+        level: usize,
+        protocol: u8,
+        inside: Vec<u8>,
+        fields: SegmentFields<'_>,
+    ) -> Vec<u8> {
         let mut header = match version {
             Version::V4 => {
                 let options = if self.ip_options && level == self.wraps.len() {
@@ -215,7 +221,7 @@ impl Stack {
                 let flags = if self.forbids_fragments(level) { 0x40 } else { 0 };
                 let mut header = vec![0x40 | words, 0];
                 header.extend(length.to_be_bytes());
-                header.extend(self.identification(level, place.index).to_be_bytes());
+                header.extend(self.identification(level, fields.index).to_be_bytes());
                 header.extend([flags, 0, 64, protocol, 0, 0]);
                 header.extend(addresses(version, level));
                 header.extend(options);
@@ -235,14 +241,14 @@ impl Stack {
         header
     }
 
-    /// Wraps `packet`, an IP packet of `version`, and says what version it has become.
+    /// Adds a header to `packet`, an IP packet of `version`, and sets `version` to that of the result.
     fn wrap(
         &self,
         wrap: Wrap,
         level: usize,
         version: &mut Version,
         packet: Vec<u8>,
-        place: Place<'_>,
+        fields: SegmentFields<'_>,
     ) -> Vec<u8> {
         let inner = self.ethertype(level + 1, *version);
         let ethernet = |packet: Vec<u8>| {
@@ -258,16 +264,16 @@ impl Stack {
         match wrap {
             Wrap::Ip(over) => {
                 *version = over;
-                self.ip(over, level, protocol, packet, place)
+                self.ip(over, level, protocol, packet, fields)
             }
             Wrap::Segments => {
-                // Hop-by-hop options of padding, and a segment routing header with one segment (RFC 8754).
+                // Hop-by-hop options (padding) and a segment routing header with one segment (RFC 8754).
                 let mut extended = vec![43, 0, 1, 4, 0, 0, 0, 0];
                 extended.extend([protocol, 2, 4, 0, 0, 0, 0, 0]);
                 extended.extend(&addresses(Version::V6, level)[16..]);
                 extended.extend(packet);
                 *version = Version::V6;
-                self.ip(Version::V6, level, 0, extended, place)
+                self.ip(Version::V6, level, 0, extended, fields)
             }
             Wrap::Gre {
                 over,
@@ -281,9 +287,9 @@ impl Stack {
                 } else {
                     (inner, packet)
                 };
-                let packet = gre(inner, [checksum, key, sequence], packet, place);
+                let packet = gre(inner, [checksum, key, sequence], packet, fields);
                 *version = over;
-                self.ip(over, level, 47, packet, place)
+                self.ip(over, level, 47, packet, fields)
             }
             Wrap::Udp {
                 over,
@@ -318,7 +324,7 @@ impl Stack {
                         [header, packet].concat()
                     }
                     Tunnel::Gue => [vec![0, protocol, 0, 0], packet].concat(),
-                    Tunnel::Gre => gre(inner, [false; 3], packet, place),
+                    Tunnel::Gre => gre(inner, [false; 3], packet, fields),
                     Tunnel::Mpls | Tunnel::Ip => packet,
                 };
                 let mut header = vec![0xc0, 0x01];
@@ -328,7 +334,7 @@ impl Stack {
                 header.extend(packet);
                 if checksum {
                     let pseudo = pseudo(over, level, 17, header.len());
-                    let checksum = if place.unfinished {
+                    let checksum = if fields.unfinished {
                         pseudo
                     } else {
                         !sum(&[&pseudo.to_be_bytes()[..], &header].concat())
@@ -336,7 +342,7 @@ impl Stack {
                     put(&mut header, 6, if checksum == 0 { 0xffff } else { checksum });
                 }
                 *version = over;
-                self.ip(over, level, 17, header, place)
+                self.ip(over, level, 17, header, fields)
             }
             Wrap::Mpls { labels } => {
                 let stack = (1..=labels).flat_map(|label| [0, label, u8::from(label == labels), 64]);
@@ -357,7 +363,12 @@ impl Stack {
     }
 }
 
-fn gre(inner: u16, [checksum, key, sequence]: [bool; 3], packet: Vec<u8>, place: Place<'_>) -> Vec<u8> {
+fn gre(
+    inner: u16,
+    [checksum, key, sequence]: [bool; 3],
+    packet: Vec<u8>,
+    fields: SegmentFields<'_>,
+) -> Vec<u8> {
     let flags = u8::from(checksum) << 7 | u8::from(key) << 5 | u8::from(sequence) << 4;
     let mut header = vec![flags, 0];
     header.extend(inner.to_be_bytes());
@@ -368,10 +379,10 @@ fn gre(inner: u16, [checksum, key, sequence]: [bool; 3], packet: Vec<u8>, place:
         header.extend([0, 0, 0xbe, 0xef]);
     }
     if sequence {
-        header.extend(u32::from(place.index).to_be_bytes());
+        header.extend(u32::from(fields.index).to_be_bytes());
     }
     header.extend(packet);
-    if checksum && !place.unfinished {
+    if checksum && !fields.unfinished {
         let checksum = !sum(&header);
         put(&mut header, 4, checksum);
     }

@@ -1,4 +1,4 @@
-//! A quantity in a file that may vary: `"100ms"`, or a table that names its distribution.
+//! A quantity in a file that may be random: `"100ms"`, or a table that names its distribution.
 //!
 //! ```toml
 //! size = "1000b"
@@ -17,13 +17,13 @@ use serde::{Deserialize, Deserializer};
 use crate::random::Distribution;
 use crate::scenario::file::pair::Pair;
 
-/// The quantity as it is written.
+/// The quantity as written in the file.
 pub(super) enum Drawn {
     Constant(String),
     Table(Table),
 }
 
-/// The table: one of the first four, and what belongs to it.
+/// A table: one of the first four fields, with the fields that belong to it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Drawn {
 }
 
 impl Drawn {
-    /// The distribution, with `parse` to read its quantities.
+    /// Returns the distribution. `parse` parses its quantities, `complain` makes errors.
     pub(super) fn read<E>(
         &self,
         parse: impl Fn(&str) -> Result<u64, E>,
@@ -120,8 +120,8 @@ impl Drawn {
                 high: parse(high)?,
             }),
             _ => Err(complain(
-                "a distribution is one of `uniform`, `exponential`, `pareto` with `shape`, or `normal` with \
-                 `deviation` and `between`",
+                "a distribution must be one of `uniform`, `exponential`, `pareto` with `shape`, or `normal` \
+                 with `deviation` and `between`",
             )),
         }
     }

@@ -3,17 +3,17 @@
 //! ```toml
 //! [simulate]
 //! duration = "60s"
-//! measure = ["10s", "60s"]          # figures are taken from here; by default from the whole
-//! interval = "100ms"                # of time series
+//! measure = ["10s", "60s"]          # the measurement window; default: the whole duration
+//! interval = "100ms"                # between the points of time series
 //! seed = 1
 //!
-//! [[simulate.link]]                 # nodes come into being by being named
+//! [[simulate.link]]                 # links create the nodes that they name
 //! a = "home"
 //! b = "router"
-//! rate = "20mbit"                   # or rate_a and rate_b: from a, from b; left out: only a delay
+//! rate = "20mbit"                   # or rate_a and rate_b: from a, from b; if omitted, the link only delays
 //! delay = "10ms"
-//! overhead = 14                     # bytes of framing
-//! queue_a = "wan"                   # [queue.wan] at a, for packets to b; `queue` for both ends
+//! overhead = 14                     # bytes of framing per packet
+//! queue_a = "wan"                   # [queue.wan] at a, for packets to b; `queue` is for both ends
 //!
 //! [[simulate.flow]]
 //! name = "downloads"
@@ -30,7 +30,8 @@
 //! udp = { rate = "64kbit", size = "160b" }
 //! ```
 //!
-//! Without links, the network is the one of `[run]`: `left`, `router`, `right`, with the queues of `[run]` on the router.
+//! If there are no links, the network is that of `[run]`: `left`, `router` and `right`, with the queues of
+//! `[run]` on the router.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -44,7 +45,7 @@ use toml::Spanned;
 
 use crate::scenario::file::pair::Pair;
 use crate::scenario::file::traffic::{TcpSection, UdpSection};
-use crate::scenario::{Culprit, Flow, Link, NodeId, Queue, Scenario, ScenarioError, Traffic};
+use crate::scenario::{Flow, Link, NodeId, Queue, Scenario, ScenarioError, ScenarioPart, Traffic};
 
 mod drawn;
 mod pair;
@@ -110,7 +111,7 @@ struct FlowSection {
     route: Option<Spanned<Vec<Spanned<String>>>>,
 }
 
-/// What this section needs of `[run]`. The rest of it is the live data plane's, which checks it.
+/// The keys of `[run]` that this section needs. The live data plane checks the rest.
 #[derive(Deserialize)]
 struct RunSection {
     left_to_right: Option<Spanned<String>>,
@@ -122,15 +123,16 @@ impl Scenario {
     /// Reads the `[simulate]` section of a configuration file.
     ///
     /// # Errors
-    /// Points at the first mistake: what a file describes and `read` accepts can be simulated, where there is enough memory.
+    /// Reports the first mistake with its location. Whatever `read` accepts can be simulated, if there is
+    /// enough memory.
     pub fn read(document: &Document) -> Result<Scenario, FileError> {
         Scenario::read_and_check(document, Scenario::check)
     }
 
-    /// The same for a machine with `memory` bytes to be had.
+    /// Reads the section for a machine with `memory` bytes available.
     ///
     /// # Errors
-    /// As [`read`](Scenario::read), and if the scenario takes more.
+    /// Fails like [`read`](Scenario::read), and if the scenario needs more memory.
     pub fn read_for(document: &Document, memory: u64) -> Result<Scenario, FileError> {
         Scenario::read_and_check(document, |scenario| {
             scenario.check()?;
@@ -152,31 +154,32 @@ impl Scenario {
         let reader = Reader { document };
         let scenario = reader.scenario(&section)?;
         check(&scenario).map_err(|error| {
-            // The rule that is broken comes first, then the remedy.
+            // The text before the semicolon says what is wrong. The text after it is the remedy.
             let (what, remedy) = error
                 .what
                 .rsplit_once("; ")
                 .unwrap_or((&error.what, "correct this value"));
-            document.error(place(&section, &error), what, remedy)
+            document.error(location(&section, &error), what, remedy)
         })?;
         Ok(scenario)
     }
 }
 
-/// Where the field of the part at fault was written; else where the part begins.
-fn place(section: &Section, error: &ScenarioError) -> Range<usize> {
+/// Returns where the wrong field is written. If it is not written, returns where its part begins.
+fn location(section: &Section, error: &ScenarioError) -> Range<usize> {
     fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
         value.as_ref().map(Spanned::span)
     }
-    match error.culprit {
-        Culprit::Scenario => match error.field {
+    match error.part {
+        ScenarioPart::Scenario => match error.field {
             "measure" => span(&section.measure),
             "interval" => span(&section.interval),
             _ => None,
         }
         .unwrap_or_else(|| section.duration.span()),
-        // Of the shorthand's links, the queues alone can be wrong, and those were checked where they stand.
-        Culprit::Link(index) => section.links.get(index).map_or(0..0, |link| {
+        // If the links come from [run], only their queues can be wrong, and those have been checked in their
+        // own sections.
+        ScenarioPart::Link(index) => section.links.get(index).map_or(0..0, |link| {
             match error.field {
                 "b" => Some(link.b.span()),
                 "delay" => span(&link.delay),
@@ -187,7 +190,7 @@ fn place(section: &Section, error: &ScenarioError) -> Range<usize> {
             }
             .unwrap_or_else(|| link.a.span())
         }),
-        Culprit::Flow(index) => {
+        ScenarioPart::Flow(index) => {
             let flow = &section.flows[index];
             match error.field {
                 "to" => Some(flow.to.span()),
@@ -206,7 +209,7 @@ fn place(section: &Section, error: &ScenarioError) -> Range<usize> {
     }
 }
 
-/// Turns text into values, and knows where errors stand.
+/// Converts text to values, and knows the locations of errors.
 struct Reader<'a> {
     document: &'a Document,
 }
@@ -233,7 +236,7 @@ impl Reader<'_> {
             self.add_node(&mut scenario, node)?;
         }
         if section.links.is_empty() {
-            self.add_wire(&mut scenario, section)?;
+            self.add_run_network(&mut scenario, section)?;
         }
         for link in &section.links {
             self.add_link(&mut scenario, link)?;
@@ -241,7 +244,7 @@ impl Reader<'_> {
         if section.flows.is_empty() {
             return Err(self.document.error(
                 section.duration.span(),
-                "nothing flows in this scenario",
+                "this scenario has no flows",
                 "add a [[simulate.flow]] with `name`, `from`, `to`, and `udp` or `tcp`",
             ));
         }
@@ -252,8 +255,8 @@ impl Reader<'_> {
             {
                 return Err(self.document.error(
                     flow.name.span(),
-                    format!("there are two flows `{}`", flow.name.get_ref()),
-                    "give each a name of its own, or one of them a `count`",
+                    format!("there are two flows with the name `{}`", flow.name.get_ref()),
+                    "give each flow a different name, or replace them by one flow with a `count`",
                 ));
             }
             let flow = self.flow(&scenario, flow)?;
@@ -267,8 +270,8 @@ impl Reader<'_> {
         if scenario.find_node(name).is_some() {
             return Err(self.document.error(
                 node.name.span(),
-                format!("there are two nodes `{name}`"),
-                "give each a name of its own",
+                format!("there are two nodes with the name `{name}`"),
+                "give each node a different name",
             ));
         }
         let id = scenario.node(name);
@@ -276,7 +279,7 @@ impl Reader<'_> {
             scenario.nodes[id.index()].address = address.get_ref().parse::<IpAddr>().map_err(|error| {
                 self.document.error(
                     address.span(),
-                    format!("`{}` is no address: {error}", address.get_ref()),
+                    format!("`{}` is not an IP address: {error}", address.get_ref()),
                     "write an IPv4 or IPv6 address, such as \"192.168.1.2\"",
                 )
             })?;
@@ -284,14 +287,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The network of `[run]`: the router between two hosts. Its queues are those of the live data plane, behind them
-    /// its delay; the lines themselves take no time.
-    fn add_wire(&self, scenario: &mut Scenario, section: &Section) -> Result<(), FileError> {
+    /// Adds the network of `[run]`: a router between two hosts. It has the queues of the live data plane,
+    /// followed by its delay. The links themselves have no transmission time.
+    fn add_run_network(&self, scenario: &mut Scenario, section: &Section) -> Result<(), FileError> {
         let Some(run) = self.document.section::<RunSection>("run")? else {
             return Err(self.document.error(
                 section.duration.span(),
-                "this scenario has no links, and there is no [run] section to take the network from",
-                "add a [[simulate.link]] with the nodes `a` and `b` that it joins",
+                "this scenario has no links, and there is no [run] section that describes a network",
+                "add a [[simulate.link]] with the two nodes `a` and `b` that it connects",
             ));
         };
         let delay = run
@@ -323,8 +326,8 @@ impl Reader<'_> {
             if let (Some(_), Some(one)) = (both, one) {
                 return Err(self.document.error(
                     one.span(),
-                    "this is given for both ends and for one",
-                    "give it once for both, or once for each end (`..._a`, `..._b`)",
+                    "this is given for both ends and also for one end",
+                    "give it once for both ends, or once for each end (`..._a`, `..._b`)",
                 ));
             }
         }
@@ -361,7 +364,7 @@ impl Reader<'_> {
                 return Err(self.document.error(
                     flow.name.span(),
                     format!("flow `{}` must have either `udp` or `tcp`", flow.name.get_ref()),
-                    "tell what it sends: udp = { rate = \"1mbit\" } or tcp = {}",
+                    "add what it sends: udp = { rate = \"1mbit\" } or tcp = {}",
                 ));
             }
         };
@@ -408,7 +411,7 @@ impl Reader<'_> {
                 name.span(),
                 format!("there is no node `{}`", name.get_ref()),
                 format!(
-                    "the nodes are {}; a [[simulate.link]] makes another",
+                    "the nodes are {}; a [[simulate.link]] creates more",
                     names.join(", ")
                 ),
             )
@@ -422,7 +425,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `10:1`, hexadecimal, as tc writes it.
+    /// Parses a class such as `10:1`. Both numbers are hexadecimal, as in tc.
     fn class(&self, text: &Spanned<String>) -> Result<ClassId, FileError> {
         let parse = |digits: &str| u16::from_str_radix(digits, 16).ok();
         text.get_ref()
@@ -431,8 +434,8 @@ impl Reader<'_> {
             .ok_or_else(|| {
                 self.document.error(
                     text.span(),
-                    format!("`{}` is no class", text.get_ref()),
-                    "write the discipline's handle and the class's number, such as \"10:1\"",
+                    format!("`{}` is not a class", text.get_ref()),
+                    "write the discipline's handle and the number of the class, such as \"10:1\"",
                 )
             })
     }

@@ -1,5 +1,4 @@
-//! Two quantities in a file: `["10s", "60s"]`. An array of Rust takes the first two of any list and says
-//! nothing.
+//! Two quantities in a file: `["10s", "60s"]`. A Rust array would accept a longer list and ignore the rest.
 
 use serde::Deserialize;
 
@@ -12,7 +11,7 @@ impl TryFrom<Vec<String>> for Pair {
 
     fn try_from(list: Vec<String>) -> Result<Pair, String> {
         let count = list.len();
-        let refuse = |_| format!("a list of {count}, where a beginning and an end are asked for; write two");
+        let refuse = |_| format!("the list has {count} values, but must have two: a beginning and an end");
         list.try_into().map(Pair).map_err(refuse)
     }
 }

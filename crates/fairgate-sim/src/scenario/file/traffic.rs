@@ -4,7 +4,7 @@
 //! udp = { rate = "2mbit", size = "1000b" }                    # constant
 //! udp = { rate = "2mbit", size = "1000b", pattern = "poisson" }
 //! udp = { rate = "2mbit", pattern = "on_off", on = { pareto = "100ms", shape = 1.5 }, off = "100ms" }
-//! tcp = {}                                                    # as much as the line takes
+//! tcp = {}                                                    # as much as the connection can send
 //! tcp = { congestion_control = "ledbat", initial_window = 2 } # or reno, cubic (the default), dctcp
 //! tcp = { congestion_control = "reno", rate = "1mbit", size = "10kb" }
 //! tcp = { size = { pareto = "100kb", shape = 1.5 }, pause = { exponential = "5s" }, transfers = 100 }
@@ -23,7 +23,7 @@ use crate::random::Distribution;
 use crate::scenario::{Application, Pattern, Tcp, Udp};
 use crate::tcp;
 
-/// Payload of a datagram if nothing is said, bytes.
+/// The default payload of a datagram, bytes.
 const SIZE: u64 = 1000;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -61,7 +61,7 @@ pub(super) struct TcpSection {
 }
 
 impl UdpSection {
-    pub(super) fn read(&self, reader: &Reader<'_>, place: &Range<usize>) -> Result<Udp, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Udp, FileError> {
         let rate = reader.rate(&self.rate)?;
         let size = match &self.size {
             Some(size) => reader.sizes(size)?,
@@ -77,9 +77,9 @@ impl UdpSection {
             },
             _ => {
                 return Err(reader.document.error(
-                    place.clone(),
-                    "`on` and `off` belong to the pattern `on_off`, which needs both",
-                    "write pattern = \"on_off\", on = \"1s\", off = \"1s\", or leave the three out",
+                    location.clone(),
+                    "`on` and `off` are only for the pattern `on_off`, which needs both",
+                    "write pattern = \"on_off\", on = \"1s\", off = \"1s\", or omit all three",
                 ));
             }
         };
@@ -88,7 +88,7 @@ impl UdpSection {
 }
 
 impl TcpSection {
-    pub(super) fn read(&self, reader: &Reader<'_>, place: &Range<usize>) -> Result<Tcp, FileError> {
+    pub(super) fn read(&self, reader: &Reader<'_>, location: &Range<usize>) -> Result<Tcp, FileError> {
         let plain = tcp::Config::default();
         let config = tcp::Config {
             congestion_control: self.congestion_control.unwrap_or(plain.congestion_control),
@@ -117,10 +117,11 @@ impl TcpSection {
             },
             _ => {
                 return Err(reader.document.error(
-                    place.clone(),
-                    "a TCP flow writes without end, at a `rate`, or in transfers of a `size` with a `pause` between",
-                    "leave all out; or give `rate`, and `size` for a write; or `size`, `pause` and the number of \
-                     `transfers`",
+                    location.clone(),
+                    "a TCP flow writes without end, or at a `rate`, or in transfers of a `size` with a \
+                     `pause` between them",
+                    "omit all of these keys; or give `rate`, and `size` for one write; or give `size`, \
+                     `pause` and the number of `transfers`",
                 ));
             }
         };
@@ -132,7 +133,7 @@ impl TcpSection {
             Distribution::Constant(bytes) if u32::try_from(bytes).is_ok() => Ok(bytes as u32),
             _ => Err(reader.document.error(
                 size.span(),
-                "writes at a `rate` have a constant size below 4 GB",
+                "writes at a `rate` must have a constant size below 4 GB",
                 "write a size, such as \"1000b\"",
             )),
         }

@@ -1,11 +1,13 @@
 //! CUBIC (RFC 9438) in Linux's integer arithmetic.
 //!
-//! After a loss at window W_max the window follows W(t) = C (t - K)^3 + W_max, with K such that W(0) is the window
-//! kept, 0.7 W_max: fast at first, flat near the old maximum, fast again beyond it. Growth depends on time since the
-//! loss, not on the RTT. Where Reno would have grown more, the window follows Reno ("TCP friendliness").
+//! After a loss at window W_max, the window follows W(t) = C (t - K)^3 + W_max. K is chosen so that W(0) is
+//! the reduced window, 0.7 W_max. Growth is fast at first, slow near the old maximum, and fast again beyond
+//! it. It depends on the time since the loss and not on the RTT. If Reno would have a larger window, the
+//! window follows Reno ("TCP friendliness").
 //!
-//! Units: time in 2^-10 s; C = 0.4 is 410 / 1024 with the curve taken at the end of the coming round trip; beta = 0.7
-//! is 717 / 1024. Deviation from Linux: the cube root is exact where Linux's is off by up to 0.2 %.
+//! Units: time is in 2^-10 s. C = 0.4 is 410 / 1024, with the curve evaluated at the end of the coming round
+//! trip. beta = 0.7 is 717 / 1024. Deviation from Linux: the cube root is exact, while Linux's is off by up
+//! to 0.2 %.
 
 use super::cubic_root::cubic_root;
 use super::hystart::HyStart;
@@ -15,40 +17,41 @@ use crate::tcp::config::Config;
 
 /// The unit of beta.
 const SCALE: u32 = 1024;
-/// Window kept on a loss: 717 / 1024, about 0.7.
+/// The share of the window that is kept after a loss: 717 / 1024, about 0.7.
 const BETA: u32 = 717;
-/// log2 of the curve's time unit per second.
+/// The binary logarithm of the number of time units per second.
 const TIME_SHIFT: u32 = 10;
 /// C = 0.4 in 1024ths.
 const C: u64 = 410;
-/// Acknowledged segments in which Reno's window grows by one, per segment of window, in eighths:
-/// (1 + beta) / (3 (1 - beta)), so that Reno with beta = 0.7 keeps the same average window.
+/// The number of acknowledged segments after which Reno's window grows by one, per segment of window, in
+/// eighths: (1 + beta) / (3 (1 - beta)). With it, Reno with beta = 0.7 has the same average window.
 const FRIENDLY_EIGHTHS: u32 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
 
-/// The state between losses.
+/// The state of CUBIC between losses.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Cubic {
     clock: Clock,
     hz: u64,
     hystart: Option<HyStart>,
-    /// Acknowledged segments for each increase by one.
+    /// The number of acknowledged segments per increase by one.
     per_increase: u32,
-    /// Window before the last reduction, lowered further if it did not reach its predecessor (fast convergence).
+    /// The window before the last reduction. It is lowered further if it was below the previous one (fast
+    /// convergence).
     last_max: u32,
-    /// Window and tick at the last look at the curve.
+    /// The window and tick at the last evaluation of the curve.
     last_window: u32,
     last_time: u64,
     /// The window of the plateau.
     origin: u32,
-    /// When the plateau is reached, in 2^-10 s after the epoch.
+    /// The time at which the plateau is reached, in 2^-10 s after the epoch.
     k: u64,
-    /// Least RTT, µs; 0 before the first.
+    /// The minimum RTT, µs. It is 0 before the first measurement.
     delay_min: u64,
-    /// Tick at which the curve begins; none after a reduction until the window grows again.
+    /// The tick at which the curve begins. `None` after a reduction until the window grows again.
     epoch: Option<u64>,
-    /// Acknowledged since the epoch, for the comparison with Reno.
+    /// The segments acknowledged since the epoch, for the comparison with Reno.
     acked: u32,
-    /// What Reno's window would be.
+    /// The window that Reno would have.
     reno_window: u32,
 }
 
@@ -76,14 +79,14 @@ impl Cubic {
         }
     }
 
-    /// Forgets everything, as after a time-out.
+    /// Resets the state after a timeout.
     pub(super) fn restart(&mut self, now: Moment, next: u64) {
         let hystart = self.hystart.is_some().then(|| HyStart::new(now, next));
         *self = Cubic::blank(self.clock, self.hz, hystart);
     }
 
     pub(super) fn on_sample(&mut self, sample: Sample, now: Moment, window: &mut Window) {
-        // Delays right after a fast recovery tell of the recovery, not of the path.
+        // Delays right after a fast recovery are caused by the recovery and not by the path.
         if self.epoch.is_some_and(|epoch| now.jiffies - epoch < self.hz) {
             return;
         }
@@ -102,7 +105,7 @@ impl Cubic {
     pub(super) fn reduced_threshold(&mut self, window: u32) -> u32 {
         self.epoch = None;
         self.last_max = if window < self.last_max {
-            // Fast convergence (RFC 9438, 4.7): leave room for newcomers.
+            // Fast convergence (RFC 9438, 4.7): leave room for new flows.
             window * (SCALE + BETA) / (2 * SCALE)
         } else {
             window
@@ -111,7 +114,7 @@ impl Cubic {
     }
 
     pub(super) fn on_transmission_start(&mut self, idle_since: u64, now: Moment) {
-        // The curve stands still while nothing is sent.
+        // The curve pauses while nothing is sent.
         if let Some(epoch) = &mut self.epoch
             && now.jiffies > idle_since
         {
@@ -119,10 +122,10 @@ impl Cubic {
         }
     }
 
-    /// Acknowledged segments for each increase by one, at `window`, after `acked` more.
+    /// Returns the number of acknowledged segments per increase by one at `window`, after `acked` more.
     pub(super) fn per_increase(&mut self, acked: u32, now: Moment, window: u32) -> u32 {
         self.acked += acked;
-        // The same window is looked up again only after 1/32 s.
+        // For the same window, the curve is evaluated again only after 1/32 s.
         if self.last_window == window && now.jiffies - self.last_time <= self.hz / 32 {
             return self.per_increase;
         }
@@ -151,7 +154,7 @@ impl Cubic {
         } else {
             100 * window
         };
-        // Before the first loss nothing is known of the capacity: keep probing.
+        // Before the first loss the capacity is unknown, so keep probing.
         if self.last_max == 0 {
             self.per_increase = self.per_increase.min(20);
         }
@@ -167,7 +170,7 @@ impl Cubic {
         self.k = cubic_root((distance << (10 + 3 * TIME_SHIFT)) / C);
     }
 
-    /// W(t), for t in 2^-10 s after the epoch.
+    /// Returns W(t), for t in 2^-10 s after the epoch.
     fn target(&self, t: u64) -> u32 {
         let offset = u128::from(t.abs_diff(self.k));
         let delta = (u128::from(C) * offset.pow(3)) >> (10 + 3 * TIME_SHIFT);
@@ -211,15 +214,15 @@ mod tests {
     }
 
     #[test]
-    fn reno_friendliness_is_the_rfcs_alpha() {
-        // RFC 9438, 4.3: alpha = 3 (1 - beta) / (1 + beta); here its inverse in eighths, rounded down.
+    fn reno_friendliness_equals_the_rfcs_alpha() {
+        // RFC 9438, 4.3: alpha = 3 (1 - beta) / (1 + beta). This is its inverse in eighths, rounded down.
         let beta = f64::from(BETA) / f64::from(SCALE);
         let exact = 8.0 * (1.0 + beta) / (3.0 * (1.0 - beta));
         assert_eq!(FRIENDLY_EIGHTHS, exact as u32);
     }
 
     #[test]
-    fn fast_convergence_gives_way() {
+    fn fast_convergence_leaves_room() {
         let (mut cubic, _) = after_loss_at(100);
         assert_eq!(cubic.last_max, 100);
         assert_eq!(cubic.reduced_threshold(90), 63);
@@ -237,7 +240,7 @@ mod tests {
     }
 
     proptest! {
-        /// W(t) and K of RFC 9438, figures 1 and 2, in floating point.
+        /// Compares with W(t) and K of RFC 9438, figures 1 and 2, in floating point.
         #[test]
         fn follows_the_rfcs_curve(max in 10u32..100_000, millis in 0u64..60_000) {
             let (cubic, kept) = after_loss_at(max);
@@ -247,9 +250,10 @@ mod tests {
             let t = (millis * 1024 / 1000) as f64 / 1024.0;
             let exact = c * (t - k).powi(3) + f64::from(max);
             let target = f64::from(cubic.target(millis * 1024 / 1000));
-            // One unit of K moves the curve by its slope.
+            // An error of one unit in K shifts the curve by its slope.
             let slope = 3.0 * c * (t - k).powi(2) / 1024.0;
-            prop_assert!((target - exact).abs() <= 1.0 + 1.1 * slope + 1e-6 * exact.abs(), "{target} {exact}");
+            let tolerance = 1.0 + 1.1 * slope + 1e-6 * exact.abs();
+            prop_assert!((target - exact).abs() <= tolerance, "{target} {exact}");
         }
     }
 }

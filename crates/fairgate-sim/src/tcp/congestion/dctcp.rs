@@ -1,31 +1,32 @@
-//! DCTCP (RFC 8257): the window comes down by how many segments are marked, not by whether one is.
+//! DCTCP (RFC 8257): reduces the window by the share of marked segments.
 //!
-//! With shallow marks in each round trip the window stays near what the path holds: the scalable congestion control that
-//! DualPI2 couples with classic ones (RFC 9332). Segments say ECT(1), by which such senders are told apart (RFC 9331, section 4.1);
-//! DCTCP in Linux says ECT(0). Otherwise it is Linux's: its fixed point, and a loss halves the window.
+//! If marking is shallow, each round trip has some marks, and the window stays near the capacity of the path.
+//! DualPI2 couples this scalable congestion control with classic ones (RFC 9332). Segments carry ECT(1),
+//! which identifies such senders (RFC 9331, section 4.1); DCTCP in Linux uses ECT(0). Otherwise it equals
+//! Linux's: the same fixed point, and a loss halves the window.
 //!
-//! Not here: what TCP Prague adds, pacing and independence of the round-trip time above all.
+//! Not implemented: the additions of TCP Prague, most of all pacing and independence of the round-trip time.
 
-/// Parts of 1.
+/// The value 1 in fixed point.
 const ONE: u32 = 1 << ALPHA_SHIFT;
 const ALPHA_SHIFT: u32 = 10;
 /// The weight of a round trip in the average is 2^-4 (section 4.2).
 const WEIGHT_SHIFT: u32 = 4;
 
-/// The state.
+/// The state of DCTCP.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Dctcp {
-    /// Average share of marked segments, of `ONE`.
+    /// The average share of marked segments, in units of 1 / `ONE`.
     alpha: u32,
-    /// Delivered in this round trip, and of them marked, segments.
+    /// The segments delivered in this round trip, and how many of them were marked.
     delivered: u32,
     marked: u32,
-    /// When this number is acknowledged, the round trip is over.
+    /// The round trip is over when this number is acknowledged.
     round_end: u64,
 }
 
 impl Dctcp {
-    /// Nothing is known yet: the first mark halves the window (section 3.3).
+    /// Creates the state before the first mark, which halves the window (section 3.3).
     pub(super) fn new(next: u64) -> Dctcp {
         Dctcp {
             alpha: ONE,
@@ -35,7 +36,7 @@ impl Dctcp {
         }
     }
 
-    /// So many segments have been delivered.
+    /// Handles delivered segments.
     pub(super) fn on_delivered(&mut self, delivered: u32, marked: bool, una: u64, next: u64) {
         self.delivered += delivered;
         if marked {
@@ -51,7 +52,7 @@ impl Dctcp {
         self.round_end = next;
     }
 
-    /// The threshold after a mark.
+    /// Returns the threshold after a mark.
     pub(super) fn reduced_threshold(&self, window: u32) -> u32 {
         let less = (u64::from(window) * u64::from(self.alpha)) >> (ALPHA_SHIFT + 1);
         (window - less as u32).max(2)
@@ -62,7 +63,7 @@ impl Dctcp {
 mod tests {
     use super::*;
 
-    /// After `rounds` round trips of 100 segments of which `marked` are.
+    /// Returns the state after `rounds` round trips of 100 segments, of which `marked` are marked.
     fn after(rounds: u64, marked: u32) -> Dctcp {
         let mut dctcp = Dctcp::new(0);
         for round in 0..rounds {
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_comes_down_by_half_the_share_of_marks() {
+    fn the_window_is_reduced_by_half_the_share_of_marks() {
         assert_eq!(Dctcp::new(1).reduced_threshold(100), 50);
         for marked in [0, 10, 50, 100] {
             let kept = after(200, marked).reduced_threshold(1000);
@@ -84,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_weighs_a_sixteenth() {
-        // From certainty, 1024, a round trip without marks takes 64.
+    fn a_round_trip_has_a_weight_of_a_sixteenth() {
+        // From 1024, which is a share of 1, a round trip without marks subtracts 64.
         assert_eq!(after(2, 0).alpha, 1024 - 64 - 60);
     }
 }

@@ -1,32 +1,34 @@
-//! HyStart: leaves slow start before the queue overflows (Ha and Rhee, "Taming the elephants", 2011; Linux's form).
+//! HyStart: leaves slow start before the queue overflows (Ha and Rhee, "Taming the elephants", 2011, in
+//! Linux's form).
 //!
-//! Two signs that the window has reached the path's capacity, looked for in each round trip: the train of
-//! acknowledgements is as long as half the least RTT, or the least delay of the round's first samples is above the
-//! least ever by an eighth. Deviation from Linux: nothing is added to the train for segments sent or received in bunches
-//! (GSO, GRO); there are none here, and Linux without them adds nothing either.
+//! In each round trip, two signs show that the window has reached the path's capacity. Either the train of
+//! acknowledgements is as long as half the minimum RTT, or the minimum delay of the first samples is above
+//! the overall minimum by an eighth. Deviation from Linux: the train is not extended for segments sent or
+//! received in batches (GSO, GRO). There are no batches here, and without them Linux does not extend it
+//! either.
 
 use super::Sample;
 use crate::tcp::clock::Moment;
 
-/// The window from which on it is looked for, segments.
+/// The smallest window at which HyStart is active, segments.
 const LOW_WINDOW: u32 = 16;
-/// Acknowledgements at most this far apart form a train, µs.
+/// Acknowledgements with at most this gap form a train, µs.
 const TRAIN_GAP: u64 = 2_000;
-/// Samples in a round before the delay is judged.
+/// The number of samples in a round trip before the delay is evaluated.
 const MIN_SAMPLES: u32 = 8;
-/// Bounds of the tolerated increase of delay, µs.
+/// The bounds of the tolerated increase of delay, µs.
 const DELAY_MIN: u64 = 4_000;
 const DELAY_MAX: u64 = 16_000;
 
-/// The state of a round trip's observation.
+/// The measurements of the current round trip.
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
     found: bool,
     round_start: u64,
     last_ack: u64,
-    /// When this number is acknowledged, the round is over.
+    /// The round trip is over when this number is acknowledged.
     round_end: u64,
-    /// Least delay in this round, µs.
+    /// The minimum delay in this round trip, µs.
     delay: u64,
     samples: u32,
 }
@@ -53,7 +55,7 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// Whether slow start should end at this acknowledgement. `delay_min` is the least RTT ever.
+    /// Returns whether slow start should end at this acknowledgement. `delay_min` is the overall minimum RTT.
     pub(super) fn is_time_to_leave(
         &mut self,
         sample: Sample,
@@ -64,7 +66,7 @@ impl HyStart {
         if self.found {
             return false;
         }
-        // Rounds are told apart from the first on, also while the window is too small to leave.
+        // Round trips are counted from the start, even while the window is too small to leave slow start.
         if sample.una > self.round_end {
             self.begin_round(now, sample.next);
         }
@@ -97,7 +99,8 @@ mod tests {
         Clock::new(100).read(Time::from_micros(micros))
     }
 
-    /// Feeds acknowledgements `gap` apart with the given RTT; the time of the one at which slow start should end.
+    /// Feeds acknowledgements `gap` apart with the given RTT. Returns the time at which slow start should
+    /// end.
     fn leaves_after(gap: u64, rtt: u64, acks: u64) -> Option<u64> {
         let mut hystart = HyStart::new(at(0), 1_000_000);
         let sample = Sample {
@@ -111,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn a_train_half_a_round_trip_long_ends_slow_start() {
+    fn a_train_of_half_a_round_trip_ends_slow_start() {
         assert_eq!(leaves_after(1_000, RTT, 200), Some(51_000));
     }
 
     #[test]
-    fn gaps_break_the_train() {
+    fn a_large_gap_ends_the_train() {
         assert_eq!(leaves_after(2_001, RTT, 200), None);
     }
 
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn small_windows_are_left_alone() {
+    fn hystart_ignores_small_windows() {
         let mut hystart = HyStart::new(at(0), 1_000_000);
         let sample = Sample {
             rtt: 2 * RTT,

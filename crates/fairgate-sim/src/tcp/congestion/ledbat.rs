@@ -1,31 +1,32 @@
-//! LEDBAT (RFC 6817): a sender that wants what others leave over. It holds the delay that it adds to the path at a target, and so gives
-//! way to whoever makes a longer queue.
+//! LEDBAT (RFC 6817): a sender that uses only the capacity that others leave. It keeps the queueing delay
+//! that it causes at a target, and so yields to every sender that causes a longer queue.
 //!
-//! The window grows by a segment a round trip while nothing is queued, less the nearer the queueing delay is to the target, and shrinks
-//! likewise above it; never by more than that segment above what is outstanding. A loss or a mark halves it, once a round trip, during
-//! which the delay does not move it.
+//! While nothing is queued, the window grows by one segment per round trip. It grows more slowly the nearer
+//! the queueing delay is to the target, and shrinks in the same way above the target. It never exceeds the
+//! outstanding segments by more than one. A loss or a mark halves it, once per round trip. During the
+//! reduction, the delay does not change it.
 //!
-//! There is no slow start, neither at first nor after a time-out: the RFC has none. Its initial window is 2 segments; here it is the
-//! connection's.
+//! There is no slow start, neither at the start nor after a timeout, because the RFC has none. The RFC's
+//! initial window is 2 segments; here it is the initial window of the connection.
 
 use super::queueing::Queueing;
 use super::{Progress, Window};
 use crate::tcp::clock::Moment;
 
-/// Queueing delay that is aimed for, ms (`TARGET`, section 2.5: 100 ms or less).
+/// The target of the queueing delay, ms (`TARGET`, section 2.5: 100 ms or less).
 const TARGET: i64 = 100;
-/// Segments that the window may be above what is outstanding (`ALLOWED_INCREASE`).
+/// The segments by which the window may exceed the outstanding segments (`ALLOWED_INCREASE`).
 const ALLOWED_INCREASE: i64 = 1;
-/// Least window, segments (`MIN_CWND`).
+/// The minimum window, segments (`MIN_CWND`).
 const MIN_WINDOW: i64 = 2;
-/// A segment, in fixed point.
+/// One segment in fixed point.
 const SEGMENT: i64 = 1 << 20;
 
-/// The state.
+/// The state of LEDBAT.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Ledbat {
     queueing: Queueing,
-    /// What the window is above whole segments, of `SEGMENT`.
+    /// The fractional part of the window, in units of 1 / `SEGMENT`.
     fraction: i64,
 }
 
@@ -37,12 +38,13 @@ impl Ledbat {
         }
     }
 
-    /// A segment took `millis` one way, as far as the clocks of the two ends agree.
+    /// Handles the one-way delay of a segment, by the clocks of the two ends, ms.
     pub(super) fn on_delay(&mut self, millis: u32, now: Moment) {
         self.queueing.observe(millis, now);
     }
 
-    /// Section 2.4.2, with a `GAIN` of 1, the largest there may be: NewReno's growth where there is no queue.
+    /// Changes the window by section 2.4.2 with a `GAIN` of 1, the maximum. Without a queue it grows like
+    /// NewReno.
     pub(super) fn move_window(&mut self, progress: Progress, window: &mut Window) {
         let off_target = TARGET - i64::from(self.queueing.millis());
         let size = i64::from(window.size);
@@ -61,7 +63,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A path of 50 ms, and a queue on top of it.
+    /// Creates the state for a path of 50 ms with a queue of `millis`.
     fn with_queue(millis: u32) -> Ledbat {
         let mut ledbat = Ledbat::new();
         for delay in [50, 50 + millis, 50 + millis, 50 + millis, 50 + millis] {
@@ -70,7 +72,7 @@ mod tests {
         ledbat
     }
 
-    /// A round trip in which the window is full, in acknowledgements of so many segments.
+    /// Simulates a round trip with a full window, in acknowledgements of `each` segments.
     fn round(ledbat: &mut Ledbat, window: &mut Window, each: u32) {
         for _ in 0..window.size / each {
             let progress = Progress {
@@ -84,7 +86,7 @@ mod tests {
 
     /// In a round trip the window moves by `(TARGET - queueing) / TARGET` segments.
     #[test]
-    fn a_round_trip_moves_the_window_by_how_far_the_target_is() {
+    fn a_round_trip_changes_the_window_by_the_distance_to_the_target() {
         for (queue, expected) in [(0, 110), (50, 105), (100, 100), (150, 95), (200, 90)] {
             let mut ledbat = with_queue(queue);
             let mut window = Window::new(100);
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn two_segments_are_the_least() {
+    fn the_minimum_window_is_two_segments() {
         let mut ledbat = with_queue(10_000);
         let mut window = Window::new(30);
         for _ in 0..10 {
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_given_up() {
+    fn an_unused_window_is_reduced() {
         let mut ledbat = with_queue(0);
         let mut window = Window::new(100);
         let progress = Progress {
@@ -123,7 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// The RFC's pseudocode in floating point.
+        /// Compares with the RFC's pseudocode in floating point.
         #[test]
         fn follows_the_pseudocode(
             queue in 0u32..1000,
@@ -136,7 +138,7 @@ mod tests {
             let off_target = (100.0 - f64::from(queue)) / 100.0;
             for (delivered, outstanding) in acks {
                 let progress = Progress { delivered, outstanding, limited: outstanding >= window.size };
-                // It divides by whole segments, as all windows here are.
+                // The pseudocode divides by whole segments, because all windows here are whole segments.
                 let change = off_target * f64::from(delivered) / f64::from(window.size);
                 cwnd = (cwnd + change).min(f64::from(outstanding) + 1.0).max(2.0);
                 ledbat.move_window(progress, &mut window);

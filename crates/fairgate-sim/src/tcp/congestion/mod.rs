@@ -1,4 +1,4 @@
-//! How the congestion window moves: what NewReno, CUBIC, DCTCP and LEDBAT have in common, and the choice between them.
+//! The congestion window: the common part of NewReno, CUBIC, DCTCP and LEDBAT, and the choice between them.
 
 mod cubic;
 mod cubic_root;
@@ -14,17 +14,17 @@ use ledbat::Ledbat;
 use super::clock::{Clock, Moment};
 use super::config::{Config, CongestionControl};
 
-/// "No threshold yet": slow start goes on until something is lost.
+/// The threshold before the first reduction. Slow start lasts until something is lost.
 pub(super) const INFINITE: u32 = 0x7fff_ffff;
 
 /// The congestion window and its slow-start threshold, segments.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    /// Congestion window.
+    /// The congestion window.
     pub(super) size: u32,
-    /// Slow start below, congestion avoidance from here.
+    /// Below this it is slow start, from here on congestion avoidance.
     pub(super) threshold: u32,
-    /// Segments acknowledged towards the next increase.
+    /// The segments acknowledged towards the next increase.
     pub(super) credit: u32,
 }
 
@@ -41,7 +41,8 @@ impl Window {
         self.size < self.threshold
     }
 
-    /// Slow start for `acked` segments; then by a segment for as many as `per_increase` says, given the window and those left over.
+    /// Grows by slow start for `acked` segments. After slow start, grows by one segment per
+    /// `per_increase(window, remaining)` of the remaining segments.
     fn grow(&mut self, acked: u32, per_increase: impl FnOnce(u32, u32) -> u32) {
         let mut left = acked;
         if self.in_slow_start() {
@@ -54,7 +55,8 @@ impl Window {
         self.increase_additively(per_increase, left);
     }
 
-    /// Grows by a segment for each acknowledged, up to the threshold. Returns the acknowledged segments left over.
+    /// Grows by one segment per acknowledged segment, up to the threshold. Returns the remaining acknowledged
+    /// segments.
     fn slow_start(&mut self, acked: u32) -> u32 {
         let size = self.size.saturating_add(acked).min(self.threshold);
         let left = acked - (size - self.size);
@@ -62,9 +64,9 @@ impl Window {
         left
     }
 
-    /// Grows by a segment for each `per_increase` acknowledged.
+    /// Grows by one segment per `per_increase` acknowledged segments.
     fn increase_additively(&mut self, per_increase: u32, acked: u32) {
-        // Credit gathered at a larger `per_increase` is applied gently.
+        // Credit gathered with a larger `per_increase` gives only one segment.
         if self.credit >= per_increase {
             self.credit = 0;
             self.size += 1;
@@ -78,10 +80,10 @@ impl Window {
     }
 }
 
-/// What an acknowledgement tells the congestion control besides how much it acknowledged.
+/// The measurements of an acknowledgement for the congestion control.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// RTT of the newest segment delivered, µs.
+    /// The RTT of the newest delivered segment, µs.
     pub(super) rtt: u64,
     /// The sender's first unacknowledged number.
     pub(super) una: u64,
@@ -89,21 +91,21 @@ pub(super) struct Sample {
     pub(super) next: u64,
 }
 
-/// What an acknowledgement of new data lets the window do, outside of a reduction.
+/// What an acknowledgement of new data contributes to the growth of the window, outside of a reduction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    /// Segments that it says were delivered.
+    /// The number of segments that it reports as delivered.
     pub(super) delivered: u32,
-    /// Segments outstanding before it.
+    /// The number of segments outstanding before it.
     pub(super) outstanding: u32,
-    /// The window is what limits the sender.
+    /// Whether the window limits the sender.
     pub(super) limited: bool,
 }
 
-/// The algorithm and its state.
+/// The congestion control algorithm and its state.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
-    /// NewReno keeps nothing besides the window.
+    /// NewReno has no state besides the window.
     Reno,
     /// CUBIC.
     Cubic(Cubic),
@@ -113,7 +115,7 @@ pub(super) enum Control {
     Ledbat(Ledbat),
 }
 
-/// Why the window comes down.
+/// The reason for a reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     Mark,
@@ -130,28 +132,29 @@ impl Control {
         }
     }
 
-    /// Sees a measured delay.
+    /// Handles a measured delay.
     pub(super) fn on_sample(&mut self, sample: Sample, now: Moment, window: &mut Window) {
         if let Control::Cubic(cubic) = self {
             cubic.on_sample(sample, now, window);
         }
     }
 
-    /// Sees how long an acknowledged segment took one way, by the clocks of the two ends, ms.
+    /// Handles the one-way delay of an acknowledged segment, by the clocks of the two ends, ms.
     pub(super) fn on_one_way_delay(&mut self, millis: u32, now: Moment) {
         if let Control::Ledbat(ledbat) = self {
             ledbat.on_delay(millis, now);
         }
     }
 
-    /// Sees how many segments an acknowledgement says were delivered, and whether it echoes a mark.
+    /// Handles the number of segments that an acknowledgement reports as delivered, and whether it echoes a
+    /// mark.
     pub(super) fn on_delivered(&mut self, delivered: u32, marked: bool, una: u64, next: u64) {
         if let Control::Dctcp(dctcp) = self {
             dctcp.on_delivered(delivered, marked, una, next);
         }
     }
 
-    /// Grows the window if it is what limits the sender; LEDBAT moves it either way, and has a bound of its own.
+    /// Grows the window if it limits the sender. LEDBAT may also reduce it, and has its own bound.
     pub(super) fn on_progress(&mut self, progress: Progress, now: Moment, window: &mut Window) {
         match self {
             Control::Ledbat(ledbat) => ledbat.move_window(progress, window),
@@ -163,7 +166,7 @@ impl Control {
         }
     }
 
-    /// The threshold after a loss or mark.
+    /// Returns the threshold after a loss or mark.
     pub(super) fn reduced_threshold(&mut self, window: u32, signal: Signal) -> u32 {
         match self {
             Control::Cubic(cubic) => cubic.reduced_threshold(window),
@@ -172,14 +175,15 @@ impl Control {
         }
     }
 
-    /// Starts over after a time-out.
+    /// Resets the state after a timeout.
     pub(super) fn on_timeout(&mut self, now: Moment, next: u64) {
         if let Control::Cubic(cubic) = self {
             cubic.restart(now, next);
         }
     }
 
-    /// Transmission begins again with nothing in flight; `idle_since` is the tick of the last segment sent.
+    /// Handles the start of a transmission with nothing in flight. `idle_since` is the tick of the last
+    /// segment sent.
     pub(super) fn on_transmission_start(&mut self, idle_since: u64, now: Moment) {
         if let Control::Cubic(cubic) = self {
             cubic.on_transmission_start(idle_since, now);
@@ -221,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn reno_grows_by_one_each_window() {
+    fn reno_grows_by_one_segment_per_window() {
         let mut window = Window::new(10);
         window.threshold = 10;
         let mut reno = Control::Reno;

@@ -1,26 +1,30 @@
-//! Queueing delay as LEDBAT estimates it (RFC 6817, section 2.4.2): how far the last samples are above the least of some minutes.
+//! LEDBAT's estimate of the queueing delay (RFC 6817, section 2.4.2): how far the last samples are above the
+//! minimum of some minutes.
 //!
-//! A sample is the delay one way, from the sender's timestamp that an acknowledgement echoes to the receiver's own: queues on the way
-//! back don't count, and what the two clocks differ by falls out. Whole milliseconds, as timestamps are.
+//! A sample is a one-way delay: the receiver's timestamp minus the sender's timestamp that the
+//! acknowledgement echoes. Queues on the return path don't count, and the offset between the two clocks
+//! cancels out. Samples are whole milliseconds, because timestamps are.
 
 use crate::tcp::clock::Moment;
 
-/// Samples of which the least is the delay now (`CURRENT_FILTER`): what a delayed acknowledgement adds to one is not queueing.
+/// The current delay is the minimum of this many samples (`CURRENT_FILTER`). A delayed acknowledgement adds
+/// delay to one sample, which is not queueing.
 const CURRENT_FILTER: usize = 4;
-/// Minutes of which the least is the delay of the path itself (`BASE_HISTORY`).
+/// The base delay of the path is the minimum of this many minutes (`BASE_HISTORY`).
 const BASE_HISTORY: usize = 10;
 const MINUTE_MICROS: u64 = 60_000_000;
 
-/// The RFC's two lists, each a ring. "No sample yet" is the largest number, and never the least.
+/// The RFC's two lists, each as a ring buffer. A missing sample is the largest number, so it is never the
+/// minimum.
 #[derive(Clone, Debug)]
 pub(super) struct Queueing {
-    /// The last samples, ms, and where the next one goes.
+    /// The last samples, ms, and the index of the next one.
     current: [u32; CURRENT_FILTER],
     next: usize,
-    /// The least of each of the last minutes that had a sample, ms, and the place of the newest.
+    /// The minimum of each of the last minutes with a sample, ms, and the index of the newest minute.
     base: [u32; BASE_HISTORY],
     newest: usize,
-    /// The newest minute's number.
+    /// The number of the newest minute.
     minute: u64,
 }
 
@@ -35,7 +39,7 @@ impl Queueing {
         }
     }
 
-    /// A segment took `millis` one way.
+    /// Adds the one-way delay of a segment, ms.
     pub(super) fn observe(&mut self, millis: u32, now: Moment) {
         self.current[self.next] = millis;
         self.next = (self.next + 1) % CURRENT_FILTER;
@@ -49,10 +53,11 @@ impl Queueing {
         *least = millis.min(*least);
     }
 
-    /// The estimate, ms; 0 before the first sample.
+    /// Returns the estimate, ms. It is 0 before the first sample.
     pub(super) fn millis(&self) -> u32 {
         let least = |delays: &[u32]| delays.iter().copied().fold(u32::MAX, u32::min);
-        // Never below the base: a minute leaves the history for ten later ones, the last samples for four later ones.
+        // The difference is never negative: a minute is removed after ten later ones, but a sample after four
+        // later ones.
         least(&self.current) - least(&self.base)
     }
 }
@@ -68,7 +73,8 @@ mod tests {
         Clock::new(250).read(Time::from_secs(seconds))
     }
 
-    /// A path that has become longer looks like a queue for as long as the history goes back, and no longer.
+    /// A path that has become longer looks like a queue, but only until the history has forgotten the old
+    /// delay.
     #[test]
     fn the_base_is_forgotten_after_ten_minutes() {
         let mut queueing = Queueing::new();
@@ -83,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_segment_of_four_does_not_meet_is_no_queue() {
+    fn a_delay_that_one_of_four_segments_does_not_have_is_no_queue() {
         let mut queueing = Queueing::new();
         for millis in [20, 60, 21, 60, 60, 60] {
             queueing.observe(millis, at(1));
@@ -94,9 +100,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against the RFC's lists as its pseudocode has them, whatever pauses there are.
+        /// Compares with the lists in the RFC's pseudocode, with arbitrary pauses.
         #[test]
-        fn keeps_the_lists_of_the_rfc(
+        fn the_estimate_equals_that_of_the_rfcs_lists(
             samples in prop::collection::vec((0u64..200, 0u32..1000), 1..200),
         ) {
             let mut queueing = Queueing::new();

@@ -1,50 +1,50 @@
-//! What an acknowledgement says, and what follows from it.
+//! Processes acknowledgements.
 
 use super::transmit::Resend;
 use super::{Sender, State};
 use crate::tcp::congestion::{Progress, Sample};
-use crate::tcp::scoreboard::{Circumstances, Evidence};
+use crate::tcp::scoreboard::{AckContext, Findings};
 use crate::tcp::segment::{Flags, Segment};
 
-/// An acknowledgement, read.
+/// The content of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ack {
-    /// It acknowledges new data.
+    /// Whether it acknowledges new data.
     pub(super) advances: bool,
-    /// It says nothing new at all.
+    /// Whether it contains nothing new.
     pub(super) repeats: bool,
-    /// Segments acknowledged cumulatively.
+    /// The number of segments acknowledged cumulatively.
     acked: u32,
-    /// Segments newly SACKed.
+    /// The number of segments newly SACKed.
     pub(super) sacked: u32,
-    /// Segments of which it reports a duplicate (DSACK).
+    /// The number of segments that it reports as duplicates (DSACK).
     duplicates: u32,
-    /// The duplicate is the loss probe's.
+    /// Whether the duplicate is that of the loss probe.
     probe_duplicate: bool,
-    /// It echoes a CE mark.
+    /// Whether it echoes a CE mark.
     pub(super) marked: bool,
-    /// Data sent once, before the recovery, has arrived.
+    /// Whether data has arrived that was sent once, before the recovery.
     pub(super) original_delivered: bool,
-    /// The timestamp that it answers, ms.
+    /// The timestamp that it echoes, ms.
     pub(super) echo: u32,
     /// The first unacknowledged number before it.
     pub(super) prior_una: u64,
 }
 
-/// What the state machine found in an acknowledgement.
+/// What the state machine decided about an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Judgement {
-    /// What is to be sent again.
+pub(super) struct Decision {
+    /// What to retransmit.
     pub(super) resend: Resend,
-    /// The timer now waits for reordered segments and must not be set otherwise.
+    /// Whether the timer now waits for reordered segments and must not be changed.
     pub(super) waits_for_reordering: bool,
-    /// A retransmission was lost.
+    /// Whether a retransmission was lost.
     pub(super) lost_again: bool,
 }
 
 impl Sender {
     pub(super) fn on_ack(&mut self, segment: &Segment) {
-        // What was never sent cannot be acknowledged, and what an old copy says is known.
+        // Ignore acknowledgements of numbers that were never sent, and old copies.
         if segment.ack > self.next || (segment.ack < self.una && segment.sack.is_empty()) {
             return;
         }
@@ -55,36 +55,37 @@ impl Sender {
         let is_old = segment.ack < self.una;
         let mut ack = self.read(segment);
 
-        let mut evidence = Evidence::new();
-        self.read_sack(segment, &mut ack, &mut evidence);
+        let mut findings = Findings::new();
+        self.read_sack(segment, &mut ack, &mut findings);
         if is_old || outstanding_before == 0 {
             if is_old || ack.duplicates > 0 {
-                self.resend = self.judge(&ack).resend;
+                self.resend = self.decide(&ack).resend;
             }
             return;
         }
-        self.read_acknowledgement(segment, highest_before, &mut ack, &mut evidence);
+        self.read_acknowledgement(segment, highest_before, &mut ack, &mut findings);
         let delivered = (self.board.delivered() - delivered_before) as u32;
         self.control
             .on_delivered(delivered, ack.marked, self.una, self.next);
-        // An echo that comes with new data is of a segment that has just arrived; others are of old ones (RFC 7323, section 4.3).
+        // An echo that comes with new data belongs to a segment that has just arrived. Other echoes belong to
+        // old segments (RFC 7323, section 4.3).
         if ack.advances && ack.echo != 0 {
             let millis = segment.timestamp.saturating_sub(ack.echo);
             self.control.on_one_way_delay(millis, self.now);
         }
-        let mut set_timer = self.measure_rtt(&ack, &evidence);
-        if evidence.delivered_before > 0 {
-            self.rack.adapt(self.board.delivered(), evidence.delivered_before);
+        let mut set_timer = self.measure_rtt(&ack, &findings);
+        if findings.delivered_before > 0 {
+            self.rack.adapt(self.board.delivered(), findings.delivered_before);
         }
-        self.judge_probe(&ack);
+        self.check_probe(&ack);
 
         let is_dubious = ack.repeats || ack.sacked > 0 || ack.duplicates > 0 || ack.marked || !self.is_open();
-        let judgement = if is_dubious {
-            self.judge(&ack)
+        let decision = if is_dubious {
+            self.decide(&ack)
         } else {
-            Judgement::default()
+            Decision::default()
         };
-        set_timer &= !judgement.waits_for_reordering;
+        set_timer &= !decision.waits_for_reordering;
         if set_timer {
             self.set_transmission_timer();
         }
@@ -97,14 +98,14 @@ impl Sender {
                 .is_limited(self.window.size, self.window.in_slow_start()),
         };
         self.control_window(&ack, progress, self.board.losses() > losses_before);
-        self.resend = judgement.resend;
+        self.resend = decision.resend;
         if self.fin_sent && self.una == self.next {
             self.state = State::Closed;
             self.timer = None;
         }
     }
 
-    /// The header: acknowledgement, window, timestamp, echo of a mark.
+    /// Reads the header: acknowledgement, window, timestamp, echo of a mark.
     fn read(&mut self, segment: &Segment) -> Ack {
         let prior_una = self.una;
         let advances = segment.ack > self.una;
@@ -126,8 +127,8 @@ impl Sender {
         }
     }
 
-    fn circumstances(&self, segment: &Segment) -> Circumstances {
-        Circumstances {
+    fn context(&self, segment: &Segment) -> AckContext {
+        AckContext {
             now: self.now.micros,
             rtt_min: self.rtt.minimum(),
             high: self.high,
@@ -135,31 +136,26 @@ impl Sender {
         }
     }
 
-    fn read_sack(&mut self, segment: &Segment, ack: &mut Ack, evidence: &mut Evidence) {
+    fn read_sack(&mut self, segment: &Segment, ack: &mut Ack, findings: &mut Findings) {
         let blocks = segment.sack.as_slice();
         let Some(&first) = blocks.first() else {
             return;
         };
-        // RFC 2883, 4: a first block below the acknowledgement, or within the second, reports a duplicate.
+        // RFC 2883, 4: a first block below the acknowledgement, or inside the second block, reports a
+        // duplicate.
         let is_duplicate =
             first.start < segment.ack || blocks.get(1).is_some_and(|second| second.contains(first));
         if is_duplicate {
             self.read_duplicate(first, ack);
         }
-        let circumstances = self.circumstances(segment);
+        let context = self.context(segment);
         let rack = &mut self.rack;
-        self.board.read_sack(
-            &segment.sack,
-            is_duplicate,
-            self.una,
-            circumstances,
-            rack,
-            evidence,
-        );
-        ack.sacked = evidence.sacked;
-        ack.original_delivered = evidence.original_delivered;
-        if evidence.late_from < u64::MAX && self.may_learn_reordering() {
-            self.note_reordering(evidence.late_from, self.board.highest_sacked(self.una));
+        self.board
+            .read_sack(&segment.sack, is_duplicate, self.una, context, rack, findings);
+        ack.sacked = findings.sacked;
+        ack.original_delivered = findings.original_delivered;
+        if findings.late_from < u64::MAX && self.may_learn_reordering() {
+            self.note_reordering(findings.late_from, self.board.highest_sacked(self.una));
         }
     }
 
@@ -168,37 +164,38 @@ impl Sender {
         segment: &Segment,
         highest_before: u64,
         ack: &mut Ack,
-        evidence: &mut Evidence,
+        findings: &mut Findings,
     ) {
-        evidence.late_from = u64::MAX;
-        let circumstances = self.circumstances(segment);
+        findings.late_from = u64::MAX;
+        let context = self.context(segment);
         self.board
-            .acknowledge(self.una, circumstances, &mut self.rack, evidence);
-        ack.acked = evidence.acked;
-        ack.original_delivered = evidence.original_delivered;
-        // A hole was filled by a segment that had never been resent: reordering.
-        if evidence.late_from < highest_before {
-            self.note_reordering(evidence.late_from, self.board.highest_sacked(self.una));
+            .acknowledge(self.una, context, &mut self.rack, findings);
+        ack.acked = findings.acked;
+        ack.original_delivered = findings.original_delivered;
+        // A segment that was never retransmitted has filled a hole, which shows reordering.
+        if findings.late_from < highest_before {
+            self.note_reordering(findings.late_from, self.board.highest_sacked(self.una));
         }
     }
 
-    /// Takes the RTT of what was delivered. True if the retransmission timer is to be set anew.
-    fn measure_rtt(&mut self, ack: &Ack, evidence: &Evidence) -> bool {
+    /// Measures the RTT of the delivered segments. Returns true if the retransmission timer has to be set
+    /// again.
+    fn measure_rtt(&mut self, ack: &Ack, findings: &Findings) -> bool {
         let since = |sent_at: u64| self.now.micros - sent_at;
         let mut measured = None;
         let mut newest = None;
-        if let Some((first, last)) = evidence.acked_sent_at
-            && !evidence.resent_acked
+        if let Some((first, last)) = findings.acked_sent_at
+            && !findings.resent_acked
         {
             (measured, newest) = (Some(since(first)), Some(since(last)));
         }
-        let sacked = evidence.sacked_sent_at.map(|(first, _)| since(first));
-        if let Some((_, last)) = evidence.sacked_sent_at {
+        let sacked = findings.sacked_sent_at.map(|(first, _)| since(first));
+        if let Some((_, last)) = findings.sacked_sent_at {
             newest = Some(since(last));
         }
         measured = measured.or(sacked);
         if measured.is_none() && ack.acked > 0 && ack.echo != 0 {
-            // Karn's algorithm leaves the timestamp (RFC 7323, 4.1).
+            // Only the timestamp is unambiguous by Karn's algorithm (RFC 7323, 4.1).
             let millis = u64::from(self.now.timestamp().saturating_sub(ack.echo));
             (measured, newest) = (Some(millis * 1000), Some(millis * 1000));
         }
@@ -207,7 +204,8 @@ impl Sender {
             self.rtt.observe_minimum(newest);
             self.rtt.measure(measured, self.una, self.next);
             self.timeout = self.clock.ticks(self.rtt.timeout());
-            // Data sent after the first segment's last transmission has arrived: the timer may move.
+            // Data has arrived that was sent after the first segment's last transmission, so the timer may
+            // move.
             if let (Some(head), Some(sacked)) = (self.board.head(), sacked) {
                 set_timer |= sacked > since(head.sent_at);
             }
@@ -221,8 +219,8 @@ impl Sender {
         set_timer
     }
 
-    /// A loss probe is answered: was there a loss that the probe has repaired?
-    fn judge_probe(&mut self, ack: &Ack) {
+    /// Handles the answer to a loss probe: checks whether the probe has repaired a loss.
+    fn check_probe(&mut self, ack: &Ack) {
         let Some((probe_next, resent)) = self.probe_sent else {
             return;
         };
@@ -237,13 +235,14 @@ impl Sender {
         }
     }
 
-    /// Moves the congestion window: down during a reduction, else as the congestion control says.
+    /// Changes the congestion window: down during a reduction, otherwise as the congestion control decides.
     fn control_window(&mut self, ack: &Ack, progress: Progress, lost: bool) {
         if self.is_reducing() {
             self.reduce_window(progress.delivered, ack.advances && !lost);
             return;
         }
-        // Where much is reordered, everything that arrives counts; else only what comes in order (RFC 5681).
+        // On a path with much reordering, all segments that arrive count. Otherwise only those in order count
+        // (RFC 5681).
         let counted = if self.reordering > super::REORDERING {
             ack.acked + ack.sacked + ack.duplicates
         } else {
@@ -258,7 +257,7 @@ impl Sender {
 }
 
 impl Ack {
-    /// Takes `segments` reported as duplicates in.
+    /// Adds `segments` that were reported as duplicates.
     pub(super) fn add_duplicates(&mut self, segments: u32, of_probe: bool) {
         self.duplicates += segments;
         self.probe_duplicate = of_probe;

@@ -1,10 +1,11 @@
-//! The sending end: opens the connection, sends what the application writes, and recovers what is lost.
+//! The sending end: opens the connection, sends the data that the application writes, and recovers from
+//! losses.
 //!
 //! ```text
-//!   on_segment -> ack.rs       what does it acknowledge, SACK, measure?
-//!              -> recovery.rs  loss or mark? states Open, Disorder, Reduced, Recovery, Loss; undo
-//!   on_timer   -> timers.rs    time-out, loss probe (TLP), reordering timer
-//!   poll_transmit -> transmit.rs   retransmissions, then new data, as far as windows allow
+//!   on_segment -> ack.rs       what it acknowledges, SACKs and measures
+//!              -> recovery.rs  loss or mark; states Open, Disorder, Reduced, Recovery, Loss; undo
+//!   on_timer   -> timers.rs    timeout, tail loss probe (TLP), reordering timer
+//!   poll_transmit -> transmit.rs   retransmissions, then new data, as far as the windows allow
 //! ```
 
 mod ack;
@@ -27,38 +28,39 @@ use recovery::{Phase, Undo};
 use timers::Timer;
 use transmit::{Probe, Resend};
 
-/// Segments behind a hole after which the first one missing is taken for lost (`tcp_reordering`).
+/// The first missing segment is considered lost after this many segments behind the hole (`tcp_reordering`).
 const REORDERING: u32 = 3;
-/// Memory that Linux reckons for a segment besides its payload, bytes: bounds the send buffer's content.
+/// The memory that Linux counts per segment besides its payload, bytes. It limits the content of the send
+/// buffer.
 const SEGMENT_OVERHEAD: u32 = 768;
-/// More data than any simulation sends.
+/// More data than any simulation sends, bytes.
 const ENDLESS: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The SYN is sent or to be sent.
+    /// The SYN was sent or is to be sent.
     Opening,
     Established,
-    /// Everything is acknowledged, the FIN included.
+    /// Everything is acknowledged, including the FIN.
     Closed,
 }
 
-/// What a sender has done, for results.
+/// The counters of a sender, for results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
-    /// Data segments sent, retransmissions included.
+    /// Data segments sent, including retransmissions.
     pub data_segments: u64,
-    /// Segments sent again, probes included.
+    /// Segments retransmitted, including probes.
     pub retransmissions: u64,
-    /// Retransmission time-outs.
+    /// Retransmission timeouts.
     pub timeouts: u64,
     /// Tail loss probes.
     pub probes: u64,
     /// Fast recoveries entered.
     pub recoveries: u64,
-    /// Reductions of the window for an ECN mark.
+    /// Reductions of the window because of an ECN mark.
     pub ecn_reductions: u64,
-    /// Reductions taken back as spurious.
+    /// Reductions undone as spurious.
     pub undone: u64,
 }
 
@@ -71,22 +73,22 @@ pub struct Sender {
     state: State,
     established_at: Option<Time>,
 
-    /// The first number not acknowledged.
+    /// The first unacknowledged number.
     una: u64,
     /// The next number to send.
     next: u64,
     /// The number after the last byte written.
     written: u64,
-    /// The application writes no more: a FIN follows.
+    /// Whether the application has finished writing, so that a FIN follows.
     closing: bool,
     fin_sent: bool,
-    /// The first number outside of the peer's window.
+    /// The first number after the peer's window.
     peer_edge: u64,
-    /// The end of the last segment sent that was not full (Minshall's form of Nagle's rule).
+    /// The end of the last segment that was not full (Minshall's form of Nagle's rule).
     partial_end: u64,
-    /// Tick of the last data segment.
+    /// The tick at which the last data segment was sent.
     last_sent: u64,
-    /// TSval to be answered.
+    /// The TSval to echo.
     timestamp: u32,
 
     board: Scoreboard,
@@ -97,48 +99,48 @@ pub struct Sender {
     control: Control,
 
     phase: Phase,
-    /// Numbers below were sent before the phase began.
+    /// Lower numbers were sent before the phase began.
     high: u64,
     reduction: Reduction,
     undo: Undo,
-    /// Forward RTO recovery is under way (RFC 5682).
+    /// Whether forward RTO recovery is in progress (RFC 5682).
     frto: bool,
-    /// Segments that a path may reorder, as learnt.
+    /// The learnt reordering of the path, segments.
     reordering: u32,
 
-    /// An outstanding loss probe: `next` when it was sent, and whether it was a retransmission.
+    /// The outstanding loss probe: `next` when it was sent, and whether it was a retransmission.
     probe_sent: Option<(u64, bool)>,
     timer: Option<Timer>,
-    /// Retransmission time-out with back-off, ticks.
+    /// The retransmission timeout with back-off, ticks.
     timeout: u64,
-    /// Time-outs in a row.
+    /// The number of consecutive timeouts.
     timeouts: u32,
 
     ecn: bool,
-    /// The next new segment says CWR.
+    /// Whether the next new segment carries CWR.
     announce_reduction: bool,
 
-    /// An event has happened since `poll_transmit` last found nothing.
-    round_open: bool,
-    sent_in_round: u32,
+    /// Whether an event occurred since `poll_transmit` last returned nothing.
+    polling: bool,
+    sent_while_polling: u32,
     syn_due: bool,
-    /// µs.
+    /// The time at which the SYN was sent, µs.
     syn_sent_at: u64,
     ack_due: bool,
     probe: Option<Probe>,
     resend: Resend,
     head_resent: bool,
 
-    /// Segments reported as duplicates.
+    /// The number of segments reported as duplicates.
     duplicates: u64,
     counters: SenderCounters,
 }
 
 impl Sender {
-    /// A sender whose first poll sends the SYN.
+    /// Creates a sender. Its first poll sends the SYN.
     ///
     /// # Panics
-    /// If a number of the configuration is 0.
+    /// Panics if a number of the configuration is 0.
     pub fn new(config: &Config, now: Time) -> Sender {
         config.assert_sound();
         let clock = Clock::new(config.hz);
@@ -177,8 +179,8 @@ impl Sender {
             timeouts: 0,
             ecn: false,
             announce_reduction: false,
-            round_open: true,
-            sent_in_round: 0,
+            polling: true,
+            sent_while_polling: 0,
             syn_due: true,
             syn_sent_at: 0,
             ack_due: false,
@@ -190,34 +192,34 @@ impl Sender {
         }
     }
 
-    /// The application writes `bytes` more.
+    /// Lets the application write `bytes` more.
     ///
     /// # Panics
-    /// After [`close`](Sender::close).
+    /// Panics after [`close`](Sender::close).
     pub fn write(&mut self, bytes: u64, now: Time) {
-        assert!(!self.closing, "nothing is written after close");
+        assert!(!self.closing, "`write` must not be called after `close`");
         self.now = self.clock.read(now);
         self.restart_after_idle();
         self.written = self.written.saturating_add(bytes).min(ENDLESS);
-        self.round_open = true;
+        self.polling = true;
     }
 
-    /// The application writes without end.
+    /// Lets the application write without end.
     pub fn write_forever(&mut self, now: Time) {
         self.write(ENDLESS, now);
     }
 
-    /// The application writes no more: a FIN is sent behind the last byte.
+    /// Lets the application finish writing: a FIN is sent after the last byte.
     pub fn close(&mut self, now: Time) {
         self.now = self.clock.read(now);
         self.closing = true;
-        self.round_open = true;
+        self.polling = true;
     }
 
-    /// A segment has arrived. Afterwards poll for what is to be sent, and look at the timer anew.
+    /// Handles a segment that has arrived. Afterwards, poll for segments to send, and read the timer again.
     pub fn on_segment(&mut self, segment: &Segment, now: Time) {
         self.now = self.clock.read(now);
-        self.round_open = true;
+        self.polling = true;
         if segment.flags.contains(Flags::SYN | Flags::ACK) {
             self.on_syn_ack(segment);
         } else if segment.flags.contains(Flags::ACK) && self.state == State::Established {
@@ -226,7 +228,7 @@ impl Sender {
     }
 
     fn on_syn_ack(&mut self, segment: &Segment) {
-        // Also a copy of the SYN-ACK is answered: our ACK may have been lost.
+        // A repeated SYN-ACK is also answered, because our ACK may have been lost.
         self.ack_due = true;
         if self.state != State::Opening {
             return;
@@ -243,7 +245,7 @@ impl Sender {
             self.rtt.measure(rtt, self.una, self.next);
             self.timeout = self.clock.ticks(self.rtt.timeout());
         } else {
-            // RFC 6298, 5.7: a lost SYN leaves a cautious window (RFC 5681, 3.1).
+            // RFC 6298, 5.7: after a lost SYN the window is small (RFC 5681, 3.1).
             self.window.size = if self.timeouts > 1 { 1 } else { self.window.size };
             self.timeout = self.clock.ticks(3 * super::rtt::RTO_INITIAL);
         }
@@ -254,7 +256,7 @@ impl Sender {
         self.control = Control::new(&self.config, self.clock, self.now, self.next);
     }
 
-    /// Linux's `tcp_slow_start_after_idle`: halves the window for each time-out that nothing was sent.
+    /// Linux's `tcp_slow_start_after_idle`: halves the window for each timeout during which nothing was sent.
     fn restart_after_idle(&mut self) {
         if !self.config.slow_start_after_idle
             || self.board.outstanding_segments() > 0
@@ -276,47 +278,48 @@ impl Sender {
         self.usage.restart(self.now);
     }
 
-    /// When to call [`on_timer`](Sender::on_timer).
+    /// Returns when to call [`on_timer`](Sender::on_timer).
     pub fn timer(&self) -> Option<Time> {
         self.timer.map(|timer| timer.at)
     }
 
-    /// When the handshake was complete.
+    /// Returns when the handshake was complete.
     pub fn established_at(&self) -> Option<Time> {
         self.established_at
     }
 
-    /// Whether everything written has been acknowledged and the connection closed.
+    /// Returns whether all data was acknowledged and the connection is closed.
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
-    /// Bytes written that are not acknowledged yet. Of an endless source: what is left of 2^62.
+    /// Returns the bytes written that are not acknowledged yet. For an endless source, this is the rest of
+    /// 2^62.
     pub fn unacknowledged(&self) -> u64 {
         self.written.saturating_sub(self.una.max(1))
     }
 
-    /// Congestion window, segments.
+    /// Returns the congestion window, segments.
     pub fn congestion_window(&self) -> u32 {
         self.window.size
     }
 
-    /// Slow-start threshold, segments; none before the first reduction.
+    /// Returns the slow-start threshold, segments. `None` before the first reduction.
     pub fn slow_start_threshold(&self) -> Option<u32> {
         (self.window.threshold < super::congestion::INFINITE).then_some(self.window.threshold)
     }
 
-    /// Smoothed RTT, µs, once measured.
+    /// Returns the smoothed RTT, µs, if it was measured.
     pub fn smoothed_rtt(&self) -> Option<u64> {
         self.rtt.smoothed()
     }
 
-    /// Segments believed to be in the network.
+    /// Returns the estimated number of segments in the network.
     pub fn in_flight(&self) -> u32 {
         self.board.in_flight()
     }
 
-    /// What the sender has done.
+    /// Returns the counters.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }

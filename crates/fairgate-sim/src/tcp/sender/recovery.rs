@@ -1,4 +1,5 @@
-//! Loss recovery: the states of congestion, how they are entered and left, and what is undone if nothing was lost.
+//! Loss recovery: the congestion states, how they begin and end, and how a reduction is undone if nothing was
+//! lost.
 //!
 //! ```text
 //!   Open --SACK--> Disorder --RACK finds a loss--> Recovery --high acknowledged--> Open
@@ -7,47 +8,49 @@
 //!          --high passed--> Open        any --time-out--> Loss --high acknowledged or undo--> Open
 //! ```
 //!
-//! In Recovery and Reduced the window follows proportional rate reduction, in Loss it starts over from one segment.
-//! A reduction is undone when every retransmission is reported as a duplicate (DSACK), when an acknowledgement answers
-//! an original's timestamp (Eifel, RFC 4015), or when after a time-out an original arrives (F-RTO, RFC 5682).
+//! In Recovery and Reduced, the window follows proportional rate reduction. In Loss, it starts again from one
+//! segment. A reduction is undone in three cases: every retransmission is reported as a duplicate (DSACK), an
+//! acknowledgement echoes the timestamp of an original (Eifel, RFC 4015), or an original arrives after a
+//! timeout (F-RTO, RFC 5682).
 
-use super::ack::{Ack, Judgement};
+use super::ack::{Ack, Decision};
 use super::transmit::Resend;
 use super::{REORDERING, Sender};
 use crate::tcp::congestion::{INFINITE, Signal};
 use crate::tcp::prr::Reduction;
 use crate::tcp::segment::Range;
 
-/// The state of congestion.
+/// The congestion state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Nothing is amiss.
+    /// Normal operation.
     Open,
-    /// Something arrived behind a hole.
+    /// A segment arrived behind a hole.
     Disorder,
-    /// The window comes down after a mark (Linux: CWR).
+    /// The window is being reduced after a mark (CWR in Linux).
     Reduced,
     /// Fast recovery.
     Recovery,
-    /// After a time-out.
+    /// Recovery after a timeout.
     Loss,
 }
 
-/// What it takes to undo a reduction.
+/// The state that is needed to undo a reduction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
-    /// The first unacknowledged number when recovery began; none if there is nothing to undo.
+    /// The first unacknowledged number when recovery began. `None` if there is nothing to undo.
     marker: Option<u64>,
-    /// Retransmissions not yet reported as duplicates; none was made if there is no number.
+    /// The number of retransmissions not reported as duplicates yet. `None` if nothing was retransmitted.
     resent: Option<u32>,
-    /// Threshold before the reduction; none if a mark or an earlier reduction forbids going back.
+    /// The threshold before the reduction. `None` if it must not be restored because of a mark or an earlier
+    /// reduction.
     prior_threshold: Option<u32>,
-    /// TSval of the first retransmission; 0 if there was none.
+    /// The TSval of the first retransmission. It is 0 if there was none.
     first_resent: u32,
 }
 
 impl Undo {
-    /// A segment was resent at `timestamp`.
+    /// Records that a segment was retransmitted at `timestamp`.
     pub(super) fn on_resent(&mut self, timestamp: u32) {
         if self.first_resent == 0 {
             self.first_resent = timestamp;
@@ -55,21 +58,22 @@ impl Undo {
         self.resent = Some(self.resent.unwrap_or(0) + 1);
     }
 
-    /// All retransmissions were unnecessary.
+    /// Returns whether all retransmissions were unnecessary.
     fn is_all_duplicate(&self) -> bool {
         self.marker.is_some() && self.resent == Some(0)
     }
 
-    /// An acknowledgement that answers an earlier timestamp than the first retransmission's answers an original.
+    /// Returns whether an acknowledgement answers an original: it echoes an earlier timestamp than that of
+    /// the first retransmission.
     fn answers_original(&self, echo: u32) -> bool {
         self.marker.is_some() && (self.first_resent == 0 || (echo != 0 && echo < self.first_resent))
     }
 }
 
 impl Sender {
-    /// The state machine, run for each acknowledgement that isn't plain progress.
-    pub(super) fn judge(&mut self, ack: &Ack) -> Judgement {
-        let mut judgement = Judgement::default();
+    /// Runs the state machine for an acknowledgement that is not plain progress.
+    pub(super) fn decide(&mut self, ack: &Ack) -> Decision {
+        let mut decision = Decision::default();
         if ack.marked {
             self.undo.prior_threshold = None;
         }
@@ -77,40 +81,40 @@ impl Sender {
         match self.phase {
             Phase::Recovery => {
                 if ack.advances && self.undo_after_partial(ack) {
-                    return judgement;
+                    return decision;
                 }
                 if self.undo_if_duplicate() {
                     self.try_to_open(ack);
                 }
-                self.identify_loss(&mut judgement);
+                self.identify_loss(&mut decision);
                 if self.phase != Phase::Recovery {
                     if self.board.lost() == 0 {
-                        return judgement;
+                        return decision;
                     }
                     self.enter_recovery(ack.marked);
                 }
             }
             Phase::Loss => {
-                self.proceed_after_timeout(ack, &mut judgement);
-                self.identify_loss(&mut judgement);
-                if self.phase != Phase::Open && !judgement.lost_again {
-                    return judgement;
+                self.proceed_after_timeout(ack, &mut decision);
+                self.identify_loss(&mut decision);
+                if self.phase != Phase::Open && !decision.lost_again {
+                    return decision;
                 }
-                if !self.is_recovery_due(ack, &mut judgement) {
-                    return judgement;
+                if !self.is_recovery_due(ack, &mut decision) {
+                    return decision;
                 }
             }
             Phase::Open | Phase::Disorder | Phase::Reduced => {
-                if !self.is_recovery_due(ack, &mut judgement) {
-                    return judgement;
+                if !self.is_recovery_due(ack, &mut decision) {
+                    return decision;
                 }
             }
         }
-        judgement.resend = Resend::Lost;
-        judgement
+        decision.resend = Resend::Lost;
+        decision
     }
 
-    /// Leaves a phase whose end is acknowledged.
+    /// Leaves a phase whose end was acknowledged.
     fn leave_phase(&mut self, ack: &Ack) {
         if self.phase == Phase::Open {
             self.undo.first_resent = 0;
@@ -120,7 +124,7 @@ impl Sender {
             return;
         }
         match self.phase {
-            // Held until something above is acknowledged, so that CWR has reached the receiver.
+            // This phase lasts until a higher number is acknowledged, so that CWR has reached the receiver.
             Phase::Reduced if self.una > self.high => {
                 self.end_reduction();
                 self.phase = Phase::Open;
@@ -133,12 +137,12 @@ impl Sender {
         }
     }
 
-    /// Outside of recovery: looks for losses, and enters it if there are any.
-    fn is_recovery_due(&mut self, ack: &Ack, judgement: &mut Judgement) -> bool {
+    /// Outside of recovery: detects losses, and enters recovery if there are any.
+    fn is_recovery_due(&mut self, ack: &Ack, decision: &mut Decision) -> bool {
         if self.phase <= Phase::Disorder {
             self.undo_if_duplicate();
         }
-        self.identify_loss(judgement);
+        self.identify_loss(decision);
         if self.board.lost() == 0 {
             self.try_to_open(ack);
             return false;
@@ -147,22 +151,22 @@ impl Sender {
         true
     }
 
-    /// RACK (RFC 8985), if something was delivered since it looked last.
-    fn identify_loss(&mut self, judgement: &mut Judgement) {
+    /// Runs RACK (RFC 8985), if a segment was delivered since it last ran.
+    fn identify_loss(&mut self, decision: &mut Decision) {
         if !self.rack.advanced {
             return;
         }
         self.rack.advanced = false;
         let resent_before = self.board.resent_in_flight();
         let wait = self.detect_loss();
-        judgement.lost_again |= self.board.resent_in_flight() < resent_before;
+        decision.lost_again |= self.board.resent_in_flight() < resent_before;
         if let Some(micros) = wait {
-            judgement.waits_for_reordering = true;
+            decision.waits_for_reordering = true;
             self.set_reordering_timer(micros);
         }
     }
 
-    /// Marks losses. Returns how long to wait for what may only be reordered, µs.
+    /// Marks losses. Returns how long to wait for segments that may only be reordered, µs.
     pub(super) fn detect_loss(&mut self) -> Option<u64> {
         let eager = self.phase >= Phase::Recovery || self.board.sacked() >= self.reordering;
         let smoothed = self.rtt.smoothed().unwrap_or(u64::MAX);
@@ -198,7 +202,7 @@ impl Sender {
         self.announce_reduction = self.ecn;
     }
 
-    /// Lets the window follow proportional rate reduction.
+    /// Sets the window by proportional rate reduction.
     pub(super) fn reduce_window(&mut self, delivered: u32, progressing: bool) {
         if delivered == 0 {
             return;
@@ -217,7 +221,7 @@ impl Sender {
         }
     }
 
-    /// A probe has repaired a loss: the window comes down all the same.
+    /// Reduces the window although a probe has repaired the loss.
     pub(super) fn reduce_once(&mut self) {
         self.begin_reduction(Signal::Loss);
         self.phase = Phase::Reduced;
@@ -225,7 +229,7 @@ impl Sender {
         self.keep_open();
     }
 
-    /// A CE mark is echoed: once a round trip the window comes down (RFC 3168, 6.1.2).
+    /// Handles an echoed CE mark: reduces the window once per round trip (RFC 3168, 6.1.2).
     fn enter_reduced(&mut self) {
         self.undo.prior_threshold = None;
         if self.phase < Phase::Reduced {
@@ -261,7 +265,8 @@ impl Sender {
         }
     }
 
-    /// A time-out: everything not sent just recently is lost, and the window starts over.
+    /// Handles a timeout: all segments that were not sent very recently are lost, and the window starts
+    /// again.
     pub(super) fn enter_loss(&mut self) {
         let fresh = self.phase < Phase::Recovery;
         let forget_sack = self.board.is_head_sacked();
@@ -289,14 +294,15 @@ impl Sender {
         self.frto = fresh || self.timeouts > 0;
     }
 
-    /// An acknowledgement after a time-out: retransmits on, unless F-RTO or a timestamp shows it to be spurious.
-    fn proceed_after_timeout(&mut self, ack: &Ack, judgement: &mut Judgement) {
+    /// Handles an acknowledgement after a timeout: continues to retransmit, unless F-RTO or a timestamp shows
+    /// that the timeout was spurious.
+    fn proceed_after_timeout(&mut self, ack: &Ack, decision: &mut Decision) {
         if ack.advances && self.undo_loss(ack, false) {
             return;
         }
         let recovered = self.una >= self.high;
         if self.frto {
-            // RFC 5682, 3.1, step 3.b: what was sent only once, before the time-out, has arrived.
+            // RFC 5682, 3.1, step 3.b: a segment arrived that was sent only once, before the timeout.
             if ack.original_delivered && self.undo_loss(ack, true) {
                 return;
             }
@@ -306,10 +312,10 @@ impl Sender {
                     self.frto = false;
                 }
             } else if ack.advances && !recovered {
-                // Step 2.b: send new data and see.
+                // Step 2.b: send new data first.
                 self.high = self.next;
                 if self.written > self.next && self.peer_edge > self.next {
-                    judgement.resend = Resend::NewFirst;
+                    decision.resend = Resend::NewFirst;
                     return;
                 }
                 self.frto = false;
@@ -319,10 +325,11 @@ impl Sender {
             self.undo_after_full(ack);
             return;
         }
-        judgement.resend = Resend::Lost;
+        decision.resend = Resend::Lost;
     }
 
-    /// The whole recovery is acknowledged: back to Open, and to the old window if it wasn't needed.
+    /// The whole recovery is acknowledged: returns to Open, and restores the old window if the reduction was
+    /// unnecessary.
     fn undo_after_full(&mut self, ack: &Ack) {
         if self.undo.is_all_duplicate() || self.undo.answers_original(ack.echo) {
             self.undo_reduction(false);
@@ -342,7 +349,8 @@ impl Sender {
         true
     }
 
-    /// A hole is filled by the late original: reordering. True if retransmissions in flight forbid to go on.
+    /// A late original has filled a hole, which shows reordering. Returns true if retransmissions in flight
+    /// prevent further steps.
     fn undo_after_partial(&mut self, ack: &Ack) -> bool {
         if !self.undo.answers_original(ack.echo) {
             return false;
@@ -382,16 +390,16 @@ impl Sender {
         }
         self.usage.stamp = self.now.jiffies;
         self.undo.marker = None;
-        // Look at all losses again.
+        // Detect losses again.
         self.rack.advanced = true;
     }
 
-    /// DSACK (RFC 2883): the receiver got a segment twice.
+    /// Handles a DSACK (RFC 2883): the receiver got a segment twice.
     pub(super) fn read_duplicate(&mut self, block: Range, ack: &mut Ack) {
         let segments = block.len().div_ceil(u64::from(self.config.mss)) as u32;
         self.duplicates += u64::from(segments);
         if block.is_empty() || block.end > self.next || self.duplicates > self.counters.retransmissions {
-            // Not of our making: the network duplicates.
+            // More duplicates than retransmissions: the network duplicates packets.
             return;
         }
         let of_probe = self.probe_sent.is_some_and(|(next, _)| next == block.end);
@@ -411,12 +419,13 @@ impl Sender {
         }
     }
 
-    /// Reordering counts except after a time-out, when retransmissions cannot be told from originals.
+    /// Returns whether reordering may be learnt. After a timeout, retransmissions can't be told from
+    /// originals.
     pub(super) fn may_learn_reordering(&self) -> bool {
         self.phase != Phase::Loss || self.undo.marker.is_some()
     }
 
-    /// `late_from` arrived after data up to `highest`.
+    /// Records that `late_from` arrived after data up to `highest`.
     pub(super) fn note_reordering(&mut self, late_from: u64, highest: u64) {
         if late_from >= highest {
             return;
@@ -430,12 +439,12 @@ impl Sender {
         self.phase == Phase::Open
     }
 
-    /// Whether proportional rate reduction governs the window.
+    /// Returns whether proportional rate reduction controls the window.
     pub(super) fn is_reducing(&self) -> bool {
         matches!(self.phase, Phase::Reduced | Phase::Recovery)
     }
 
-    /// The threshold that a sender of this window deserves: three quarters of it at least.
+    /// Returns the threshold for the current window: at least three quarters of it.
     pub(super) fn current_threshold(&self) -> u32 {
         if self.is_reducing() {
             self.window.threshold

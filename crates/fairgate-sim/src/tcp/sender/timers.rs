@@ -1,4 +1,4 @@
-//! The sender's one timer and what it is set for.
+//! The sender's only timer, and its purposes.
 
 use fairgate::Time;
 
@@ -7,22 +7,22 @@ use super::transmit::{Probe, Resend};
 use super::{Sender, State};
 use crate::tcp::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 
-/// What a probe or reordering timer waits at least, µs (`TCP_TIMEOUT_MIN_US`). Until 6.1.59 this was two ticks, with HZ = 100 ten
-/// times as long.
+/// The minimum wait of a probe or reordering timer, µs (`TCP_TIMEOUT_MIN_US`). Until Linux 6.1.59 it was two
+/// ticks, which is ten times as long with HZ = 100.
 const LEAST_WAIT: u64 = 2_000;
 
-/// Why the timer is set.
+/// The purpose that the timer is set for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// Retransmission time-out (RFC 6298), of the SYN too.
+    /// Retransmission timeout (RFC 6298), also of the SYN.
     Retransmit,
     /// Tail loss probe (RFC 8985, section 7).
     Probe,
-    /// What may only be reordered is given up (RFC 8985, section 6.2).
+    /// Segments that may only be reordered are now considered lost (RFC 8985, section 6.2).
     Reordering,
 }
 
-/// The timer as set.
+/// The timer as it is set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
     purpose: Purpose,
@@ -30,14 +30,14 @@ pub(super) struct Timer {
 }
 
 impl Sender {
-    /// The timer is due. Afterwards poll for what is to be sent, and look at the timer anew. Too early a call does
-    /// nothing.
+    /// Handles the timer. Afterwards, poll for segments to send, and read the timer again. If it is called
+    /// too early, it does nothing.
     pub fn on_timer(&mut self, now: Time) {
         self.now = self.clock.read(now);
         let Some(timer) = self.timer.filter(|timer| timer.at <= now) else {
             return;
         };
-        self.round_open = true;
+        self.polling = true;
         if self.state == State::Opening {
             self.on_handshake_timeout();
             return;
@@ -70,7 +70,7 @@ impl Sender {
         self.set_timer(Purpose::Retransmit, self.timeout);
     }
 
-    /// At most one probe at a time: new data if there is some, else the last segment again.
+    /// Sends at most one probe at a time: new data if there is some, otherwise the last segment again.
     fn send_probe(&mut self) {
         self.timer = None;
         if self.probe_sent.is_none() {
@@ -100,27 +100,28 @@ impl Sender {
         self.timer = Some(Timer { purpose, at });
     }
 
-    /// The SYN was sent.
+    /// Sets the timer after the SYN was sent.
     pub(super) fn set_handshake_timer(&mut self) {
         let ticks = self.timeout.max(self.clock.ticks(RTO_INITIAL));
         self.set_timer(Purpose::Retransmit, ticks);
     }
 
-    /// Waits `micros` for what may only be reordered.
+    /// Sets the timer to wait `micros` for segments that may only be reordered.
     pub(super) fn set_reordering_timer(&mut self, micros: u64) {
         let ticks = self.clock.ticks(micros + LEAST_WAIT);
         self.set_timer(Purpose::Reordering, ticks.min(self.timeout));
     }
 
-    /// After progress: a probe if one may be sent, else the retransmission time-out.
+    /// After progress, sets the timer for a probe if one may be sent, otherwise for the retransmission
+    /// timeout.
     pub(super) fn set_transmission_timer(&mut self) {
         if !self.schedule_probe(true) {
             self.restart_timeout();
         }
     }
 
-    /// Sets the retransmission time-out from now on, or clears it if nothing is outstanding. If the timer was another
-    /// one's, the time since the first segment's last transmission counts.
+    /// Sets the retransmission timeout from now on, or clears it if nothing is outstanding. If the timer had
+    /// another purpose, the timeout counts from the first segment's last transmission.
     pub(super) fn restart_timeout(&mut self) {
         let from_head = matches!(
             self.timer,
@@ -145,20 +146,21 @@ impl Sender {
         self.set_timer(Purpose::Retransmit, ticks);
     }
 
-    /// Until the first segment's time-out, µs; negative if that is past.
+    /// Returns the time until the first segment's timeout, µs. It is negative if the timeout has passed.
     fn until_timeout(&self) -> i64 {
         let head = self.board.head().map_or(self.now.micros, |head| head.sent_at);
         (head + self.clock.micros(self.timeout)) as i64 - self.now.micros as i64
     }
 
-    /// Sets the timer for a tail loss probe, two round trips from now. False if none is to be sent. `advancing`: the
-    /// retransmission time-out counts from now on, not from the first segment's transmission.
+    /// Sets the timer for a tail loss probe, two round trips from now. Returns false if no probe is to be
+    /// sent. With `advancing`, the retransmission timeout counts from now on, otherwise from the first
+    /// segment's transmission.
     pub(super) fn schedule_probe(&mut self, advancing: bool) -> bool {
         if self.board.outstanding_segments() == 0 || !matches!(self.phase, Phase::Open | Phase::Reduced) {
             return false;
         }
         let ticks = match self.rtt.smoothed() {
-            // A lone segment may wait for a delayed acknowledgement.
+            // The acknowledgement of a single segment may be delayed.
             Some(rtt) if self.board.outstanding_segments() == 1 => self.clock.ticks(2 * rtt + RTO_MIN),
             Some(rtt) => self.clock.ticks(2 * rtt + LEAST_WAIT),
             None => self.clock.ticks(RTO_INITIAL),
@@ -173,7 +175,8 @@ impl Sender {
         true
     }
 
-    /// Whether new data sent now must start the retransmission timer: there is none, or a probe's, which this replaces.
+    /// Returns whether new data must start the retransmission timer, because none is set or only a probe's,
+    /// which it replaces.
     pub(super) fn needs_timeout(&self) -> bool {
         !matches!(
             self.timer,
@@ -184,7 +187,7 @@ impl Sender {
         )
     }
 
-    /// Whether the timer waits for reordered segments.
+    /// Returns whether the timer waits for reordered segments.
     pub(super) fn waits_for_reordering(&self) -> bool {
         matches!(
             self.timer,
@@ -195,7 +198,7 @@ impl Sender {
         )
     }
 
-    /// The first segment was resent: its time-out starts over.
+    /// The first segment was retransmitted, so its timeout starts again.
     pub(super) fn restart_timeout_of_head(&mut self) {
         self.set_timer(Purpose::Retransmit, self.timeout);
     }
@@ -206,9 +209,10 @@ mod tests {
     use super::*;
     use crate::tcp::Config;
 
-    /// 5 ms of reordering and the 2 ms that a timer waits at least, in whole ticks, and the one that the timer wheel adds.
+    /// 5 ms of reordering and the minimum wait of 2 ms, rounded up to whole ticks, plus the tick that the
+    /// timer wheel adds.
     #[test]
-    fn what_may_be_reordered_is_waited_for_in_milliseconds_not_in_ticks() {
+    fn the_wait_for_reordering_is_in_milliseconds_not_in_ticks() {
         for (hz, millis) in [(100, 20), (250, 12), (1000, 8)] {
             let config = Config {
                 hz,
@@ -216,7 +220,7 @@ mod tests {
             };
             let mut sender = Sender::new(&config, Time::ZERO);
             sender.set_reordering_timer(5_000);
-            // A sender that knows no round trip is in no hurry with time-outs, which would come first otherwise.
+            // Before the first RTT measurement the timeout is long. Otherwise it could come first.
             assert_eq!(
                 sender.timer(),
                 Some(Time::from_millis(millis)),

@@ -1,4 +1,4 @@
-//! What is sent, and when: handshake, probes, retransmissions, new data.
+//! Sends segments: handshake, probes, retransmissions, new data.
 
 use fairgate::{Ecn, Time};
 
@@ -6,36 +6,36 @@ use super::{SEGMENT_OVERHEAD, Sender, State};
 use crate::tcp::scoreboard::Outstanding;
 use crate::tcp::segment::{Flags, Range, Segment};
 
-/// What is to be sent again in this round.
+/// What to retransmit in this poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Resend {
     #[default]
     Nothing,
-    /// What is lost, as the window allows.
+    /// Lost segments, as the window allows.
     Lost,
-    /// New data first, and what is lost only if there is none (F-RTO).
+    /// New data first, and lost segments only if there is no new data (F-RTO).
     NewFirst,
 }
 
-/// A segment that is sent whatever the window says.
+/// A segment that is sent without regard to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// The first segment, after a time-out.
+    /// The first segment, after a timeout.
     Head,
-    /// The loss probe: new data, or the last segment.
+    /// The tail loss probe: new data, or the last segment.
     Tail,
 }
 
 impl Sender {
-    /// The next segment to be sent, if any.
+    /// Returns the next segment to send, if there is one.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        if !self.round_open {
+        if !self.polling {
             return None;
         }
         self.now = self.clock.read(now);
         let segment = self.next_segment();
         if segment.is_none() {
-            self.close_round();
+            self.end_polling();
         }
         segment
     }
@@ -96,7 +96,7 @@ impl Sender {
         Some(self.segment(Range { start: 0, end: 1 }, flags))
     }
 
-    /// A segment for `range`, as everything but its ECN bits wants it.
+    /// Builds a segment for `range`, without ECN bits.
     fn segment(&self, range: Range, mut flags: Flags) -> Segment {
         let is_syn = flags.contains(Flags::SYN);
         let has_fin = self.fin_sent && !range.is_empty() && range.end > self.written;
@@ -107,7 +107,7 @@ impl Sender {
             seq: range.start,
             ack: u64::from(!is_syn),
             length: (range.len() - u64::from(is_syn || has_fin)) as u32,
-            // Nothing comes back but acknowledgements.
+            // Only acknowledgements come back, so the window does not matter.
             window: u32::from(u16::MAX),
             timestamp: self.now.timestamp(),
             echo: self.timestamp,
@@ -120,7 +120,8 @@ impl Sender {
         match probe {
             Probe::Head => {
                 let head = self.board.head()?;
-                // RTO: the first segment, and with it the retransmission of what is lost, begins anew.
+                // After a timeout, the first segment is retransmitted first, and then the other lost
+                // segments.
                 let lost = self
                     .board
                     .next_to_resend()
@@ -177,11 +178,12 @@ impl Sender {
         if self.is_reducing() {
             self.reduction.sent += 1;
         }
-        self.sent_in_round += 1;
+        self.sent_while_polling += 1;
         Some(self.send_new(range))
     }
 
-    /// The next new data, as far as the application, the peer's window, the send buffer and Nagle's rule allow.
+    /// Returns the next new data that may be sent, limited by the application, the peer's window, the send
+    /// buffer and Nagle's rule.
     fn sendable(&self) -> Option<Range> {
         let mss = u64::from(self.config.mss);
         let left = self.written.saturating_sub(self.next);
@@ -192,7 +194,8 @@ impl Sender {
         let allowed = self.peer_edge.saturating_sub(self.next);
         let length = left.min(mss);
         if length > allowed {
-            // Silly window avoidance: a part of a segment only if nothing else keeps the connection going.
+            // Silly window avoidance: send a part of a segment only if nothing else keeps the connection
+            // going.
             let stalled = self.board.outstanding_segments() == 0 && allowed > 0;
             return stalled.then(|| Range {
                 start: self.next,
@@ -203,7 +206,8 @@ impl Sender {
         if self.board.outstanding_segments() >= segments.max(1) {
             return None;
         }
-        // Nagle, as Minshall has it: one segment that isn't full at a time, except the last.
+        // Nagle's rule in Minshall's form: at most one outstanding segment that is not full, except for the
+        // last one.
         let partial_unacknowledged = self.partial_end > self.una && self.partial_end <= self.next;
         if length < mss && fin == 0 && partial_unacknowledged {
             return None;
@@ -249,10 +253,10 @@ impl Sender {
         segment
     }
 
-    /// Nothing more can be sent: takes stock of how the window was used, and sets the probe's timer.
-    fn close_round(&mut self) {
-        self.round_open = false;
-        let sent = std::mem::take(&mut self.sent_in_round);
+    /// Nothing more can be sent. Evaluates how the window was used, and sets the timer for the probe.
+    fn end_polling(&mut self) {
+        self.polling = false;
+        let sent = std::mem::take(&mut self.sent_while_polling);
         let full = self.board.in_flight() >= self.window.size;
         let has_data = self.written > self.next;
         if self.state != State::Established || (sent == 0 && !(full && has_data)) {
@@ -270,7 +274,8 @@ impl Sender {
         }
     }
 
-    /// The window was not filled for a time-out's worth: it comes half way down to what was used (RFC 7661's aim).
+    /// Handles a window that was not filled for a timeout: reduces it half way to what was used (the aim of
+    /// RFC 7661).
     fn shrink_unused(&mut self, used: u32) {
         if !self.config.slow_start_after_idle {
             return;

@@ -1,4 +1,4 @@
-//! The index against a walk through the list.
+//! Compares the index with a linear search through the list.
 
 use core::net::IpAddr;
 
@@ -12,18 +12,18 @@ use crate::flow::FlowHash;
 use crate::packet::{Ecn, Packet};
 use crate::structures::Random;
 
-/// What the index must find.
+/// Finds the first match by a linear search.
 fn first_match(filters: &[Filter], packet: &Slot, headers: Option<&FlowKey>) -> Option<u16> {
     let matching = filters
         .iter()
         .filter(|filter| filter.condition.matches(packet, headers));
-    // Of equal preferences `min_by_key` takes the first.
+    // If preferences are equal, `min_by_key` returns the first.
     matching
         .min_by_key(|filter| filter.preference)
         .map(|filter| filter.class)
 }
 
-/// One of these values.
+/// Chooses one of these values.
 fn one_of<T: Copy>(random: &mut Random, values: &[T]) -> T {
     values[random.below(values.len() as u32) as usize]
 }
@@ -33,7 +33,7 @@ const PROTOCOLS: [u8; 4] = [1, 6, 17, 132];
 const ETHERTYPES: [u16; 4] = [0x0800, 0x86dd, 0x0806, 0];
 const MARKS: [u32; 5] = [0, 1, 0x100, 0x8000_0001, u32::MAX];
 
-/// Addresses close enough to each other that prefixes of every length meet them.
+/// Returns an address. The addresses are similar, so that prefixes of every length match.
 fn address(random: &mut Random, is_v4: bool) -> IpAddr {
     let mut bits = 0u128;
     for _ in 0..random.below(4) {
@@ -67,19 +67,19 @@ fn packet(random: &mut Random) -> (Slot, Option<FlowKey>) {
     );
     key.vlan = random.below(3) as u16;
     key.interface = random.below(3) as u16;
-    // Broken headers leave addresses that do not belong to the EtherType.
+    // Broken headers have addresses that do not belong to the EtherType.
     if random.below(8) == 0 {
         key.ethertype = one_of(random, &ETHERTYPES);
     }
     (packet.into(), Some(key))
 }
 
-/// Few conditions, so that something matches; drawn from the same values as packets.
+/// A filter with few conditions, so that it matches sometimes. Its values are those of packets.
 fn filter() -> impl Strategy<Value = Filter> {
     (any::<u64>(), 0u16..4, 0u16..1000).prop_map(|(seed, preference, class)| {
         let mut random = Random::new(seed);
         let mut condition = Match::default();
-        // A filter without conditions hides all behind it: few of them.
+        // A filter without conditions hides all later ones, so there are few of them.
         let conditions = if random.below(64) == 0 {
             0
         } else {
@@ -152,7 +152,7 @@ fn prefix(random: &mut Random) -> Prefix {
     Prefix::new(address(random, is_v4), length as u8).expect("the length fits the family")
 }
 
-/// Sizes from which on each part of the index is used: all of them also with few filters.
+/// The sizes at which each part of the index is used. They are small, so that few filters use all parts.
 fn limits() -> impl Strategy<Value = Limits> {
     let sizes = (
         select(vec![(0, 0), (8, 0), (0, 64), (8, 64)]),
@@ -192,10 +192,14 @@ proptest! {
         agrees(&Filters::of(list, limits), &mut Random::new(seed), 2000)?;
     }
 
-    /// Filters that fix the same bits, by the dozen, with and without ranges besides.
+    /// Many filters that fix the same bits, with and without additional ranges.
     #[test]
-    fn alike_filters_are_found(list in vec((any::<u64>(), any::<bool>(), 0u16..4), 0..60), limits in limits(), seed in any::<u64>()) {
-        let alike = |(place, (seed, has_range, preference)): (usize, (u64, bool, u16))| {
+    fn similar_filters_are_found(
+        list in vec((any::<u64>(), any::<bool>(), 0u16..4), 0..60),
+        limits in limits(),
+        seed in any::<u64>(),
+    ) {
+        let similar = |(place, (seed, has_range, preference)): (usize, (u64, bool, u16))| {
             let mut random = Random::new(seed);
             let single = |port: u16| Some(port..=port);
             let condition = Match {
@@ -207,7 +211,7 @@ proptest! {
             };
             Filter { preference, condition, class: place as u16 }
         };
-        let list = list.into_iter().enumerate().map(alike).collect();
+        let list = list.into_iter().enumerate().map(similar).collect();
         agrees(&Filters::of(list, limits), &mut Random::new(seed), 1000)?;
     }
 }
@@ -215,15 +219,19 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// As many as fill tables, several bitmaps, and rows of several blocks, by the limits that users have.
+    /// So many filters that they fill tables, several bitmaps, and rows of several blocks, with the default
+    /// limits.
     #[test]
     fn thousands_of_filters_are_found(list in vec(filter(), 500..5000), seed in any::<u64>()) {
         agrees(&Filters::new(list), &mut Random::new(seed), 1000)?;
     }
 
     #[test]
-    fn a_change_is_a_new_list_and_the_old_one_stays(
-        list in vec(filter(), 1..40), added in vec(filter(), 0..10), removed in 0u16..1000, seed in any::<u64>(),
+    fn a_change_creates_a_new_list_and_keeps_the_old_one(
+        list in vec(filter(), 1..40),
+        added in vec(filter(), 0..10),
+        removed in 0u16..1000,
+        seed in any::<u64>(),
     ) {
         let before = Filters::new(list.clone());
         let kept = before.clone();
@@ -238,9 +246,9 @@ proptest! {
     }
 }
 
-/// The properties above would also hold if no packet ever matched.
+/// The properties above would also hold if no packet ever matched. This test excludes that.
 #[test]
-fn packets_that_are_drawn_match_and_miss() {
+fn random_packets_match_and_miss() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let list = vec(filter(), 10).new_tree(&mut runner).unwrap().current();
@@ -248,9 +256,9 @@ fn packets_that_are_drawn_match_and_miss() {
     assert!((400..3900).contains(&found), "{found} of 4000 match");
 }
 
-/// Every port of every range's neighbourhood, in one bitmap.
+/// Tests every port near the ends of every range, in one bitmap.
 #[test]
-fn ranges_end_where_they_end() {
+fn ranges_have_exact_ends() {
     let range = |class: u16, ports: core::ops::RangeInclusive<u16>| Filter {
         condition: Match {
             destination_port: Some(ports),
@@ -278,7 +286,7 @@ fn ranges_end_where_they_end() {
     }
 }
 
-/// More filters than all bits of a mark: a million in one table.
+/// A million filters in one table.
 #[test]
 fn a_million_exact_filters_are_found() {
     let exact = |n: u32| Filter {

@@ -1,8 +1,9 @@
-//! Classes in the order of their last use.
+//! The classes in the order of their last use.
 
 use alloc::boxed::Box;
 
-/// A list through the classes, closed by one more link. A class's link is eight bytes: those of thousands stay in the cache.
+/// A circular list of the classes, with one additional link as its end. A link has eight bytes, so that those
+/// of thousands of classes stay in the cache.
 #[derive(Debug)]
 pub(super) struct Ages {
     links: Box<[Link]>,
@@ -15,7 +16,7 @@ struct Link {
 }
 
 impl Ages {
-    /// Of classes that were never used, the first to be taken first.
+    /// Creates the list of classes that were never used, in ascending order.
     pub(super) fn new(count: u32) -> Ages {
         let before = |place: u32| if place == 0 { count } else { place - 1 };
         let after = |place: u32| if place == count { 0 } else { place + 1 };
@@ -28,23 +29,23 @@ impl Ages {
         }
     }
 
-    /// The closing link: newer than it is the oldest, older the newest.
+    /// Returns the additional link. The oldest class follows it, and the newest precedes it.
     fn end(&self) -> u32 {
         self.links.len() as u32 - 1
     }
 
-    /// The class whose last use is longest ago.
+    /// Returns the least recently used class.
     pub(super) fn oldest(&self) -> u32 {
         self.links[self.end() as usize].newer
     }
 
-    /// All classes, the oldest first.
+    /// Returns all classes, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         let newer = |place: &u32| Some(self.links[*place as usize].newer);
         core::iter::successors(Some(self.oldest()), newer).take(self.links.len() - 1)
     }
 
-    /// A class is used now.
+    /// Records that a class is used now.
     #[inline]
     pub(super) fn renew(&mut self, class: u32) {
         let end = self.end();

@@ -1,4 +1,4 @@
-//! What tells hosts apart, and the host that a packet is of.
+//! The fields that identify hosts, and the host of a packet.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,10 +10,10 @@ use crate::flow::ethertype::{IPV4, IPV6};
 use crate::flow::{FlowHash, FlowKey};
 use crate::slot::Slot;
 
-/// The bits in front of an IPv4 address in a [`FlowKey`]: the same in all of them.
+/// The bits in front of an IPv4 address in a [`FlowKey`]. They are the same in all of them.
 const ABOVE_IPV4: u128 = u128::MAX << 32;
 
-/// Which bits of an address count, in each family.
+/// The bits of an address that identify a host, for each family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMask {
     ipv4: u32,
@@ -21,15 +21,15 @@ pub struct AddressMask {
 }
 
 impl AddressMask {
-    /// Whole addresses.
+    /// All bits of addresses.
     pub const ALL: AddressMask = AddressMask::of_bits(u32::MAX, u128::MAX);
 
-    /// These bits, whether they make a prefix or not.
+    /// Creates a mask of these bits. They need not be a prefix.
     pub const fn of_bits(ipv4: u32, ipv6: u128) -> AddressMask {
         AddressMask { ipv4, ipv6 }
     }
 
-    /// The first `ipv4` and `ipv6` bits.
+    /// Creates a mask of the first `ipv4` and `ipv6` bits.
     pub fn of_prefixes(ipv4: u8, ipv6: u8) -> Result<AddressMask, ConfigError> {
         let leading = |parameter, length: u8, longest: u8| match length <= longest {
             true => Ok(u128::MAX.checked_shl((128 - length).into()).unwrap_or(0)),
@@ -37,7 +37,7 @@ impl AddressMask {
                 parameter,
                 length,
                 format!("0 to {longest}"),
-                "count the leading bits of an address that tell hosts apart",
+                "set it to the number of leading bits that identify a host",
             )),
         };
         Ok(AddressMask {
@@ -46,17 +46,17 @@ impl AddressMask {
         })
     }
 
-    /// Bits of an IPv4 address.
+    /// Returns the bits of an IPv4 address.
     pub const fn ipv4(self) -> u32 {
         self.ipv4
     }
 
-    /// Bits of an IPv6 address.
+    /// Returns the bits of an IPv6 address.
     pub const fn ipv6(self) -> u128 {
         self.ipv6
     }
 
-    /// What counts of an address as a [`FlowKey`] has it; `None` if the packet is of neither family.
+    /// Masks an address in the form of [`FlowKey`]. Returns `None` if the packet belongs to neither family.
     #[inline]
     fn apply(self, address: &[u8; 16], ethertype: u16) -> Option<u128> {
         let mask = match ethertype {
@@ -67,7 +67,7 @@ impl AddressMask {
         Some(u128::from_be_bytes(*address) & mask)
     }
 
-    /// An address of which these bits count, as people write it: `192.0.2.0/24`.
+    /// Displays a masked address like `192.0.2.0/24`.
     fn show(self, address: u128, ethertype: u16, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (address, mask, longest): (IpAddr, u128, u32) = match ethertype {
             IPV4 => (
@@ -87,7 +87,7 @@ impl AddressMask {
     }
 }
 
-/// What tells hosts apart: packets in which all that is named here is equal are of one host.
+/// The fields that identify hosts. Packets in which all of them are equal belong to the same host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostBy {
     /// These bits of the source address.
@@ -106,7 +106,7 @@ pub struct HostBy {
     pub mark: u32,
 }
 
-/// A host, by what counts of its packets; all else is 0.
+/// A host, identified by the selected fields of its packets. All other fields are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Host {
     source: u128,
@@ -114,14 +114,14 @@ pub struct Host {
     source_port: u16,
     destination_port: u16,
     vlan: u16,
-    /// Of the addresses, if they count.
+    /// The EtherType of the addresses, if these are selected.
     ethertype: u16,
     mark: u32,
     protocol: u8,
 }
 
 impl HostBy {
-    /// By whole source addresses.
+    /// Selects whole source addresses.
     pub fn source() -> HostBy {
         HostBy {
             source: Some(AddressMask::ALL),
@@ -129,7 +129,7 @@ impl HostBy {
         }
     }
 
-    /// By whole destination addresses.
+    /// Selects whole destination addresses.
     pub fn destination() -> HostBy {
         HostBy {
             destination: Some(AddressMask::ALL),
@@ -142,7 +142,8 @@ impl HostBy {
         numbers || self.source.is_some() || self.destination.is_some()
     }
 
-    /// The host that a packet is of; `None` if it lacks what counts: header fields, or addresses.
+    /// Returns the host of a packet. Returns `None` if the packet lacks a selected field: headers, or
+    /// addresses.
     #[inline]
     pub fn host(&self, packet: &Slot, headers: Option<&FlowKey>) -> Option<Host> {
         let mut host = Host {
@@ -169,7 +170,7 @@ impl HostBy {
         Some(host)
     }
 
-    /// The host's hash under the key in `hasher`. Fields that never differ are left out.
+    /// Returns the host's hash under the key in `hasher`. Fields that are not selected are left out.
     #[inline]
     pub(super) fn hash(&self, host: &Host, hasher: &SipHasher13) -> FlowHash {
         let mut bytes = [0; 48];
@@ -191,7 +192,7 @@ impl HostBy {
         FlowHash::from_raw(hasher.hash(&bytes[..end]))
     }
 
-    /// A host for people: `192.0.2.7`, `192.0.2.7 > 198.51.100.1`, `vlan 7`.
+    /// Displays a host like `192.0.2.7`, `192.0.2.7 > 198.51.100.1` or `vlan 7`.
     pub(super) fn show(&self, host: &Host, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut gap = "";
         if let Some(mask) = self.source {

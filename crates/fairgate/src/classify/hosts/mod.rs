@@ -1,19 +1,21 @@
-//! A class a host: so many classes alike (a [`Template`]), given to hosts as their packets come.
+//! A class per host: a number of equal classes (a [`Template`]), assigned to hosts when their packets arrive.
 //!
 //! ```text
-//!   packet -> what counts of it, masked -> keyed hash -> table -> class of its host
-//!                                                        not in: the class that was used longest ago and holds no packets
-//!                                                                none: the overflow class
+//!   packet -> fields that identify the host, masked -> keyed hash -> table -> class of its host
+//!                                                     not found: the least recently used class without
+//!                                                     packets
+//!                                                                if there is none: the overflow class
 //! ```
 //!
-//! The classes are there from the start, for the packet path allocates nothing; a host that has been quiet loses its class to
-//! a new one only when that is needed.
+//! The classes exist from the start, because the packet path does not allocate. A quiet host loses its class
+//! only when a new host needs one.
 //!
-//! Invariants: a class is of one host at a time, and changes hands only while it is empty, so no packet ever moves between
-//! classes. No host's packets are reordered: one that has packets in the overflow class goes on sending there until that was
-//! seen empty. Hosts are known by all 64 bits of a keyed hash: who doesn't know the key can't make two of them meet.
+//! Invariants: a class belongs to one host at a time, and is reassigned only while it is empty. So packets
+//! never move between classes, and no host's packets are reordered. A host with packets in the overflow class
+//! stays there until that class was seen empty. Hosts are identified by all 64 bits of a keyed hash. An
+//! attacker who does not know the key can't make two of them collide.
 //!
-//! Not meant to: set classes aside for hosts (filters do that), or remember a host that lost its class.
+//! Not supported: reserving classes for hosts (filters do that), and remembering a host that lost its class.
 
 mod ages;
 mod by;
@@ -31,21 +33,21 @@ pub use by::{AddressMask, Host, HostBy};
 use table::HostTable;
 pub use template::{Template, Templates};
 
-/// Gives the discipline of the class at a place.
+/// Returns the discipline of the class at an index.
 pub(crate) type Discover<'f, 'd> = &'f dyn Fn(usize) -> &'d dyn Discipline;
 
-/// Whose packets a class holds.
+/// The owner of the packets in a class.
 #[derive(Clone, Copy, Debug)]
 pub enum Holder<'a> {
-    /// Those that are sent there, whosever.
+    /// No particular host: the class was not made from a template.
     Anyone,
-    /// Nobody's: it is made from a template, and no host has it.
+    /// The class was made from a template, but no host has it.
     Free,
-    /// One host's.
+    /// One host has the class.
     Host(Tenant<'a>),
 }
 
-/// A host that has a class. Shown as people write it: `192.0.2.7`.
+/// A host that has a class. It is displayed like `192.0.2.7`.
 #[derive(Clone, Copy, Debug)]
 pub struct Tenant<'a> {
     by: &'a HostBy,
@@ -54,12 +56,12 @@ pub struct Tenant<'a> {
 }
 
 impl Tenant<'_> {
-    /// The host.
+    /// Returns the host.
     pub fn host(&self) -> &Host {
         self.host
     }
 
-    /// What the books of the class say of this host: without those who had the class before.
+    /// Returns this host's share of the statistics of the class, without those of previous hosts.
     pub fn statistics(&self, of_class: &Statistics) -> Statistics {
         of_class.since(self.before)
     }
@@ -71,15 +73,16 @@ impl fmt::Display for Tenant<'_> {
     }
 }
 
-/// All hosts that have classes of a discipline. Classes are known by their place in its array.
+/// All hosts with classes of a discipline. Classes are identified by their index in the discipline's array.
 pub(crate) struct Hosts {
-    /// By rising place.
+    /// The tables by ascending index.
     tables: Vec<HostTable>,
     seed: u64,
 }
 
 impl Hosts {
-    /// Nobody has a class yet. The templates were checked; `place` gives the places of their classes.
+    /// Creates the tables, without any hosts. The templates must be checked. `place` returns the indices of
+    /// their classes.
     pub(crate) fn new(templates: &Templates, place: impl Fn(u16) -> usize) -> Hosts {
         let table = |template| HostTable::new(template, templates.seed, &place);
         Hosts {
@@ -88,7 +91,7 @@ impl Hosts {
         }
     }
 
-    /// The same after a change of parameters: who has a class keeps it, if it is still there.
+    /// Returns the tables after a change of parameters. A host keeps its class, if the class still exists.
     pub(crate) fn changed(&self, templates: &Templates, place: impl Fn(u16) -> usize) -> Hosts {
         let templates = Templates {
             list: templates.list.clone(),
@@ -101,7 +104,8 @@ impl Hosts {
         hosts
     }
 
-    /// The class that a packet goes to which was sent to the class at `place`: of a template, that of its host.
+    /// Returns the index of the packet's class. `place` is the index of the class that the classifier chose.
+    /// If it was made from a template, the result is the class of the packet's host.
     #[inline]
     pub(crate) fn place(
         &mut self,
@@ -116,7 +120,7 @@ impl Hosts {
         }
     }
 
-    /// Out of line, so that a discipline without templates keeps its registers.
+    // Not inlined, so that a discipline without templates keeps its registers.
     #[inline(never)]
     fn place_of_host(
         &mut self,
@@ -131,7 +135,7 @@ impl Hosts {
         }
     }
 
-    /// Whose packets the class at `place` holds.
+    /// Returns the owner of the packets in the class at index `place`.
     pub(crate) fn holder(&self, place: usize) -> Holder<'_> {
         match self.table_of(place) {
             Some(table) => self.tables[table].holder(place),
@@ -139,7 +143,7 @@ impl Hosts {
         }
     }
 
-    /// The discipline of the class at `place` is another one, whose books are new.
+    /// Records that the class at index `place` has a new discipline, whose statistics start at zero.
     pub(crate) fn replaced(&mut self, place: usize) {
         if let Some(table) = self.table_of(place) {
             self.tables[table].replaced(place);

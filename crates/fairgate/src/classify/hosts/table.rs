@@ -12,40 +12,42 @@ use crate::pool::{PacketId, Pool};
 use crate::stats::Statistics;
 use crate::structures::{FlowTable, Identity};
 
-/// How many classes a new host's packet looks at. A class behind so many that were used longer ago and all still hold packets
-/// is not found: with a bound the cost of a packet does not grow with the number of classes, whoever sends it.
+/// The maximum number of classes that a new host's packet examines. If so many less recently used classes all
+/// hold packets, an idle class after them is not found. The limit keeps the cost of a packet independent of
+/// the number of classes.
 pub(super) const LOOKS: u32 = 16;
 
-/// Who has a class.
+/// The host that has a class.
 #[derive(Clone, Debug, Default)]
 struct Occupant {
-    /// [`Identity::NONE`] where nobody has it.
+    /// [`Identity::NONE`] if no host has the class.
     identity: Identity,
     host: Host,
-    /// The books of the class when the host was given it.
+    /// The statistics of the class when it was assigned to the host.
     before: Statistics,
 }
 
 pub(super) struct HostTable {
-    /// The place of the template's first class among the discipline's.
+    /// The index of the template's first class among the discipline's classes.
     pub(super) first: usize,
     overflow: usize,
     by: HostBy,
     hasher: SipHasher13,
-    /// Classes by their hosts, counted from the template's first.
+    /// The classes by host, counted from the template's first.
     classes: FlowTable,
     ages: Ages,
     occupants: Box<[Occupant]>,
-    /// Counts how often the overflow class was seen empty when a host without a class came.
+    /// Counts how often the overflow class was seen empty when a host without a class sent a packet.
     period: u64,
-    /// By the hash of a host without a class: the period in which it, or another with this hash, last sent to the overflow class.
+    /// By the hash of a host without a class: the period in which it, or another host with this hash, last
+    /// sent to the overflow class.
     overflowed: Box<[u64]>,
     class: u16,
     overflow_class: u16,
 }
 
 impl HostTable {
-    /// Of a template that was checked; `place` gives the places of its classes.
+    /// Creates the table of a template that was checked. `place` returns the indices of its classes.
     pub(super) fn new(template: &Template, seed: u64, place: impl Fn(u16) -> usize) -> HostTable {
         let count = u32::from(template.count);
         HostTable {
@@ -63,12 +65,12 @@ impl HostTable {
         }
     }
 
-    /// One behind the place of the last class.
+    /// Returns the index after the last class.
     pub(super) fn end(&self) -> usize {
         self.first + self.occupants.len()
     }
 
-    /// The place of the class that a packet goes to.
+    /// Returns the index of the packet's class.
     #[inline]
     pub(super) fn place(&mut self, id: PacketId, pool: &Pool, discover: Discover<'_, '_>) -> usize {
         let Some(host) = self.by.host(&pool[id], pool.headers(id)) else {
@@ -84,16 +86,16 @@ impl HostTable {
         }
     }
 
-    /// A host that has no class is given one. But as long as packets of its may wait in the overflow class it goes there, so
-    /// that they are not overtaken.
+    /// Assigns a class to a host that has none. While packets of the host may be queued in the overflow
+    /// class, the host stays there, so that its packets are not reordered.
     #[cold]
     fn admit(&mut self, host: Host, identity: Identity, discover: Discover<'_, '_>) -> usize {
         if discover(self.overflow).backlog().packets == 0 {
             self.period += 1;
         }
         let bucket = self.bucket(identity);
-        let may_wait = self.overflowed[bucket] == self.period;
-        let idle = if may_wait { None } else { self.idle(discover) };
+        let may_be_queued = self.overflowed[bucket] == self.period;
+        let idle = if may_be_queued { None } else { self.idle(discover) };
         let Some(class) = idle else {
             self.overflowed[bucket] = self.period;
             return self.overflow;
@@ -103,7 +105,8 @@ impl HostTable {
         place
     }
 
-    /// The class that was used longest ago of those that hold no packets. One that still holds some is in use now.
+    /// Returns the least recently used class that holds no packets. A class that holds packets counts as used
+    /// now.
     fn idle(&mut self, discover: Discover<'_, '_>) -> Option<u32> {
         for _ in 0..LOOKS.min(self.occupants.len() as u32) {
             let oldest = self.ages.oldest();
@@ -148,13 +151,13 @@ impl HostTable {
         }
     }
 
-    /// The discipline of the class at `place` is another one, whose books are new.
+    /// Records that the class at index `place` has a new discipline, whose statistics start at zero.
     pub(super) fn replaced(&mut self, place: usize) {
         self.occupants[place - self.first].before = Statistics::default();
     }
 
-    /// Takes over the hosts of the same template before a change. Those whose class is no more are new, and so are all if
-    /// hosts are told apart by something else.
+    /// Takes over the hosts of the same template from before a change. A host whose class no longer exists is
+    /// new. If other fields identify hosts now, all hosts are new.
     pub(super) fn follow(&mut self, old: &HostTable) {
         if self.class != old.class {
             return;
@@ -175,7 +178,7 @@ impl HostTable {
         let is_same = self.by == old.by && self.overflow_class == old.overflow_class;
         match is_same && self.overflowed.len() == old.overflowed.len() {
             true => self.overflowed.copy_from_slice(&old.overflowed),
-            // Whoever has no class may have packets in the overflow class.
+            // Every host without a class may have packets in the overflow class.
             false => self.overflowed.fill(self.period),
         }
     }

@@ -1,4 +1,4 @@
-//! Templates: so many classes alike, each for the packets of one host.
+//! Templates: a number of equal classes, each for the packets of one host.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -10,30 +10,31 @@ use core::ops::RangeInclusive;
 use crate::classify::{Classifier, HostBy};
 use crate::error::ConfigError;
 
-/// Classes of a discipline that are given to hosts.
+/// Classes of a discipline that are assigned to hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// The first of them. A filter, the default, or a packet that names it leads to the class of the packet's host.
+    /// The number of the first class. If a filter, the default or a packet names it, the packet goes to the
+    /// class of its host.
     pub class: u16,
-    /// How many there are, with the numbers that follow.
+    /// The number of classes. Their numbers follow the first.
     pub count: u16,
-    /// What tells hosts apart.
+    /// The fields that identify hosts.
     pub by: HostBy,
-    /// Where the packets of a host go that gets none: any other class that holds packets.
+    /// The class for hosts that get none. It can be any other class that holds packets.
     pub overflow: u16,
 }
 
 /// The templates of a discipline.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Templates {
-    /// By rising number.
+    /// The templates by ascending class number.
     pub list: Vec<Template>,
-    /// The key of the hash that hosts are found by: unknown to those who could aim collisions. A change of parameters
-    /// does not change it.
+    /// The key of the hash that identifies hosts. It is secret, because whoever knows it could cause
+    /// collisions. A change of parameters does not change it.
     pub seed: u64,
 }
 
-/// Without the key: it is a secret.
+/// Leaves out the key, because it is secret.
 impl fmt::Debug for Templates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.list.fmt(f)
@@ -41,15 +42,15 @@ impl fmt::Debug for Templates {
 }
 
 impl Template {
-    /// The numbers of its classes.
+    /// Returns the numbers of its classes.
     pub fn classes(&self) -> RangeInclusive<u16> {
         self.class..=self.class.saturating_add(self.count.saturating_sub(1))
     }
 }
 
 impl Templates {
-    /// Checks that all are made of classes that hold packets (`is_leaf`), and that `classifier` names no class of theirs but
-    /// the first.
+    /// Checks that all templates are made of classes that hold packets (`is_leaf`), and that `classifier`
+    /// names only the first class of a template.
     pub(crate) fn check(
         &self,
         classifier: &Classifier,
@@ -69,7 +70,7 @@ impl Templates {
                     parameter,
                     minor,
                     rule,
-                    "name the template: hosts choose among its classes",
+                    "name the template; its classes are assigned to hosts",
                 ));
             }
         }
@@ -104,37 +105,37 @@ impl Templates {
                 "count",
                 count.to_string(),
                 &rule,
-                "lower it, or the template's own number",
+                "reduce it, or the number of the template",
             );
         }
         if by == HostBy::default() {
             return refused(
                 "each",
                 "nothing".to_owned(),
-                "something that tells hosts apart",
-                "name a field, like the destination",
+                "at least one field that identifies hosts",
+                "name a field, such as the destination",
             );
         }
         if before.is_some_and(|before| *before.classes().end() >= class) || !template.classes().all(is_leaf) {
             return refused(
                 "count",
                 count.to_string(),
-                "so low that all of these classes are there, hold packets, and are of no other template",
-                "lower it, or give the other classes other numbers",
+                "so low that all of these classes exist, hold packets, and belong to no other template",
+                "reduce it, or give the other classes different numbers",
             );
         }
         if !is_leaf(overflow) || self.of_class(overflow).is_some() {
             return refused(
                 "overflow",
                 overflow.to_string(),
-                "a class that holds packets and is made from no template",
-                "name a class for the hosts that get none of their own",
+                "a class that holds packets and is not made from a template",
+                "name a class for hosts that get no class",
             );
         }
         Ok(())
     }
 
-    /// The template that class `minor` is made from.
+    /// Returns the template of class `minor`.
     fn of_class(&self, minor: u16) -> Option<&Template> {
         self.list
             .iter()

@@ -1,4 +1,4 @@
-//! Against a model that is written as the module is told; and what it guarantees.
+//! Compares the module with a simple model, and tests its guarantees.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,7 +18,7 @@ use crate::testing::fifo;
 use crate::time::Time;
 
 const SEED: u64 = 7;
-/// The template's number: its classes are 10, 11, ...
+/// The number of the template. Its classes are 10, 11, ...
 const FIRST: u16 = 10;
 const OVERFLOW: u16 = 1;
 
@@ -31,7 +31,7 @@ fn template(count: u16) -> Template {
     }
 }
 
-/// A round over the overflow class and `count` classes for hosts, to whom all packets are sent.
+/// A round robin of the overflow class and `count` classes for hosts. All packets are sent to the template.
 fn config(count: u16) -> Config {
     let class = |minor| ClassConfig { minor, quantum: 300 };
     Config {
@@ -52,17 +52,17 @@ fn config(count: u16) -> Config {
     }
 }
 
-/// Short fifos, so that packets are dropped.
-fn round(count: u16) -> Node<DrrClasses> {
+/// The fifos are short, so that packets are dropped.
+fn round_robin(count: u16) -> Node<DrrClasses> {
     let inner = (0..=count).map(|_| fifo(3)).collect();
-    DrrClasses::node(config(count), inner).expect("the configuration is right")
+    DrrClasses::node(config(count), inner).expect("the configuration is valid")
 }
 
 fn headers(host: u8) -> FlowKey {
     FlowKey::of([10, 0, 0, host].into(), [192, 0, 2, 1].into(), 17, 1, 2)
 }
 
-/// A root under test; packets are known by their cookies.
+/// A root discipline under test. Packets are identified by their cookies.
 struct Driver {
     root: Node<DrrClasses>,
     pool: Pool,
@@ -72,13 +72,13 @@ struct Driver {
 impl Driver {
     fn new(count: u16) -> Driver {
         Driver {
-            root: round(count),
+            root: round_robin(count),
             pool: Pool::with_capacity(256),
             offered: 0,
         }
     }
 
-    /// Offers a packet; the number of the class that it is queued in.
+    /// Enqueues a packet. Returns the number of the class in which it is queued.
     fn offer_packet(&mut self, packet: Packet, headers: Option<FlowKey>) -> Option<u16> {
         let before = self.backlogs();
         let packet = Packet {
@@ -120,7 +120,7 @@ impl Driver {
         backlogs
     }
 
-    /// The hosts that have classes, and the packets that each class took in for them.
+    /// Returns the hosts that have classes, and the number of packets that each class enqueued for them.
     fn tenants(&self) -> Vec<(u16, String, u64)> {
         let mut tenants = Vec::new();
         self.root.visit_classes(&mut |class| {
@@ -133,7 +133,7 @@ impl Driver {
     }
 }
 
-/// Classes as one list from the oldest use to the newest, searched from its beginning.
+/// The model: a list of classes from the least to the most recently used, searched from its start.
 struct Model {
     ages: VecDeque<u16>,
     owners: HashMap<u8, u16>,
@@ -201,7 +201,7 @@ const HOSTS: u8 = 30;
 enum Operation {
     Offer(u8),
     Send,
-    /// Other parameters of the same classes.
+    /// A change of the parameters of the same classes.
     Change(u32),
 }
 
@@ -216,7 +216,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 
 proptest! {
     #[test]
-    fn it_is_the_model(count in 1u16..25, operations in operations()) {
+    fn the_table_equals_the_model(count in 1u16..25, operations in operations()) {
         let mut driver = Driver::new(count);
         let mut model = Model::new(count);
         let mut owners: HashMap<u64, u8> = HashMap::new();
@@ -244,7 +244,8 @@ proptest! {
                     let queue = model.queued.values_mut().find(|queue| queue.front() == Some(&cookie));
                     queue.expect("the packet is the first of its class").pop_front();
                     let before = sent.insert(owners[&cookie], cookie);
-                    prop_assert!(before.is_none_or(|before| before < cookie), "a host's packets were reordered");
+                    let is_in_order = before.is_none_or(|before| before < cookie);
+                    prop_assert!(is_in_order, "a host's packets were reordered");
                 }
                 Operation::Change(quantum) => {
                     let mut changed = config(count);
@@ -258,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn hosts_are_told_apart_by_what_is_named_and_nothing_else(
+    fn hosts_are_identified_by_the_selected_fields_only(
         flips in any::<[bool; 8]>(), counts in any::<[bool; 7]>(), marks in any::<[u32; 3]>(),
     ) {
         let packet = |mark| Slot::from(Packet { mark, ..Packet::of_length(100) });
@@ -282,16 +283,18 @@ proptest! {
             protocol: counts[5],
             mark: if counts[6] { marks[0] } else { 0 },
         };
-        let is_other = (0..6).any(|place| flips[place] && counts[place]) || (marks[1] ^ marks[2]) & by.mark != 0;
+        let has_other_mark = (marks[1] ^ marks[2]) & by.mark != 0;
+        let is_other = (0..6).any(|field| flips[field] && counts[field]) || has_other_mark;
         let hosts = (by.host(&packet(marks[1]), Some(&key)), by.host(&packet(marks[2]), Some(&other)));
         prop_assert_eq!(hosts.0 != hosts.1, is_other);
-        let hash = |host: Option<Host>| by.hash(&host.unwrap(), &siphasher::sip::SipHasher13::new_with_keys(1, 2));
+        let hasher = siphasher::sip::SipHasher13::new_with_keys(1, 2);
+        let hash = |host: Option<Host>| by.hash(&host.unwrap(), &hasher);
         prop_assert_eq!(hash(hosts.0) != hash(hosts.1), is_other);
     }
 
-    /// Bit by bit.
+    /// Compares bit by bit.
     #[test]
-    fn a_prefix_is_its_leading_bits(ipv4 in 0u8..40, ipv6 in 0u8..=140) {
+    fn a_prefix_selects_its_leading_bits(ipv4 in 0u8..40, ipv6 in 0u8..=140) {
         match AddressMask::of_prefixes(ipv4, ipv6) {
             Ok(mask) => {
                 let bits = |length: u8, all: u32| (0..all).map(move |bit| u32::from(length) > bit);
@@ -307,7 +310,7 @@ proptest! {
 }
 
 #[test]
-fn families_are_apart_and_what_has_no_address_is_no_host() {
+fn families_differ_and_packets_without_address_have_no_host() {
     let by = HostBy::source();
     let packet = Packet::of_length(100);
     let slot = Slot::from(packet);
@@ -335,9 +338,9 @@ fn families_are_apart_and_what_has_no_address_is_no_host() {
     assert!(driver.tenants().is_empty());
 }
 
-/// Whoever could name one of the classes would be in somebody else's.
+/// A packet that names a class of a template must not get into another host's class.
 #[test]
-fn whichever_class_of_a_template_is_named_the_host_decides() {
+fn the_host_decides_whichever_class_of_the_template_is_named() {
     let mut driver = Driver::new(3);
     let named = |minor| Packet {
         class: ClassId::new(1, minor),
@@ -353,7 +356,7 @@ fn whichever_class_of_a_template_is_named_the_host_decides() {
 }
 
 #[test]
-fn the_books_of_a_host_are_its_own() {
+fn a_host_has_its_own_statistics() {
     let mut driver = Driver::new(1);
     assert_eq!((driver.offer(1), driver.offer(1)), (Some(FIRST), Some(FIRST)));
     assert_eq!(driver.tenants(), [(FIRST, "10.0.0.1".to_owned(), 2)]);
@@ -369,13 +372,13 @@ fn the_books_of_a_host_are_its_own() {
     assert_eq!(
         driver.tenants(),
         [(FIRST, "10.0.0.2".to_owned(), 2)],
-        "the packet that moved, and the new one"
+        "the moved packet and the new one"
     );
 }
 
-/// The rule that keeps packets in order has a price: a host waits until the overflow class was empty.
+/// Keeping packets in order has a cost: a host has to wait until the overflow class was empty.
 #[test]
-fn a_host_in_the_overflow_class_stays_there_until_that_was_empty() {
+fn a_host_stays_in_the_overflow_class_until_it_was_empty() {
     let mut driver = Driver::new(1);
     assert_eq!(driver.offer(1), Some(FIRST));
     assert_eq!(
@@ -386,13 +389,17 @@ fn a_host_in_the_overflow_class_stays_there_until_that_was_empty() {
         driver.next();
     }
     assert!(driver.backlogs()[0].1 > 0);
-    assert_eq!(driver.offer(2), Some(OVERFLOW), "its own class would be quicker");
+    assert_eq!(
+        driver.offer(2),
+        Some(OVERFLOW),
+        "a class of its own would be faster"
+    );
     while driver.next().is_some() {}
     assert_eq!(driver.offer(2), Some(FIRST));
 }
 
 #[test]
-fn hosts_are_shown_as_people_write_them() {
+fn hosts_are_displayed_in_the_usual_notation() {
     let shown = |by: HostBy| {
         let key = FlowKey {
             vlan: 9,
@@ -428,12 +435,14 @@ fn hosts_are_shown_as_people_write_them() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name() {
+fn invalid_parameters_are_rejected_by_name() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(3);
         change(&mut config);
         let inner = config.classes.iter().map(|_| fifo(3)).collect();
-        let error: ConfigError = DrrClasses::node(config, inner).err().expect("it can't be");
+        let error: ConfigError = DrrClasses::node(config, inner)
+            .err()
+            .expect("the configuration is invalid");
         error.parameter()
     };
     let of_template =

@@ -1,4 +1,4 @@
-//! A packet as words, and a filter as the bits of them that it fixes.
+//! A packet as words, and a filter as the bits of these words that it fixes.
 //!
 //! ```text
 //!   0 1  source                     4  source port | destination port | EtherType | VLAN
@@ -10,14 +10,14 @@ use crate::classify::{Match, Prefix};
 use crate::flow::FlowKey;
 use crate::slot::Slot;
 
-/// How many words.
+/// The number of words.
 pub(super) const WORDS: usize = 7;
 
-/// Set in the last word.
+/// A flag in the last word.
 const HAS_HEADERS: u64 = 1 << 8;
 const HAS_PORTS: u64 = 1 << 9;
 
-/// Where a field lies: its word, and its lowest bit there.
+/// The position of a field: its word, and its lowest bit in the word.
 type Place = (usize, u32);
 
 const SOURCE_PORT: Place = (4, 48);
@@ -30,7 +30,7 @@ const PROTOCOL: Place = (5, 8);
 const TRAFFIC_CLASS: Place = (5, 0);
 const PRIORITY: Place = (6, 0);
 
-/// What filters see of a packet.
+/// The fields of a packet that filters match.
 pub(super) type Fields = [u64; WORDS];
 
 #[inline]
@@ -62,15 +62,15 @@ fn halves(address: &[u8; 16]) -> [u64; 2] {
     [(bits >> 64) as u64, bits as u64]
 }
 
-/// The bits that a filter fixes. What it asks beyond them are ranges.
+/// The bits that a filter fixes. Its other conditions are ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
     pub(super) value: Fields,
-    /// Which bits; the same for all filters of a hash table.
+    /// The mask of the fixed bits. It is the same for all filters of a hash table.
     pub(super) mask: Fields,
-    /// Whether there are ranges besides.
+    /// Whether the filter also has ranges.
     pub(super) has_ranges: bool,
-    /// Two conditions contradict each other: nothing matches.
+    /// Whether two conditions contradict each other, so that nothing matches.
     pub(super) is_impossible: bool,
 }
 
@@ -121,7 +121,8 @@ impl Pattern {
         pattern
     }
 
-    /// Whether a packet has the fixed bits. Without a branch on any of them: most packets differ, who knows where.
+    /// Returns whether a packet has the fixed bits. It has no branch per word, because the position of the
+    /// first difference is unpredictable.
     #[inline]
     pub(super) fn is_in(&self, fields: &Fields) -> bool {
         let fixed = self.value.iter().zip(&self.mask);
@@ -140,7 +141,7 @@ impl Pattern {
         self.mask[word] |= mask;
     }
 
-    /// Whether there is the condition.
+    /// Adds a condition on one value. Returns whether there is one.
     fn exactly(&mut self, place: Place, value: Option<u64>, mask: u64) -> bool {
         if let Some(value) = value {
             self.set(place, value, mask);
@@ -148,7 +149,8 @@ impl Pattern {
         value.is_some()
     }
 
-    /// Whether there is the condition. One value of a range is fixed; all values are no condition.
+    /// Adds a condition on a range. Returns whether there is one. A range of one value is fixed, and a range
+    /// of all values is no condition.
     fn range(&mut self, place: Place, range: Option<(u64, u64)>, most: u64) -> bool {
         match range {
             None => return false,

@@ -1,18 +1,19 @@
-//! Finds the first of many filters that matches a packet, at a cost that hardly grows with their number.
+//! Finds the first of many filters that matches a packet. The cost hardly grows with the number of filters.
 //!
 //! ```text
-//!   tables    filters of which many fix the same bits (five-tuples, host pairs, /24 networks): a hash table for each
-//!             set of bits                                                             `table`
-//!   bitmaps   all others: ranges, odd prefixes, mixed conditions                      `bitmap`, `trie`
-//!   few       up to 16: one after the other
+//!   tables    many filters that fix the same bits (five-tuples, host pairs, /24 networks): a hash table
+//!             for each set of bits                                                    `table`
+//!   bitmaps   all others: ranges, unusual prefixes, mixed conditions                  `bitmap`, `trie`
+//!   few       up to 16 filters: one after the other
 //! ```
 //!
-//! The parts are asked in the order of the lowest rank in each, until none can beat what was found. Why two: a table costs
-//! two cache misses for a million filters, but one is needed for every set of bits, and mixed filters have hundreds of
-//! sets (tuple-space search alone); a bitmap does not care what filters look like, but its memory grows with their
-//! square. So what is numerous and alike is hashed, and what is left, which is less, goes into bitmaps.
+//! The parts are searched in the order of the lowest rank in each, until none can be better than the match
+//! found. Why two kinds: a table costs two cache misses even for a million filters. But every set of bits
+//! needs its own table, and mixed filters have hundreds of sets (pure tuple-space search). A bitmap accepts
+//! all kinds of filters, but its memory grows with the square of their number. So large groups of similar
+//! filters are hashed, and the smaller rest goes into bitmaps.
 //!
-//! Built when filters change; nothing is allocated and nothing divided when a packet asks.
+//! The index is built when filters change. A lookup neither allocates nor divides.
 
 mod bitmap;
 mod fields;
@@ -30,22 +31,24 @@ use crate::classify::Match;
 use crate::flow::FlowKey;
 use crate::slot::Slot;
 
-/// The rank of no filter.
+/// The rank that means no filter.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// From which sizes on which part is worth its cost.
+/// The sizes at which each part is used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Up to so many filters are tried one after the other.
+    /// Up to this many filters are tried one after the other.
     pub(super) few: usize,
-    /// Up to so many are in a bitmap of words instead of blocks.
+    /// Up to this many filters are in a bitmap of words instead of blocks.
     pub(super) small: usize,
-    /// A set of bits is worth a table of its own from so many filters on; while more filters are left than a bitmap should hold,
-    /// from so many fewer.
+    /// A set of bits gets its own table if this many filters use it. The second, lower number applies while
+    /// more filters remain than a bitmap should hold.
     pub(super) worth_a_table: [usize; 2],
-    /// Most tables, each of which costs every packet a look; while more filters are left than a bitmap should hold, so many.
+    /// The maximum number of tables. Each costs every packet a lookup. The second number applies while more
+    /// filters remain than a bitmap should hold.
     pub(super) most_tables: [usize; 2],
-    /// Most filters in a bitmap, up to its blocks. The bits of all its rows together grow with their square at worst.
+    /// The maximum number of filters in a bitmap, limited by its blocks. In the worst case, the bits of its
+    /// rows grow with the square of it.
     pub(super) most_in_a_bitmap: usize,
 }
 
@@ -61,19 +64,20 @@ impl Default for Limits {
     }
 }
 
-/// An index over conditions, which stay with the caller and are known by their rank: their place in the order of trial.
+/// An index over conditions. The caller keeps the conditions. They are identified by their rank, which is
+/// their position in the order of trial.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// By the lowest rank in each; the same for bitmaps.
+    /// Sorted by the lowest rank in each, as are the bitmaps.
     tables: Vec<Table>,
     bitmaps: Vec<Bitmap<8>>,
-    /// Of up to 64 filters.
+    /// A bitmap of up to 64 filters.
     small: Option<Bitmap<1>>,
     few: Vec<(u32, Pattern)>,
 }
 
 impl Index {
-    /// Over `conditions` by rank. At most 2^32 - 2.
+    /// Builds the index over `conditions`, in the order of rank. At most 2^32 - 2 are allowed.
     pub(super) fn new(conditions: &[&Match], limits: Limits) -> Index {
         let mut index = Index::default();
         let mut rest = Vec::new();
@@ -105,7 +109,7 @@ impl Index {
         index
     }
 
-    /// Makes the tables, and returns the ranks of the filters that are in none.
+    /// Builds the tables. Returns the ranks of the filters that are in no table.
     fn take_tables(&mut self, filters: Vec<(u32, Pattern)>, limits: &Limits) -> Vec<u32> {
         let mut left = filters.len();
         let mut by_mask: BTreeMap<Fields, Vec<(u32, Fields, bool)>> = BTreeMap::new();
@@ -114,7 +118,7 @@ impl Index {
             alike.push((rank, pattern.value, pattern.has_ranges));
         }
         let mut groups: Vec<_> = by_mask.into_iter().collect();
-        // The largest first; of equal ones in an order that is the same in every run.
+        // The largest group first. Equal ones are in an order that is the same in every run.
         groups.sort_by_key(|(_, filters)| (usize::MAX - filters.len(), filters[0].0));
         let mut rest = Vec::new();
         for (mask, filters) in groups {
@@ -134,7 +138,8 @@ impl Index {
         rest
     }
 
-    /// The lowest rank of a filter that matches, or [`NONE`]. `condition` gives the condition of a rank.
+    /// Returns the lowest rank of a filter that matches, or [`NONE`]. `condition` returns the condition of a
+    /// rank.
     #[inline]
     pub(super) fn find<'c>(
         &self,

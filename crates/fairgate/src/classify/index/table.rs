@@ -1,8 +1,8 @@
-//! Filters that fix the same bits, in a hash table under these bits: a tuple of tuple-space search (Srinivasan, Suri and
-//! Varghese, SIGCOMM 1999). A look costs the same however many filters there are.
+//! A hash table of filters that fix the same bits: a tuple of tuple-space search (Srinivasan, Suri and
+//! Varghese, SIGCOMM 1999). The cost of a lookup does not depend on the number of filters.
 //!
-//! Open addressing with linear probing, at most half full. The hash has no secret key and needs none: what a table holds comes
-//! from the configuration, so that strangers can't make its probes longer than they are.
+//! It uses open addressing with linear probing, and is at most half full. The hash needs no secret key: the
+//! content of a table comes from the configuration, so attackers can't lengthen its probes.
 
 use alloc::vec::Vec;
 
@@ -10,42 +10,44 @@ use super::NONE;
 use super::fields::{Fields, WORDS};
 use alloc::collections::BTreeMap;
 
-/// Most filters under one key, which only filters with ranges besides can be. What is more goes into bitmaps.
+/// The maximum number of filters per key. Only filters with additional ranges can share a key. Further ones
+/// go into bitmaps.
 const MOST_UNDER_A_KEY: usize = 8;
 
 /// An empty slot.
 const EMPTY: u32 = u32::MAX;
 
-/// A place in the table.
+/// A slot of the table.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The low half of the hash: seldom equal where keys differ, so that other records are not touched.
+    /// The low half of the hash. It is seldom equal for different keys, so that few other records are read.
     tag: u32,
     record: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct Table {
-    /// The lowest rank in the table: nothing better can be found here.
+    /// The lowest rank in the table. No better one can be found here.
     pub(super) best: u32,
-    /// The words that have fixed bits, and which bits.
+    /// The words with fixed bits, and these bits.
     words: Vec<(usize, u64)>,
     slots: Vec<Slot>,
-    /// The bits of the hash above this choose the slot.
+    /// The bits of the hash above this shift select the slot.
     shift: u32,
-    /// Records of `words.len()` words of key and one that says who: `Candidates`.
+    /// Records of `words.len()` words of key and one word of `Candidates`.
     records: Vec<u64>,
-    /// Ranks of filters with ranges, those of one key together.
+    /// The ranks of filters with ranges. Those with the same key are adjacent.
     ranks: Vec<u32>,
 }
 
-/// Whom a key leads to: a rank (the high half is 0), or so many of `ranks` (the high half) from a place on.
+/// The filters of a key. If the high half is 0, the low half is a rank. Otherwise the high half is a count,
+/// and the low half the first index in `ranks`.
 #[derive(Clone, Copy, Debug)]
 struct Candidates(u64);
 
 impl Table {
-    /// A table of the filters whose patterns fix the bits of `mask`: rank, fixed bits, and whether there are ranges
-    /// besides, by rising rank. Returns what does not fit.
+    /// Builds a table of the filters that fix the bits of `mask`. For each filter it takes the rank, the
+    /// fixed bits, and whether there are ranges, by ascending rank. Returns the ranks that do not fit.
     pub(super) fn new(mask: &Fields, filters: &[(u32, Fields, bool)]) -> (Table, Vec<u32>) {
         let words: Vec<(usize, u64)> = mask
             .iter()
@@ -61,7 +63,7 @@ impl Table {
                 keys.push(value);
                 Vec::new()
             });
-            // What stands behind a filter that matches for certain is never reached.
+            // Filters after one that matches for certain are never reached.
             if under_key.last().is_some_and(|(_, has_ranges)| !has_ranges) {
                 continue;
             }
@@ -115,13 +117,14 @@ impl Table {
         };
     }
 
-    /// Words of a record.
+    /// Returns the number of words of a record.
     #[inline]
     fn stride(&self) -> usize {
         self.words.len() + 1
     }
 
-    /// Products of pairs of words with odd constants (those of wyhash), folded: they do not wait for each other.
+    /// Returns the hash: products of pairs of words with odd constants (those of wyhash), folded. The
+    /// products are independent of each other.
     #[inline]
     fn hash(&self, fields: &Fields) -> u64 {
         const KEYS: [u64; WORDS + 1] = [
@@ -146,8 +149,8 @@ impl Table {
         fold(hash, KEYS[0])
     }
 
-    /// The lowest rank below `best` of a filter that matches, else `best`. `matches` tells of a rank whether its ranges
-    /// hold.
+    /// Returns the lowest rank below `best` of a filter that matches, otherwise `best`. `matches` returns
+    /// whether the ranges of a rank hold.
     #[inline]
     pub(super) fn find(&self, fields: &Fields, best: u32, matches: impl Fn(u32) -> bool) -> u32 {
         let hash = self.hash(fields);
@@ -166,7 +169,7 @@ impl Table {
         }
     }
 
-    /// Whom the record leads to, if its key is the packet's.
+    /// Returns the filters of the record, if its key is that of the packet.
     #[inline]
     fn candidates(&self, record: u32, fields: &Fields) -> Option<Candidates> {
         let start = record as usize * self.stride();

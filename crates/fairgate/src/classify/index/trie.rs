@@ -1,16 +1,16 @@
-//! Longest matching prefix: a trie of a byte a step.
+//! Longest matching prefix: a trie with one byte per step.
 //!
-//! Where a single prefix is left a branch ends, and all of it is compared: below every node there are two prefixes at least. A
-//! node has slots for as many leading bits of its byte as prefixes reach into.
+//! A branch ends where a single prefix is left, which is then compared as a whole. So below every node there
+//! are at least two prefixes. A node has slots for only as many leading bits of its byte as its prefixes use.
 //!
-//! Every look takes as many steps as the deepest branch, for a branch that ends leads to itself: a jump that the
-//! processor guesses wrong costs more than the steps that it saves.
+//! Every lookup takes as many steps as the deepest branch, because the end of a branch leads to itself. A
+//! mispredicted jump costs more than the steps that it would save.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::BitAnd;
 
-/// A prefix: its bits aligned to the left of 128, how many, and the case that it leads to.
+/// A prefix: its bits aligned to the left of 128, its length, and its case.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
     pub(super) address: u128,
@@ -18,17 +18,17 @@ pub(super) struct Leaf {
     pub(super) case: u32,
 }
 
-/// Where a step leads.
+/// The target of a step.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// To the check of this number.
+    /// The check with this number.
     End(u32),
-    /// To the node that begins here, which has a slot for each value of the leading bits of a byte.
+    /// The node that begins here. It has a slot for each value of the leading bits of a byte.
     Node { first: u32, bits: u32 },
 }
 
-/// A step as one word: the slot that the next begins at, and above it how far the next byte is shifted to choose among those that
-/// follow.
+/// A step in one word: the first slot of the next node, and in the low bits the shift of the next byte that
+/// selects one of the slots.
 #[derive(Clone, Copy, Debug)]
 struct Slot(u32);
 
@@ -43,20 +43,20 @@ struct Check<T> {
     otherwise: u32,
 }
 
-/// Over addresses of type `T`.
+/// A trie over addresses of type `T`.
 #[derive(Debug)]
 pub(super) struct Trie<T> {
     root: Slot,
-    /// Steps of the longest branch.
+    /// The number of steps of the longest branch.
     depth: usize,
-    /// One for each check, which leads to itself; then the nodes.
+    /// One slot for each check, which leads to itself; then the slots of the nodes.
     slots: Vec<Slot>,
     checks: Vec<Check<T>>,
 }
 
 impl<T: Copy + Eq + BitAnd<Output = T>> Trie<T> {
-    /// Over distinct prefixes by rising address and length; `otherwise` is the case of addresses that none of them holds. `value` gives
-    /// the leading bits of 128 as an address.
+    /// Builds the trie from distinct prefixes, sorted by address and length. `otherwise` is the case of
+    /// addresses in no prefix. `value` converts the leading bits of 128 to an address.
     pub(super) fn new(leaves: &[Leaf], otherwise: u32, value: impl Fn(u128) -> T) -> Trie<T> {
         let (otherwise, leaves) = match leaves.split_first() {
             Some((first, rest)) if first.length == 0 => (first.case, rest),
@@ -84,7 +84,8 @@ impl<T: Copy + Eq + BitAnd<Output = T>> Trie<T> {
         }
     }
 
-    /// The case of the longest prefix that holds the address, given as bytes and as a number.
+    /// Returns the case of the longest prefix that contains the address, which is given as bytes and as a
+    /// number.
     #[inline]
     pub(super) fn case(&self, bytes: &[u8], value: T) -> u32 {
         let mut slot = self.root.0;
@@ -109,7 +110,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// The step for addresses whose first `depth` bytes are known, among the prefixes that are longer.
+    /// Builds the step for addresses whose first `depth` bytes are known, among the longer prefixes.
     fn build(&mut self, leaves: &[Leaf], depth: usize, otherwise: u32) -> Step {
         match leaves {
             [] => self.end(Check {
@@ -139,7 +140,7 @@ impl Builder {
     fn node(&mut self, leaves: &[Leaf], depth: usize, otherwise: u32) -> Step {
         self.depth = self.depth.max(depth + 1);
         let known = 8 * depth as u32;
-        // The first bits of the byte, as many as tell prefixes apart.
+        // The first bits of the byte, as many as distinguish the prefixes.
         let bits = leaves
             .iter()
             .map(|leaf| u32::from(leaf.length) - known)
@@ -148,7 +149,7 @@ impl Builder {
             .min(8);
         let place = |leaf: &Leaf| (leaf.address << known >> (128 - bits)) as usize;
         let ends_here = |leaf: &&Leaf| u32::from(leaf.length) <= known + bits;
-        // Prefixes that end within this byte cover whole slots; the longer ones come later.
+        // A prefix that ends within this byte covers whole slots. Longer prefixes come later.
         let mut covered = vec![otherwise; 1 << bits];
         let mut ending: Vec<&Leaf> = leaves.iter().filter(ends_here).collect();
         ending.sort_by_key(|leaf| leaf.length);

@@ -1,5 +1,5 @@
-//! The layers below IP: the link header, then tags, labels, LLC, PPPoE and PPP, down to an EtherType and its
-//! payload.
+//! Parses the layers below IP: the link-layer header, then tags, labels, LLC, PPPoE and PPP. The result is an
+//! EtherType and its payload.
 
 use super::u16_at;
 use crate::flow::ethertype::{
@@ -7,34 +7,35 @@ use crate::flow::ethertype::{
     SERVICE_VLAN, VLAN,
 };
 
-/// Tags, labels and the like read before giving up. Provider networks use up to two tags and a handful of
-/// labels.
+/// The maximum number of tags, labels and similar headers that are read. Provider networks use up to two tags
+/// and a few labels.
 const MOST_HEADERS: usize = 16;
 
-/// The outermost header of a frame. Those of capture files alone are read by `fairgate-capture`.
+/// The link layer: the outermost header of a frame. `fairgate-capture` reads link layers that only captures
+/// have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkType {
     /// Ethernet.
     Ethernet,
-    /// None: the frame begins with an IP header, and its version tells which.
+    /// No header: the frame begins with an IP header, whose version identifies it.
     RawIp,
 }
 
-/// A frame without its link layer.
+/// A frame after its link layer was removed.
 pub(super) struct Stripped<'a> {
-    /// Of the payload; 0 if the frame ends before it, or has none.
+    /// The EtherType of the payload. It is 0 if the frame ends before it, or has none.
     pub(super) ethertype: u16,
-    /// Of the outermost tag, else 0.
+    /// The VLAN identifier of the outermost tag, or 0.
     pub(super) vlan: u16,
-    /// From the network header on; a suffix of the frame.
+    /// The bytes from the network header on. They are a suffix of the frame.
     pub(super) payload: &'a [u8],
 }
 
 impl LinkType {
-    /// All of them.
+    /// All link layers.
     pub const ALL: [LinkType; 2] = [LinkType::Ethernet, LinkType::RawIp];
 
-    /// Skips everything below the network header.
+    /// Skips all headers below the network header.
     #[inline]
     pub(super) fn strip(self, frame: &[u8]) -> Stripped<'_> {
         let (ethertype, length) = match self {
@@ -45,7 +46,7 @@ impl LinkType {
     }
 }
 
-/// Skips what lies between `payload`, which is what `ethertype` says, and the network header.
+/// Skips all headers between `payload`, which is of type `ethertype`, and the network header.
 #[inline]
 pub(super) fn strip_payload(ethertype: u16, payload: &[u8]) -> Stripped<'_> {
     match ethertype {
@@ -58,7 +59,7 @@ pub(super) fn strip_payload(ethertype: u16, payload: &[u8]) -> Stripped<'_> {
     }
 }
 
-/// Skips tags, labels, LLC, PPPoE and PPP. Where one is cut off, its own EtherType stays.
+/// Skips tags, labels, LLC, PPPoE and PPP. If one is cut off, its own EtherType is the result.
 fn strip_headers(mut ethertype: u16, mut payload: &[u8]) -> Stripped<'_> {
     let mut vlan = None;
     for _ in 0..MOST_HEADERS {
@@ -74,22 +75,23 @@ fn strip_headers(mut ethertype: u16, mut payload: &[u8]) -> Stripped<'_> {
         (ethertype, payload) = next;
     }
     Stripped {
-        // Lower numbers are lengths or protocols without an EtherType.
+        // Lower numbers are lengths, or protocols without an EtherType.
         ethertype: if ethertype < FIRST { 0 } else { ethertype },
         vlan: vlan.unwrap_or(0),
         payload,
     }
 }
 
-/// 802.1Q and 802.1ad: priority and VLAN identifier, then the next EtherType.
+/// Parses 802.1Q and 802.1ad: priority and VLAN identifier, then the next EtherType.
 fn tag<'a>(payload: &'a [u8], outermost: &mut Option<u16>) -> Option<(u16, &'a [u8])> {
     let (tag, rest) = payload.split_first_chunk::<4>()?;
     outermost.get_or_insert(u16::from_be_bytes([tag[0], tag[1]]) & 0x0fff);
     Some((u16::from_be_bytes([tag[2], tag[3]]), rest))
 }
 
-/// MPLS (RFC 3032): labels up to the one with the bottom-of-stack bit. What follows isn't named; as all routers do we
-/// look for the version of an IP header, which a pseudo-wire's control word avoids by design (RFC 4385).
+/// Parses MPLS (RFC 3032): labels to the one with the bottom-of-stack bit. The next header is not announced.
+/// As all routers do, we look for the version of an IP header. A pseudo-wire's control word is designed not
+/// to look like one (RFC 4385).
 fn label(ethertype: u16, payload: &[u8]) -> Option<(u16, &[u8])> {
     let (entry, rest) = payload.split_first_chunk::<4>()?;
     let bottom_of_stack = entry[2] & 1 != 0;
@@ -101,12 +103,13 @@ fn label(ethertype: u16, payload: &[u8]) -> Option<(u16, &[u8])> {
     Some((next, rest))
 }
 
-/// PPPoE session (RFC 2516): six bytes, then the protocol number of PPP.
+/// Parses a PPPoE session header (RFC 2516): six bytes, then the protocol number of PPP.
 fn pppoe(payload: &[u8]) -> Option<(u16, &[u8])> {
     ppp(payload.get(6..)?)
 }
 
-/// PPP (RFC 1661): a protocol number, of one byte if the ends have agreed to it, which the lowest bit shows.
+/// Parses PPP (RFC 1661): a protocol number. It has one byte if both ends agreed to it, which the lowest bit
+/// shows.
 fn ppp(payload: &[u8]) -> Option<(u16, &[u8])> {
     let first = *payload.first()?;
     let (protocol, rest) = match first & 1 {
@@ -123,8 +126,9 @@ fn ppp(payload: &[u8]) -> Option<(u16, &[u8])> {
     Some((ethertype, rest))
 }
 
-/// 802.2 LLC: unnumbered information between service access points; that of IP, or SNAP with an EtherType
-/// (RFC 1042; 0000f8 is how bridges translate frames that already had one, 802.1H).
+/// Parses 802.2 LLC with unnumbered information. The service access points are those of IP, or SNAP with an
+/// EtherType (RFC 1042). The identifier 0000f8 is used by bridges for translated frames that already had an
+/// EtherType (802.1H).
 fn llc(payload: &[u8]) -> Option<(u16, &[u8])> {
     match *payload {
         [0x06, 0x06, 0x03, ref packet @ ..] => Some((IPV4, packet)),
@@ -136,7 +140,7 @@ fn llc(payload: &[u8]) -> Option<(u16, &[u8])> {
     }
 }
 
-/// The EtherType of an IP packet by its version.
+/// Returns the EtherType of an IP packet by its version.
 #[inline]
 fn by_version(packet: &[u8]) -> Option<u16> {
     match packet.first()? >> 4 {

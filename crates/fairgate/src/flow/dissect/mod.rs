@@ -1,4 +1,4 @@
-//! From a frame's bytes to its flow: a dissector of packet headers.
+//! Dissects packet headers: from the bytes of a frame to its flow.
 //!
 //! ```text
 //!   link       Ethernet, raw IP -> 802.1Q/ad tags, MPLS labels, LLC and SNAP, PPPoE, PPP
@@ -7,23 +7,25 @@
 //!   tunnel     on request: GRE, VXLAN, IP in IP, one level
 //! ```
 //!
-//! Every sequence of bytes has a flow. Headers are read from the outside in until one is cut off, malformed or
-//! unknown; the fields from there on stay 0. So a packet with a broken IP header is in the flow of its EtherType, and
-//! one that ends before its ports is in the flow of its addresses and protocol.
+//! Every sequence of bytes has a flow. Headers are read from the outermost on, until one is cut off,
+//! malformed or unknown. The remaining fields stay 0. So a packet with a broken IP header is in the flow of
+//! its EtherType. A packet that ends before its ports is in the flow of its addresses and protocol.
 //!
-//! Fragments: no fragment of a datagram has ports, the first one included, although its ports could be read. All of
-//! them thus fall into one flow and stay in order, and a filter on ports takes a whole datagram or none of it. This is
-//! what Linux's flow dissector does. The price: a fragmented datagram may overtake whole ones of the same ports.
-//! A lone fragment that is the whole datagram (RFC 6946) counts as unfragmented.
+//! Fragments: no fragment of a datagram has ports, not even the first one, although its ports could be read.
+//! All fragments are therefore in one flow and stay in order, and a filter on ports matches all or none of
+//! them. Linux's flow dissector does the same. The disadvantage: a fragmented datagram may overtake whole
+//! ones with the same ports. A single fragment that is the whole datagram (RFC 6946) counts as unfragmented.
 //!
-//! Tunnels: the flow is that of the inner packet, the traffic class that of the outer one, because the outer one is
-//! what [`set_ce`] may mark (RFC 6040). If the inner packet can't be read the flow is that of the outer one.
+//! Tunnels: the flow is that of the inner packet. The traffic class is that of the outer packet, because
+//! [`set_ce`] may mark the outer one (RFC 6040). If the inner packet can't be read, the flow is that of the
+//! outer one.
 //!
-//! Checked against the crate `etherparse`. No byte is read without a check of its bounds, and the number of headers
-//! read is limited at each layer, so that no packet costs more than its share of time.
+//! The dissector is tested against the crate `etherparse`. Every access is checked against the bounds. The
+//! number of headers read is limited at each layer, which limits the time per packet.
 //!
-//! Non-goals: checksums, reassembly, IPv4 source routes and IPv6 routing headers (the destination is the address in
-//! the IP header), the packet quoted in an ICMP error, ESP, other protocols over LLC than IP (EtherType 0).
+//! Not supported: checksums, reassembly, IPv4 source routes and IPv6 routing headers (the destination is the
+//! address in the IP header), the packet quoted in an ICMP error, ESP, and LLC protocols other than IP
+//! (EtherType 0).
 
 mod link;
 mod network;
@@ -36,17 +38,17 @@ pub use traffic_class::{set_ce, set_dscp};
 use crate::flow::{FlowHasher, FlowKey};
 use crate::packet::{Ecn, Packet};
 
-/// What a frame's headers say.
+/// The result of dissecting a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dissection {
-    /// The flow.
+    /// The key of the flow.
     pub key: FlowKey,
-    /// Where the IP header begins, in bytes from the start of the frame; the outer one of a tunnelled packet. `None`
-    /// if there is no well-formed one.
+    /// The offset of the IP header in the frame, bytes. For a tunnelled packet it is the outer header. `None`
+    /// if there is no well-formed IP header.
     pub network_offset: Option<u16>,
 }
 
-/// Reads the headers of `frame`, which may end early.
+/// Dissects `frame`, which may be cut off.
 ///
 /// ```
 /// use fairgate::flow::{LinkType, dissect};
@@ -65,14 +67,14 @@ pub fn dissect(frame: &[u8], link: LinkType) -> Dissection {
     headers(frame, &link.strip(frame))
 }
 
-/// Reads the headers of `payload`, which another header has announced as `ethertype` (see
-/// [`ethertype`](super::ethertype)): for frames of other link layers, once those are off. Offsets count from
-/// the payload's start.
+/// Dissects `payload`, which another header has announced as `ethertype` (see
+/// [`ethertype`](super::ethertype)). It serves frames of other link layers, after their headers were removed.
+/// Offsets count from the start of the payload.
 pub fn dissect_payload(payload: &[u8], ethertype: u16) -> Dissection {
     headers(payload, &link::strip_payload(ethertype, payload))
 }
 
-/// What is above the link layer of `frame`, of which `lower` is the end.
+/// Dissects what is above the link layer of `frame`. `lower` is the result for the link layer.
 #[inline(always)]
 fn headers(frame: &[u8], lower: &link::Stripped) -> Dissection {
     match network::key(lower.payload, lower.ethertype, lower.vlan) {
@@ -91,7 +93,7 @@ fn headers(frame: &[u8], lower: &link::Stripped) -> Dissection {
     }
 }
 
-/// The same, and looks into one level of GRE, VXLAN or IP in IP.
+/// Dissects `frame` like [`dissect`], and also looks into one level of GRE, VXLAN or IP in IP.
 pub fn dissect_tunnelled(frame: &[u8], link: LinkType) -> Dissection {
     let outer = dissect(frame, link);
     let inner_key = outer
@@ -105,28 +107,30 @@ pub fn dissect_tunnelled(frame: &[u8], link: LinkType) -> Dissection {
 }
 
 impl Dissection {
-    /// The six DSCP bits.
+    /// Returns the six DSCP bits.
     #[inline]
     pub fn dscp(&self) -> u8 {
         self.key.traffic_class >> 2
     }
 
-    /// The two ECN bits.
+    /// Returns the two ECN bits.
     #[inline]
     pub fn ecn(&self) -> Ecn {
         Ecn::from_bits(self.key.traffic_class)
     }
 
-    /// The priority that Linux gives a forwarded packet (`rt_tos2priority`): 0 best effort, 2 bulk, 6 interactive,
-    /// 4 interactive bulk. It reads the traffic class as the type of service of RFC 1349: "low delay" is bit 4,
-    /// "throughput" bit 3. Linux does so for IPv4 only; here both families count alike.
+    /// Returns the priority that Linux gives to a forwarded packet (`rt_tos2priority`): 0 best effort, 2
+    /// bulk, 6 interactive, 4 interactive bulk. Linux reads the traffic class as the type of service of RFC
+    /// 1349: "low delay" is bit 4, "throughput" is bit 3. Linux does so for IPv4 only, but here it applies to
+    /// both families.
     #[inline]
     pub fn priority(&self) -> u8 {
         const BY_DELAY_AND_THROUGHPUT: [u8; 4] = [0, 2, 6, 4];
         BY_DELAY_AND_THROUGHPUT[usize::from(self.key.traffic_class >> 3 & 3)]
     }
 
-    /// The descriptor of a packet with these headers and `length` bytes on the wire. The driver adds its cookie.
+    /// Returns the descriptor of a packet with these headers and `length` bytes on the link. The driver adds
+    /// its cookie.
     #[inline]
     pub fn packet(&self, length: u32, hasher: &FlowHasher) -> Packet {
         Packet {
@@ -139,13 +143,13 @@ impl Dissection {
     }
 }
 
-/// `N` bytes from `offset` on, if they are all there.
+/// Returns `N` bytes from `offset` on, if all of them exist.
 #[inline]
 fn bytes_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<&[u8; N]> {
     bytes.get(offset..)?.first_chunk()
 }
 
-/// A 16-bit number in network order at `offset`, if it is there.
+/// Returns the 16-bit number in network order at `offset`, if it exists.
 #[inline]
 fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     bytes_at(bytes, offset).map(|two| u16::from_be_bytes(*two))

@@ -1,4 +1,4 @@
-//! IPv4 and IPv6: addresses, traffic class, and where the transport header is.
+//! Parses IPv4 and IPv6: addresses, traffic class, and the position of the transport header.
 
 use super::{bytes_at, transport};
 use crate::flow::FlowKey;
@@ -7,10 +7,11 @@ use crate::flow::numbers::protocol::{
     AUTHENTICATION, DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, HOST_IDENTITY, MOBILITY, ROUTING, SHIM6,
 };
 
-/// Extension headers read before giving up; RFC 8200 lists eight in one packet at most, in its recommended order.
+/// The maximum number of extension headers that are read. RFC 8200 recommends an order with at most eight per
+/// packet.
 const MOST_EXTENSIONS: usize = 10;
 
-/// What an IP header says, its extensions included.
+/// The content of an IP header with its extensions.
 struct Network<'a> {
     source: [u8; 16],
     destination: [u8; 16],
@@ -19,15 +20,15 @@ struct Network<'a> {
     above: Above<'a>,
 }
 
-/// What is above IP.
+/// The protocol and payload above IP.
 pub(super) struct Above<'a> {
     pub(super) protocol: u8,
-    /// The transport header and all after it, if the packet isn't a fragment and reaches that far.
+    /// The transport header and everything after it, if the packet is not a fragment and not cut off.
     pub(super) transport: Option<&'a [u8]>,
 }
 
 impl Network<'_> {
-    /// The key of the packet.
+    /// Returns the key of the packet.
     #[inline(always)]
     fn key(&self, ethertype: u16, vlan: u16) -> FlowKey {
         let (source_port, destination_port) = transport::ports(&self.above);
@@ -46,10 +47,11 @@ impl Network<'_> {
     }
 }
 
-/// The key of `packet`, as `ethertype` says. `None` if it begins with no such IP header.
+/// Returns the key of `packet`, which is of type `ethertype`. Returns `None` if it does not begin with such
+/// an IP header.
 ///
-/// Each family makes a key of its own, at once from what was read: a key that is filled field by field has to be copied, and a copy that
-/// reads at once what was written in parts waits for the parts.
+/// Each family creates its key at once from the values read. A key that is filled field by field would have
+/// to be copied. Reading it as a whole would then wait for the partial writes.
 #[inline(always)]
 pub(super) fn key(packet: &[u8], ethertype: u16, vlan: u16) -> Option<FlowKey> {
     match ethertype {
@@ -59,7 +61,7 @@ pub(super) fn key(packet: &[u8], ethertype: u16, vlan: u16) -> Option<FlowKey> {
     }
 }
 
-/// What is above the IP header of `packet`, as `ethertype` says.
+/// Returns what is above the IP header of `packet`, which is of type `ethertype`.
 pub(super) fn above(packet: &[u8], ethertype: u16) -> Option<Above<'_>> {
     match ethertype {
         IPV4 => Some(read_v4(packet)?.above),
@@ -84,7 +86,7 @@ fn read_v4(packet: &[u8]) -> Option<Network<'_>> {
         false => up_to(packet, total_length).get(header_length..),
     };
     let above = match (protocol, transport) {
-        (AUTHENTICATION, Some(payload)) => behind_extension(protocol, payload),
+        (AUTHENTICATION, Some(payload)) => after_extension(protocol, payload),
         _ => Above { protocol, transport },
     };
     Some(Network {
@@ -134,14 +136,12 @@ fn is_extension(protocol: u8) -> bool {
     )
 }
 
-/// Walks to the header that isn't an extension. Out of line, for few packets have any.
+/// Skips to the first header that is not an extension. Not inlined, because few packets have extensions.
 #[inline(never)]
 fn skip_extensions(mut above: Above<'_>) -> Above<'_> {
     for _ in 0..MOST_EXTENSIONS {
         match above.transport {
-            Some(payload) if is_extension(above.protocol) => {
-                above = behind_extension(above.protocol, payload)
-            }
+            Some(payload) if is_extension(above.protocol) => above = after_extension(above.protocol, payload),
             _ => return above,
         }
     }
@@ -151,15 +151,15 @@ fn skip_extensions(mut above: Above<'_>) -> Above<'_> {
     }
 }
 
-/// What is behind an extension header; nothing, and its own number, if it is cut off.
-fn behind_extension(protocol: u8, payload: &[u8]) -> Above<'_> {
+/// Returns what follows an extension header. If it is cut off, returns its own number without a payload.
+fn after_extension(protocol: u8, payload: &[u8]) -> Above<'_> {
     let next = match protocol {
         FRAGMENT => payload.split_first_chunk::<8>().map(|(header, rest)| {
             // "More fragments", or an offset: the three low bits are two reserved ones and that flag.
             let fragment = u16::from_be_bytes([header[2], header[3]]) & 0xfff9 != 0;
             (header[0], (!fragment).then_some(rest))
         }),
-        // Counted in words of four bytes, less two (RFC 4302).
+        // The length is in words of four bytes, minus two (RFC 4302).
         AUTHENTICATION => sized(payload, 4),
         _ => sized(payload, 8),
     };
@@ -167,15 +167,15 @@ fn behind_extension(protocol: u8, payload: &[u8]) -> Above<'_> {
     Above { protocol, transport }
 }
 
-/// What is behind a header of 8 bytes and as many units as its second byte says.
+/// Returns what follows a header of 8 bytes plus as many units as its second byte says.
 fn sized(payload: &[u8], unit: usize) -> Option<(u8, Option<&[u8]>)> {
     let header = payload.first_chunk::<2>()?;
     let rest = payload.get(8 + usize::from(header[1]) * unit..)?;
     Some((header[0], Some(rest)))
 }
 
-/// Cuts what the link layer padded. A length of 0 tells nothing: jumbograms, and packets captured before the network
-/// card cut them into segments.
+/// Removes padding of the link layer. A length of 0 carries no information: jumbograms, and packets captured
+/// before the network card cut them into segments.
 #[inline]
 fn up_to(bytes: &[u8], length: usize) -> &[u8] {
     match length {
@@ -184,7 +184,7 @@ fn up_to(bytes: &[u8], length: usize) -> &[u8] {
     }
 }
 
-/// An IPv4 address as an IPv6 one, `::ffff:a.b.c.d`.
+/// Converts an IPv4 address to an IPv6 address, `::ffff:a.b.c.d`.
 #[inline]
 fn mapped(address: [u8; 4]) -> [u8; 16] {
     (0xffff_0000_0000 | u128::from(u32::from_be_bytes(address))).to_be_bytes()

@@ -10,7 +10,7 @@ use proptest::sample::Index;
 use super::*;
 use crate::flow::ethertype::{self, IPV4, IPV6};
 
-/// A whole IP packet of TCP or UDP, with its key.
+/// A whole IP packet with TCP or UDP, and its key.
 fn packet() -> impl Strategy<Value = (Vec<u8>, FlowKey)> {
     let addresses = prop_oneof![
         any::<([u8; 4], [u8; 4])>().prop_map(|(s, d)| (Ipv4Addr::from(s).into(), Ipv4Addr::from(d).into())),
@@ -83,7 +83,7 @@ fn ethernet(tags: &[u8], packet: &[u8]) -> Vec<u8> {
     [&[0x0a; 12], tags, &ethertype_of(packet), packet].concat()
 }
 
-/// All ways to wrap a packet for the link, with the VLAN identifier that must be found.
+/// Returns the packet in frames of all link layers, each with the VLAN identifier to be found.
 fn links(packet: &[u8]) -> Vec<(&'static str, LinkType, Vec<u8>, u16)> {
     use LinkType::*;
     let version_4 = packet[0] >> 4 == 4;
@@ -151,7 +151,7 @@ fn links(packet: &[u8]) -> Vec<(&'static str, LinkType, Vec<u8>, u16)> {
     ]
 }
 
-/// Every way to wrap `inner` in a tunnel over IPv4 or IPv6, with DSCP 10 and ECT(0) outside.
+/// Returns `inner` in every kind of tunnel over IPv4 or IPv6, with DSCP 10 and ECT(0) in the outer header.
 fn tunnels(inner: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let v4 = |protocol: u8, payload: &[u8]| {
         let header = [
@@ -182,7 +182,7 @@ fn tunnels(inner: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// The Internet checksum of an IPv4 header, from scratch (RFC 1071).
+/// Computes the Internet checksum of an IPv4 header from scratch (RFC 1071).
 fn checksum(header: &[u8]) -> u16 {
     let mut sum: u32 = header
         .chunks(2)
@@ -194,7 +194,7 @@ fn checksum(header: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// What `etherparse` reads, in our form, if it accepts the frame whole.
+/// Returns the key that `etherparse` reads, if it accepts the whole frame.
 fn reference(frame: &[u8]) -> Option<FlowKey> {
     let sliced = SlicedPacket::from_ethernet(frame).ok()?;
     let vlan = sliced.vlan_ids().first().map_or(0, |id| id.value());
@@ -212,7 +212,7 @@ fn reference(frame: &[u8]) -> Option<FlowKey> {
                 )
             }
         }
-        // It reads on behind the fragment header, where only the first fragment has more headers.
+        // `etherparse` continues after the fragment header, where only the first fragment has more headers.
         NetSlice::Ipv6(ip) if ip.is_payload_fragmented() => return None,
         NetSlice::Ipv6(ip) => {
             let header = ip.header();
@@ -234,7 +234,7 @@ fn reference(frame: &[u8]) -> Option<FlowKey> {
         },
     };
     if [33, 132, 136].contains(&key.protocol) {
-        return None; // It does not read DCCP, SCTP and UDP-Lite.
+        return None; // `etherparse` does not read DCCP, SCTP and UDP-Lite.
     }
     key.vlan = vlan;
     (key.source_port, key.destination_port) = match sliced.transport {
@@ -257,7 +257,7 @@ fn reference(frame: &[u8]) -> Option<FlowKey> {
 
 proptest! {
     #[test]
-    fn the_link_does_not_change_the_flow((packet, key) in packet()) {
+    fn the_link_layer_does_not_change_the_flow((packet, key) in packet()) {
         for (name, link, frame, vlan) in links(&packet) {
             let dissection = dissect(&frame, link);
             prop_assert_eq!(dissection.key, FlowKey { vlan, ..key }, "{}", name);
@@ -267,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tunnel_shows_the_flow_inside_and_the_traffic_class_outside((inner, key) in packet()) {
+    fn a_tunnel_has_the_inner_flow_and_the_outer_traffic_class((inner, key) in packet()) {
         for (name, outer) in tunnels(&inner) {
             for (link_name, link, frame, vlan) in links(&outer) {
                 let expected = FlowKey { vlan, traffic_class: 0x2a, ..key };
@@ -302,12 +302,16 @@ proptest! {
         }
     }
 
-    /// Real headers with a few bytes changed get deep into the dissector; wherever `etherparse` finds nothing wrong
-    /// with the frame, both must read the same.
+    /// Valid headers with a few changed bytes get deep into the dissector. If `etherparse` finds no error in
+    /// the frame, both must read the same.
     #[test]
     fn etherparse_agrees(
         (packet, _) in packet(),
-        tags in prop_oneof![Just(vec![]), Just(vec![0x81, 0, 0, 7]), Just(vec![0x88, 0xa8, 0, 7, 0x81, 0, 0, 8])],
+        tags in prop_oneof![
+            Just(vec![]),
+            Just(vec![0x81, 0, 0, 7]),
+            Just(vec![0x88, 0xa8, 0, 7, 0x81, 0, 0, 8]),
+        ],
         changes in vec((any::<Index>(), any::<u8>()), 0..4),
     ) {
         let mut frame = ethernet(&tags, &packet);
@@ -351,7 +355,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(mut frame in vec(any::<u8>(), 0..200)) {
+    fn no_frame_causes_a_panic(mut frame in vec(any::<u8>(), 0..200)) {
         for link in LinkType::ALL {
             let dissection = dissect_tunnelled(&frame, link);
             prop_assert!(dissection.network_offset.is_none_or(|offset| usize::from(offset) < frame.len()));
@@ -359,10 +363,13 @@ proptest! {
         }
     }
 
-    /// Random bytes behind each header that leads to another reader.
+    /// Random bytes after each header that leads to another parser.
     #[test]
-    fn no_broken_tunnel_makes_it_panic((inner, _) in packet(), changes in vec((any::<Index>(), any::<u8>()), 1..6),
-                                       cut in any::<Index>()) {
+    fn no_broken_tunnel_causes_a_panic(
+        (inner, _) in packet(),
+        changes in vec((any::<Index>(), any::<u8>()), 1..6),
+        cut in any::<Index>(),
+    ) {
         for (_, outer) in tunnels(&inner) {
             for (_, link, mut frame, _) in links(&outer) {
                 for (position, value) in &changes {
@@ -378,7 +385,7 @@ proptest! {
     }
 
     #[test]
-    fn a_mark_changes_two_bits_and_keeps_the_checksum_true((packet, key) in packet()) {
+    fn a_mark_changes_two_bits_and_updates_the_checksum((packet, key) in packet()) {
         for (name, link, mut frame, _) in links(&packet) {
             let before = frame.clone();
             let marked = set_ce(&mut frame, link);
@@ -397,7 +404,8 @@ proptest! {
             } else {
                 prop_assert!(changed <= 1);
             }
-            prop_assert_eq!(FlowKey { traffic_class: 0, ..after.key }, FlowKey { traffic_class: 0, ..dissect(&before, link).key });
+            let without_class = |key: FlowKey| FlowKey { traffic_class: 0, ..key };
+            prop_assert_eq!(without_class(after.key), without_class(dissect(&before, link).key));
         }
     }
 }
@@ -432,7 +440,7 @@ fn all_fragments_of_a_datagram_are_one_flow() {
 }
 
 #[test]
-fn fragments_of_ipv6_keep_their_label_and_a_lone_one_its_ports() {
+fn ipv6_fragments_keep_their_label_and_a_single_one_its_ports() {
     let mut packet = vec![0; 40 + 8 + 8];
     packet[..8].copy_from_slice(&[0x60, 0x0a, 0xbc, 0xde, 0, 16, 44, 64]);
     packet[40] = 17;
@@ -460,7 +468,7 @@ fn fragments_of_ipv6_keep_their_label_and_a_lone_one_its_ports() {
     assert_ne!(
         hasher.five_tuple(&first),
         hasher.five_tuple(&other_label),
-        "the label tells them apart"
+        "the label distinguishes them"
     );
     let relabelled = FlowKey {
         flow_label: 1,
@@ -469,12 +477,12 @@ fn fragments_of_ipv6_keep_their_label_and_a_lone_one_its_ports() {
     assert_eq!(
         hasher.five_tuple(&lone),
         hasher.five_tuple(&relabelled),
-        "with ports it doesn't"
+        "the label does not matter if there are ports"
     );
 }
 
 #[test]
-fn ports_of_the_rarer_transports_and_behind_options() {
+fn ports_are_read_of_all_transports_and_after_options() {
     for protocol in [6, 17, 33, 132, 136] {
         let mut packet = vec![0; 24 + 8];
         packet[..20].copy_from_slice(&[
@@ -524,14 +532,14 @@ fn frames_without_ip_have_the_flow_of_their_ethertype() {
     ]
     .concat();
     assert_eq!(dissect(&no_length, LinkType::Ethernet).key, FlowKey::default());
-    // A pseudo-wire under MPLS begins with a control word of nibble 0.
+    // A pseudo-wire over MPLS begins with a control word whose first nibble is 0.
     let pseudo_wire = [&[0xff; 12][..], &[0x88, 0x47, 0, 1, 1, 64], &[0; 40]].concat();
     assert_eq!(dissect(&pseudo_wire, LinkType::Ethernet).key.ethertype, 0x8847);
 }
 
-/// IP over its own service access point: rare, and IPv4 only.
+/// IP directly after LLC, over its own service access point. It is rare, and for IPv4 only.
 #[test]
-fn ip_may_stand_behind_llc_at_once() {
+fn ip_may_follow_llc_directly() {
     let (packet, key) = build(
         (
             Ipv4Addr::new(10, 0, 0, 1).into(),
@@ -548,7 +556,7 @@ fn ip_may_stand_behind_llc_at_once() {
 }
 
 #[test]
-fn a_payload_is_what_its_ethertype_says() {
+fn a_payload_is_dissected_by_its_ethertype() {
     let (packet, key) = build(
         (
             Ipv4Addr::new(10, 0, 0, 1).into(),
@@ -575,7 +583,7 @@ fn a_payload_is_what_its_ethertype_says() {
 }
 
 #[test]
-fn endless_tags_and_extensions_come_to_an_end() {
+fn the_number_of_tags_and_extensions_is_limited() {
     let mut tags = vec![0x0a; 12];
     tags.extend([0x81, 0, 0, 1].repeat(10_000));
     assert_eq!(dissect(&tags, LinkType::Ethernet).key.ethertype, 0x8100);
@@ -588,9 +596,9 @@ fn endless_tags_and_extensions_come_to_an_end() {
     assert_eq!((dissection.key.protocol, dissection.key.source_port), (60, 0));
 }
 
-/// `ip_tos2prio` as it stands in Linux's net/ipv4/route.c, indexed by bits 1 to 4 of the type of service.
+/// The table `ip_tos2prio` of Linux's net/ipv4/route.c, indexed by bits 1 to 4 of the type of service.
 #[test]
-fn priorities_are_those_of_linux() {
+fn priorities_equal_those_of_linux() {
     let table = [0, 0, 0, 0, 2, 2, 2, 2, 6, 6, 6, 6, 4, 4, 4, 4];
     for traffic_class in 0..=255u8 {
         let mut dissection = Dissection::default();

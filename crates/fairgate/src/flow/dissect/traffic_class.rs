@@ -1,12 +1,12 @@
-//! Writing what a discipline decided into a frame: "congestion experienced", another DSCP.
+//! Writes a discipline's decisions into a frame: congestion experienced, or another DSCP.
 
 use super::LinkType;
 use crate::flow::ethertype::{IPV4, IPV6};
 use crate::packet::Ecn;
 
-/// Sets the ECN field of the frame's IP header to CE, as a discipline's mark demands, and brings IPv4's checksum up to
-/// date. Returns whether the frame now says CE: false, and nothing written, if it isn't an IP packet or its sender
-/// can't do ECN (RFC 3168 section 5).
+/// Sets the ECN field of the frame's IP header to CE and updates IPv4's checksum. Returns whether the frame
+/// is now marked with CE. If it is not an IP packet, or its sender does not support ECN (RFC 3168 section 5),
+/// returns false and writes nothing.
 ///
 /// ```
 /// use fairgate::flow::{LinkType, set_ce};
@@ -24,8 +24,8 @@ pub fn set_ce(frame: &mut [u8], link: LinkType) -> bool {
     })
 }
 
-/// Sets the six DSCP bits of the frame's IP header, as a policer that re-marks demands, and brings IPv4's checksum up to date. Returns
-/// false, and nothing is written, if it isn't an IP packet. Bits of `dscp` above the sixth are not looked at.
+/// Sets the six DSCP bits of the frame's IP header and updates IPv4's checksum. If it is not an IP packet,
+/// returns false and writes nothing. Bits of `dscp` above the sixth are ignored.
 ///
 /// ```
 /// use fairgate::flow::{LinkType, set_dscp};
@@ -39,8 +39,8 @@ pub fn set_dscp(frame: &mut [u8], link: LinkType, dscp: u8) -> bool {
     change(frame, link, |class| Some(dscp << 2 | class & 3))
 }
 
-/// Gives the frame's IP header the traffic class that `to` makes of its own. False, and nothing written, if there is no such header or
-/// `to` declines.
+/// Replaces the traffic class of the frame's IP header by the result of `to`. If there is no such header, or
+/// `to` returns `None`, returns false and writes nothing.
 fn change(frame: &mut [u8], link: LinkType, to: impl Fn(u8) -> Option<u8>) -> bool {
     let (ethertype, offset) = {
         let stripped = link.strip(frame);
@@ -81,7 +81,7 @@ fn change_v6(packet: &mut [u8], to: impl Fn(u8) -> Option<u8>) -> bool {
     if header[0] >> 4 != 6 {
         return false;
     }
-    // The traffic class lies across two bytes.
+    // The traffic class extends over two bytes.
     let Some(class) = to(header[0] << 4 | header[1] >> 4) else {
         return false;
     };
@@ -90,7 +90,8 @@ fn change_v6(packet: &mut [u8], to: impl Fn(u8) -> Option<u8>) -> bool {
     true
 }
 
-/// The Internet checksum after one 16-bit word changed: `~(~checksum + ~before + after)` (RFC 1624, equation 3).
+/// Returns the Internet checksum after one 16-bit word was changed: `~(~checksum + ~before + after)` (RFC
+/// 1624, equation 3).
 fn updated_checksum(checksum: u16, before: u16, after: u16) -> u16 {
     let sum = u32::from(!checksum) + u32::from(!before) + u32::from(after);
     let folded = (sum & 0xffff) + (sum >> 16);

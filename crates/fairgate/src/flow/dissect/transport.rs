@@ -1,4 +1,4 @@
-//! Ports, and the packets inside tunnels.
+//! Parses ports, and the packets inside tunnels.
 
 use super::network::{self, Above};
 use super::{LinkType, bytes_at, u16_at};
@@ -6,10 +6,10 @@ use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6, TRANSPARENT_BRIDGING};
 use crate::flow::numbers::protocol::{GRE, ICMP, ICMPV6, IP_IN_IP, IPV6_IN_IP, UDP, has_ports};
 
-/// The port that IANA gave to VXLAN.
+/// The IANA port of VXLAN.
 const VXLAN_PORT: u16 = 4789;
 
-/// The ports, or an echo's identifier and 0; zeros if there are none.
+/// Returns the ports, or an echo's identifier and 0. Returns zeros if there are none.
 #[inline(always)]
 pub(super) fn ports(above: &Above) -> (u16, u16) {
     let Some(transport) = above.transport else {
@@ -25,7 +25,8 @@ pub(super) fn ports(above: &Above) -> (u16, u16) {
     }
 }
 
-/// The identifier of those ICMP messages that have one: echo, and for IPv4 timestamp, information and address mask.
+/// Returns the identifier of ICMP messages that have one: echo, and for IPv4 also timestamp, information and
+/// address mask.
 fn identifier(message: &[u8], protocol: u8) -> Option<u16> {
     let has_identifier = matches!(
         (protocol, message.first()?),
@@ -34,8 +35,8 @@ fn identifier(message: &[u8], protocol: u8) -> Option<u16> {
     if has_identifier { u16_at(message, 4) } else { None }
 }
 
-/// The key of the packet within the tunnel packet `packet`, whose own key is `outer`; `None` if it isn't a tunnel, or
-/// holds no well-formed IP packet.
+/// Returns the key of the packet inside the tunnel packet `packet`, whose own key is `outer`. Returns `None`
+/// if it is not a tunnel, or holds no well-formed IP packet.
 pub(super) fn tunnelled(packet: &[u8], outer: FlowKey) -> Option<FlowKey> {
     let payload = network::above(packet, outer.ethertype)?.transport?;
     let (ethertype, inner) = match outer.protocol {
@@ -52,7 +53,7 @@ pub(super) fn tunnelled(packet: &[u8], outer: FlowKey) -> Option<FlowKey> {
     })
 }
 
-/// GRE (RFC 2784, RFC 2890). Version 0 without source routes; each option is four bytes.
+/// Parses GRE (RFC 2784, RFC 2890): version 0 without source routes. Each option has four bytes.
 fn decapsulate_gre(header: &[u8]) -> Option<(u16, &[u8])> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
@@ -72,7 +73,8 @@ fn decapsulate_gre(header: &[u8]) -> Option<(u16, &[u8])> {
     }
 }
 
-/// VXLAN (RFC 7348) over UDP: 8 bytes of UDP, 8 of its own with the flag that the network identifier is valid.
+/// Parses VXLAN (RFC 7348) over UDP: 8 bytes of UDP, then 8 bytes with the flag that the network identifier
+/// is valid.
 fn decapsulate_vxlan(datagram: &[u8]) -> Option<(u16, &[u8])> {
     let header = bytes_at::<8>(datagram, 8)?;
     let has_identifier = header[0] & 0x08 != 0;

@@ -1,4 +1,4 @@
-//! Makes a bitmap.
+//! Builds a bitmap.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -10,10 +10,11 @@ use crate::classify::index::trie::{Leaf, Trie};
 use crate::classify::{Match, Prefix};
 use crate::flow::ethertype::{IPV4, IPV6};
 
-/// Fields are combined while there are no more cases than this.
+/// Fields are combined while there are at most this many cases.
 const MOST_CASES: usize = 2048;
 
-/// The order of blocks: by which fields are open, then by addresses, so that rows are sparse; then by rank.
+/// Returns the sort key of filters in a window: first which fields are open, then addresses, so that rows are
+/// sparse, and then rank.
 pub(super) fn neighbourhood(condition: &Match, rank: u32) -> (u8, u128, u128, u32) {
     let open = [
         condition.destination.is_none(),
@@ -36,7 +37,7 @@ pub(super) fn neighbourhood(condition: &Match, rank: u32) -> (u8, u128, u128, u3
     )
 }
 
-/// What a bitmap is made with.
+/// The state while a bitmap is built.
 pub(super) struct Builder<'a, const WORDS: usize> {
     filters: &'a [&'a Match],
     width: usize,
@@ -45,16 +46,17 @@ pub(super) struct Builder<'a, const WORDS: usize> {
     known_blocks: BTreeMap<Block<WORDS>, u32>,
 }
 
-/// The fields of a group, with the number of cases of each, and where the rows of their combinations begin.
+/// The fields of a group with their numbers of cases, and the index at which the rows of their combinations
+/// begin.
 pub(super) struct Combined {
     pub(super) fields: Vec<(Dimension, usize)>,
     pub(super) start: u32,
 }
 
-/// A bit for each filter.
+/// One bit for each filter.
 type Bits = Vec<u64>;
 
-/// The cases of a field or of several: what each agrees with, each once.
+/// The distinct cases of one or more fields, each with the filters that accept it.
 #[derive(Default)]
 struct Cases {
     bits: Vec<Bits>,
@@ -62,7 +64,7 @@ struct Cases {
 }
 
 impl Cases {
-    /// The number of the case with these bits.
+    /// Returns the number of the case with these bits.
     fn number(&mut self, bits: &Bits) -> u32 {
         if let Some(known) = self.known.get(bits) {
             return *known;
@@ -85,7 +87,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         }
     }
 
-    /// All fields that some filter asks for, in groups of few cases.
+    /// Returns all fields on which some filter has a condition, in groups with few cases.
     pub(super) fn groups(&mut self) -> Vec<Combined> {
         let mut groups: Vec<(Combined, Vec<Bits>)> = Vec::new();
         for (dimension, cases) in self.dimensions() {
@@ -95,7 +97,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
             match room {
                 Some((group, so_far)) => {
                     group.fields.push((dimension, cases.len()));
-                    // The case of the field that comes first changes quickest.
+                    // The case of the first field changes fastest.
                     *so_far = cases
                         .iter()
                         .flat_map(|own| so_far.iter().map(|bits| both(bits, own)))
@@ -144,7 +146,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         dimensions
     }
 
-    /// The bits of the filters that are so.
+    /// Returns the bits of the filters for which `is_so` is true.
     fn bits(&self, is_so: impl Fn(&Match) -> bool) -> Bits {
         let mut bits = vec![0; self.width * WORDS];
         for (bit, filter) in self.filters.iter().enumerate() {
@@ -154,8 +156,9 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         bits
     }
 
-    /// Bits behind the last filter are as the one of the last: a block at the end, too, can be all or none. They are never
-    /// the lowest of their block, for the last filter agrees with whatever they do.
+    /// Sets the bits after the last filter to the last filter's bit, so that the last block can also be all
+    /// ones or all zeros. They are never the lowest bit of their block, because the last filter accepts
+    /// whatever they accept.
     fn fill_up(&self, bits: &mut Bits) {
         let count = self.filters.len();
         let last = bits[(count - 1) / 64] >> ((count - 1) % 64) & 1;
@@ -201,7 +204,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
     }
 
     fn shorts(&self, field: NumberField) -> Option<(Dimension, Vec<Bits>)> {
-        // At each value the filters whose range begins or ends there, whose bits flip.
+        // At each value, the filters whose range begins or ends there. Their bits flip.
         let mut flips: Vec<(u32, usize)> = Vec::new();
         for (bit, filter) in self.filters.iter().enumerate() {
             if let Some(range) = field.asked(filter) {
@@ -243,7 +246,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         Some((Dimension::Number(number), cases.bits))
     }
 
-    /// Marks of which all bits are asked for: prefixes of full length.
+    /// Returns the dimension of marks that are matched as a whole: prefixes of full length.
     fn marks(&self) -> Option<(Dimension, Vec<Bits>)> {
         let bit_of =
             |(bit, filter): (usize, &&Match)| Some((u128::from(filter.mark?.value()) << 96, 32, bit));
@@ -292,10 +295,11 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
         Some((Dimension::Address(address), cases.bits))
     }
 
-    /// The case of each prefix: the filters that ask for it, for a shorter one that holds it, or for none.
+    /// Returns the case of each prefix: the filters that match it, a shorter prefix that contains it, or any
+    /// address.
     fn leaves(&self, asked: &[(u128, u8, usize)], open: &Bits, cases: &mut Cases) -> Vec<Leaf> {
         let mut leaves = Vec::new();
-        // The prefixes that hold the present one, the shortest first.
+        // The prefixes that contain the current one, the shortest first.
         let mut around: Vec<(u128, u8, Bits)> = Vec::new();
         for same in asked.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (address, length, _) = same[0];
@@ -322,7 +326,7 @@ impl<'a, const WORDS: usize> Builder<'a, WORDS> {
     }
 }
 
-/// What both agree with.
+/// Returns the filters that are in both.
 fn both(some: &Bits, others: &Bits) -> Bits {
     some.iter()
         .zip(others)

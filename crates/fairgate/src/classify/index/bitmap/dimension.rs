@@ -1,4 +1,4 @@
-//! The fields of a packet, and which filters agree with each of their values.
+//! The fields of a packet, and the filters that accept each of their values.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,29 +10,30 @@ use crate::flow::FlowKey;
 use crate::flow::ethertype::{IPV4, IPV6};
 use crate::slot::Slot;
 
-/// How many fields there are, and so at most groups.
+/// The number of fields, which is also the maximum number of groups.
 pub(super) const FIELDS: usize = 14;
 
-/// A field of up to 16 bits, and for each of its values the case that it is: a number below the number of its distinct rows.
+/// A field of up to 16 bits, with the case of each value. A case is the number of a distinct row.
 #[derive(Debug)]
 pub(super) struct Number {
     pub(super) field: NumberField,
-    /// Where in `cases` the page of each high byte begins. The last is of packets without the field.
+    /// The index in `cases` at which the page of each high byte begins. The last page is for packets without
+    /// the field.
     pub(super) pages: Box<[u32; 257]>,
     pub(super) cases: Vec<u32>,
 }
 
-/// The same of a field that filters ask for prefixes of.
+/// An address field, of which filters match prefixes.
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) field: AddressField,
     pub(super) v4: Trie<u32>,
     pub(super) v6: Trie<u128>,
-    /// Of packets without such an address.
+    /// The case of packets without such an address.
     pub(super) none: u32,
 }
 
-/// The same of the whole mark, where no filter asks for a part of it.
+/// The whole mark, if no filter matches only a part of it.
 #[derive(Debug)]
 pub(super) struct Mark(pub(super) Trie<u32>);
 
@@ -43,20 +44,20 @@ pub(super) enum Dimension {
     Mark(Mark),
 }
 
-/// What an IPv4 address begins with in a [`FlowKey`].
+/// The first bytes of an IPv4 address in a [`FlowKey`].
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 /// The value of a number that the packet does not have.
 pub(super) const NO_NUMBER: u32 = 1 << 16;
 
-/// The fields of a packet as dimensions look them up.
+/// The fields of a packet in the form that dimensions look up.
 pub(super) struct Values<'p> {
     numbers: [u32; 12],
     mark: u32,
     family: Family<'p>,
 }
 
-/// A packet's addresses, by its EtherType.
+/// The addresses of a packet, by its EtherType.
 enum Family<'p> {
     V4(&'p FlowKey),
     V6(&'p FlowKey),
@@ -120,8 +121,8 @@ pub(super) enum AddressField {
     Destination,
 }
 
-/// Fields of up to 16 bits, in the order of [`Values`]; a mark is four of them, the lowest byte first, for its masks take bytes
-/// apart.
+/// The fields of up to 16 bits, in the order of [`Values`]. A mark is split into four fields, the lowest byte
+/// first, because its mask may select single bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberField {
     SourcePort,
@@ -156,7 +157,7 @@ impl AddressField {
 }
 
 impl NumberField {
-    /// The range of values that the filter asks for, of a field that filters ask for ranges of.
+    /// Returns the range of values that the filter accepts, for fields that are matched by ranges.
     pub(super) fn asked(self, condition: &Match) -> Option<RangeInclusive<u16>> {
         let single = |value: Option<u16>| value.map(|value| value..=value);
         match self {
@@ -169,14 +170,14 @@ impl NumberField {
         }
     }
 
-    /// How far to shift a mark for the byte; `None` for what is no byte of the mark.
+    /// Returns the shift of the byte in the mark. `None` if the field is not a byte of the mark.
     fn shift(self) -> Option<u32> {
         (self as u32)
             .checked_sub(NumberField::Mark0 as u32)
             .map(|byte| 8 * byte)
     }
 
-    /// Whether the filter asks for the byte at all.
+    /// Returns whether the filter has a condition on the byte.
     pub(super) fn is_asked(self, condition: &Match) -> bool {
         match self {
             NumberField::Protocol => condition.protocol.is_some(),
@@ -189,7 +190,7 @@ impl NumberField {
         }
     }
 
-    /// Whether the filter agrees with `value`.
+    /// Returns whether the filter accepts `value`.
     pub(super) fn agrees(self, condition: &Match, value: u8) -> bool {
         match self {
             NumberField::Protocol => condition.protocol.is_none_or(|protocol| protocol == value),
@@ -210,7 +211,7 @@ impl NumberField {
 }
 
 impl Number {
-    /// The case that a packet is.
+    /// Returns the case of a packet.
     #[inline(always)]
     pub(super) fn case(&self, values: &Values) -> u32 {
         let value = values.numbers[self.field as usize] as usize;
@@ -219,13 +220,13 @@ impl Number {
 }
 
 impl Address {
-    /// The case that a packet is.
+    /// Returns the case of a packet.
     #[inline(always)]
     pub(super) fn case(&self, values: &Values) -> u32 {
         match values.family {
             Family::V4(key) => {
                 let bytes = self.field.of(key);
-                // Only a broken header leaves another address in an IPv4 packet.
+                // An IPv4 packet has another kind of address only if its header is broken.
                 match bytes.split_last_chunk::<4>() {
                     Some((prefix, host)) if *prefix == MAPPED => {
                         self.v4.case(host, u32::from_be_bytes(*host))
@@ -243,7 +244,7 @@ impl Address {
 }
 
 impl Mark {
-    /// The case that a packet is.
+    /// Returns the case of a packet.
     #[inline(always)]
     pub(super) fn case(&self, values: &Values) -> u32 {
         self.0.case(&values.mark.to_be_bytes(), values.mark)

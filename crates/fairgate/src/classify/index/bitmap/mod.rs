@@ -1,27 +1,32 @@
-//! Filters of every kind, a bit for each: each field of the packet says which filters it agrees with, and what all fields agree with matches
-//! (the bit vectors of Lakshman and Stiliadis, SIGCOMM 1998).
+//! Filters of all kinds, with one bit for each. Each field of the packet selects a row of the filters that
+//! accept its value. A filter that is in all rows matches (the bit vectors of Lakshman and Stiliadis, SIGCOMM
+//! 1998).
 //!
 //! ```text
-//!   field's value --table, trie--> row      a row: which blocks of 512 filters have bits, and for each the number of its bits
+//!   field's value --table, trie--> row      a row: which blocks of 512 filters have bits, and the numbers of
+//!                                           these blocks
 //!   row of source        [ 101 | 0 | 7 | 3 ]
-//!   row of port          [ 111 | 4 | 3 | 3 ]      of a block where one field has no bits nothing is read
+//!   row of port          [ 111 | 4 | 3 | 3 ]      a block is not read if one row has no bits in it
 //!                                  |
 //!                         blocks[7] & blocks[3] ...        512 bits, a cache line, ANDed at once
 //! ```
 //!
-//! Equal blocks are stored once. Within a block bits rise by rank: the lowest is the one that counts.
+//! Equal blocks are stored once. Within a block, bits are in the order of rank, so the lowest bit decides.
 //!
-//! Which filters share a block decides over how many are read. By rank alone the first that has a bit ends the search, but
-//! filters that match little make it read them all; with those together that leave the same fields open, in the order
-//! of addresses, most blocks of most rows are all or none, but what matches often is found in many of them. So it is the one
-//! between windows of eight blocks, and the other within. (Plain bit vectors would read 10,000 bits a field; aggregated ones,
-//! after Baboescu and Varghese, need the same sorting to be sparse.)
+//! The order of the filters determines how many blocks are read. If they are sorted by rank alone, the first
+//! match ends the search, but with filters that seldom match all blocks have to be read. If filters that
+//! leave the same fields open are grouped and sorted by address, most blocks of most rows are all ones or all
+//! zeros, but filters that often match are spread over many blocks. So windows of eight blocks are sorted by
+//! rank, and filters within a window by group. (Plain bit vectors would read 10,000 bits per field.
+//! Aggregated ones, after Baboescu and Varghese, need the same sorting to be sparse.)
 //!
-//! Fields of which filters tell few values apart are combined beforehand: a row for each combination of their cases
-//! (recursive flow classification, Gupta and McKeown, SIGCOMM 1999). A dozen fields so become four to six rows to be ANDed.
+//! Fields with few cases are combined in advance: a row for each combination of their cases (recursive flow
+//! classification, Gupta and McKeown, SIGCOMM 1999). This reduces a dozen fields to four to six rows to be
+//! ANDed.
 //!
-//! No jump depends on a value: a look takes the same steps for every packet, but for its family, whether it has ports, and the
-//! blocks that are read. Guessed wrong, a jump costs as much as thirty instructions.
+//! A lookup has almost no jump that depends on a value. It takes the same steps for every packet, except for
+//! the address family, whether there are ports, and the blocks that are read. A mispredicted jump costs as
+//! much as thirty instructions.
 
 mod build;
 mod dimension;
@@ -34,20 +39,20 @@ use crate::classify::Match;
 use crate::flow::FlowKey;
 use crate::slot::Slot;
 
-/// So many blocks are in the order of rank and all read, whatever the rows say.
+/// Up to this many blocks are sorted by rank and all read, whatever the rows contain.
 const FEW_BLOCKS: usize = 3;
 
-/// Blocks of one window.
+/// The number of blocks in a window.
 const WINDOW: usize = 8;
 
-/// Most blocks: one bit each in a row's first word.
+/// The maximum number of blocks. Each has a bit in the first word of a row.
 pub(super) const MOST_BLOCKS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(align(64))]
 struct Block<const WORDS: usize>([u64; WORDS]);
 
-/// With blocks of so many words: 8, a cache line; or 1 where all filters fit into it.
+/// A bitmap with blocks of `WORDS` words: 8, which is a cache line, or 1 if all filters fit into one word.
 #[derive(Debug)]
 pub(super) struct Bitmap<const WORDS: usize> {
     /// The lowest rank in the bitmap.
@@ -55,31 +60,32 @@ pub(super) struct Bitmap<const WORDS: usize> {
     addresses: Vec<Part<Address>>,
     marks: Vec<Part<Mark>>,
     numbers: Vec<Part<Number>>,
-    /// Where in `rows` those of each group begin.
+    /// The index in `rows` at which those of each group begin.
     groups: [u32; FIELDS],
-    /// How many groups there are.
+    /// The number of groups.
     count: usize,
-    /// Of each row, which of its blocks have bits, then the numbers of its blocks.
+    /// The rows: first a word that says which blocks have bits, then the numbers of the blocks.
     rows: Vec<u32>,
-    /// A bit for each block of a row.
+    /// One bit for each block of a row.
     all: u32,
     has_few_blocks: bool,
     blocks: Vec<Block<WORDS>>,
-    /// Of the filter of each bit, rising within a block.
+    /// The rank of the filter of each bit, ascending within a block.
     ranks: Vec<u32>,
 }
 
-/// A field's part in the choice of its group's row.
+/// A field's contribution to the choice of its group's row.
 #[derive(Debug)]
 struct Part<D> {
     field: D,
     group: usize,
-    /// How far the rows of the field's cases are apart.
+    /// The distance between the rows of the field's cases.
     stride: u32,
 }
 
 impl<const WORDS: usize> Bitmap<WORDS> {
-    /// Of filters and their ranks, rising. At least one, and as many as most blocks hold.
+    /// Builds a bitmap of filters and their ranks, by ascending rank. There must be at least one, and no more
+    /// than fit into the maximum number of blocks.
     pub(super) fn new(mut filters: Vec<(u32, &Match)>) -> Bitmap<WORDS> {
         let best = filters[0].0;
         let width = filters.len().div_ceil(WORDS * 64);
@@ -114,7 +120,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         bitmap
     }
 
-    /// Adds a group whose rows are so far apart.
+    /// Adds a group whose rows have the distance `stride`.
     fn add(&mut self, combined: Combined, mut stride: u32) {
         let group = self.count;
         for (dimension, cases) in combined.fields {
@@ -129,7 +135,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         self.count += 1;
     }
 
-    /// The lowest rank below `best` of a filter that matches, else `best`.
+    /// Returns the lowest rank below `best` of a filter that matches, otherwise `best`.
     pub(super) fn find(&self, packet: &Slot, headers: Option<&FlowKey>, mut best: u32) -> u32 {
         let values = Values::of(packet, headers);
         let mut rows = self.groups;
@@ -163,7 +169,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
         best
     }
 
-    /// The filters of a block that all rows agree with.
+    /// Returns the filters of a block that are in all rows.
     #[inline(always)]
     fn agreed(&self, block: u32, rows: &[u32]) -> [u64; WORDS] {
         let mut agreed = [u64::MAX; WORDS];
@@ -178,7 +184,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
     }
 }
 
-/// The lowest bit of all words. Out of line, so that the words are made two at a time.
+// Not inlined, so that the compiler combines the words two at a time.
 #[inline(never)]
 fn first_bit<const WORDS: usize>(words: &[u64; WORDS]) -> Option<usize> {
     let has_bits = |set: usize, (place, word): (usize, &u64)| set | usize::from(*word != 0) << place;
