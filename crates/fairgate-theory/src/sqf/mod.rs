@@ -1,5 +1,5 @@
-//! The analysis of shortest queue first: Bonald, Muscariello, Ostallo, "Self-prioritization of audio and video
-//! traffic" (papers/sqf), section IV.
+//! The analysis of shortest queue first: Bonald, Muscariello, Ostallo, "Self-prioritization of audio and
+//! video traffic" (papers/sqf), section IV.
 //!
 //! A video shares a link of `C` packets a second and a buffer of `B` packets with `n` TCP flows. The TCP
 //! flows fill the buffer and have equal parts of it. With `x` packets of the video queued, each TCP flow has
