@@ -1,26 +1,27 @@
-# What people type. Everything else is plain cargo.
+# Shortcuts for common tasks. Everything else is plain cargo.
 
-# What `make semver` compares with: a tag, a branch or a commit. Where this branch left main, unless it is named.
+# The tag, branch or commit that `make semver` compares with. The default is the commit where this branch left
+# main.
 BASELINE ?= $(shell git merge-base HEAD main)
-# The crates that are published: all but fairgate-fuzz, which is of use here only.
+# The crates that are published: all except fairgate-fuzz, which is only useful in this repository.
 PUBLISHED = --workspace --exclude fairgate-fuzz
-# A target that has no standard library: whatever uses one does not compile.
+# A target without a standard library: code that uses one does not compile.
 BARE = x86_64-unknown-none
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help demo test bench lint no-std package deny advisories semver msrv tools
 
 help:
-	@echo 'make demo        compare disciplines on a simulated line and on recorded traffic'
-	@echo 'make test        all tests (as root also those on live traffic, in network namespaces)'
+	@echo 'make demo        compare disciplines on a simulated link and on recorded traffic'
+	@echo 'make test        all tests (as root also tests with live traffic, in network namespaces)'
 	@echo 'make bench       all benchmarks; see docs/performance.md'
 	@echo 'make lint        formatting, clippy, documentation, and no-std'
-	@echo 'make no-std      the library builds for a machine without an operating system'
-	@echo 'make package     every published crate is packed and built from its package alone'
-	@echo 'make deny        licences, bans and sources of all dependencies'
-	@echo 'make advisories  known faults of all dependencies; fetches the database from GitHub'
-	@echo 'make semver      changes of public interfaces since this branch left main, or against BASELINE='
-	@echo 'make msrv        the oldest supported Rust builds everything'
+	@echo 'make no-std      build the library for a machine without an operating system'
+	@echo 'make package     pack every published crate and build it from its package'
+	@echo 'make deny        check licences, bans and sources of all dependencies'
+	@echo 'make advisories  check all dependencies for known bugs; fetches the database from GitHub'
+	@echo 'make semver      changes of public interfaces since this branch left main, or since BASELINE='
+	@echo 'make msrv        build everything with the oldest supported Rust'
 
 tools:
 	@scripts/install-tools
@@ -41,8 +42,9 @@ lint: no-std
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
 
-# The library and its dependencies may use an allocator, and nothing of the standard library. Where the target can't be
-# had, because there is no network, nothing is checked, and this is said.
+# The library and its dependencies may use an allocator, but not the standard library. If the target can't be
+# installed,
+# for example without a network, nothing is checked, and a message says so.
 no-std:
 	@if rustup target add $(BARE); then \
 		cargo check -p fairgate --no-default-features --target $(BARE); \
@@ -50,22 +52,22 @@ no-std:
 		echo 'SKIPPED: no-std needs the target $(BARE), which could not be installed' >&2; \
 	fi
 
-# Packs the tree as it is, with what is not committed. No repository is named yet, which cargo warns of.
+# Packs the working tree, including uncommitted changes. cargo warns that no repository is named yet.
 package:
 	cargo package $(PUBLISHED) --allow-dirty
 
-# Needs no network but for what Cargo.lock names and is not here yet.
+# Needs the network only for crates of Cargo.lock that are not downloaded yet.
 deny:
 	scripts/cargo-tool deny check licenses bans sources
 
 advisories:
 	scripts/cargo-tool deny check advisories
 
-# The libraries only: the program has no interface for other crates.
+# Checks only the libraries: the program has no interface for other crates.
 semver:
 	scripts/cargo-tool semver-checks --baseline-rev $(BASELINE) $(PUBLISHED) --exclude fairgate-cli
 
-# In a target folder of its own: two compilers that take turns in one folder build everything each time.
+# Uses its own target folder. If two compilers share one folder, each of them builds everything again.
 msrv:
 	rustup toolchain install $(RUST_VERSION) --profile minimal --no-self-update
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-target}/msrv cargo +$(RUST_VERSION) check --workspace --all-targets

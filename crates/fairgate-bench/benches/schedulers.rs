@@ -1,9 +1,9 @@
-//! Time and instructions for a pair, net of NONE, of every scheduler under the load FULL: the short form of
-//! `fairgate bench schedulers`, to be compared from commit to commit.
+//! Measures time and instructions of a pair, net of NONE, for every scheduler under the load FULL. This is
+//! the short form of `fairgate bench schedulers`, for comparing one commit with the next.
 //!
 //!     cargo bench -p fairgate-bench -- [books | classified] [NAME...] [FLOWS...]
 //!
-//! Instructions are counted by callgrind where there is one.
+//! Instructions are counted if valgrind's callgrind is installed.
 
 use std::process::ExitCode;
 
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 }
 
 fn mode_of(name: &str) -> Option<Mode> {
-    [Mode::Bare, Mode::Books, Mode::Classified]
+    [Mode::Bare, Mode::Statistics, Mode::Classified]
         .into_iter()
         .find(|mode| mode.name() == name)
 }

@@ -1,4 +1,4 @@
-//! The schedulers that can be measured, and what else is needed to make one: a line each.
+//! The schedulers that can be measured, and how to build them. Each has one entry.
 
 use fairgate::aqm::codel;
 use fairgate::discipline::ByFlow;
@@ -25,38 +25,41 @@ use fairgate::{ConfigError, Discipline, Node, PacketId, Pool, Rate, Time, Verdic
 use std::time::Duration;
 
 use crate::controller::{Controller, Drive, Workload};
-use crate::subject::{Baseline, Dissected, Hashed, Numbered, Source, Subject, WithBooks};
+use crate::subject::{Baseline, Dissected, Hashed, Numbered, Source, Subject, WithStatistics};
 use crate::workload::Weights;
 
 /// How a scheduler is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The same work as in the paper: the flow is known, no hash, no books.
+    /// The same work as in the paper: the flow is known, and there are no hashes and no statistics.
     Bare,
-    /// As drivers call it: a tree of `Box<dyn Discipline>`, flows by a hash that came with the packet, books.
-    Books,
-    /// The same, and a frame's headers are read and hashed for each packet.
+    /// As drivers call it: a tree of `Box<dyn Discipline>` with statistics, and flows by a hash in the
+    /// packet.
+    #[serde(rename = "books")]
+    Statistics,
+    /// The same, and the headers of a frame are read and hashed for each packet.
     Classified,
 }
 
 impl Mode {
-    /// As it is called on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Bare => "bare",
-            Mode::Books => "books",
+            Mode::Statistics => "books",
             Mode::Classified => "classified",
         }
     }
 }
 
-/// What a scheduler is made for.
+/// The flows and limits that a scheduler is built for.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Flows, 1 to 2^20. Where they are told apart by hash there are four times as many queues, so that few share one.
+    /// The number of flows, 1 to 2^20. If flows are found by hash there are four times as many queues, so
+    /// that few flows share one.
     pub flows: u32,
-    /// Of each flow; empty where all are 1.
+    /// The weight of each flow. Empty if all weights are 1.
     pub weights: Vec<u32>,
     /// The longest packet, bytes.
     pub longest: u32,
@@ -65,11 +68,11 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// For a workload.
+    /// Creates the setup for a workload.
     pub fn new(workload: &Workload, weights: Weights, mode: Mode) -> Setup {
         let flows = match mode {
             Mode::Bare => workload.flows,
-            Mode::Books | Mode::Classified => (4 * workload.flows)
+            Mode::Statistics | Mode::Classified => (4 * workload.flows)
                 .clamp(1024, flows::MAX_FLOWS)
                 .max(workload.flows),
         };
@@ -80,7 +83,8 @@ impl Setup {
                 Weights::Mix => weights.of(workload.flows),
             },
             longest: workload.sizes.longest(),
-            // In proportion to the queues: with less for each, the search for the longest would have more to keep.
+            // The limit is proportional to the queues. With less for each queue, the search for the longest
+            // queue has more to do.
             limit: workload.load.bounds(flows).1.max(2),
         }
     }
@@ -104,11 +108,11 @@ impl Setup {
         }
     }
 
-    fn by_weight<S: Scheduler<Share = Weight, Settings = ()>>(&self) -> Result<Box<dyn Made>, ConfigError> {
+    fn by_weight<S: Scheduler<Share = Weight, Settings = ()>>(&self) -> Result<Box<dyn Built>, ConfigError> {
         made(Flows::<S>::node(self.of::<S>(Weight, ()), SEED))
     }
 
-    fn by_share<S>(&self) -> Result<Box<dyn Made>, ConfigError>
+    fn by_share<S>(&self) -> Result<Box<dyn Built>, ConfigError>
     where
         S: Scheduler<Share = Share, Settings: Default>,
     {
@@ -128,15 +132,15 @@ impl Setup {
 pub struct Algorithm {
     /// The name on the command line.
     pub name: &'static str,
-    /// The name that the paper, or its author, has for it.
+    /// The name in the paper or in its author's texts.
     pub title: &'static str,
-    make: fn(&Setup) -> Result<Box<dyn Made>, ConfigError>,
+    make: fn(&Setup) -> Result<Box<dyn Built>, ConfigError>,
 }
 
-/// The name of what all others are net of.
+/// The name of the baseline, which is subtracted from all other measurements.
 pub const NONE: &str = "none";
 
-/// All that can be measured, in the order of the tables.
+/// All schedulers that can be measured, in the order of the tables.
 pub const ALGORITHMS: &[Algorithm] = &[
     algorithm("fifo", "FIFO", |setup| {
         let config = fifo::Config {
@@ -146,7 +150,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         made(Fifo::node(config))
     }),
     algorithm("drr", "DRR", |setup| {
-        // The lightest flow sends the longest packet in one turn.
+        // The flow of the least weight can send the longest packet in one turn.
         let quantum = |weight| Quantum(setup.longest.max(64).saturating_mul(weight).min(1 << 30));
         made(Flows::<Drr>::node(setup.of::<Drr>(quantum, ()), SEED))
     }),
@@ -160,7 +164,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     algorithm("scfq", "SCFQ", Setup::by_weight::<Scfq>),
     algorithm("wf2q_plus", "WF2Q+", Setup::by_weight::<Wf2qPlus>),
     algorithm("wfq", "WFQ", |setup| {
-        // The controller's line: a nanosecond a byte.
+        // The rate of the controller's link: a nanosecond a byte.
         let rate = Rate::mbit(8000);
         made(Flows::<Wfq>::node(
             setup.of::<Wfq>(Weight, wfq::Settings { rate }),
@@ -206,7 +210,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     }),
 ];
 
-/// CoDel that lets everything pass: to it a wait of a minute is none.
+/// CoDel parameters with which nothing is dropped: the target is longer than a minute.
 const PATIENT: codel::Params = codel::Params {
     target: Duration::from_secs(100),
     interval: Duration::from_secs(100),
@@ -220,13 +224,13 @@ const SEED: u64 = 1;
 const fn algorithm(
     name: &'static str,
     title: &'static str,
-    make: fn(&Setup) -> Result<Box<dyn Made>, ConfigError>,
+    make: fn(&Setup) -> Result<Box<dyn Built>, ConfigError>,
 ) -> Algorithm {
     Algorithm { name, title, make }
 }
 
 impl Algorithm {
-    /// The one of this name.
+    /// Returns the scheduler of this name.
     pub fn by_name(name: &str) -> Option<Algorithm> {
         ALGORITHMS
             .iter()
@@ -234,10 +238,10 @@ impl Algorithm {
             .find(|algorithm| algorithm.name == name)
     }
 
-    /// The controller over it.
+    /// Creates a controller that drives this scheduler.
     ///
     /// # Errors
-    /// If the scheduler can't be made for so many flows or such weights.
+    /// Returns an error if the scheduler can't be built for this number of flows or these weights.
     pub fn drive(
         &self,
         workload: Workload,
@@ -247,19 +251,24 @@ impl Algorithm {
     ) -> Result<Box<dyn Drive>, ConfigError> {
         let made = (self.make)(&Setup::new(&workload, weights, mode))?;
         Ok(match mode {
-            Mode::Bare => boxed(made.without_books(), Numbered, workload, seed),
-            Mode::Books => boxed(WithBooks(made.with_books()), Hashed, workload, seed),
-            Mode::Classified => boxed(WithBooks(made.with_books()), Dissected::default(), workload, seed),
+            Mode::Bare => boxed(made.without_statistics(), Numbered, workload, seed),
+            Mode::Statistics => boxed(WithStatistics(made.with_statistics()), Hashed, workload, seed),
+            Mode::Classified => boxed(
+                WithStatistics(made.with_statistics()),
+                Dissected::default(),
+                workload,
+                seed,
+            ),
         })
     }
 }
 
-/// The controller over nothing but a queue, making packets as for `mode`; but for reading headers, which is part of what
-/// is measured.
+/// Creates the controller of NONE: it has only a queue, and makes packets as for `mode`. It does not read
+/// headers, because reading them is part of what is measured.
 pub fn none(workload: Workload, mode: Mode, seed: u64) -> Box<dyn Drive> {
     match mode {
         Mode::Bare | Mode::Classified => boxed(Baseline::default(), Numbered, workload, seed),
-        Mode::Books => boxed(Baseline::default(), Hashed, workload, seed),
+        Mode::Statistics => boxed(Baseline::default(), Hashed, workload, seed),
     }
 }
 
@@ -272,30 +281,30 @@ fn boxed<S: Subject + 'static, G: Source + 'static>(
     Box::new(Controller::new(subject, source, workload, seed))
 }
 
-/// A scheduler, to be driven with or without books.
-trait Made {
-    fn without_books(self: Box<Self>) -> Box<dyn Subject>;
-    fn with_books(self: Box<Self>) -> Box<dyn Discipline>;
+/// A scheduler that can be driven with or without statistics.
+trait Built {
+    fn without_statistics(self: Box<Self>) -> Box<dyn Subject>;
+    fn with_statistics(self: Box<Self>) -> Box<dyn Discipline>;
 }
 
-impl<A: ByFlow> Made for Node<A> {
-    fn without_books(self: Box<Self>) -> Box<dyn Subject> {
-        Box::new(WithoutBooks(self.into_algorithm()))
+impl<A: ByFlow> Built for Node<A> {
+    fn without_statistics(self: Box<Self>) -> Box<dyn Subject> {
+        Box::new(WithoutStatistics(self.into_algorithm()))
     }
 
-    fn with_books(self: Box<Self>) -> Box<dyn Discipline> {
+    fn with_statistics(self: Box<Self>) -> Box<dyn Discipline> {
         self
     }
 }
 
-fn made<A: ByFlow>(node: Result<Node<A>, ConfigError>) -> Result<Box<dyn Made>, ConfigError> {
+fn made<A: ByFlow>(node: Result<Node<A>, ConfigError>) -> Result<Box<dyn Built>, ConfigError> {
     Ok(Box::new(node?))
 }
 
-/// A scheduler called directly, by flow.
-struct WithoutBooks<A>(A);
+/// A scheduler that is called directly, with the flow as an argument.
+struct WithoutStatistics<A>(A);
 
-impl<A: ByFlow> Subject for WithoutBooks<A> {
+impl<A: ByFlow> Subject for WithoutStatistics<A> {
     #[inline]
     fn enqueue(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.0.enqueue_flow(flow, id, now, pool)
@@ -312,11 +321,11 @@ mod tests {
     use super::*;
     use crate::workload::{Load, Order, Sizes};
 
-    /// Every scheduler in every mode under every load: nothing is dropped, withheld or lost.
+    /// Runs every scheduler in every mode under every load. No packet is dropped, withheld or lost.
     #[test]
     fn every_scheduler_does_all_the_work() {
         for algorithm in ALGORITHMS {
-            for mode in [Mode::Bare, Mode::Books, Mode::Classified] {
+            for mode in [Mode::Bare, Mode::Statistics, Mode::Classified] {
                 for load in Load::ALL {
                     for (order, weights, flows) in [
                         (Order::Shortest, Weights::Equal, 1),
@@ -340,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scheduler_can_be_made_for_a_million_flows() {
+    fn every_scheduler_can_be_built_for_a_million_flows() {
         let workload = Workload {
             flows: 1 << 20,
             load: Load::Small,
@@ -354,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found() {
+    fn schedulers_are_found_by_name() {
         for algorithm in ALGORITHMS {
             assert_eq!(Algorithm::by_name(algorithm.name).unwrap().title, algorithm.title);
         }

@@ -1,46 +1,47 @@
-//! Flows in lists by their backlog, so that the one with the shortest is found by one instruction (QFQ paper, Figure 8;
-//! dummynet's own harness does the same).
+//! Flows in lists by their backlog, so that one instruction finds the list with the shortest backlog (QFQ
+//! paper, Figure 8; dummynet's test harness does the same).
 //!
 //! ```text
-//!   mask    ..1011      a bit for each list that isn't empty; its lowest one is the shortest backlog
-//!   lists   [0] f3 f9   [1] f7   [2]   [3] f1 f2 ...      rings; who came to a backlog last stands last
+//!   mask    ..1011      one bit for each list that isn't empty; the lowest one is the shortest backlog
+//!   lists   [0] f3 f9   [1] f7   [2]   [3] f1 f2 ...      circular lists; a flow is appended at the end
 //! ```
 //!
-//! The last list holds whatever is longer: among such flows the one that came first is taken. With arrivals for the
-//! shortest and at most 30 packets a flow queued on average, no flow ever has more than 30: to exceed it, it would
-//! have to be the shortest with 30, and the total would be reached.
+//! The last list has all longer backlogs. Among these flows the first one in the list is taken. No flow ever
+//! has more than 30 packets if each arrival is for the shortest flow, and at most 30 packets a flow are
+//! queued on average. To exceed 30, a flow would have to be the shortest one with 30, but then the limit on
+//! the total is reached.
 
-/// Backlogs that have a list of their own: 0 to 62.
+/// The number of lists: backlogs of 0 to 62 have their own list.
 const LISTS: usize = 64;
 
-/// A flow's place in its ring, and its backlog.
+/// The neighbours of a flow in its list, and its backlog.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Entry {
     next: u32,
     previous: u32,
     packets: u32,
 }
 
-/// The lists. Flows are numbered from 0.
+/// The lists of flows. Flows are numbered from 0.
 #[derive(Debug)]
 pub struct Backlogs {
-    /// The flows, and behind them a head for each ring.
-    places: Box<[Place]>,
+    /// The flows, and after them a head for each list.
+    entries: Box<[Entry]>,
     flows: u32,
     mask: u64,
 }
 
 impl Backlogs {
-    /// `flows` flows without packets, in the order of their numbers. 1 to 2^31.
+    /// Creates lists of `flows` flows without packets, ordered by number. `flows` is 1 to 2^31.
     pub fn new(flows: u32) -> Backlogs {
         let count = flows as usize + LISTS;
-        let places = (0..count as u32).map(|index| Place {
+        let entries = (0..count as u32).map(|index| Entry {
             next: index,
             previous: index,
             packets: 0,
         });
         let mut lists = Backlogs {
-            places: places.collect(),
+            entries: entries.collect(),
             flows,
             mask: 0,
         };
@@ -50,40 +51,41 @@ impl Backlogs {
         lists
     }
 
-    /// The flow with the shortest backlog; of several the one that has had it for longest.
+    /// Returns the flow with the shortest backlog. Of several, it is the one that has had this backlog for
+    /// longest.
     #[inline]
     pub fn shortest(&self) -> u32 {
         let list = self.mask.trailing_zeros();
-        self.places[(self.flows + list) as usize].next
+        self.entries[(self.flows + list) as usize].next
     }
 
-    /// A flow's packets.
+    /// Returns the number of packets of a flow.
     #[inline]
     pub fn packets(&self, flow: u32) -> u32 {
-        self.places[flow as usize].packets
+        self.entries[flow as usize].packets
     }
 
-    /// One packet more in `flow`.
+    /// Adds one packet to `flow`.
     #[inline]
     pub fn grew(&mut self, flow: u32) {
-        let packets = self.places[flow as usize].packets + 1;
+        let packets = self.entries[flow as usize].packets + 1;
         self.move_to(flow, packets);
     }
 
-    /// One packet less in `flow`, which has one.
+    /// Removes one packet from `flow`, which must have one.
     #[inline]
     pub fn shrank(&mut self, flow: u32) {
-        let packets = self.places[flow as usize].packets - 1;
+        let packets = self.entries[flow as usize].packets - 1;
         self.move_to(flow, packets);
     }
 
     #[inline]
     fn move_to(&mut self, flow: u32, packets: u32) {
-        let Place { next, previous, .. } = self.places[flow as usize];
-        self.places[previous as usize].next = next;
-        self.places[next as usize].previous = previous;
+        let Entry { next, previous, .. } = self.entries[flow as usize];
+        self.entries[previous as usize].next = next;
+        self.entries[next as usize].previous = previous;
         if next == previous {
-            // A ring of one flow is a ring of its head now.
+            // The flow was alone in its list, which is empty now.
             self.mask &= !(1 << (next - self.flows));
         }
         self.append(flow, packets);
@@ -93,9 +95,9 @@ impl Backlogs {
     fn append(&mut self, flow: u32, packets: u32) {
         let list = packets.min(LISTS as u32 - 1);
         let head = self.flows + list;
-        let last = std::mem::replace(&mut self.places[head as usize].previous, flow);
-        self.places[last as usize].next = flow;
-        self.places[flow as usize] = Place {
+        let last = std::mem::replace(&mut self.entries[head as usize].previous, flow);
+        self.entries[last as usize].next = flow;
+        self.entries[flow as usize] = Entry {
             next: head,
             previous: last,
             packets,
@@ -110,10 +112,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a search of all flows, with the time of their last change to settle ties; among those beyond the
-        /// lists' reach too.
+        /// Compares with a search over all flows. Ties are decided by the time of the last change, also among
+        /// backlogs without their own list.
         #[test]
-        fn the_shortest_is_found(
+        fn the_shortest_backlog_is_found(
             start in 0u32..70,
             operations in prop::collection::vec((any::<bool>(), 0u32..5), 0..400),
         ) {

@@ -1,7 +1,9 @@
-//! Instructions for a pair, counted by callgrind: exact, and the same on a busy machine, where times are not.
+//! Counts the instructions of a pair with callgrind. Unlike times, the counts are exact and the same on a
+//! busy machine.
 //!
-//! A program counts itself: it runs again under valgrind with few cycles and with many, and the difference is divided by
-//! the pairs between. What both have in common (the start, the first cycle) falls out.
+//! A program counts its own instructions. It runs again under valgrind, once with few cycles and once with
+//! many. The difference is divided by the number of pairs between. The common part (the start and the first
+//! cycle) cancels out.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,16 +11,16 @@ use std::process::Command;
 
 use thiserror::Error;
 
-/// Why instructions could not be counted.
+/// The reason why instructions could not be counted.
 #[derive(Debug, Error)]
 pub enum CountError {
-    /// No valgrind.
+    /// Valgrind can't be run.
     #[error(
         "instructions are counted by valgrind, which can't be run ({0}); install it (apt install valgrind)"
     )]
     NoValgrind(std::io::Error),
-    /// The program that is to count itself can't be found.
-    #[error("this program doesn't find itself, which is to run again under valgrind: {0}")]
+    /// The path of the program that counts itself is unknown.
+    #[error("this program can't find its own file, which it must run again under valgrind: {0}")]
     NoProgram(std::io::Error),
     /// The counted run failed.
     #[error("the run under valgrind failed: {0}")]
@@ -28,10 +30,10 @@ pub enum CountError {
     NoCount(String),
 }
 
-/// Whether valgrind can be run.
+/// Checks whether valgrind can be run.
 ///
 /// # Errors
-/// If not, why.
+/// Returns the reason if it can't.
 pub fn check() -> Result<(), CountError> {
     match Command::new("valgrind").arg("--version").output() {
         Ok(_) => Ok(()),
@@ -39,10 +41,10 @@ pub fn check() -> Result<(), CountError> {
     }
 }
 
-/// Instructions of a whole run of `program`.
+/// Returns the instructions of a whole run of `program`.
 ///
 /// # Errors
-/// If there is no valgrind, or the run fails.
+/// Returns an error if valgrind can't be run or the run fails.
 pub fn instructions<A: AsRef<OsStr>>(
     program: &Path,
     arguments: impl IntoIterator<Item = A>,
@@ -63,7 +65,7 @@ pub fn instructions<A: AsRef<OsStr>>(
     collected(&said).ok_or_else(|| CountError::NoCount(said.into_owned()))
 }
 
-/// From callgrind's summary: `==123== Collected : 4567`.
+/// Parses callgrind's summary: `==123== Collected : 4567`.
 fn collected(summary: &str) -> Option<u64> {
     let count = summary
         .lines()
@@ -85,10 +87,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_a_failure() {
+    fn a_missing_program_is_an_error() {
         let nothing: [&str; 0] = [];
         let error = instructions(Path::new("/no/such/program"), nothing).unwrap_err();
-        // With or without valgrind on this machine.
+        // The error depends on whether valgrind is installed.
         assert!(
             matches!(error, CountError::Failed(_) | CountError::NoValgrind(_)),
             "{error}"

@@ -1,4 +1,4 @@
-//! Many schedulers, numbers of flows and loads, one after the other: what a table and a figure are made of.
+//! Runs many schedulers, numbers of flows and loads one after the other, for tables and figures.
 
 use std::path::Path;
 
@@ -8,55 +8,55 @@ use thiserror::Error;
 
 use crate::algorithms::{Algorithm, Mode, NONE, none};
 use crate::callgrind::{self, CountError};
-use crate::controller::{Drive, Fault, Workload};
+use crate::controller::{Drive, WorkError, Workload};
 use crate::measure::{Plan, Timing, time};
 use crate::workload::Weights;
 
-/// One scheduler under one workload; of `None` it is NONE.
+/// One scheduler under one workload. `None` as the scheduler means NONE.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
     /// The scheduler.
     pub algorithm: Option<Algorithm>,
-    /// What is offered.
+    /// The workload.
     pub workload: Workload,
-    /// What flows are entitled to.
+    /// The weights of the flows.
     pub weights: Weights,
-    /// How it is driven.
+    /// The mode in which the scheduler is driven.
     pub mode: Mode,
-    /// Of sizes, flows and hashes.
+    /// The seed of sizes, flows and hashes.
     pub seed: u64,
 }
 
-/// Why there is no figure.
+/// The reason why there is no measurement.
 #[derive(Debug, Error)]
 pub enum JobError {
-    /// The scheduler can't be made for it.
+    /// The scheduler can't be built.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// It doesn't do the work.
+    /// The scheduler does not do the work.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Work(#[from] WorkError),
     /// The instructions can't be counted.
     #[error(transparent)]
     Count(#[from] CountError),
 }
 
-/// Instructions of a pair.
+/// The instructions of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Instructions {
-    /// Of NONE.
+    /// The instructions of NONE.
     pub none: f64,
-    /// What the scheduler takes on top.
+    /// The instructions that the scheduler adds.
     pub net: f64,
 }
 
 impl Job {
-    /// The name: the scheduler's.
+    /// Returns the name of the scheduler.
     pub fn name(&self) -> &'static str {
         self.algorithm.map_or(NONE, |algorithm| algorithm.name)
     }
 
-    /// The same without a scheduler.
+    /// Returns the same job without a scheduler.
     pub fn without_scheduler(self) -> Job {
         Job {
             algorithm: None,
@@ -64,10 +64,10 @@ impl Job {
         }
     }
 
-    /// The controller, ready to run.
+    /// Creates the controller, ready to run.
     ///
     /// # Errors
-    /// If the scheduler can't be made for so many flows or such weights.
+    /// Returns an error if the scheduler can't be built for this number of flows or these weights.
     pub fn drive(&self) -> Result<Box<dyn Drive>, ConfigError> {
         match self.algorithm {
             Some(algorithm) => algorithm.drive(self.workload, self.weights, self.mode, self.seed),
@@ -75,14 +75,14 @@ impl Job {
         }
     }
 
-    /// Packets in and out of one cycle.
+    /// Returns the number of pairs in one cycle.
     pub fn pairs_of_a_cycle(&self) -> u64 {
         let (least, most) = self.workload.load.bounds(self.workload.flows);
         u64::from(most - least)
     }
 
-    /// Memory that measuring it takes, bytes, about: two controllers with their packets and flows, and the scheduler's
-    /// flows.
+    /// Returns the approximate memory that a measurement needs, bytes: two controllers with their packets and
+    /// flows, and the scheduler's flows.
     pub fn memory(&self) -> u64 {
         let (flows, most) = (
             u64::from(self.workload.flows),
@@ -90,39 +90,40 @@ impl Job {
         );
         let queues = match self.mode {
             Mode::Bare => flows,
-            Mode::Books | Mode::Classified => 4 * flows,
+            Mode::Statistics | Mode::Classified => 4 * flows,
         };
         2 * (64 * most + 16 * flows) + 160 * queues
     }
 
-    /// Whether this machine has less memory than that; `false` where it doesn't tell.
+    /// Whether this machine has less memory than that. `false` if its memory is unknown.
     pub fn is_too_big(&self) -> bool {
         available_memory().is_some_and(|available| self.memory() > available)
     }
 
-    /// Measures the scheduler and NONE in turns; `done` is called `plan.runs + 1` times.
+    /// Measures the scheduler and NONE in turns. `done` is called `plan.runs + 1` times.
     ///
     /// # Errors
-    /// If the scheduler can't be made, or doesn't do the work.
+    /// Returns an error if the scheduler can't be built or does not do the work.
     pub fn time(&self, plan: Plan, done: impl FnMut()) -> Result<Timing, JobError> {
         let without = self.without_scheduler().drive()?;
         Ok(time(self.drive()?, without, plan, done)?)
     }
 
-    /// Runs whole cycles: what the counting process does.
+    /// Runs whole cycles. The counting process calls this.
     ///
     /// # Errors
-    /// If the scheduler can't be made, or doesn't do the work.
+    /// Returns an error if the scheduler can't be built or does not do the work.
     pub fn run_cycles(&self, cycles: u64) -> Result<(), JobError> {
         self.drive()?.run(cycles * self.pairs_of_a_cycle())?;
         Ok(())
     }
 
-    /// Instructions of a pair, the controller's own included: `program` is run twice under callgrind, with the
-    /// arguments that make it do [`run_cycles`](Job::run_cycles) of this job.
+    /// Counts the instructions of a pair, including those of the controller. `program` is run twice under
+    /// callgrind. `arguments` returns the arguments with which it calls [`run_cycles`](Job::run_cycles) of
+    /// this job.
     ///
     /// # Errors
-    /// If there is no valgrind, or the run fails.
+    /// Returns an error if valgrind can't be run or the run fails.
     pub fn instructions(
         &self,
         program: &Path,
@@ -134,7 +135,8 @@ impl Job {
         Ok((count(many)? as f64 - count(few)? as f64) / pairs as f64)
     }
 
-    /// Cycles of the shorter and of the longer counted run: at least 2000 pairs to warm up, 6000 more to be counted.
+    /// Returns the cycles of the shorter and of the longer counted run: at least 2000 pairs to warm up, and
+    /// 6000 more to count.
     fn counted_cycles(&self) -> [u64; 2] {
         let few = 2000u64.div_ceil(self.pairs_of_a_cycle());
         let more = 6000u64.div_ceil(self.pairs_of_a_cycle());
@@ -142,7 +144,7 @@ impl Job {
     }
 }
 
-/// What Linux thinks can be had without swapping, bytes; `None` where it doesn't say.
+/// Returns Linux's estimate of the memory that is available without swapping, bytes. `None` if it is unknown.
 pub fn available_memory() -> Option<u64> {
     let all = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_timed_and_its_spread_is_in_order() {
+    fn a_job_is_timed_and_its_quantiles_are_ordered() {
         let mut rounds = 0;
         let plan = Plan { runs: 5, pairs: 300 };
         let timing = job(3, Load::Full).time(plan, || rounds += 1).unwrap();

@@ -1,19 +1,22 @@
-//! The controller of the QFQ paper's Figure 8: what drives a scheduler with sequences of requests under control.
+//! The controller of the QFQ paper's Figure 8. It drives a scheduler with controlled sequences of requests.
 //!
 //! ```text
-//!              fill: packets of the flow with the shortest backlog ...      until `most` are queued
+//!              fill: enqueue packets of the flow with the shortest backlog ...   until `most` are queued
 //!   controller ------------------------------------------------------> scheduler
 //!              <------------------------------------------------------
-//!              empty: the scheduler's choice, the packet back to the pool   until `least` are left
+//!              empty: dequeue, and release packets to the pool                   until `least` are left
 //! ```
 //!
-//! One thread; a cycle is a phase of pure enqueuing and one of pure dequeuing. Packets are descriptors from the pool's
-//! last-in first-out list of free slots. The scheduler is told the flow, nothing is hashed (unless that is what is
-//! asked for), and is called through a function pointer.
+//! There is one thread. A cycle is a phase that only enqueues and a phase that only dequeues. Packets are
+//! descriptors from the pool's last-in first-out list of free slots. The scheduler gets the flow of each
+//! packet and is called through a function pointer. Nothing is hashed, unless the mode asks for it.
 //!
-//! Time goes on while packets leave, a nanosecond a byte: 8 Gb/s, a line that is never idle for schedulers
-//! that look at the clock. Every packet that goes in must come out in the same cycle or a later one; a scheduler that
-//! drops or withholds one is reported.
+//! Time advances while packets leave, by a nanosecond a byte. For schedulers that use the clock this is a
+//! link of 8 Gbit/s that is never idle. Every packet must be dequeued in the same cycle or in a later one. If
+//! a scheduler drops or withholds a packet, that is an error.
+//!
+//! The controller doesn't use the library's driver, because its own cost is part of every measurement and
+//! must be small.
 
 use fairgate::{DropReason, Pool, Time, Verdict};
 use rand_xoshiro::SplitMix64;
@@ -24,45 +27,48 @@ use crate::backlogs::Backlogs;
 use crate::subject::{Source, Subject};
 use crate::workload::{DRAWN, Load, Order, Sizes, below};
 
-/// What the controller offers.
+/// The workload that the controller offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Flows, 1 to 2^20.
+    /// The number of flows, 1 to 2^20.
     pub flows: u32,
-    /// How much is queued.
+    /// The number of queued packets.
     pub load: Load,
-    /// Whose packet comes next.
+    /// The flow of the next packet.
     pub order: Order,
-    /// How long it is.
+    /// The lengths of the packets.
     pub sizes: Sizes,
 }
 
-/// A scheduler that doesn't do what is measured.
+/// A scheduler does not do the work that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
-    /// It holds packets and gives none out.
-    #[error("it gave no packet out though {queued} were queued")]
+pub enum WorkError {
+    /// The scheduler holds packets but returns none.
+    #[error("it returned no packet although {queued} were queued")]
     Withheld {
-        /// Packets that were handed in and did not come out.
+        /// The number of packets that were enqueued and not dequeued.
         queued: u32,
     },
-    /// It refused or dropped a packet.
-    #[error("it dropped a packet ({}), so that its times would not be those of the work asked for", .reason.map_or("refused", DropReason::name))]
+    /// The scheduler dropped a packet.
+    #[error(
+        "it dropped a packet ({}), so its times are not those of the whole workload",
+        .reason.map_or("no reason given", DropReason::name)
+    )]
     Dropped {
-        /// Why; `None` if it said only that it did.
+        /// The reason; `None` if the scheduler gave none.
         reason: Option<DropReason>,
     },
-    /// Packets are left in the pool that nobody holds, or a flow has more or fewer than went in.
-    #[error("its packets don't add up: {left} are left after all {queued} were taken out")]
+    /// The pool still has packets at the end, or a flow's packets don't add up.
+    #[error("its packets don't add up: {left} are left after all {queued} were dequeued")]
     Lost {
-        /// Packets in the pool at the end.
+        /// The number of packets in the pool at the end.
         left: u32,
-        /// Packets that were queued before.
+        /// The number of packets that were queued before.
         queued: u32,
     },
 }
 
-/// The controller with its scheduler.
+/// The controller and its scheduler.
 #[derive(Debug)]
 pub struct Controller<S, G> {
     subject: S,
@@ -71,7 +77,7 @@ pub struct Controller<S, G> {
     backlogs: Backlogs,
     workload: Workload,
     lengths: Box<[u16; DRAWN]>,
-    /// Packets offered since the start; which length comes next.
+    /// The number of packets offered since the start. It selects the next length.
     offered: u64,
     random: SplitMix64,
     in_turn: u32,
@@ -82,7 +88,7 @@ pub struct Controller<S, G> {
 }
 
 impl<S: Subject, G: Source> Controller<S, G> {
-    /// With nothing queued yet. `seed` draws lengths and, where these are random, flows.
+    /// Creates a controller with nothing queued. `seed` determines lengths and random flows.
     pub fn new(subject: S, source: G, workload: Workload, seed: u64) -> Controller<S, G> {
         let (least, most) = workload.load.bounds(workload.flows);
         Controller {
@@ -102,8 +108,8 @@ impl<S: Subject, G: Source> Controller<S, G> {
         }
     }
 
-    /// Fills up and empties, and returns how many packets left.
-    pub fn cycle(&mut self) -> Result<u64, Fault> {
+    /// Runs one cycle. Returns the number of packets that were dequeued.
+    pub fn cycle(&mut self) -> Result<u64, WorkError> {
         match self.workload.order {
             Order::Shortest => self.fill(|this| this.backlogs.shortest())?,
             Order::Random => self.fill(|this| below(&mut this.random, this.workload.flows))?,
@@ -114,20 +120,20 @@ impl<S: Subject, G: Source> Controller<S, G> {
         Ok(left.into())
     }
 
-    /// Takes out what is left, and checks that nothing was lost.
-    pub fn finish(mut self) -> Result<(), Fault> {
+    /// Dequeues all packets, and checks that none was lost.
+    pub fn finish(mut self) -> Result<(), WorkError> {
         let queued = self.queued;
         self.empty(0)?;
         let more = self.subject.dequeue(self.now, &mut self.pool).is_some();
         let uneven = (0..self.workload.flows).any(|flow| self.backlogs.packets(flow) > 0);
         match self.pool.len() {
             0 if !more && !uneven => Ok(()),
-            left => Err(Fault::Lost { left, queued }),
+            left => Err(WorkError::Lost { left, queued }),
         }
     }
 
     #[inline]
-    fn fill(&mut self, next_flow: impl Fn(&mut Self) -> u32) -> Result<(), Fault> {
+    fn fill(&mut self, next_flow: impl Fn(&mut Self) -> u32) -> Result<(), WorkError> {
         while self.queued < self.most {
             let flow = next_flow(self);
             let length = self.lengths[self.offered as usize % DRAWN];
@@ -147,11 +153,11 @@ impl<S: Subject, G: Source> Controller<S, G> {
     }
 
     #[inline]
-    fn empty(&mut self, least: u32) -> Result<(), Fault> {
+    fn empty(&mut self, least: u32) -> Result<(), WorkError> {
         while self.queued > least {
             let Some(id) = self.subject.dequeue(self.now, &mut self.pool) else {
                 return Err(match self.pool.returned_total() {
-                    0 => Fault::Withheld { queued: self.queued },
+                    0 => WorkError::Withheld { queued: self.queued },
                     _ => self.dropped(),
                 });
             };
@@ -178,24 +184,24 @@ impl<S: Subject, G: Source> Controller<S, G> {
     }
 
     #[cold]
-    fn dropped(&mut self) -> Fault {
-        Fault::Dropped {
+    fn dropped(&mut self) -> WorkError {
+        WorkError::Dropped {
             reason: self.pool.take_returned().map(|(_, reason)| reason),
         }
     }
 }
 
-/// A controller whatever drives and is driven.
+/// A controller of any scheduler and any source of packets.
 pub trait Drive {
-    /// Runs whole cycles until at least `pairs` packets have gone in and out, and returns how many did.
-    fn run(&mut self, pairs: u64) -> Result<u64, Fault>;
+    /// Runs whole cycles until at least `pairs` packets were enqueued and dequeued. Returns their number.
+    fn run(&mut self, pairs: u64) -> Result<u64, WorkError>;
 
-    /// Takes out what is left, and checks that nothing was lost.
-    fn finish(self: Box<Self>) -> Result<(), Fault>;
+    /// Dequeues all packets, and checks that none was lost.
+    fn finish(self: Box<Self>) -> Result<(), WorkError>;
 }
 
 impl<S: Subject, G: Source> Drive for Controller<S, G> {
-    fn run(&mut self, pairs: u64) -> Result<u64, Fault> {
+    fn run(&mut self, pairs: u64) -> Result<u64, WorkError> {
         let mut done = 0;
         while done < pairs {
             done += self.cycle()?;
@@ -203,7 +209,7 @@ impl<S: Subject, G: Source> Drive for Controller<S, G> {
         Ok(done)
     }
 
-    fn finish(self: Box<Self>) -> Result<(), Fault> {
+    fn finish(self: Box<Self>) -> Result<(), WorkError> {
         Controller::finish(*self)
     }
 }
@@ -217,22 +223,22 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    /// What the controller asked of a scheduler.
+    /// The calls that the controller made.
     #[derive(Debug, Default)]
     struct Log {
-        /// Each flow's packets when the next packet came, and whose that was.
+        /// For each arrival, the packets of each flow before it, and its flow.
         arrivals: Vec<(Vec<u32>, u32)>,
         backlog: Vec<u32>,
-        /// Runs of enqueuing and dequeuing: the number queued at the end of each.
+        /// The number of queued packets at the end of each phase.
         turns: Vec<u32>,
         was_filling: bool,
     }
 
-    /// A fifo that writes down what it is asked.
+    /// A fifo that records its calls.
     struct Witness {
         queue: PacketQueue,
         log: Rc<RefCell<Log>>,
-        /// Loses every packet of this number.
+        /// The number of a packet that it drops.
         loses: Option<u64>,
         count: u64,
     }
@@ -296,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn phases_turn_at_the_bounds_and_the_shortest_goes_next(
+        fn phases_end_at_the_bounds_and_the_shortest_flow_is_next(
             flows in 1u32..20,
             load in prop::sample::select(&Load::ALL[..]),
             order in prop::sample::select(vec![Order::Shortest, Order::Random, Order::RoundRobin]),
@@ -305,7 +311,7 @@ mod tests {
             let mut controller = Controller::new(witness, Numbered, workload(flows, load, order), 1);
             let (least, most) = load.bounds(flows);
             for cycle in 0..4 {
-                // The first cycle fills from empty, and all end at the lower bound.
+                // The first cycle starts empty, and all cycles end at the lower bound.
                 prop_assert_eq!(controller.cycle().unwrap(), u64::from(most - least), "cycle {}", cycle);
             }
             controller.finish().unwrap();
@@ -320,7 +326,7 @@ mod tests {
                 match order {
                     Order::Shortest => {
                         prop_assert_eq!(Some(&own), backlog.iter().min());
-                        prop_assert!(own < most / flows, "no flow ever has more than the mean at most");
+                        prop_assert!(own < most / flows, "no flow has more packets than the greatest mean");
                     }
                     Order::RoundRobin => prop_assert_eq!(*flow, index as u32 % flows),
                     Order::Random => prop_assert!(*flow < flows),
@@ -350,13 +356,13 @@ mod tests {
     fn a_scheduler_that_drops_is_reported() {
         let (witness, _) = Witness::of(2, Some(50));
         let mut controller = Controller::new(witness, Numbered, workload(2, Load::Large, Order::Shortest), 1);
-        let fault = controller.cycle().unwrap_err();
+        let error = controller.cycle().unwrap_err();
         let reason = Some(DropReason::QueueLimit);
-        assert_eq!(fault, Fault::Dropped { reason });
-        assert!(fault.to_string().contains("queue_limit"), "{fault}");
+        assert_eq!(error, WorkError::Dropped { reason });
+        assert!(error.to_string().contains("queue_limit"), "{error}");
     }
 
-    /// Gives nothing out; or, at last, one packet that nobody handed in.
+    /// Returns no packet. Or, with `extra`, returns one more packet than was enqueued.
     struct Odd {
         extra: bool,
         inner: Baseline,
@@ -385,14 +391,14 @@ mod tests {
         };
         let workload = workload(3, Load::Small, Order::Shortest);
         let mut withholds = Controller::new(odd(false), Numbered, workload, 1);
-        assert_eq!(withholds.cycle(), Err(Fault::Withheld { queued: 3 }));
+        assert_eq!(withholds.cycle(), Err(WorkError::Withheld { queued: 3 }));
         let mut invents = Controller::new(odd(true), Numbered, workload, 1);
         invents.cycle().unwrap();
-        assert_eq!(invents.finish(), Err(Fault::Lost { left: 1, queued: 0 }));
+        assert_eq!(invents.finish(), Err(WorkError::Lost { left: 1, queued: 0 }));
     }
 
     #[test]
-    fn time_goes_on_a_nanosecond_a_byte() {
+    fn time_advances_by_a_nanosecond_a_byte() {
         let constant = Workload {
             sizes: Sizes::Constant(1000),
             ..workload(4, Load::Small, Order::Shortest)

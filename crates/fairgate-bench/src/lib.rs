@@ -1,9 +1,9 @@
-//! What schedulers cost: the controller of the QFQ paper's Figure 8, and how its runs are measured.
+//! Measures the cost of schedulers with the controller of the QFQ paper's Figure 8.
 //!
-//! A [`Controller`](controller::Controller) drives one of [`ALGORITHMS`] with a [`Workload`];
-//! [`measure::time`] runs it in turns with NONE, the controller over nothing but a queue, and says what is left;
-//! [`callgrind`] counts instructions; a [`Job`] is one scheduler under one workload, for either. [`floor`] measures the
-//! memory and the branches underneath.
+//! A [`Controller`](controller::Controller) drives one of [`ALGORITHMS`] with a [`Workload`].
+//! [`measure::time`] runs it in turns with NONE, the controller with only a queue, and returns the
+//! difference. [`callgrind`] counts instructions. A [`Job`] is one scheduler under one workload, for both.
+//! [`floor`] measures memory latency and branches, which are lower limits of all times.
 
 #![forbid(unsafe_code)]
 
@@ -19,5 +19,5 @@ pub mod workload;
 
 pub use algorithms::{ALGORITHMS, Algorithm, Mode, none};
 pub use campaign::{Instructions, Job, JobError};
-pub use controller::{Drive, Fault, Workload};
+pub use controller::{Drive, WorkError, Workload};
 pub use workload::{Load, Order, Sizes, Weights};

@@ -1,50 +1,53 @@
-//! Time for a pair of enqueue and dequeue, net of NONE.
+//! Measures the time of a pair of enqueue and dequeue, net of NONE.
 //!
-//! Machines are noisy: other guests, other programs, a clock rate that changes. So time is the processor time
-//! of the thread, not that of the wall; a scheduler's runs and NONE's alternate, and each difference is taken between
-//! neighbours; the figure is the median of the differences, with the quartiles beside it.
+//! Machines are noisy: there are other guests and programs, and the clock rate changes. So the time is the
+//! processor time of the thread, not wall-clock time. Runs of the scheduler and of NONE alternate, and each
+//! difference is between neighbours. The result is the median of the differences, with the quartiles.
 
 use nix::time::ClockId;
 use serde::Serialize;
 
-use crate::controller::{Drive, Fault};
+use crate::controller::{Drive, WorkError};
 
-/// How long to measure.
+/// The length of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Runs of the scheduler and of NONE each, at least 1.
+    /// The number of runs of the scheduler, and of NONE; at least 1.
     pub runs: u32,
-    /// Pairs of a run, at least; whole cycles are run.
+    /// The least number of pairs of a run. Whole cycles are run.
     pub pairs: u64,
 }
 
-/// How values are spread, ns.
+/// The quantiles of values, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The least.
+    /// The least value.
     pub least: f64,
-    /// A quarter is below this.
+    /// A quarter of the values is below this.
     pub lower_quartile: f64,
-    /// Half is below this.
+    /// Half of the values is below this.
     pub median: f64,
-    /// Three quarters are below this.
+    /// Three quarters of the values are below this.
     pub upper_quartile: f64,
-    /// The greatest.
+    /// The greatest value.
     pub greatest: f64,
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// Computes the quantiles of at least one value.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no value.
     pub fn of(values: &[f64]) -> Spread {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let at = |part: f64| {
-            let place = part * (sorted.len() - 1) as f64;
-            let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-            below + (above - below) * place.fract()
+            let position = part * (sorted.len() - 1) as f64;
+            let (below, above) = (
+                sorted[position.floor() as usize],
+                sorted[position.ceil() as usize],
+            );
+            below + (above - below) * position.fract()
         };
         Spread {
             least: at(0.0),
@@ -56,30 +59,30 @@ impl Spread {
     }
 }
 
-/// What a scheduler's pair takes.
+/// The time of a scheduler's pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Timing {
-    /// Pairs of a run.
+    /// The number of pairs of a run.
     pub pairs: u64,
-    /// NONE's time for a pair, ns.
+    /// The time of NONE's pair, ns.
     pub none: Spread,
-    /// What the scheduler takes on top, ns: each run's difference to the NONE before it.
+    /// The time that the scheduler adds, ns: the difference of each run and the run of NONE before it.
     pub net: Spread,
-    /// The quickest run less the quickest of NONE: what disturbs only ever adds.
+    /// The fastest run minus the fastest run of NONE. Disturbances only add time.
     pub net_least: f64,
 }
 
-/// Measures `subject` and `none` in turns. `done` is called after each of the `runs + 1` rounds; the first warms
-/// up and is not counted.
+/// Measures `subject` and `none` in turns. `done` is called after each of the `runs + 1` passes. The first
+/// pass warms up and is not counted.
 ///
 /// # Errors
-/// If a packet is dropped, withheld or lost.
+/// Returns an error if a packet is dropped, withheld or lost.
 pub fn time(
     mut subject: Box<dyn Drive>,
     mut none: Box<dyn Drive>,
     plan: Plan,
     mut done: impl FnMut(),
-) -> Result<Timing, Fault> {
+) -> Result<Timing, WorkError> {
     let (mut of_none, mut of_subject) = (Vec::new(), Vec::new());
     none.run(1)?;
     subject.run(1)?;
@@ -104,14 +107,14 @@ pub fn time(
     })
 }
 
-/// Nanoseconds for a pair, and how many pairs there were.
-fn timed(drive: &mut dyn Drive, pairs: u64) -> Result<(f64, u64), Fault> {
+/// Returns the nanoseconds of a pair, and the number of pairs.
+fn timed(drive: &mut dyn Drive, pairs: u64) -> Result<(f64, u64), WorkError> {
     let start = processor_time();
     let done = drive.run(pairs)?;
     Ok(((processor_time() - start) as f64 / done as f64, done))
 }
 
-/// What this thread has had of the processor, ns.
+/// Returns the processor time of this thread, ns.
 pub(crate) fn processor_time() -> u64 {
     let time = ClockId::CLOCK_THREAD_CPUTIME_ID
         .now()
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles_lie_between_values() {
+    fn quartiles_are_interpolated() {
         let spread = Spread::of(&[5.0, 1.0, 2.0, 4.0, 3.0]);
         let five = [
             spread.least,
@@ -138,23 +141,23 @@ mod tests {
         assert_eq!(Spread::of(&[7.0]).upper_quartile, 7.0);
     }
 
-    /// Counts its calls; each run is as many pairs as were asked for.
+    /// Records its calls. Each run has exactly the requested number of pairs.
     struct Counter(std::rc::Rc<std::cell::RefCell<Vec<u64>>>);
 
     impl Drive for Counter {
-        fn run(&mut self, pairs: u64) -> Result<u64, Fault> {
+        fn run(&mut self, pairs: u64) -> Result<u64, WorkError> {
             self.0.borrow_mut().push(pairs);
             Ok(pairs)
         }
 
-        fn finish(self: Box<Self>) -> Result<(), Fault> {
+        fn finish(self: Box<Self>) -> Result<(), WorkError> {
             self.0.borrow_mut().push(0);
             Ok(())
         }
     }
 
     #[test]
-    fn runs_alternate_after_one_to_warm_up() {
+    fn runs_alternate_after_one_warm_up() {
         let calls = std::rc::Rc::default();
         let drive = || Box::new(Counter(std::rc::Rc::clone(&calls)));
         let mut rounds = 0;

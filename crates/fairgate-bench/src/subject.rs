@@ -1,14 +1,14 @@
-//! What the controller drives: a scheduler without books, a discipline with them, or nothing but a queue.
+//! What the controller drives: a scheduler without statistics, a discipline with statistics, or only a queue.
 
 use fairgate::flow::{FlowHasher, LinkType, dissect};
 use fairgate::{Discipline, FlowHash, Packet, PacketId, PacketQueue, Pool, Time, Verdict};
 
-/// Whatever takes packets in and gives them out again.
+/// A scheduler that the controller drives.
 pub trait Subject {
-    /// Takes one packet of `flow`.
+    /// Enqueues a packet of `flow`.
     fn enqueue(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict;
 
-    /// Gives the next one out.
+    /// Dequeues the next packet.
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 }
 
@@ -24,7 +24,7 @@ impl<S: Subject + ?Sized> Subject for Box<S> {
     }
 }
 
-/// NONE: the controller's own queue, in line. What everything else costs is net of this.
+/// NONE: a queue of the controller, without an indirect call. Its cost is subtracted from all others.
 #[derive(Debug, Default)]
 pub struct Baseline(PacketQueue);
 
@@ -41,10 +41,10 @@ impl Subject for Baseline {
     }
 }
 
-/// A discipline as drivers call it, with its books; it finds the flow by itself.
-pub struct WithBooks(pub Box<dyn Discipline>);
+/// A discipline as drivers call it, with statistics. It finds the flow of each packet itself.
+pub struct WithStatistics(pub Box<dyn Discipline>);
 
-impl Subject for WithBooks {
+impl Subject for WithStatistics {
     #[inline]
     fn enqueue(&mut self, _flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.0.enqueue(id, now, pool)
@@ -56,13 +56,13 @@ impl Subject for WithBooks {
     }
 }
 
-/// How packets come to be: the controller's part of a pair.
+/// Makes packets. This is the controller's part of a pair.
 pub trait Source {
-    /// The next packet of `flow`. Its cookie is the flow's number.
+    /// Returns the next packet of `flow`. Its cookie is the flow's number.
     fn packet(&mut self, flow: u32, length: u32) -> Packet;
 }
 
-/// Packets that say nothing of their flow but to the controller.
+/// Makes packets with the flow only in the cookie, for the controller.
 #[derive(Debug)]
 pub struct Numbered;
 
@@ -76,7 +76,7 @@ impl Source for Numbered {
     }
 }
 
-/// Packets that carry the hash of their flow, as if the driver had got it from the interface.
+/// Makes packets with the hash of their flow, as if the network interface had computed it.
 #[derive(Debug)]
 pub struct Hashed;
 
@@ -91,8 +91,8 @@ impl Source for Hashed {
     }
 }
 
-/// Packets whose headers are read and hashed: Ethernet, IPv4, TCP. The headers lie in the first-level cache, which
-/// those of a packet fresh from the wire may not.
+/// Makes packets whose headers are read and hashed: Ethernet, IPv4, TCP. The headers are in the first-level
+/// cache. Those of a packet that has just been received may not be.
 #[derive(Debug)]
 pub struct Dissected {
     frame: [u8; 54],
@@ -102,11 +102,11 @@ pub struct Dissected {
 impl Default for Dissected {
     fn default() -> Dissected {
         let mut frame = [0; 54];
-        // EtherType IPv4; version 4, five words of header; 40 bytes in all; 64 hops left, TCP.
+        // EtherType IPv4; version 4 and five header words; 40 bytes in total; TTL 64; TCP.
         frame[12..14].copy_from_slice(&[0x08, 0x00]);
         frame[14..24].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6]);
         frame[26..34].copy_from_slice(&[10, 0, 0, 0, 192, 0, 2, 1]);
-        // Ports 50000 to 443; five words of header.
+        // Ports 50000 and 443; five header words.
         frame[34..38].copy_from_slice(&[0xc3, 0x50, 0x01, 0xbb]);
         frame[46] = 0x50;
         Dissected {
@@ -117,7 +117,7 @@ impl Default for Dissected {
 }
 
 impl Source for Dissected {
-    /// Flows differ by the three low bytes of their source address.
+    /// Returns a packet. The flow is in the three low bytes of the source address.
     #[inline]
     fn packet(&mut self, flow: u32, length: u32) -> Packet {
         self.frame[27..30].copy_from_slice(&flow.to_be_bytes()[1..]);
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_read_down_to_the_ports_and_flows_told_apart() {
+    fn headers_are_read_down_to_the_ports_and_flows_differ() {
         let mut source = Dissected::default();
         let hashes = [0, 1, 1 << 19].map(|flow| source.packet(flow, 1000).flow);
         assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2] && hashes[0] != hashes[2]);

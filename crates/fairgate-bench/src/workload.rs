@@ -1,26 +1,27 @@
-//! What is offered: how much is queued, whose packet comes next, how long it is, what flows are entitled to.
+//! The workload: the number of queued packets, the flow and the length of the next packet, and the weights of
+//! flows.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
 
-/// How much is queued (the paper's section VII-B). N is the number of flows.
+/// The number of queued packets (the paper's section VII-B). N is the number of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Load {
-    /// Bursts of N packets, then drained.
+    /// Enqueues bursts of N packets and drains them.
     Small,
-    /// Bursts of 30 N packets, then drained.
+    /// Enqueues bursts of 30 N packets and drains them.
     Large,
-    /// Always between N and 30 N packets.
+    /// Keeps between N and 30 N packets queued.
     Full,
 }
 
 impl Load {
-    /// All of them.
+    /// All loads.
     pub const ALL: [Load; 3] = [Load::Small, Load::Large, Load::Full];
 
-    /// The name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Load::Small => "small",
@@ -29,7 +30,8 @@ impl Load {
         }
     }
 
-    /// Least and most packets queued: dequeuing ends at the one, enqueuing at the other.
+    /// Returns the least and the most packets queued. Dequeueing ends at the first number, enqueueing at the
+    /// second.
     pub fn bounds(self, flows: u32) -> (u32, u32) {
         match self {
             Load::Small => (0, flows),
@@ -39,30 +41,30 @@ impl Load {
     }
 }
 
-/// Whose packet comes next.
+/// The flow of the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The flow with the shortest backlog's, as in the paper.
+    /// The flow with the shortest backlog, as in the paper.
     Shortest,
-    /// Any flow's, with equal chance. A flow may have many packets then, another none.
+    /// A random flow, all with the same probability. Some flows may have many packets and others none.
     Random,
-    /// The flows' in turn.
+    /// Each flow in turn.
     RoundRobin,
 }
 
-/// What flows are entitled to.
+/// The weights of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weights {
-    /// 1 each.
+    /// Each flow has weight 1.
     Equal,
-    /// Many flows of weight 1, few of up to 1024: see [`Weights::of`].
+    /// Many flows have weight 1 and a few have up to 1024: see [`Weights::of`].
     Mix,
 }
 
-/// The mix: weights, and how many flows of 39,953 have each. The paper's own table is lost in the text at hand; this is
-/// of its kind, "a large mix of flows using different weights".
+/// The mix: weights, and the number of flows out of 39,953 with each weight. The paper's own table is missing
+/// in our text. This is a similar "large mix of flows using different weights".
 const MIX: [(u32, u64); 6] = [
     (1, 32_768),
     (2, 4_096),
@@ -73,16 +75,17 @@ const MIX: [(u32, u64); 6] = [
 ];
 
 impl Weights {
-    /// The weights of `flows` flows. In the mix 82 % have weight 1, 10 % 2, 5 % 4, 2.6 % 8, 0.04 % 128 and one in
-    /// 40,000 weight 1024, rounded to whole flows; a flow's weight doesn't tell its neighbour's.
+    /// Returns the weights of `flows` flows. In the mix 82 % have weight 1, 10 % 2, 5 % 4, 2.6 % 8, 0.04 %
+    /// 128 and one in 40,000 weight 1024, rounded to whole flows. Weights are shuffled, so neighbouring flows
+    /// are independent.
     pub fn of(self, flows: u32) -> Vec<u32> {
         let mut weights = vec![1; flows as usize];
         if self == Weights::Mix {
             let all: u64 = MIX.iter().map(|(_, count)| count).sum();
             let mut before = 0;
             for (weight, count) in MIX {
-                let place = |part: u64| (part * u64::from(flows)).div_ceil(all) as usize;
-                weights[place(before)..place(before + count)].fill(weight);
+                let position = |part: u64| (part * u64::from(flows)).div_ceil(all) as usize;
+                weights[position(before)..position(before + count)].fill(weight);
                 before += count;
             }
             shuffle(&mut weights, &mut SplitMix64::seed_from_u64(1));
@@ -91,36 +94,36 @@ impl Weights {
     }
 }
 
-/// Fisher and Yates.
+/// Shuffles values (Fisher and Yates).
 fn shuffle(values: &mut [u32], random: &mut SplitMix64) {
     for last in (1..values.len()).rev() {
         values.swap(last, below(random, last as u32 + 1) as usize);
     }
 }
 
-/// A number below `bound`, without a division; its bias is below 2^-32 times the bound.
+/// Returns a random number below `bound`, without a division. The bias is below 2^-32 times the bound.
 #[inline]
 pub(crate) fn below(random: &mut SplitMix64, bound: u32) -> u32 {
     ((u128::from(random.next_u64()) * u128::from(bound)) >> 64) as u32
 }
 
-/// How long packets are, bytes. At most [`Sizes::MOST`].
+/// The lengths of packets, bytes. The most is [`Sizes::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sizes {
-    /// All of one length.
+    /// All packets have this length.
     Constant(u32),
-    /// From the first to the second, with equal chance.
+    /// Uniform from the first length to the second.
     Uniform(u32, u32),
-    /// One or the other, with equal chance.
+    /// One of two lengths, with equal probability.
     Bimodal(u32, u32),
 }
 
 impl Sizes {
-    /// The longest packet: the paper's 2 kB.
+    /// The longest possible packet: the paper's 2 kB.
     pub const MOST: u32 = 2048;
 
-    /// The longest packet that comes.
+    /// Returns the length of the longest packet.
     pub fn longest(self) -> u32 {
         match self {
             Sizes::Constant(size) => size,
@@ -128,7 +131,7 @@ impl Sizes {
         }
     }
 
-    /// The shortest packet that comes.
+    /// Returns the length of the shortest packet.
     pub fn shortest(self) -> u32 {
         match self {
             Sizes::Constant(size) => size,
@@ -136,7 +139,7 @@ impl Sizes {
         }
     }
 
-    /// [`DRAWN`] lengths, drawn before the clock runs.
+    /// Draws [`DRAWN`] lengths, before the measurement.
     pub(crate) fn draw(self, seed: u64) -> Box<[u16; DRAWN]> {
         let mut random = SplitMix64::seed_from_u64(seed);
         let (least, most) = (self.shortest(), self.longest());
@@ -153,7 +156,8 @@ impl Sizes {
     }
 }
 
-/// How many lengths are drawn, and then repeated: a power of two, and twice as many bytes fit the first-level cache.
+/// The number of lengths that are drawn; then they repeat. It is a power of two, and two bytes for each fit
+/// into the first-level cache.
 pub(crate) const DRAWN: usize = 4096;
 
 #[cfg(test)]
@@ -179,7 +183,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lengths_are_within_their_bounds(one in 1u32..=Sizes::MOST, other in 1u32..=Sizes::MOST, seed: u64) {
+        fn lengths_are_within_their_bounds(
+            one in 1u32..=Sizes::MOST,
+            other in 1u32..=Sizes::MOST,
+            seed: u64,
+        ) {
             for sizes in [Sizes::Constant(one), Sizes::Uniform(one, other), Sizes::Bimodal(one, other)] {
                 let (least, most) = (sizes.shortest(), sizes.longest());
                 for &length in sizes.draw(seed).iter() {
@@ -190,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn both_modes_come_about_equally_often() {
+    fn both_lengths_are_about_equally_frequent() {
         let lengths = Sizes::Bimodal(64, 1500).draw(1);
         let short = lengths.iter().filter(|&&length| length == 64).count();
         assert!((DRAWN * 2 / 5..DRAWN * 3 / 5).contains(&short), "{short}");

@@ -1,8 +1,10 @@
-//! Makes `examples/home.pcap.gz`: ten seconds of a home line's traffic as it comes to the line, before any queue.
+//! Makes `examples/home.pcap.gz`: ten seconds of a home's traffic as it arrives at the access line, before
+//! any queue.
 //!
-//! Made up, the same to the last byte each time, so that the README's command has something to work on. Downwards a call
-//! and a game keep their pace, two downloads send a window's train each round trip, a video comes in chunks at server
-//! speed, pages in bursts, three torrent peers whenever they like. Upwards go the call's other half and acknowledgements.
+//! The traffic is synthetic and always the same, byte by byte, so that the README's command has an input.
+//! Downstream, a call and a game send at regular intervals. Two downloads send a window of packets in each
+//! round trip. A video arrives in chunks at the server's speed. Web pages arrive in bursts, and three torrent
+//! peers send at random times. Upstream are the other direction of the call and acknowledgements.
 //!
 //! ```sh
 //! cargo run -p fairgate-capture --example home -- examples/home.pcap.gz
@@ -20,7 +22,7 @@ const HOME: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 20);
 const DURATION: u64 = 10_000_000;
 const SECOND: u64 = 1_000_000;
 
-/// Ethernet, IPv4 and TCP headers: what a packet filter keeps at the least.
+/// The length of the Ethernet, IPv4 and TCP headers: the least that a capture program keeps.
 const SNAP_LENGTH: u32 = 54;
 
 const TCP: u8 = 6;
@@ -48,14 +50,14 @@ impl Peer {
     }
 }
 
-/// One packet: time in µs, its flow, whether it goes home, bytes of the frame.
+/// One packet: its time in µs, its flow, whether it goes to the home, and the length of the frame in bytes.
 type Packet = (u64, Peer, bool, u32);
 
-/// A generator that needs no crate: xorshift64* (Vigna 2016).
+/// A random number generator that needs no crate: xorshift64* (Vigna 2016).
 struct Chance(u64);
 
 impl Chance {
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -65,7 +67,8 @@ impl Chance {
     }
 }
 
-/// A train of full packets at `spacing` µs, and an acknowledgement for every second one.
+/// Adds a train of full packets with a distance of `spacing` µs, and an acknowledgement for every second
+/// packet.
 fn train(packets: &mut Vec<Packet>, peer: Peer, start: u64, count: u64, spacing: u64) {
     for index in 0..count {
         let time = start + index * spacing;
@@ -148,7 +151,7 @@ fn evening() -> Vec<Packet> {
     packets
 }
 
-/// Ethernet, IPv4, and as much of TCP or UDP as fits.
+/// Returns Ethernet, IPv4, and TCP or UDP headers.
 fn headers(&(_, peer, homewards, length): &Packet, sequence: u32) -> Vec<u8> {
     let ends = [(peer.address, peer.port), (HOME, peer.home_port)];
     let [(source, source_port), (destination, destination_port)] =
@@ -184,7 +187,7 @@ fn main() -> io::Result<()> {
     let path = std::env::args()
         .nth(1)
         .ok_or_else(|| io::Error::other("give the file to write"))?;
-    // No name and no time in the header: the same bytes every time.
+    // The gzip header has no name and no time, so that the bytes are the same every time.
     let gzip = GzBuilder::new().write(File::create(path)?, Compression::best());
     let mut writer = CaptureWriter::new(gzip, LinkType::ETHERNET, SNAP_LENGTH)?;
     let mut sent = std::collections::HashMap::new();

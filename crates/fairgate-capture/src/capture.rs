@@ -1,4 +1,4 @@
-//! A capture file as a stream of packets in the order of time.
+//! Reads a capture file as a stream of packets in the order of time.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,26 +15,26 @@ use crate::pcapng::Pcapng;
 use crate::record::Record;
 use crate::stream::Stream;
 
-/// What was read, and what was odd about it.
+/// Counts what was read, and irregularities of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets.
+    /// The number of packets.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// Their original lengths together, bytes.
     pub bytes: u64,
-    /// Packets of which fewer bytes were captured than were on the wire (snap length).
+    /// Packets that were captured with fewer bytes than their original length (snap length).
     pub cut: u64,
-    /// Packets of length 0 on the wire.
+    /// Packets with an original length of 0.
     pub empty: u64,
-    /// Packets whose time was earlier than that of a packet before them. They take the latest time so far.
+    /// Packets whose time is earlier than that of a packet before them. They get the latest time so far.
     pub out_of_order: u64,
-    /// By how many nanoseconds the most belated of these was moved.
+    /// The greatest difference between such a packet's time and the time that it got, nanoseconds.
     pub furthest_back: u64,
-    /// Packets without a time (pcapng's simple packets). They take the time of the packet before them.
+    /// Packets without a time (pcapng's simple packets). They get the time of the packet before them.
     pub without_time: u64,
-    /// Interfaces that the packets were captured on. A packet that was forwarded from one to another is there twice.
+    /// The number of interfaces. A packet that was forwarded between two interfaces may be in the file twice.
     pub interfaces: u64,
-    /// Blocks of a pcapng file that hold neither packets nor what is needed to read them.
+    /// Blocks of a pcapng file that contain no packet and are not needed to read packets.
     pub skipped_blocks: u64,
 }
 
@@ -43,23 +43,23 @@ enum Format {
     Pcapng(Pcapng),
 }
 
-/// A capture being read.
+/// An open capture.
 pub struct Capture {
     stream: Stream,
     format: Format,
     counts: Counts,
     latest: Time,
-    /// The record lent out last, consumed when the next one is asked for.
+    /// The length of the record that was returned last. It is consumed when the next one is read.
     lent: usize,
     position: Arc<AtomicU64>,
     size: Option<u64>,
 }
 
 impl Capture {
-    /// Opens a file or a pipe; compression and format are told by the first bytes, not by the name.
+    /// Opens a file or a pipe. Compression and format are recognised by the first bytes, not by the name.
     ///
     /// # Errors
-    /// If it can't be opened, is empty, or starts like no capture.
+    /// Returns an error if the file can't be opened, is empty, or is not a capture.
     pub fn open(path: &Path) -> Result<Capture, CaptureError> {
         let open = |source| CaptureError::Open {
             path: path.display().to_string(),
@@ -72,10 +72,10 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Reads from anything.
+    /// Reads a capture from any source.
     ///
     /// # Errors
-    /// If it is empty or starts like no capture.
+    /// Returns an error if the source is empty or is not a capture.
     pub fn from_reader(source: Source) -> Result<Capture, CaptureError> {
         let position = Arc::new(AtomicU64::new(0));
         let mut stream = Stream::new(Box::new(Counted {
@@ -102,10 +102,11 @@ impl Capture {
         })
     }
 
-    /// The next packet, or `None` at the file's end.
+    /// Returns the next packet, or `None` at the end of the file.
     ///
     /// # Errors
-    /// Where the file is cut or damaged, with the byte. Asked again it fails again.
+    /// Returns an error with the offset if the file is truncated or damaged. Later calls return the same
+    /// error.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
         if self.lent > 0 {
             self.stream.consume_packet(std::mem::take(&mut self.lent));
@@ -132,7 +133,7 @@ impl Capture {
         }))
     }
 
-    /// Time never goes back: who replays a capture could not send into the past.
+    /// Returns a time that is never earlier than the one before. A replay could not send packets in the past.
     fn in_order(&mut self, nanos: Option<u64>) -> Time {
         match nanos {
             None => self.counts.without_time += 1,
@@ -149,7 +150,7 @@ impl Capture {
         self.latest
     }
 
-    /// What has been read so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         let (interfaces, skipped_blocks) = match &self.format {
             Format::Pcap(_) => (1, 0),
@@ -162,18 +163,19 @@ impl Capture {
         }
     }
 
-    /// Bytes of the file read so far, as they lie on disk: for a progress bar against [`Capture::size`].
+    /// Returns the number of bytes read from the file so far, before decompression. A progress bar compares
+    /// it with [`Capture::size`].
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the file, if it is one.
+    /// Returns the size of the file in bytes, or `None` if the source is not a regular file.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 }
 
-/// Tells the format by the first bytes and reads the file header.
+/// Recognises the format by the first bytes, and reads the file header.
 fn recognise(stream: &mut Stream) -> Result<Format, CaptureError> {
     if stream.data().len() >= 4 {
         if let Some(pcapng) = Pcapng::start(stream) {
@@ -189,7 +191,7 @@ fn recognise(stream: &mut Stream) -> Result<Format, CaptureError> {
     })
 }
 
-/// Counts what is read of the file, below any decompression.
+/// Counts the bytes that are read from the file, before decompression.
 struct Counted {
     source: Source,
     position: Arc<AtomicU64>,

@@ -1,9 +1,9 @@
-//! Compressed captures: gzip, zstd, xz and lz4, told by their first bytes.
+//! Decompresses captures: gzip, zstd, xz and lz4, recognised by their first bytes.
 //!
-//! All four stream. What a file may ask for in memory is bounded: the window of zstd and the dictionary of xz
-//! are refused beyond [`LARGEST_WINDOW`], the blocks of lz4 have 8 MB at most. Several compressed streams one
-//! after another, as parallel compressors and log rotation write them, are one. A stream that ends early is
-//! an error, never an end.
+//! All four are read as streams, with bounded memory. A zstd window or an xz dictionary above
+//! [`LARGEST_WINDOW`] is rejected. lz4 blocks have 8 MB at most. Parallel compressors and log rotation write
+//! several compressed streams one after the other; they are read as one stream. A stream that ends early is
+//! an error, not the end of the file.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -12,15 +12,15 @@ use lzma_rust2::XzReader;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// Bytes of history that a stream may refer to. `zstd -19` and `xz -9` need up to 8 and 64 MB.
+/// The most bytes of history that a stream may refer to. `zstd -19` and `xz -9` need up to 8 and 64 MB.
 const LARGEST_WINDOW: u32 = 128 << 20;
 
 const CHUNK: usize = 64 * 1024;
 
-/// Where the compressed bytes come from.
+/// The source of the compressed bytes.
 pub(crate) type Source = Box<dyn Read + Send>;
 
-/// Ways of compressing.
+/// The compression formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
     Gzip,
@@ -30,12 +30,12 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// Told by the first four bytes.
+    /// Recognises the compression by the first four bytes.
     pub(crate) fn of(first: &[u8]) -> Option<Compression> {
         match *first {
             [0x1f, 0x8b, ..] => Some(Compression::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
-            // Frames to skip: zstd's tools begin with one if they compress in parallel.
+            // Skippable frames: zstd's tools start with one if they compress in parallel.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Compression::Zstd),
             [0xfd, b'7', b'z', b'X', ..] => Some(Compression::Xz),
             [0x04, 0x22, 0x4d, 0x18, ..] => Some(Compression::Lz4),
@@ -43,7 +43,7 @@ impl Compression {
         }
     }
 
-    /// The bytes that `source` is the compressed form of.
+    /// Returns a reader of the decompressed bytes of `source`.
     pub(crate) fn decompress(self, source: impl Read + Send + 'static) -> Source {
         let source = BufReader::with_capacity(CHUNK, source);
         match self {
@@ -55,7 +55,7 @@ impl Compression {
     }
 }
 
-/// Frames of zstd one after another, of which the crate reads one. Checksums are compared here.
+/// Reads several zstd frames one after the other; the crate reads only one. It also compares the checksums.
 struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
@@ -73,7 +73,7 @@ impl<R: BufRead> Zstd<R> {
         }
     }
 
-    /// Starts the next frame with content. False: there is none.
+    /// Starts the next frame with content. Returns false if there is none.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.source.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.source) {
@@ -84,8 +84,8 @@ impl<R: BufRead> Zstd<R> {
                 })) => skip(&mut self.source, length.into())?,
                 Err(FrameDecoderError::WindowSizeTooBig { requested, .. }) => {
                     return Err(io::Error::other(format!(
-                        "a zstd frame needs {requested} bytes of memory, at most {LARGEST_WINDOW} are given: \
-                         compress it without `--long`"
+                        "a zstd frame needs {requested} bytes of memory, but at most {LARGEST_WINDOW} are \
+                         allowed; compress it without `--long`"
                     )));
                 }
                 Err(error) => return Err(io::Error::other(error)),
@@ -127,7 +127,7 @@ impl<R: BufRead> Read for Zstd<R> {
     }
 }
 
-/// Moves on by `count` bytes.
+/// Skips `count` bytes.
 fn skip(source: &mut impl Read, count: u64) -> io::Result<()> {
     let skipped = io::copy(&mut source.take(count), &mut io::sink())?;
     match skipped == count {
@@ -136,8 +136,8 @@ fn skip(source: &mut impl Read, count: u64) -> io::Result<()> {
     }
 }
 
-/// Frames of lz4 one after another. The crate takes an end between two blocks for the end of the frame; here
-/// it is one only if no byte was missed.
+/// Reads several lz4 frames one after the other. The crate treats an end between two blocks as the end of the
+/// frame. This reader accepts it only if the crate never tried to read beyond the end of the source.
 struct Lz4<R: Read>(lz4_flex::frame::FrameDecoder<Watched<R>>);
 
 impl<R: BufRead> Lz4<R> {
@@ -166,7 +166,7 @@ impl<R: BufRead> Read for Lz4<R> {
     }
 }
 
-/// Knows whether its reader was ever told that there is no more.
+/// A reader that records whether its source has ever returned its end.
 struct Watched<R> {
     source: R,
     has_ended: bool,

@@ -1,4 +1,4 @@
-//! What can be wrong with a capture, and where in it.
+//! The errors of captures, with their offset in the file.
 
 use std::io;
 
@@ -6,85 +6,87 @@ use thiserror::Error;
 
 use crate::link::LinkType;
 
-/// Why a capture can't be read on. `offset` counts bytes from the start of the capture; of the decompressed stream, if
-/// the file is compressed. `packets` is how many were read before.
+/// The reason why a capture can't be read further.
+///
+/// `offset` counts bytes from the start of the capture. If the file is compressed, it counts bytes of the
+/// decompressed stream. `packets` is the number of packets that were read before the error.
 #[derive(Debug, Error)]
 pub enum CaptureError {
     /// The file can't be opened.
     #[error("cannot open the capture `{path}`")]
     Open {
-        /// The path given.
+        /// The path of the file.
         path: String,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The system refused to read on.
+    /// A read from the file failed.
     #[error("reading the capture failed at byte {offset}, after {packets} packets")]
     Read {
-        /// Where.
+        /// The offset of the error.
         offset: u64,
-        /// Packets read before.
+        /// The number of packets read before.
         packets: u64,
-        /// The system's answer, or the decompressor's.
+        /// The error of the operating system or of the decompressor.
         source: io::Error,
     },
-    /// There is not one byte in it.
-    #[error("the capture is empty: not even a file header is there; was it still being written?")]
+    /// The file has no bytes.
+    #[error("the capture is empty and has no file header; was it still being written?")]
     Empty,
-    /// The first bytes belong to no capture format known here.
+    /// The first bytes are not those of a known capture format.
     #[error(
         "not a packet capture: it starts with {found}, but pcap starts with d4c3b2a1, a1b2c3d4, 4d3cb2a1, \
          a1b23c4d, 34cdb2a1 or a1b2cd34, pcapng with 0a0d0d0a, and compressed files with 1f8b (gzip), \
          28b52ffd (zstd), fd377a58 (xz) or 04224d18 (lz4); convert it with `tshark -F pcap -r IN -w OUT`"
     )]
     NotACapture {
-        /// The first bytes, hexadecimal.
+        /// The first bytes in hexadecimal.
         found: String,
     },
     /// The file ends within a record.
     #[error(
-        "the capture ends in the middle of {what} that starts at byte {offset}: {there} of its {needed} bytes are \
-         there; {packets} packets were read before it"
+        "the capture ends in the middle of {what} that starts at byte {offset}: {there} of {needed} bytes \
+         are there; {packets} packets were read before it"
     )]
     Truncated {
-        /// Where the record starts.
+        /// The offset of the record.
         offset: u64,
-        /// Packets read before.
+        /// The number of packets read before.
         packets: u64,
-        /// Which kind of record it is.
+        /// The kind of record.
         what: &'static str,
-        /// Bytes that are there.
+        /// The number of bytes of the record that are in the file.
         there: u64,
-        /// Bytes that the record says it has.
+        /// The number of bytes that the record needs.
         needed: u64,
     },
-    /// A record says something that cannot be.
+    /// A record is invalid.
     #[error("the capture is damaged at byte {offset}: {what}; {packets} packets were read before it")]
     Damaged {
-        /// Where the record starts.
+        /// The offset of the record.
         offset: u64,
-        /// Packets read before.
+        /// The number of packets read before.
         packets: u64,
-        /// What it says, and what it could say.
+        /// The invalid value, and what is valid.
         what: String,
     },
-    /// Packets of a link layer that isn't read here.
+    /// A packet has a link type that this crate doesn't read.
     #[error(
-        "the packet at byte {offset} comes from link type {link}{}, which is not read here ({packets} packets were \
-         read before it); read are {}", name_of(*link), known()
+        "the packet at byte {offset} has link type {link}{}, which is not supported ({packets} packets \
+         were read before it); supported are {}", name_of(*link), known()
     )]
     UnsupportedLink {
-        /// Where its record starts.
+        /// The offset of the packet's record.
         offset: u64,
-        /// Packets read before.
+        /// The number of packets read before.
         packets: u64,
-        /// The link type's number.
+        /// The number of the link type.
         link: u16,
     },
 }
 
 impl CaptureError {
-    /// Whether what was read before the error is sound, so that a user may choose to go on with it.
+    /// Whether packets were read correctly before the error, so that a user may choose to go on with them.
     pub fn leaves_a_sound_beginning(&self) -> bool {
         match self {
             CaptureError::Open { .. } | CaptureError::Empty | CaptureError::NotACapture { .. } => false,
@@ -96,7 +98,7 @@ impl CaptureError {
     }
 }
 
-/// What people call the link types that are most often met and not read.
+/// Returns the names of common link types that are not supported.
 fn name_of(link: u16) -> &'static str {
     match link {
         147..=162 => " (reserved for private use)",
@@ -110,7 +112,7 @@ fn name_of(link: u16) -> &'static str {
     }
 }
 
-/// The link types that are read, with those of one name together.
+/// Returns the supported link types. Numbers with the same name are listed together.
 fn known() -> String {
     let mut known: Vec<(&str, String)> = Vec::new();
     for link in LinkType::all() {

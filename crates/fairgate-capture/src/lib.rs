@@ -9,16 +9,21 @@
 //! # Ok::<(), fairgate_capture::CaptureError>(())
 //! ```
 //!
-//! The path of a record: `decompress` makes plain bytes of the file, a `Stream` slides over them, `pcap` or
-//! `pcapng` finds in it where the next packet's bytes lie and checks what its header says, [`Capture`] puts
-//! its time in order, counts it and lends it out as a [`Record`]. [`Record::headers`] reads on: `link` the
-//! header of the link layer, [`fairgate::flow`] what is above it. Memory is bounded by the longest record
-//! allowed and the largest window of a compressed stream, however long the file; work by the bytes in it, not
-//! by the lengths that it claims.
+//! A record is read in these steps:
 //!
-//! What a capture can have wrong is either an error with the byte where it is ([`CaptureError`]) or defined
-//! and counted ([`Counts`]); nothing is silently skipped. Non-goals: reassembly, decryption, and link types
-//! that lead to no IP.
+//! * `decompress` decompresses the file, and a `Stream` buffers a part of it.
+//! * `pcap` or `pcapng` checks the header of the next record and finds the packet's bytes.
+//! * [`Capture`] puts the packet's time in order, counts the packet and returns it as a [`Record`].
+//! * [`Record::headers`] reads the headers: `link` the header of the link layer, [`fairgate::flow`] the
+//!   headers above it.
+//!
+//! Memory is bounded by the longest allowed record and the largest window of a compressed stream, for files
+//! of any length. The work is bounded by the number of bytes in the file, not by the lengths that its headers
+//! claim.
+//!
+//! An irregularity of a capture is either an error with an offset ([`CaptureError`]), or it is defined and
+//! counted ([`Counts`]). Nothing is skipped silently. Non-goals are reassembly, decryption, and link types
+//! that carry no IP.
 
 #![forbid(unsafe_code)]
 

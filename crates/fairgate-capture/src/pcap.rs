@@ -1,11 +1,11 @@
-//! The classic format: a file header of 24 bytes, then records of a 16-byte header and data.
+//! Reads the classic format: a file header of 24 bytes, then records of a 16-byte header and data.
 //!
-//! Source: draft-ietf-opsawg-pcap. Both byte orders, microseconds and nanoseconds, and the variant of old
-//! Linux distributions whose records have a longer header.
+//! Source: draft-ietf-opsawg-pcap. Both byte orders are read, microseconds and nanoseconds, and the variant
+//! of old Linux distributions with a longer record header.
 //!
 //! ```text
 //!   file header  magic 4 | version 2+2 | zone 4 | accuracy 4 | snap length 4 | link type 4
-//!   record       seconds 4 | sub-second 4 | captured 4 | length on the wire 4 | data
+//!   record       seconds 4 | sub-second 4 | captured 4 | original length 4 | data
 //!   modified     the same header, then interface 4 | protocol 2 | kind 2 | data
 //! ```
 
@@ -17,11 +17,11 @@ const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
 const MODIFIED_RECORD_HEADER: usize = 24;
 
-/// The most that libpcap ever captures of a packet (`MAXIMUM_SNAPLEN`). A longer record, unless the file header
-/// announces it, is garbage read as a length.
+/// The most bytes that libpcap captures of a packet (`MAXIMUM_SNAPLEN`). A longer record is damaged, unless
+/// the file header announces it.
 const MAXIMUM_SNAPLEN: u32 = 262_144;
 
-/// What the file header says.
+/// The content of the file header.
 pub(crate) struct Pcap {
     /// Nanoseconds in a unit of the sub-second field: 1 or 1000.
     unit_nanos: u32,
@@ -32,16 +32,16 @@ pub(crate) struct Pcap {
     check_sequence: u8,
 }
 
-/// In which order a record has the bytes captured and the length on the wire.
+/// The order of the captured and the original length in a record header.
 enum Lengths {
     CapturedFirst,
     CapturedLast,
-    /// Version 2.3: programs did it either way. The lesser is what was captured.
+    /// Version 2.3: programs used either order. The smaller number is the captured length.
     Either,
 }
 
-/// Byte order, unit of the sub-second field in ns and length of a record's header, if `magic` is the
-/// format's.
+/// Returns the byte order, the unit of the sub-second field in ns, and the length of a record header. Returns
+/// `None` if `magic` is not that of the format.
 fn decode_magic(magic: &[u8]) -> Option<(ByteOrder, u32, usize)> {
     match magic {
         [0xd4, 0xc3, 0xb2, 0xa1] => Some((ByteOrder::Little, 1000, RECORD_HEADER)),
@@ -54,8 +54,8 @@ fn decode_magic(magic: &[u8]) -> Option<(ByteOrder, u32, usize)> {
     }
 }
 
-/// Bytes of frame check sequence, from the upper bits of the link type: bit 26 says that bits 28 to 31 count
-/// them in units of 16 bits.
+/// Returns the bytes of frame check sequence, from the upper bits of the link type. If bit 26 is set, bits 28
+/// to 31 count them in units of 16 bits.
 fn check_sequence(link_and_more: u32) -> u8 {
     match link_and_more >> 26 & 1 {
         0 => 0,
@@ -64,7 +64,7 @@ fn check_sequence(link_and_more: u32) -> u8 {
 }
 
 impl Pcap {
-    /// Reads the file header, if `stream` starts with the format's magic.
+    /// Reads the file header if `stream` starts with the magic number of the format.
     pub(crate) fn start(stream: &mut Stream) -> Result<Option<Pcap>, CaptureError> {
         let Some((byte_order, unit_nanos, record_header)) = decode_magic(&stream.data()[..4]) else {
             return Ok(None);
@@ -74,7 +74,7 @@ impl Pcap {
         let version = byte_order.u16(stream.data(), 4);
         if version != 2 {
             return Err(stream.damaged(format!(
-                "the file header says format version {version}, known is 2"
+                "the file header has format version {version}, but only version 2 is supported"
             )));
         }
         let lengths = match byte_order.u16(stream.data(), 6) {
@@ -111,18 +111,18 @@ impl Pcap {
         };
         if captured > self.longest {
             return Err(stream.damaged(format!(
-                "a packet's header says that {captured} bytes of it were captured, at most {} can be",
+                "a packet's header says that {captured} bytes were captured, but at most {} are possible",
                 self.longest
             )));
         }
-        // Some programs round up to the second and past it, and go on counting.
+        // Some programs round up to the next second or beyond without a carry.
         let units_a_second = 1_000_000_000 / self.unit_nanos;
         if fraction >= 2 * units_a_second {
             return Err(stream.damaged(format!(
-                "a packet's time is {fraction} units past the second, but a second has {units_a_second}"
+                "a packet's time is {fraction} units past the second, but a second has only {units_a_second}"
             )));
         }
-        let length = stream.length_on_wire(length)?;
+        let length = stream.original_length(length)?;
         let record = self.record_header + captured as usize;
         stream.need(record, "a packet")?;
         Ok(Some(Extent {

@@ -1,16 +1,18 @@
-//! The block format: sections, each with a byte order and interfaces of its own.
+//! Reads the block format. It has sections with their own byte order and their own interfaces.
 //!
-//! Source: draft-ietf-opsawg-pcapng. Read are section headers, interface descriptions (`if_tsresol`,
-//! `if_tsoffset`, `if_fcslen`), enhanced, simple and the obsolete packet blocks; every other block is skipped
-//! by its length and counted.
+//! Source: draft-ietf-opsawg-pcapng. These blocks are read: section headers, interface descriptions
+//! (`if_tsresol`, `if_tsoffset`, `if_fcslen`), and enhanced, simple and obsolete packet blocks. Any other
+//! block is skipped and counted.
 //!
 //! ```text
-//!   any block    type 4 | length 4 | body | length 4            length is a multiple of 4 and counts all of it
+//!   any block    type 4 | length 4 | body | length 4            length is a multiple of 4 and includes
+//!   itself
 //!   section      0a0d0d0a | length | byte order 1a2b3c4d | version 2+2 | section length 8 | options
 //!   interface    1 | length | link type 2 | reserved 2 | snap length 4 | options
-//!   packet       2 | length | interface 2 | drops 2 | time 8 | captured 4 | length on the wire 4 | data | options
-//!   simple       3 | length | length on the wire 4 | data
-//!   enhanced     6 | length | interface 4 | time 8 | captured 4 | length on the wire 4 | data | options
+//!   packet       2 | length | interface 2 | drops 2 | time 8 | captured 4 | original length 4 | data |
+//!   options
+//!   simple       3 | length | original length 4 | data
+//!   enhanced     6 | length | interface 4 | time 8 | captured 4 | original length 4 | data | options
 //! ```
 
 use crate::error::CaptureError;
@@ -23,25 +25,26 @@ const PACKET: u32 = 2;
 const SIMPLE: u32 = 3;
 const ENHANCED: u32 = 6;
 
-/// Where an enhanced packet's data starts; the obsolete packet block has the same layout behind its interface.
+/// The offset of an enhanced packet's data. The obsolete packet block has the same layout after its
+/// interface.
 const PACKET_DATA: usize = 28;
 const SIMPLE_DATA: usize = 12;
 
-/// More interfaces than this in one section are garbage: memory stays bounded.
+/// The most interfaces in a section. It bounds the memory: a section with more interfaces is damaged.
 const MOST_INTERFACES: usize = 65_536;
 
 /// An interface of the current section.
 struct Interface {
-    /// The link type's number; an interface without packets may have any.
+    /// The number of the link type. An interface without packets may have any number.
     link: u16,
-    /// Most bytes captured of a packet, 0 for no limit.
+    /// The most bytes captured of a packet. 0 means no limit.
     snap_length: u32,
     clock: Clock,
-    /// Bytes of frame check sequence that frames end with.
+    /// The bytes of frame check sequence at the end of each frame.
     check_sequence: u8,
 }
 
-/// How an interface's ticks become nanoseconds.
+/// Converts an interface's ticks to nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     ticks_a_second: u128,
@@ -49,7 +52,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Nanoseconds since 1970, rounded down; `None` before 1970 or after 2554.
+    /// Returns nanoseconds since 1970, rounded down, or `None` before 1970 or after 2554.
     fn nanos(self, ticks: u64) -> Option<u64> {
         let since_offset = match self.ticks_a_second {
             1_000_000 => u128::from(ticks) * 1_000,
@@ -61,17 +64,17 @@ impl Clock {
     }
 }
 
-/// Where reading stands.
+/// The state of the reader.
 pub(crate) struct Pcapng {
     interfaces: Vec<Interface>,
-    /// Interfaces described in the whole file.
+    /// The number of interfaces described so far in the whole file.
     pub(crate) interfaces_total: u64,
-    /// Blocks skipped: neither packet, interface nor section.
+    /// The number of skipped blocks.
     pub(crate) skipped_blocks: u64,
 }
 
 impl Pcapng {
-    /// Starts at a section header, if `stream` starts with one.
+    /// Starts reading if `stream` starts with a section header.
     pub(crate) fn start(stream: &mut Stream) -> Option<Pcapng> {
         (stream.data()[..4] == SECTION.to_be_bytes()).then_some(Pcapng {
             interfaces: Vec::new(),
@@ -80,7 +83,7 @@ impl Pcapng {
         })
     }
 
-    /// Finds the next packet, on the way taking in what other blocks say.
+    /// Finds the next packet. Processes all blocks before it.
     pub(crate) fn next(&mut self, stream: &mut Stream) -> Result<Option<Extent>, CaptureError> {
         while !stream.at_end()? {
             stream.need(12, "a block's header")?;
@@ -107,12 +110,14 @@ impl Pcapng {
     fn section(&mut self, stream: &Stream, length: usize) -> Result<(), CaptureError> {
         if length < 28 {
             return Err(stream.damaged(format!(
-                "a section header has {length} bytes, at least 28 are needed"
+                "a section header has {length} bytes, but needs at least 28"
             )));
         }
         let major = stream.byte_order.u16(stream.data(), 12);
         if major != 1 {
-            return Err(stream.damaged(format!("a section has format version {major}, known is 1")));
+            return Err(stream.damaged(format!(
+                "a section has format version {major}, but only version 1 is supported"
+            )));
         }
         self.interfaces.clear();
         Ok(())
@@ -121,12 +126,12 @@ impl Pcapng {
     fn interface(&mut self, stream: &Stream, length: usize) -> Result<(), CaptureError> {
         if length < 20 {
             return Err(stream.damaged(format!(
-                "an interface block has {length} bytes, at least 20 are needed"
+                "an interface block has {length} bytes, but needs at least 20"
             )));
         }
         if self.interfaces.len() == MOST_INTERFACES {
             return Err(stream.damaged(format!(
-                "a section describes more than {MOST_INTERFACES} interfaces"
+                "a section describes more than {MOST_INTERFACES} interfaces, which is the limit"
             )));
         }
         let data = &stream.data()[..length - 4];
@@ -143,7 +148,7 @@ impl Pcapng {
     fn packet(&self, stream: &Stream, block: &Block) -> Result<Extent, CaptureError> {
         if block.length < PACKET_DATA + 4 {
             return Err(stream.damaged(format!(
-                "a packet block has {} bytes, 32 are needed",
+                "a packet block has {} bytes, but needs at least 32",
                 block.length
             )));
         }
@@ -155,35 +160,36 @@ impl Pcapng {
         let captured = stream.u32(20) as usize;
         if captured > block.length - PACKET_DATA - 4 {
             return Err(stream.damaged(format!(
-                "a packet block of {} bytes claims to hold {captured} bytes of a packet",
+                "a packet block of {} bytes claims to contain {captured} bytes of a packet",
                 block.length
             )));
         }
         let ticks = u64::from(stream.u32(12)) << 32 | u64::from(stream.u32(16));
         let nanos = interface.clock.nanos(ticks);
         if nanos.is_none() {
-            return Err(stream.damaged("a packet's time lies before 1970 or after 2554".into()));
+            return Err(stream.damaged("a packet's time is before 1970 or after 2554".into()));
         }
         Ok(Extent {
             nanos,
             link,
-            length: stream.length_on_wire(stream.u32(24))?,
+            length: stream.original_length(stream.u32(24))?,
             data: PACKET_DATA..PACKET_DATA + captured,
             check_sequence: interface.check_sequence,
             record: block.length,
         })
     }
 
-    /// A simple packet has no time, belongs to interface 0, and was cut to that interface's snap length.
+    /// Reads a simple packet. It has no time, belongs to interface 0, and was cut to that interface's snap
+    /// length.
     fn simple(&self, stream: &Stream, block: &Block) -> Result<Extent, CaptureError> {
         if block.length < SIMPLE_DATA + 4 {
             return Err(stream.damaged(format!(
-                "a simple packet block has {} bytes, 16 are needed",
+                "a simple packet block has {} bytes, but needs at least 16",
                 block.length
             )));
         }
         let (interface, link) = self.described(stream, 0)?;
-        let length = stream.length_on_wire(stream.u32(8))?;
+        let length = stream.original_length(stream.u32(8))?;
         let snap_length = match interface.snap_length {
             0 => u32::MAX,
             limit => limit,
@@ -199,11 +205,11 @@ impl Pcapng {
         })
     }
 
-    /// The interface that a packet comes from, and what its frames begin with.
+    /// Returns the interface of a packet, and its link type.
     fn described(&self, stream: &Stream, index: u32) -> Result<(&Interface, LinkType), CaptureError> {
         let interface = self.interfaces.get(index as usize).ok_or_else(|| {
             stream.damaged(format!(
-                "a packet comes from interface {index}, but the section describes {} before it",
+                "a packet comes from interface {index}, but the section describes only {} before it",
                 self.interfaces.len()
             ))
         })?;
@@ -211,19 +217,19 @@ impl Pcapng {
     }
 }
 
-/// A block that is there as a whole.
+/// A block that is completely in the buffer.
 struct Block {
     kind: u32,
     length: usize,
 }
 
 impl Block {
-    /// Checks the length against its copy at the block's end.
+    /// Reads a block, and compares its length with the copy at its end.
     fn read(stream: &mut Stream) -> Result<Block, CaptureError> {
         let (kind, length) = (stream.u32(0), stream.u32(4));
         if length < 12 || !length.is_multiple_of(4) || length > Stream::LONGEST_RECORD {
             return Err(stream.damaged(format!(
-                "a block says that it has {length} bytes, but blocks have 12 to {} and a multiple of 4",
+                "a block has a length of {length} bytes, but it must be a multiple of 4 from 12 to {}",
                 Stream::LONGEST_RECORD
             )));
         }
@@ -231,7 +237,7 @@ impl Block {
         let copy = stream.u32(length as usize - 4);
         if copy != length {
             return Err(stream.damaged(format!(
-                "a block says {length} bytes at its start and {copy} at its end"
+                "a block has a length of {length} bytes at its start, but {copy} at its end"
             )));
         }
         Ok(Block {
@@ -241,8 +247,9 @@ impl Block {
     }
 }
 
-/// The options of a block: a code (2 bytes), a length (2 bytes) and a value, filled up to a multiple of 4;
-/// code 0 ends them. `None` stands for one that is longer than what is left.
+/// Iterates over the options of a block. An option has a code (2 bytes), a length (2 bytes) and a value that
+/// is padded to a multiple of 4. Code 0 ends the options. `None` means an option that is longer than the rest
+/// of the block.
 fn options(order: ByteOrder, mut rest: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
     std::iter::from_fn(move || {
         if rest.len() < 4 {
@@ -258,7 +265,7 @@ fn options(order: ByteOrder, mut rest: &[u8]) -> impl Iterator<Item = Option<(u1
     })
 }
 
-/// The clock that an interface's options describe: microseconds since 1970 if they don't.
+/// Returns the clock that an interface's options describe. The default is microseconds since 1970.
 fn clock(stream: &Stream, block: &[u8]) -> Result<Clock, CaptureError> {
     const TIME_RESOLUTION: u16 = 9;
     const TIME_OFFSET: u16 = 14;
@@ -276,7 +283,7 @@ fn clock(stream: &Stream, block: &[u8]) -> Result<Clock, CaptureError> {
                 let base: u128 = if value[0] & 0x80 == 0 { 10 } else { 2 };
                 clock.ticks_a_second = base.checked_pow(exponent).ok_or_else(|| {
                     stream.damaged(format!(
-                        "an interface's clock ticks {base}^{exponent} times a second"
+                        "an interface's clock has {base}^{exponent} ticks a second, which is too many"
                     ))
                 })?;
             }
@@ -290,8 +297,8 @@ fn clock(stream: &Stream, block: &[u8]) -> Result<Clock, CaptureError> {
     Ok(clock)
 }
 
-/// Bytes of frame check sequence that an interface's frames end with. The draft counts bits, but programs
-/// have written bytes too: below 16 it can only be these.
+/// Returns the bytes of frame check sequence at the end of an interface's frames. The draft counts bits, but
+/// some programs write bytes. A number below 16 can only be bytes.
 fn check_sequence(stream: &Stream, block: &[u8]) -> u8 {
     const CHECK_SEQUENCE: u16 = 13;
     options(stream.byte_order, block)

@@ -1,4 +1,4 @@
-//! A buffer that slides over a file: formats see whole records as slices, and errors know the byte.
+//! A buffer over a part of the file. Formats see whole records as slices, and errors have the offset.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -7,27 +7,28 @@ use crate::decompress::Source;
 use crate::error::CaptureError;
 use crate::link::LinkType;
 
-/// Bytes asked of the source at a time.
+/// The number of bytes that are read from the source at a time.
 const CHUNK: usize = 256 * 1024;
 
-/// The part of a stream that has been read and not yet consumed.
+/// The bytes of a stream that have been read and not consumed.
 pub(crate) struct Stream {
     source: Source,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Position of `start` in the stream.
+    /// The offset of `start` in the stream.
     offset: u64,
-    /// Packets consumed so far, for errors to tell.
+    /// The number of packets consumed so far, for errors.
     packets: u64,
     pub(crate) byte_order: ByteOrder,
-    /// Why the source can't be read on: a decompressor asked again would say that this is the end.
+    /// The error of the source. It is kept because a decompressor may report an end of file after an error.
     failure: Option<(io::ErrorKind, String)>,
-    /// The source has ended: a decompressor asked again might look for another stream.
+    /// Whether the source has ended. It is kept because a decompressor may look for another stream after its
+    /// end.
     has_ended: bool,
 }
 
-/// How the file's numbers are written.
+/// The byte order of the file's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByteOrder {
     Little,
@@ -35,7 +36,7 @@ pub(crate) enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// Two bytes as a number.
+    /// Reads a number of two bytes.
     pub(crate) fn u16(self, data: &[u8], at: usize) -> u16 {
         let bytes = [data[at], data[at + 1]];
         match self {
@@ -44,7 +45,7 @@ impl ByteOrder {
         }
     }
 
-    /// Four bytes as a number.
+    /// Reads a number of four bytes.
     pub(crate) fn u32(self, data: &[u8], at: usize) -> u32 {
         let bytes = [data[at], data[at + 1], data[at + 2], data[at + 3]];
         match self {
@@ -53,7 +54,7 @@ impl ByteOrder {
         }
     }
 
-    /// Eight bytes as a signed number.
+    /// Reads a signed number of eight bytes.
     pub(crate) fn i64(self, data: &[u8], at: usize) -> i64 {
         let (first, second) = (u64::from(self.u32(data, at)), u64::from(self.u32(data, at + 4)));
         match self {
@@ -63,28 +64,28 @@ impl ByteOrder {
     }
 }
 
-/// Where the next packet lies: what a format found out from its record.
+/// The extent of the next packet, as found by a format.
 pub(crate) struct Extent {
     /// Nanoseconds since 1970, if the record has a time.
     pub(crate) nanos: Option<u64>,
     pub(crate) link: LinkType,
-    /// Bytes on the wire.
+    /// The original length, bytes.
     pub(crate) length: u32,
-    /// The captured bytes, counted from the record's first.
+    /// The range of the captured bytes in the record.
     pub(crate) data: Range<usize>,
-    /// Bytes of frame check sequence at the frame's end.
+    /// The bytes of frame check sequence at the end of the frame.
     pub(crate) check_sequence: u8,
-    /// Bytes of the whole record.
+    /// The length of the whole record, bytes.
     pub(crate) record: usize,
 }
 
 impl Stream {
-    /// A record is never longer: what says so is garbage. Far above what any program captures of one packet.
+    /// The longest record. A longer one is damaged: this is far above what any program captures of a packet.
     pub(crate) const LONGEST_RECORD: u32 = 16 << 20;
 
-    /// A packet was never longer on the wire, nor when a host joined it: Linux joins 8 times 65,535 bytes at
-    /// most (`GSO_MAX_SIZE`), and a link header comes before them. What a packet costs to replay follows from
-    /// its length, so that a longer one must not be believed.
+    /// The greatest original length of a packet. Linux merges packets up to 8 times 65,535 bytes
+    /// (`GSO_MAX_SIZE`), and a link-layer header comes before them. The cost of replaying a packet depends on
+    /// its length, so a greater length must be rejected.
     pub(crate) const LONGEST_PACKET: u32 = 8 * 65_535 + 4096;
 
     pub(crate) fn new(source: Source) -> Stream {
@@ -101,8 +102,8 @@ impl Stream {
         }
     }
 
-    /// Reads until `wanted` bytes are there or the stream ends, and tells how many are there. The buffer grows if it
-    /// must: the caller has checked `wanted` against [`Stream::LONGEST_RECORD`].
+    /// Reads until `wanted` bytes are in the buffer or the stream ends, and returns the number of bytes in
+    /// it. The buffer grows if needed. The caller has checked `wanted` against [`Stream::LONGEST_RECORD`].
     pub(crate) fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
         if self.end - self.start >= wanted {
             return Ok(self.end - self.start);
@@ -131,7 +132,8 @@ impl Stream {
         }
     }
 
-    /// Reads the first `needed` bytes of the record that starts here, which is `what`, or fails.
+    /// Reads the first `needed` bytes of the record that starts here. Returns an error if the stream ends
+    /// before. `what` is the kind of record.
     pub(crate) fn need(&mut self, needed: usize, what: &'static str) -> Result<(), CaptureError> {
         let there = self.fill(needed)?;
         if there < needed {
@@ -151,30 +153,30 @@ impl Stream {
         Ok(self.fill(1)? == 0)
     }
 
-    /// Moves on by `count` bytes that are there.
+    /// Skips `count` bytes of the buffer.
     pub(crate) fn consume(&mut self, count: usize) {
-        debug_assert!(count <= self.end - self.start, "only what is there is consumed");
+        debug_assert!(count <= self.end - self.start, "only buffered bytes are consumed");
         self.start += count;
         self.offset += count as u64;
     }
 
-    /// Moves on over a packet's record.
+    /// Skips the record of a packet.
     pub(crate) fn consume_packet(&mut self, record: usize) {
         self.consume(record);
         self.packets += 1;
     }
 
-    /// What is there, from the current position.
+    /// Returns the buffered bytes from the current offset on.
     pub(crate) fn data(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// The number at byte `at` of the record that starts here.
+    /// Returns the number at byte `at` of the record that starts here.
     pub(crate) fn u32(&self, at: usize) -> u32 {
         self.byte_order.u32(self.data(), at)
     }
 
-    /// An error at the record that starts here.
+    /// Creates an error for the record that starts here.
     pub(crate) fn damaged(&self, what: String) -> CaptureError {
         CaptureError::Damaged {
             offset: self.offset,
@@ -183,7 +185,7 @@ impl Stream {
         }
     }
 
-    /// The link of that number, or an error: packets come from a link that isn't read here.
+    /// Returns the link type of that number, or an error if it is not supported.
     pub(crate) fn link(&self, number: u16) -> Result<LinkType, CaptureError> {
         LinkType::from_number(number).ok_or(CaptureError::UnsupportedLink {
             offset: self.offset,
@@ -192,18 +194,18 @@ impl Stream {
         })
     }
 
-    /// The whole stream again, as a reader: for a decompressor, after a look at the first bytes.
+    /// Returns a reader of the whole stream, for a decompressor after the format has been recognised.
     pub(crate) fn into_reader(mut self) -> impl Read + Send {
         self.buffer.truncate(self.end);
         self.buffer.drain(..self.start);
         io::Cursor::new(self.buffer).chain(self.source)
     }
 
-    /// A packet's length on the wire, if it can be one.
-    pub(crate) fn length_on_wire(&self, length: u32) -> Result<u32, CaptureError> {
+    /// Checks the original length of a packet.
+    pub(crate) fn original_length(&self, length: u32) -> Result<u32, CaptureError> {
         if length > Stream::LONGEST_PACKET {
             return Err(self.damaged(format!(
-                "a packet claims to have had {length} bytes on the wire, more than {} no host sends at once",
+                "a packet claims an original length of {length} bytes, but hosts send at most {} at once",
                 Stream::LONGEST_PACKET
             )));
         }

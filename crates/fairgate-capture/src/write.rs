@@ -6,7 +6,7 @@ use fairgate::Time;
 
 use crate::link::LinkType;
 
-/// Writes packets into a capture that any tool reads.
+/// Writes packets into a capture that any program can read.
 ///
 /// ```
 /// use fairgate::Time;
@@ -24,7 +24,7 @@ pub struct CaptureWriter<W: Write> {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Writes the file header. Of each packet at most `snap_length` bytes will be kept.
+    /// Writes the file header. At most `snap_length` bytes of each packet will be written.
     pub fn new(mut sink: W, link: LinkType, snap_length: u32) -> io::Result<CaptureWriter<W>> {
         sink.write_all(&0xa1b2_3c4d_u32.to_le_bytes())?;
         sink.write_all(&2u16.to_le_bytes())?;
@@ -35,14 +35,11 @@ impl<W: Write> CaptureWriter<W> {
         Ok(CaptureWriter { sink, snap_length })
     }
 
-    /// Writes one packet of `length` bytes on the wire, of which `data` are known. Times from 2106 on don't fit.
+    /// Writes a packet with an original length of `length` bytes and the known bytes `data`. Times after 2106
+    /// are an error.
     pub fn packet(&mut self, time: Time, length: u32, data: &[u8]) -> io::Result<()> {
-        let seconds = u32::try_from(time.nanos() / 1_000_000_000).map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a time after 2106 does not fit into pcap",
-            )
-        })?;
+        let seconds = u32::try_from(time.nanos() / 1_000_000_000)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "pcap can't store times after 2106"))?;
         let fraction = (time.nanos() % 1_000_000_000) as u32;
         let kept = &data[..data.len().min(self.snap_length as usize)];
         for field in [seconds, fraction, kept.len() as u32, length] {
@@ -51,7 +48,7 @@ impl<W: Write> CaptureWriter<W> {
         self.sink.write_all(kept)
     }
 
-    /// Flushes, and gives the sink back.
+    /// Flushes and returns the sink.
     pub fn finish(mut self) -> io::Result<W> {
         self.sink.flush()?;
         Ok(self.sink)

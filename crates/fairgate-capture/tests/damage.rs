@@ -1,4 +1,4 @@
-//! Broken captures: an error that names the byte, what came before is kept, and never a panic.
+//! Damaged captures cause an error with the offset, keep the packets before it, and never cause a panic.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn three_blocks() -> Bytes {
 }
 
 #[test]
-fn a_cut_file_tells_where_its_last_record_starts() {
+fn a_truncated_file_reports_where_its_last_record_starts() {
     let file = three_packets().bytes;
     let last = 24 + 2 * 116;
     for cut in [last + 1, last + 15, last + 16, last + 115] {
@@ -50,12 +50,12 @@ fn a_cut_file_tells_where_its_last_record_starts() {
     }
     assert!(
         read(&file[..last]).2.is_none(),
-        "cut between two records it is just shorter"
+        "a cut between two records only makes the file shorter"
     );
 }
 
 #[test]
-fn what_is_no_capture_is_refused_by_its_first_bytes() {
+fn other_files_are_rejected_by_their_first_bytes() {
     assert!(matches!(read(b"").2, Some(CaptureError::Empty)));
     assert!(matches!(
         read(b"\xd4\xc3").2,
@@ -67,12 +67,12 @@ fn what_is_no_capture_is_refused_by_its_first_bytes() {
 }
 
 #[test]
-fn garbage_between_records_is_an_error_at_its_byte() {
+fn garbage_between_records_is_an_error_with_its_offset() {
     let mut file = three_packets();
     file.raw(&[0xff; 200]);
     let (packets, _, error) = read(&file.bytes);
     assert_eq!(packets.len(), 3);
-    let error = error.expect("0xff is no record");
+    let error = error.expect("0xff is not a record");
     assert!(error.leaves_a_sound_beginning());
     assert!(matches!(error, CaptureError::Damaged { offset, packets: 3, .. } if offset == 24 + 3 * 116));
 
@@ -84,20 +84,20 @@ fn garbage_between_records_is_an_error_at_its_byte() {
     assert!(matches!(error, Some(CaptureError::Damaged { offset, packets: 3, .. }) if offset == end));
 }
 
-/// Adds a block that says what can't be.
-type Lie = fn(&mut Bytes);
+/// Adds an invalid block.
+type AddInvalid = fn(&mut Bytes);
 
 #[test]
-fn lies_in_headers_are_named() {
-    let lies: [(&str, Lie); 4] = [
+fn invalid_headers_are_named_in_the_error() {
+    let cases: [(&str, AddInvalid); 4] = [
         ("interface 5", |file| _ = file.enhanced(5, 0, 60, &[0; 60])),
-        ("claims to have had", |file| {
+        ("claims an original length", |file| {
             _ = file.enhanced(0, 0, u32::MAX, &[0; 60])
         }),
         ("time option 9", |file| _ = file.interface(1, 0, &[(9, &[1, 2])])),
         ("at its end", |file| _ = file.u32(5).u32(12).u32(16)),
     ];
-    for (complaint, add) in lies {
+    for (complaint, add) in cases {
         let mut file = three_blocks();
         add(&mut file);
         let error = read(&file.bytes).2.expect(complaint).to_string();
@@ -107,13 +107,13 @@ fn lies_in_headers_are_named() {
 }
 
 #[test]
-fn a_link_that_is_not_read_here_is_named() {
+fn a_link_type_that_is_not_supported_is_named() {
     let error = read(&Bytes::pcap(false, false, 189).bytes)
         .2
         .expect("USB")
         .to_string();
     assert!(
-        error.contains("link type 189 (USB), which is not read"),
+        error.contains("link type 189 (USB), which is not supported"),
         "{error}"
     );
     assert!(error.contains("802.11 with radiotap (127)"), "{error}");
@@ -126,9 +126,9 @@ proptest! {
         read(&bytes);
     }
 
-    /// Behind a valid start, so that more than the recognition is reached.
+    /// Random bytes after a valid start, so that more than the recognition of the format is tested.
     #[test]
-    fn arbitrary_tails_never_panic(tail in prop::collection::vec(any::<u8>(), 0..400), block in any::<bool>()) {
+    fn random_tails_never_panic(tail in prop::collection::vec(any::<u8>(), 0..400), block in any::<bool>()) {
         let mut file = if block { three_blocks() } else { three_packets() };
         file.raw(&tail);
         let (packets, counts, _) = read(&file.bytes);
@@ -136,7 +136,8 @@ proptest! {
         prop_assert_eq!(counts.packets as usize, packets.len());
     }
 
-    /// Any bytes changed and the end cut off: what comes out stays within the file and in the order of time.
+    /// With some bytes changed and the end cut off, the packets are still within the file and in the order of
+    /// time.
     #[test]
     fn mutated_captures_never_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
@@ -157,7 +158,7 @@ proptest! {
 }
 
 #[test]
-fn a_broken_gzip_stream_fails_again_when_asked_again() {
+fn a_broken_gzip_stream_returns_its_error_again() {
     let mut packed = GzEncoder::new(Vec::new(), Compression::none());
     packed.write_all(&three_packets().bytes).expect("into memory");
     let mut packed = packed.finish().expect("into memory");
@@ -166,7 +167,7 @@ fn a_broken_gzip_stream_fails_again_when_asked_again() {
     let mut capture = Capture::from_reader(Box::new(Cursor::new(packed))).expect("a sound beginning");
     let first = loop {
         match capture.next_record() {
-            Ok(record) => assert!(record.is_some(), "the file's end hides the damage"),
+            Ok(record) => assert!(record.is_some(), "the damage was taken for the end of the file"),
             Err(error) => break error.to_string(),
         }
     };
@@ -174,9 +175,10 @@ fn a_broken_gzip_stream_fails_again_when_asked_again() {
     assert_eq!(again.to_string(), first);
 }
 
-/// Wherever it ends early, a compressed capture ends with an error: no end is taken for the end of the file.
+/// A truncated compressed capture ends with an error, wherever it is cut. It must not look like a shorter
+/// file.
 #[test]
-fn a_cut_compressed_capture_is_no_shorter_one() {
+fn a_truncated_compressed_capture_is_an_error() {
     let plain = many_packets();
     for (name, pack) in COMPRESSIONS {
         let packed = pack(&plain);
@@ -189,9 +191,9 @@ fn a_cut_compressed_capture_is_no_shorter_one() {
     }
 }
 
-/// A stream that asks for gigabytes of memory doesn't get them.
+/// A stream that needs gigabytes of memory is rejected.
 #[test]
-fn windows_of_gigabytes_are_refused() {
+fn windows_of_gigabytes_are_rejected() {
     // Window exponent 10 + 21, one empty last block.
     let zstd = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3, 0x01, 0x00, 0x00];
     let error = described(read(&zstd).2.expect("2 GB"));
@@ -203,14 +205,14 @@ fn windows_of_gigabytes_are_refused() {
         [bytes, &sum.sum().to_le_bytes()].concat()
     };
     let flags = checked(&[0, 1]);
-    // 12 bytes, one filter: LZMA2 with a dictionary of 4 GB.
+    // The block header has 12 bytes and one filter: LZMA2 with a dictionary of 4 GB.
     let block = checked(&[2, 0, 0x21, 1, 40, 0, 0, 0]);
     let xz = [b"\xfd7zXZ\0", &flags[..], &block].concat();
     let error = described(read(&xz).2.expect("4 GB"));
     assert!(error.contains("memory"), "{error}");
 }
 
-/// An error with its cause.
+/// Returns an error with its cause.
 fn described(error: CaptureError) -> String {
     let cause = std::error::Error::source(&error).map(ToString::to_string);
     format!("{error}: {}", cause.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! What well-formed captures hold, in every variant of the two formats.
+//! Well-formed captures in every variant of the two formats.
 
 mod common;
 
@@ -64,7 +64,7 @@ fn pcapng_with_sections_of_either_order_and_clocks_of_any_resolution() {
 }
 
 #[test]
-fn simple_packets_are_cut_to_the_snap_length_and_take_the_time_before() {
+fn simple_packets_are_cut_to_the_snap_length_and_get_the_time_before() {
     let mut file = Bytes::new(false);
     file.section(false)
         .interface(1, 5, &[])
@@ -132,7 +132,7 @@ fn packets_without_bytes_and_times_that_go_back_are_counted() {
     assert_eq!((counts.out_of_order, counts.furthest_back), (2, 1_000_000_000));
 }
 
-/// The modified format of old Linux distributions: interface, protocol and kind behind the lengths.
+/// The modified format of old Linux distributions has interface, protocol and kind after the lengths.
 #[test]
 fn records_with_a_longer_header_are_read() {
     for big in [false, true] {
@@ -165,9 +165,9 @@ fn records_with_a_longer_header_are_read() {
     }
 }
 
-/// Until version 2.3 the length on the wire came first; in 2.3 programs did as they liked.
+/// Before version 2.3 the original length came first. In 2.3 programs used either order.
 #[test]
-fn old_versions_have_their_lengths_the_other_way_round() {
+fn old_versions_have_the_lengths_in_another_order() {
     for (minor, first, second) in [(2, 1514, 60), (3, 1514, 60), (3, 60, 1514), (4, 60, 1514)] {
         let mut file = Bytes::pcap(false, false, 1);
         file.bytes[6] = minor;
@@ -183,7 +183,7 @@ fn old_versions_have_their_lengths_the_other_way_round() {
 }
 
 #[test]
-fn a_time_that_was_rounded_past_the_second_is_in_the_next() {
+fn a_time_that_was_rounded_up_to_the_next_second_is_accepted() {
     let mut file = Bytes::pcap(false, false, 1);
     file.record(1, 1_000_046, 60, &[0; 60])
         .record(1, 2_000_000, 60, &[0; 60]);
@@ -191,14 +191,14 @@ fn a_time_that_was_rounded_past_the_second_is_in_the_next() {
     assert_eq!(packets[0].nanos, 2_000_046_000);
     assert!(
         error
-            .expect("two seconds more")
+            .expect("the time is two seconds too late")
             .to_string()
             .contains("2000000 units")
     );
 }
 
 #[test]
-fn frame_check_sequences_are_told_by_the_file() {
+fn the_file_states_the_length_of_the_frame_check_sequence() {
     let seen = |file: &[u8]| {
         let mut capture = Capture::from_reader(Box::new(Cursor::new(file.to_vec()))).unwrap();
         capture.next_record().unwrap().expect("a packet").check_sequence
@@ -216,10 +216,10 @@ fn frame_check_sequences_are_told_by_the_file() {
 }
 
 #[test]
-fn compression_is_told_by_the_first_bytes_and_position_counts_the_file() {
+fn compression_is_recognised_by_the_first_bytes_and_position_counts_the_file() {
     let plain = many_packets();
     for (name, pack) in COMPRESSIONS {
-        // Two streams one after the other are one.
+        // Two streams one after the other are read as one.
         let (first, second) = plain.split_at(100_000);
         let packed = [pack(first), pack(second)].concat();
         assert!(packed.len() < plain.len() / 10, "{name}");
@@ -231,15 +231,15 @@ fn compression_is_told_by_the_first_bytes_and_position_counts_the_file() {
         assert_eq!(capture.counts().packets, 10_000, "{name}");
         assert!(
             capture.next_record().unwrap().is_none(),
-            "{name}: the end stays the end"
+            "{name}: the end of the file is returned again"
         );
         assert_eq!(Some(capture.position()), capture.size(), "{name}");
     }
 }
 
-/// Another program's reader finds in our files what we wrote.
+/// Another program's reader reads the same from our files as this crate.
 #[test]
-fn what_is_written_reads_the_same_elsewhere() {
+fn written_files_are_read_the_same_by_another_program() {
     use pcap_parser::PcapCapture;
 
     let mut writer = CaptureWriter::new(Vec::new(), LinkType::ETHERNET, 64).unwrap();
@@ -269,12 +269,15 @@ fn what_is_written_reads_the_same_elsewhere() {
     assert_eq!((ours.len(), counts.cut), (2, 1));
 }
 
-/// docs/compare.md names every link type that is read, `178 to 181` included.
+/// docs/compare.md names every supported link type, also as a range such as `178 to 181`.
 #[test]
 fn the_documentation_lists_every_link_type() {
     let text = include_str!("../../../docs/compare.md");
-    let list = text.split("* **Link types**").nth(1).expect("the list is there");
-    let list = list.split("* **Frames without IP**").next().expect("and ends");
+    let list = text.split("* **Link types**").nth(1).expect("the list exists");
+    let list = list
+        .split("* **Frames without IP**")
+        .next()
+        .expect("the list ends");
     let words: Vec<&str> = list
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '.')
         .filter(|word| !word.is_empty())
@@ -287,7 +290,7 @@ fn the_documentation_lists_every_link_type() {
             _ => _ = named.insert(number),
         }
     }
-    // The name of a standard, not of a link type.
+    // 1394 is the name of a standard, not a link type.
     named.remove(&1394);
     let known: std::collections::BTreeSet<u16> = LinkType::all().map(LinkType::number).collect();
     assert_eq!(named, known);

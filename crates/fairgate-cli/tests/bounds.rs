@@ -45,7 +45,7 @@ fn the_same_figures_in_json_csv_and_text() {
     );
 
     let page = std::fs::read_to_string(&page).unwrap();
-    for part in ["<svg", "Shreedhar", "within", "no flow is kept from another"] {
+    for part in ["<svg", "Shreedhar", "within", "no flow is isolated from another"] {
         assert!(page.contains(part), "{part} is missing in {page}");
     }
     let figure = std::fs::read_to_string(&figure).unwrap();

@@ -1,4 +1,4 @@
-//! What is done to a discipline: random operations and random packets.
+//! Test cases: random operations with random packets.
 
 use std::net::Ipv4Addr;
 
@@ -10,45 +10,45 @@ use proptest::sample::Index;
 
 use crate::recipe::Tree;
 
-/// Flows that packets belong to: few, so that they meet in queues; enough to collide in small hash tables.
+/// The number of flows. Few flows share queues, and enough of them collide in small hash tables.
 const FLOWS: u8 = 12;
 
 /// A test case.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What is tested.
+    /// The discipline under test, with its children.
     pub tree: Tree,
-    /// What is put in the place of classes.
+    /// Trees that replace the disciplines of classes.
     pub replacements: Vec<Tree>,
     /// The seed of the disciplines and of the flow hash.
     pub seed: u64,
-    /// What is done.
+    /// The operations.
     pub operations: Vec<Operation>,
 }
 
-/// One step. An [`Index`] chooses among the nodes, classes or configurations that there are then.
+/// One operation. An [`Index`] chooses among the nodes, classes or configurations that exist at that time.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    /// Offers `count` packets.
+    /// Enqueues `count` packets.
     Enqueue {
-        /// The number of their flow.
+        /// The number of the flow.
         flow: u8,
-        /// Their length, bytes.
+        /// The length of each packet, bytes.
         length: u32,
-        /// Their ECN bits.
+        /// The ECN bits of each packet.
         ecn: Ecn,
-        /// How many.
+        /// The number of packets.
         count: u8,
     },
-    /// Asks for up to so many packets at once.
+    /// Dequeues up to this many packets.
     Dequeue(u8),
-    /// Looks at the next packet.
+    /// Peeks at the next packet.
     Peek,
-    /// Lets so many ns pass.
+    /// Advances the clock by this many ns.
     Advance(u64),
-    /// Sets the clock back by so many ns, which breaks the driver's side of the contract.
+    /// Sets the clock back by this many ns. This violates the driver's side of the contract.
     SetBack(u64),
-    /// Goes from watchdog to watchdog until a packet comes.
+    /// Waits from watchdog to watchdog until a packet leaves.
     Wait,
     /// Flushes the root.
     Flush,
@@ -58,24 +58,24 @@ pub enum Operation {
     Reconfigure {
         /// The node.
         node: Index,
-        /// Its new parameters.
+        /// The new parameters.
         config: Index,
     },
-    /// Puts another tree in the place of a class's discipline.
+    /// Replaces the discipline of a class by another tree.
     Replace {
         /// The class.
         class: Index,
-        /// What comes in its place.
+        /// The replacement.
         with: Index,
     },
 }
 
-/// Random cases on random `trees`.
+/// Returns random cases on random `trees`.
 pub fn cases(trees: BoxedStrategy<Tree>) -> impl Strategy<Value = Case> {
     cases_of(trees, operations().boxed())
 }
 
-/// The same with a clock that is set back now and then.
+/// Returns random cases in which the clock is sometimes set back.
 pub fn cases_with_setbacks(trees: BoxedStrategy<Tree>) -> impl Strategy<Value = Case> {
     let set_back = nanos().prop_map(Operation::SetBack);
     cases_of(trees, prop_oneof![10 => operations(), 1 => set_back].boxed())
@@ -112,7 +112,7 @@ fn operations() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Mostly what is on wires; also nothing at all, and what network cards cut into segments.
+/// Returns lengths. Most are common on links. Some are 0, and some are those of packets before segmentation.
 fn lengths() -> impl Strategy<Value = u32> {
     prop_oneof![
         1 => Just(0),
@@ -122,7 +122,7 @@ fn lengths() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// From less than a packet takes on a fast link to longer than any timer of a queue.
+/// Returns durations, from less than a packet takes on a fast link to more than any timer of a queue.
 fn nanos() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 0u64..2_000,
@@ -133,8 +133,8 @@ fn nanos() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A packet of flow number `flow`, and its headers for two flows in three. Whatever may place a packet in a class
-/// depends on the flow alone: packets of one flow must take the same way.
+/// Returns a packet of flow number `flow`. Two flows in three have headers. Everything that can select a
+/// class depends only on the flow, because packets of one flow must take the same path.
 pub(crate) fn packet(flow: u8, length: u32, ecn: Ecn, hasher: &FlowHasher) -> (Packet, Option<FlowKey>) {
     let source = Ipv4Addr::new(10, 0, 0, flow);
     let destination = Ipv4Addr::new(192, 0, 2, flow % 2);

@@ -1,4 +1,4 @@
-//! Runs a case, as a driver in the simulator or on live traffic would, and compares two runs.
+//! Runs a case like a driver in the simulator or on live traffic, and compares two runs.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -11,13 +11,13 @@ use proptest::sample::Index;
 use crate::case::{Case, Operation, packet};
 use crate::probe::Withheld;
 
-/// Most packets queued at once; further ones are not offered.
+/// The most packets that are queued at a time. Further packets are not enqueued.
 const MOST_PACKETS: u32 = 500;
 
-/// Runs a case under probes and without them.
+/// Runs a case with probes and without probes.
 ///
 /// # Panics
-/// If the discipline breaks its contract; the message begins with the name of what it broke.
+/// If the discipline violates its contract. The message begins with the name of the violated rule.
 pub fn check(case: &Case) {
     let probed = Driver::new(case, true).run();
     let bare = Driver::new(case, false).run();
@@ -32,17 +32,18 @@ pub fn check(case: &Case) {
     );
 }
 
-/// Runs a case whose clock is set back now and then. A driver should not do that, and a virtual machine does. What a discipline
-/// makes of it is its own affair, but it keeps its books, loses nothing, comes to an end with every call, tells a later time
-/// if it sends nothing, and sends all that it holds once the clock is right again.
+/// Runs a case whose clock is sometimes set back. A driver must not do that, but a virtual machine does. The
+/// discipline may then decide anything. But its statistics must still be right, it must not lose a packet,
+/// and every call must return. If it sends nothing, its watchdog must be later than now. When the clock is
+/// right again, it must send all its packets.
 ///
 /// # Panics
-/// If the discipline doesn't; the message begins with the name of what it broke.
+/// If the discipline violates one of these rules. The message begins with the name of the violated rule.
 pub fn check_setbacks(case: &Case) {
     Driver::new(case, false).run();
 }
 
-/// What a run is compared by. Packets are known by their cookie.
+/// An event by which runs are compared. The cookie identifies a packet.
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
     Offered { cookie: u64, verdict: Verdict },
@@ -51,7 +52,7 @@ enum Event {
     Shown { cookie: Option<u64> },
     Returned { cookie: u64, reason: DropReason },
     Refused(String),
-    Books(Statistics),
+    Statistics(Statistics),
 }
 
 struct Driver<'a> {
@@ -59,10 +60,10 @@ struct Driver<'a> {
     /// A packet's cookie is its number.
     link: Link<()>,
     now: Time,
-    /// The latest that it was.
+    /// The latest time so far.
     latest: Time,
     hasher: FlowHasher,
-    /// When each packet was offered, by its cookie.
+    /// The arrival time of each packet, by its cookie.
     offered: Vec<Time>,
     probes: Option<Withheld>,
     events: Vec<Event>,
@@ -93,7 +94,7 @@ impl<'a> Driver<'a> {
         }
         self.now = self.now.max(self.latest);
         self.send_all();
-        self.record_books();
+        self.record_statistics();
         self.events
     }
 
@@ -159,14 +160,14 @@ impl<'a> Driver<'a> {
         self.settle();
     }
 
-    /// Asks for a packet; whether one came.
+    /// Dequeues a packet. Returns whether there was one.
     fn dequeue(&mut self) -> bool {
         let next = self.on_packet_path("dequeue", |link, now| link.dequeue(now));
         if let Next::Packet(departure) = &next {
             let packet = departure.slot;
             assert_eq!(
                 packet.enqueued_at, self.offered[packet.cookie as usize],
-                "sojourn: the time of arrival was lost"
+                "sojourn: the packet lost its arrival time"
             );
             self.events.push(Event::Departed {
                 cookie: packet.cookie,
@@ -189,9 +190,9 @@ impl<'a> Driver<'a> {
         self.settle();
     }
 
-    /// Goes from watchdog to watchdog until a packet is sent or dropped, or none is left. Each step may show that
-    /// another shaper on the packet's way lacks tokens, or that a class of a tree, with others above it, may do something
-    /// else from now on; but the same one must not ask for patience for ever.
+    /// Goes from watchdog to watchdog until a packet is sent or dropped, or none is left. At each step
+    /// another shaper on the packet's path may lack tokens, or a class of a tree may change its state. But
+    /// the number of steps is limited.
     fn wait(&mut self) {
         let patience = 8 * nodes(self.link.root()).len() + 8;
         let queued = self.link.backlog().packets;
@@ -202,17 +203,17 @@ impl<'a> Driver<'a> {
                 return;
             }
             let Some(Event::Nothing { watchdog }) = self.events.last() else {
-                unreachable!("an empty-handed dequeue is recorded");
+                unreachable!("a dequeue without a packet is recorded");
             };
             match *watchdog {
                 Some(due) if due > self.now => self.now = due,
                 _ => panic!(
-                    "work: packets are queued, none comes at {}, watchdog {watchdog:?}",
+                    "work: packets are queued, but none is sent at {}, watchdog {watchdog:?}",
                     self.now
                 ),
             }
         }
-        panic!("progress: asked at {patience} watchdogs in a row, no packet came");
+        panic!("progress: no packet was sent at {patience} watchdogs in a row");
     }
 
     fn send_all(&mut self) {
@@ -221,7 +222,7 @@ impl<'a> Driver<'a> {
         }
         assert!(
             self.link.is_empty(),
-            "leak: {} packets never came back",
+            "leak: {} packets were not returned",
             self.link.len()
         );
     }
@@ -231,7 +232,8 @@ impl<'a> Driver<'a> {
         let path = node.get(&paths);
         let mut old: Box<dyn Any> = Box::new(());
         self.change(path, &mut |node, _| old = node.config());
-        // Parameters of the same discipline if the case has any, else those of another one, to be refused.
+        // Use parameters of the same discipline if the case has any. Otherwise use those of another one,
+        // which are rejected.
         let mut configs = Vec::new();
         for tree in std::iter::once(&self.case.tree).chain(&self.case.replacements) {
             tree.visit(&mut |tree| configs.extend_from_slice(tree.subject.configs()));
@@ -259,13 +261,13 @@ impl<'a> Driver<'a> {
         let mut child = Some(tree.build(self.case.seed, self.probes.as_ref()));
         let now = self.now;
         self.change(&path, &mut |node, pool| {
-            let child = child.take().expect("one node is changed");
+            let child = child.take().expect("only one node is changed");
             node.replace_class(minor, child, now, pool)
-                .expect("the class was just seen");
+                .expect("the class exists");
         });
     }
 
-    /// A class: the path to its parent, and its number there.
+    /// Chooses a class. Returns the path to its parent, and its number there.
     fn choose_class(&self, class: Index) -> Option<(Vec<u16>, u16)> {
         let mut paths = nodes(self.link.root());
         paths.retain(|path| !path.is_empty());
@@ -278,7 +280,7 @@ impl<'a> Driver<'a> {
         self.settle();
     }
 
-    /// Makes a call that must not allocate. Probes do, so that only bare runs are measured.
+    /// Makes a call that must not allocate. Probes allocate, so only runs without probes are measured.
     fn on_packet_path<T>(&mut self, call: &str, make: impl FnOnce(&mut Link<()>, Time) -> T) -> T {
         let mut answer = None;
         let run = || answer = Some(make(&mut self.link, self.now));
@@ -291,7 +293,8 @@ impl<'a> Driver<'a> {
         answer.expect("the call was made")
     }
 
-    /// Takes back what the last call returned. Then the pool holds just what the root says it does.
+    /// Releases the packets that the last call returned. After that the pool holds exactly the root's
+    /// backlog.
     fn settle(&mut self) {
         while let Some(dropped) = self.link.take_dropped() {
             self.events.push(Event::Returned {
@@ -302,20 +305,20 @@ impl<'a> Driver<'a> {
         assert_eq!(
             u64::from(self.link.len()),
             self.link.backlog().packets,
-            "conservation: packets in the pool, and in the root's books"
+            "conservation: the packets in the pool differ from the root's backlog"
         );
     }
 
-    fn record_books(&mut self) {
+    fn record_statistics(&mut self) {
         fn record(node: &dyn Discipline, events: &mut Vec<Event>) {
-            events.push(Event::Books(node.statistics()));
+            events.push(Event::Statistics(node.statistics()));
             node.visit_classes(&mut |class| record(class.discipline, events));
         }
         record(self.link.root(), &mut self.events);
     }
 }
 
-/// The paths of all nodes, by class numbers from the root on; the root's is empty.
+/// Returns the paths of all nodes, as class numbers from the root. The root's path is empty.
 fn nodes(root: &dyn Discipline) -> Vec<Vec<u16>> {
     let mut paths = vec![Vec::new()];
     root.visit_classes(&mut |class| {
@@ -340,11 +343,11 @@ fn descend(
             .change_class(*minor, pool, &mut |child, pool| {
                 descend(child, below, pool, change)
             })
-            .expect("the path leads through classes just seen"),
+            .expect("the path has only existing classes"),
     }
 }
 
-/// Brings the free slots into another order.
+/// Changes the order of the free slots.
 fn scramble(pool: &mut Pool) {
     let packet = fairgate::Packet::of_length(0);
     let ids: Vec<_> = std::iter::from_fn(|| pool.insert(packet).ok()).collect();

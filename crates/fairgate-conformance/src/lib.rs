@@ -1,19 +1,20 @@
-//! The suite that every queueing discipline must pass, ours and yours.
+//! The conformance suite that every queueing discipline must pass, also disciplines of other crates.
 //!
-//! It throws random operations at a discipline, shrinks what fails, and holds the discipline to the contract of
+//! It runs random operations on a discipline, shrinks failing cases, and checks the contract of
 //! [`fairgate::discipline`]:
 //!
-//! * **Conservation**: at every node, after every call, the ledger equals the packets truly there: those handed in and
-//!   not yet back, packet by packet and byte by byte. Every packet comes back exactly once.
-//! * **Peek**: what a peek showed is what the next dequeue returns, whatever came in between.
-//! * **Work**: a discipline that holds packets sends one, or it is a shaper and tells a later time to ask again; asked
-//!   then, it makes progress.
-//! * **Order**: packets of one flow leave in the order in which they came.
-//! * **Determinism**: the same calls give the same answers, whatever slots the packets sit in.
+//! * **Conservation**: at every node, after every call, the statistics equal the packets that are really
+//!   queued, packet by packet and byte by byte. Every packet is returned exactly once.
+//! * **Peek**: the next dequeue returns the packet that a peek showed, whatever happens in between.
+//! * **Work**: a discipline with packets sends one, or it is a shaper with a watchdog later than now. When
+//!   asked at its watchdogs, it sends a packet after a limited number of them.
+//! * **Order**: packets of one flow leave in the order of their arrival.
+//! * **Determinism**: the same calls have the same results, whatever slots the packets are in.
 //! * **No allocation** in enqueue, dequeue, peek and watchdog.
-//! * **A clock that is set back**, which no driver should have, breaks no books, loses no packet and hangs no call.
-//! * **Refusals change nothing**, packets and ECN marks are not tampered with, a packet's time in the queue survives
-//!   the replacement of a discipline.
+//! * **A clock that is set back**, which no driver should have, causes no wrong statistics, no lost packet
+//!   and no endless call.
+//! * **A rejected change changes nothing**. Packets and ECN marks are not modified. A packet keeps its
+//!   arrival time when a discipline is replaced.
 //!
 //! A discipline joins by one line with the strategy of its configurations and its constructor:
 //!
@@ -31,16 +32,17 @@
 //! }
 //! ```
 //!
-//! Each line becomes a test of its own, another one under a clock that is set back now and then, and `random_trees` composes
-//! trees up to five levels deep of all of them.
+//! Each line becomes a test, and another test with a clock that is sometimes set back. `random_trees`
+//! composes trees of all of them, up to five levels deep.
 //!
-//! A driver joins by [`check_driver`]: it must make the same calls at the same times as the simplest driver there is.
+//! A driver joins by [`check_driver`]: it must make the same calls at the same times as the simplest driver.
 //!
-//! How it works: a [`Case`] is a tree, other trees to put in place of its classes, a seed and a list of operations.
-//! [`check`] runs it twice: once with a *probe* around every node, which keeps books of its own and compares; and once
-//! bare, in other slots of the pool, counting allocations. Both must give the same record of events.
+//! How it works: a [`Case`] is a tree, other trees that replace the disciplines of its classes, a seed and a
+//! list of operations. [`check`] runs it twice. The first run has a *probe* around every node, which counts
+//! packets itself and compares. The second run has no probes, uses other slots of the pool and counts
+//! allocations. Both runs must have the same events.
 //!
-//! This crate counts allocations by replacing the program's allocator: use it in tests only.
+//! This crate counts allocations by replacing the program's allocator, so use it only in tests.
 
 #![forbid(unsafe_code)]
 
@@ -56,9 +58,10 @@ pub use proptest;
 pub use recipe::{Recipe, Tree, random_trees};
 pub use schedule::{Arrival, RATE, Schedule, check_driver};
 
-/// Makes a test of each discipline, and one of random trees of all of them. See the [crate's head](crate).
+/// Makes a test for each discipline, and one for random trees of all of them. See the [crate
+/// documentation](crate).
 ///
-/// In front of a name may stand attributes, for instance comments.
+/// Attributes such as comments may precede a name.
 #[macro_export]
 macro_rules! conformance_suite {
     ($($(#[$attribute:meta])* $name:ident: $recipe:expr;)+) => {
@@ -81,7 +84,7 @@ macro_rules! conformance_suite {
             }
         }
 
-        /// Under a clock that is set back now and then.
+        /// The same tests with a clock that is sometimes set back.
         mod set_back {
             use super::*;
 

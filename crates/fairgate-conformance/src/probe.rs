@@ -1,5 +1,5 @@
-//! A discipline around a discipline, which passes every call on and keeps books of its own: of the very packets that
-//! went in and have not come out.
+//! A discipline that wraps another one. It forwards every call, counts the packets that are inside, and
+//! compares its count with the statistics of the wrapped discipline.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use fairgate::{
 
 use crate::recipe::Show;
 
-/// How often a probed discipline of a tree held packets back. A discipline that isn't a shaper may only do so in a
-/// call in which one below it did.
+/// The number of times that a probed discipline of a tree withheld its packets. A discipline that isn't a
+/// shaper may do so only in a call in which a descendant does.
 #[derive(Clone, Default)]
 pub(crate) struct Withheld(Arc<AtomicU64>);
 
@@ -28,39 +28,39 @@ impl Withheld {
     }
 }
 
-/// Packets that must keep their order: all that classifiers and hashes look at is the same.
+/// Packets with the same key must keep their order: classifiers and hashes can't distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Lane {
+struct OrderKey {
     flow: FlowHash,
     class: ClassId,
     mark: u32,
     priority: u8,
     dscp: u8,
     ecn: Ecn,
-    /// Changes of parameters since construction: they may send later packets another way.
+    /// The number of parameter changes since construction. A change may send later packets on another path.
     epoch: u64,
 }
 
-/// A packet that is inside.
+/// A packet inside the wrapped discipline.
 #[derive(Debug)]
 struct Held {
-    /// Its number in the order of arrival.
+    /// Its number in the order of arrivals.
     arrival: u64,
     length: u32,
     cookie: u64,
-    lane: Lane,
-    /// Whether it got another DSCP on its way in. It may have gone another way since then than others of its lane.
+    key: OrderKey,
+    /// Whether its DSCP was changed on its way in. It may have taken another path than others with its key.
     is_remarked: bool,
 }
 
-/// What pool and tree had counted before a call.
+/// The counters of pool and tree before a call.
 struct Before {
     returned: u64,
     marked: u64,
     withheld: u64,
 }
 
-/// The discipline around a discipline.
+/// The wrapper around a discipline.
 pub(crate) struct Probe {
     inner: Box<dyn Discipline>,
     shapes: bool,
@@ -69,12 +69,12 @@ pub(crate) struct Probe {
     held: HashMap<PacketId, Held>,
     arrivals: u64,
     epoch: u64,
-    /// The last departure of each lane.
-    departed: HashMap<Lane, u64>,
-    /// Shown by a peek.
+    /// The last departure of each key.
+    departed: HashMap<OrderKey, u64>,
+    /// The packet that a peek showed.
     promised: Option<PacketId>,
-    /// What the books must say.
-    books: Statistics,
+    /// The expected statistics.
+    expected: Statistics,
     now: Time,
 }
 
@@ -90,7 +90,7 @@ impl Probe {
             epoch: 0,
             departed: HashMap::new(),
             promised: None,
-            books: Statistics::default(),
+            expected: Statistics::default(),
             now: Time::ZERO,
         }
     }
@@ -112,61 +112,61 @@ impl Probe {
     fn advance(&mut self, now: Time) {
         assert!(
             now >= self.now,
-            "time: {} was asked to go back",
+            "time: the clock of {} went back",
             self.inner.name()
         );
         self.now = now;
     }
 
-    /// A packet leaves, whichever way. It must be inside, and the same as it was.
+    /// Removes a packet that leaves in any way. It must be inside, and unchanged.
     fn leave(&mut self, id: PacketId, pool: &Pool) -> Held {
         let name = self.inner.name();
         let Some(held) = self.held.remove(&id) else {
             panic!(
-                "once: {name} let out a packet that it did not hold: {:?}",
+                "once: {name} returned a packet that it did not hold: {:?}",
                 pool[id]
             );
         };
         let packet = &pool[id];
-        let ecn_is_true =
-            packet.ecn == held.lane.ecn || (packet.ecn == Ecn::Ce && held.lane.ecn.is_capable());
+        let ecn_is_true = packet.ecn == held.key.ecn || (packet.ecn == Ecn::Ce && held.key.ecn.is_capable());
         let unchanged = packet.length == held.length
             && packet.cookie == held.cookie
-            && packet.flow == held.lane.flow
-            && (packet.dscp == held.lane.dscp || packet.is_remarked());
+            && packet.flow == held.key.flow
+            && (packet.dscp == held.key.dscp || packet.is_remarked());
         assert!(
             ecn_is_true && unchanged,
-            "tampering: {name} let out {packet:?}, which was {held:?}"
+            "tampering: {name} returned {packet:?}, which was {held:?}"
         );
         held
     }
 
-    /// Checks that a packet follows those of its lane.
+    /// Checks that a packet leaves after all earlier packets with its key.
     fn keep_order(&mut self, held: &Held) {
         if held.is_remarked {
             return;
         }
-        let last = self.departed.insert(held.lane, held.arrival);
+        let last = self.departed.insert(held.key, held.arrival);
         assert!(
             last.is_none_or(|last| last < held.arrival),
-            "order: {} let arrival {last:?} of a flow out before arrival {}",
+            "order: {} dequeued arrival {last:?} of a flow before arrival {}",
             self.inner.name(),
             held.arrival,
         );
     }
 
-    /// Enters what the call gave back and marked, and compares the books. Gives the reasons.
+    /// Counts the packets that the call returned and marked, and compares the statistics. Returns the
+    /// reasons.
     fn settle(&mut self, before: &Before, pool: &Pool) -> Vec<(PacketId, DropReason)> {
         let count = pool.returned_total() - before.returned;
         let returned: Vec<_> = pool.returned().take(count as usize).collect();
         for &(id, reason) in &returned {
             let held = self.leave(id, pool);
             if reason == DropReason::Flushed {
-                self.books.flushed.add(held.length);
+                self.expected.flushed.add(held.length);
                 continue;
             }
-            self.books.dropped.add(held.length);
-            self.books.dropped_by_reason[reason as usize] += 1;
+            self.expected.dropped.add(held.length);
+            self.expected.dropped_by_reason[reason as usize] += 1;
             assert_ne!(
                 self.promised,
                 Some(id),
@@ -174,25 +174,26 @@ impl Probe {
                 self.inner.name()
             );
         }
-        self.books.marked += pool.marked_total() - before.marked;
+        self.expected.marked += pool.marked_total() - before.marked;
         self.audit();
         returned
     }
 
-    /// The contract: the books equal the packets truly there, and hold those of all classes.
+    /// Checks the contract: the statistics equal the packets that are inside, and include those of all
+    /// classes.
     fn audit(&self) {
         let name = self.inner.name();
         assert_eq!(
             self.inner.statistics(),
-            self.books,
-            "conservation: the books of {name}, and what truly happened"
+            self.expected,
+            "conservation: the statistics of {name} are wrong"
         );
         let backlog = self.inner.backlog();
         let bytes: u64 = self.held.values().map(|held| u64::from(held.length)).sum();
         assert_eq!(
             (backlog.packets, backlog.bytes),
             (self.held.len() as u64, bytes),
-            "conservation: the backlog of {name}, and the packets inside"
+            "conservation: the backlog of {name} differs from the packets inside"
         );
         let (mut packets, mut bytes) = (0, 0);
         self.inner.visit_classes(&mut |class| {
@@ -202,20 +203,25 @@ impl Probe {
         });
         assert!(
             packets <= backlog.packets && bytes <= backlog.bytes,
-            "conservation: the classes of {name} hold {packets} packets of {bytes} bytes, itself only {backlog:?}"
+            "conservation: the classes of {name} hold {packets} packets of {bytes} bytes, itself only \
+             {backlog:?}"
         );
     }
 
-    /// Checks the answer of a dequeue or peek.
+    /// Checks the result of a dequeue or peek.
     fn answered(&mut self, answer: Option<PacketId>, before: &Before) {
         let name = self.inner.name();
         if let Some(promised) = self.promised {
-            assert_eq!(answer, Some(promised), "peek: {name} had shown another packet");
+            assert_eq!(
+                answer,
+                Some(promised),
+                "peek: {name} showed another packet before"
+            );
         }
         if answer.is_some() || self.held.is_empty() {
             return;
         }
-        // A class need not be asked again before the time that it told.
+        // A parent need not ask a throttled class before its watchdog.
         let mut class_withholds = false;
         self.inner.visit_classes(&mut |class| {
             let until = class.discipline.watchdog();
@@ -224,13 +230,13 @@ impl Probe {
         });
         assert!(
             self.shapes || class_withholds || self.withheld.count() > before.withheld,
-            "work: {name} holds {} packets and sends none",
+            "work: {name} holds {} packets but sends none",
             self.held.len()
         );
         let watchdog = self.inner.watchdog();
         assert!(
             watchdog.is_some_and(|due| due > self.now),
-            "watchdog: {name} holds packets back at {}, until {watchdog:?}",
+            "watchdog: {name} withholds its packets at {}, but its watchdog is {watchdog:?}",
             self.now
         );
         self.withheld.add_one();
@@ -250,7 +256,7 @@ impl Discipline for Probe {
             arrival: self.arrivals,
             length: packet.length,
             cookie: packet.cookie,
-            lane: Lane {
+            key: OrderKey {
                 flow: packet.flow,
                 class: packet.class,
                 mark: packet.mark,
@@ -262,13 +268,13 @@ impl Discipline for Probe {
             is_remarked: false,
         };
         self.arrivals += 1;
-        self.books.enqueued.add(packet.length);
+        self.expected.enqueued.add(packet.length);
         let twice = self.held.insert(id, held).is_some();
-        assert!(!twice, "once: {} was given a packet that it holds", self.name());
+        assert!(!twice, "once: {} got a packet that it already holds", self.name());
 
         let verdict = self.inner.enqueue(id, now, pool);
         if let Some(held) = self.held.get_mut(&id) {
-            held.is_remarked = pool[id].dscp != held.lane.dscp;
+            held.is_remarked = pool[id].dscp != held.key.dscp;
         }
         let returned = self.settle(&before, pool);
         let fate = returned.iter().find(|(returned, _)| *returned == id);
@@ -280,7 +286,7 @@ impl Discipline for Probe {
         };
         assert!(
             is_true,
-            "verdict: {} said {verdict:?} and gave back {returned:?}",
+            "verdict: {} returned {verdict:?} but gave back {returned:?}",
             self.name()
         );
         verdict
@@ -293,13 +299,13 @@ impl Discipline for Probe {
         if let Some(id) = answer {
             let held = self.leave(id, pool);
             self.keep_order(&held);
-            self.books.dequeued.add(held.length);
-            // The driver holds the time of arrival itself against its own record.
-            self.books.sojourn += now.nanos_since(pool[id].enqueued_at) / Statistics::SOJOURN_UNIT;
+            self.expected.dequeued.add(held.length);
+            // The driver compares the arrival time itself with its own record.
+            self.expected.sojourn += now.nanos_since(pool[id].enqueued_at) / Statistics::SOJOURN_UNIT;
         }
         let counted = self.inner.statistics().overlimits;
-        let overlimits = counted - self.books.overlimits;
-        self.books.overlimits = counted;
+        let overlimits = counted - self.expected.overlimits;
+        self.expected.overlimits = counted;
         self.settle(&before, pool);
         self.answered(answer, &before);
         self.promised = None;
@@ -307,7 +313,7 @@ impl Discipline for Probe {
         assert_eq!(
             overlimits,
             u64::from(withheld),
-            "overlimits: those of {}",
+            "overlimits: {} counted them wrongly",
             self.name()
         );
         answer
@@ -346,7 +352,7 @@ impl Discipline for Probe {
         while let Some(id) = all.pop_front(pool) {
             let held = self.leave(id, pool);
             self.keep_order(&held);
-            self.books.flushed.add(held.length);
+            self.expected.flushed.add(held.length);
             into.push_back(id, pool);
         }
         let returned = self.settle(&before, pool);
@@ -378,19 +384,20 @@ impl Discipline for Probe {
         match &result {
             Err(error) => assert!(
                 new == old && returned.is_empty(),
-                "refusal: {} refused ({error}), but went from {old} to {new} and gave back {returned:?}",
+                "refusal: {} rejected the parameters ({error}), but changed {old} to {new} and gave back \
+                 {returned:?}",
                 self.name()
             ),
             Ok(()) => {
                 assert_eq!(
                     new,
                     (self.show)(config),
-                    "reconfigure: {} took another",
+                    "reconfigure: {} has other parameters than it was given",
                     self.name()
                 );
                 let reasons = returned.iter().map(|(_, reason)| *reason);
-                // What was in a class that is no more is placed again, and may be refused where it comes to. The discipline of a class
-                // that is asked what it would send next, as hfsc's are, may drop by its own law.
+                // The packets of a removed class are enqueued again, and may be dropped there. The discipline
+                // of a class whose parent peeks at it, as in hfsc, may drop by its control law.
                 let has_classes = !classes.is_empty();
                 assert!(
                     self.classes() != classes

@@ -1,4 +1,4 @@
-//! How disciplines under test are made: configurations, constructors, and trees of them.
+//! Builds disciplines under test: configurations, constructors, and trees of them.
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -13,21 +13,21 @@ use proptest::strategy::Union;
 
 use crate::probe::{Probe, Withheld};
 
-/// Levels of a random tree, its leaves included.
+/// The most levels of a random tree, including its leaves.
 const DEPTH: u32 = 5;
 
-/// A discipline's constructor with random configurations.
+/// The constructor of a discipline, with random configurations.
 #[derive(Clone)]
 pub struct Recipe {
-    /// Subjects with so many classes.
+    /// Returns subjects with this number of classes.
     subjects: Rc<dyn Fn(usize) -> BoxedStrategy<Subject>>,
     classes: RangeInclusive<usize>,
 }
 
-/// One discipline to be made: with the first of its configurations; the others are for changes in place.
+/// A discipline to build with the first of its configurations. The others are for changes in place.
 #[derive(Clone)]
 pub(crate) struct Subject {
-    /// Of its type, to be printed.
+    /// The name of the type, for messages.
     name: &'static str,
     shapes: bool,
     configs: Vec<Rc<dyn Any>>,
@@ -35,12 +35,12 @@ pub(crate) struct Subject {
     make: Rc<Make>,
 }
 
-/// The text of a configuration, to compare and to print.
+/// Formats a configuration, for comparisons and messages.
 pub(crate) type Show = fn(&dyn Any) -> String;
 
 type Make = dyn Fn(&dyn Any, u64, Vec<Box<dyn Discipline>>) -> Box<dyn Discipline>;
 
-/// A discipline with its inner disciplines, to be built as often as needed.
+/// A discipline with its children. It can be built several times.
 #[derive(Clone)]
 pub struct Tree {
     pub(crate) subject: Subject,
@@ -48,8 +48,8 @@ pub struct Tree {
 }
 
 impl Recipe {
-    /// A discipline without classes: the strategy of its configurations, and its constructor, which takes a
-    /// configuration and a seed.
+    /// Creates the recipe of a discipline without classes, from the strategy of its configurations and its
+    /// constructor. The constructor takes a configuration and a seed.
     pub fn leaf<C, D, S>(
         configs: impl Fn() -> S + 'static,
         make: impl Fn(C, u64) -> Result<D, ConfigError> + 'static,
@@ -66,8 +66,9 @@ impl Recipe {
         )
     }
 
-    /// A discipline with classes: how many; the strategy of configurations for so many; its constructor, which takes a
-    /// configuration, a seed, and the inner discipline of each class.
+    /// Creates the recipe of a discipline with classes. `classes` is the range of their number. `configs`
+    /// returns the strategy of configurations for a number of classes. The constructor takes a configuration,
+    /// a seed, and the discipline of each class.
     ///
     /// Packets that name a class name it under handle 1, with minor numbers from 1.
     pub fn classful<C, D, S>(
@@ -83,11 +84,14 @@ impl Recipe {
         fn typed<C: 'static>(config: &dyn Any) -> &C {
             config
                 .downcast_ref()
-                .expect("the configuration of a subject is of its type")
+                .expect("the configuration has the subject's type")
         }
         let make: Rc<Make> = Rc::new(move |config, seed, children| {
             let discipline = make(typed::<C>(config).clone(), seed, children);
-            Box::new(discipline.unwrap_or_else(|error| panic!("a configuration of the strategy: {error}")))
+            Box::new(
+                discipline
+                    .unwrap_or_else(|error| panic!("the strategy made an invalid configuration: {error}")),
+            )
         });
         let subjects = move |count| {
             let make = make.clone();
@@ -110,7 +114,7 @@ impl Recipe {
         }
     }
 
-    /// The same for a discipline that may hold packets back, and then tells by its watchdog when to ask again.
+    /// Returns the recipe of a shaper: it may throttle, and then its watchdog says when to ask again.
     pub fn shaping(self) -> Recipe {
         let subjects = self.subjects;
         Recipe {
@@ -125,7 +129,7 @@ impl Recipe {
         }
     }
 
-    /// Trees with this discipline at the root and `inner` in its classes, if it has any.
+    /// Returns trees with this discipline at the root and trees of `inner` in its classes, if it has any.
     pub fn trees(&self, inner: impl FnOnce() -> BoxedStrategy<Tree>) -> BoxedStrategy<Tree> {
         let subjects = self.subjects.clone();
         let children = match *self.classes.end() {
@@ -138,7 +142,7 @@ impl Recipe {
             .boxed()
     }
 
-    /// The same with short fifos in the classes.
+    /// Returns trees with short fifos in the classes.
     pub fn trees_of_fifos(&self) -> BoxedStrategy<Tree> {
         let configs = || {
             (1u32..20).prop_map(|limit| fifo::Config {
@@ -149,13 +153,13 @@ impl Recipe {
         self.trees(|| Recipe::leaf(configs, |config, _| Fifo::node(config)).leaves())
     }
 
-    /// Trees of this discipline alone, which must not have classes.
+    /// Returns trees of this discipline alone. It must not need classes.
     fn leaves(&self) -> BoxedStrategy<Tree> {
-        self.trees(|| unreachable!("a discipline that needs classes is no leaf"))
+        self.trees(|| unreachable!("a discipline that needs classes is not a leaf"))
     }
 }
 
-/// Trees up to five levels deep, composed of all `recipes`.
+/// Returns trees of all `recipes`, up to five levels deep.
 pub fn random_trees(recipes: &[Recipe]) -> BoxedStrategy<Tree> {
     let (leaves, inner): (Vec<_>, Vec<_>) = recipes
         .iter()
@@ -165,8 +169,8 @@ pub fn random_trees(recipes: &[Recipe]) -> BoxedStrategy<Tree> {
     if inner.is_empty() {
         return leaves;
     }
-    // Level by level: a tree is a leaf or, twice as likely, a discipline over trees of fewer levels. Two in five then
-    // have all five levels. Shrinking goes towards leaves.
+    // Trees are composed level by level. A tree is a leaf or, twice as likely, a discipline over trees of
+    // fewer levels. Two in five trees then have all five levels. Shrinking prefers leaves.
     (1..DEPTH).fold(leaves.clone(), |lower, _| {
         let over = Union::new(inner.iter().map(|recipe| recipe.trees(|| lower.clone())));
         prop_oneof![1 => leaves.clone(), 2 => over].boxed()
@@ -174,15 +178,15 @@ pub fn random_trees(recipes: &[Recipe]) -> BoxedStrategy<Tree> {
 }
 
 impl Subject {
-    /// All configurations, the first one included.
+    /// Returns all configurations, including the first one.
     pub(crate) fn configs(&self) -> &[Rc<dyn Any>] {
         &self.configs
     }
 }
 
 impl Tree {
-    /// Builds the disciplines, each under a seed of its own derived from `seed`; under probes if there is a counter
-    /// for them.
+    /// Builds the disciplines. Each has its own seed, which is derived from `seed`. With a counter for
+    /// probes, each is wrapped in a probe.
     pub(crate) fn build(&self, seed: u64, probes: Option<&Withheld>) -> Box<dyn Discipline> {
         let children = (1..)
             .zip(&self.children)
@@ -201,7 +205,7 @@ impl Tree {
         }
     }
 
-    /// This and all below.
+    /// Visits this tree and all trees below.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(&Tree)) {
         visit(self);
         for child in &self.children {
@@ -242,7 +246,7 @@ mod tests {
         1 + tree.children.iter().map(depth).max().unwrap_or(0)
     }
 
-    /// A suite of shallow trees would pass as well, and prove little.
+    /// A suite with only shallow trees would also pass, but would test little.
     #[test]
     fn random_trees_reach_five_levels_and_no_more() {
         let recipes = [

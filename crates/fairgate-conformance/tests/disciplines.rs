@@ -1,4 +1,4 @@
-//! Every discipline of the library, a line each.
+//! Runs the suite on every discipline of the library. Each has one line.
 
 mod configs;
 
@@ -89,13 +89,15 @@ conformance_suite! {
     wfq: Recipe::leaf(configs::wfq, Flows::<Wfq>::node);
     pfq: Recipe::leaf(configs::pfq, Flows::<Pfq>::node);
     htb: Recipe::classful(1..=4, configs::htb, |config, _seed, inner| Htb::node(config, inner)).shaping();
-    // It shapes once a change of parameters has given it classes.
-    htb_without_classes: Recipe::leaf(configs::htb_without_classes, |config, _seed| Htb::node(config, Vec::new())).shaping();
+    // It shapes after a change of parameters has given it classes.
+    htb_without_classes: Recipe::leaf(configs::htb_without_classes, |config, _seed| {
+        Htb::node(config, Vec::new())
+    }).shaping();
     cbq: Recipe::classful(1..=4, configs::cbq, |config, _seed, inner| Cbq::node(config, inner)).shaping();
     hfsc: Recipe::classful(1..=4, configs::hfsc, |config, _seed, inner| Hfsc::node(config, inner)).shaping();
 }
 
-/// A scheduler over one to four classes.
+/// Returns the recipe of a scheduler over one to four classes.
 fn classes<S: Scheduler<Settings: Default>>(share: fn() -> BoxedStrategy<S::Share>) -> Recipe {
     Recipe::classful(
         1..=4,

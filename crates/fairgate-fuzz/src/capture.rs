@@ -1,4 +1,4 @@
-//! Captures, as [`fairgate_capture::Capture`] reads them.
+//! Checks captures with [`fairgate_capture::Capture`].
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use fairgate_capture::{Capture, CaptureWriter, LinkType};
 
 use crate::link::check_headers;
 
-/// The bytes are the file.
+/// The bytes are a capture file.
 pub fn capture(bytes: &[u8]) {
     let Ok(mut capture) = Capture::from_reader(Box::new(Cursor::new(bytes.to_vec()))) else {
         return;
@@ -18,7 +18,7 @@ pub fn capture(bytes: &[u8]) {
     let error = loop {
         match capture.next_record() {
             Ok(Some(record)) => {
-                assert!(record.time >= latest, "time goes back");
+                assert!(record.time >= latest, "the time went back");
                 latest = record.time;
                 packets += 1;
                 length_in_all += u64::from(record.length);
@@ -31,8 +31,8 @@ pub fn capture(bytes: &[u8]) {
     };
     let again = capture.next_record().map(|record| record.is_some());
     match &error {
-        None => assert!(matches!(again, Ok(false)), "after the end comes nothing"),
-        Some(_) => assert!(again.is_err(), "a reader that failed goes on failing"),
+        None => assert!(matches!(again, Ok(false)), "a packet came after the end"),
+        Some(_) => assert!(again.is_err(), "the reader went on after an error"),
     }
     let counts = capture.counts();
     assert_eq!((counts.packets, counts.bytes), (packets, length_in_all));
@@ -41,14 +41,14 @@ pub fn capture(bytes: &[u8]) {
     }
 }
 
-/// What was read can be written and read again.
+/// Checks that a record is the same after it is written and read again.
 fn check_copy(link: LinkType, time: Time, length: u32, data: &[u8]) {
     let written = CaptureWriter::new(Vec::new(), link, u32::MAX).and_then(|mut writer| {
         writer.packet(time, length, data)?;
         writer.finish()
     });
     let Ok(file) = written else {
-        return; // A time after 2106.
+        return; // The time is after 2106.
     };
     let mut copy = Capture::from_reader(Box::new(Cursor::new(file))).expect("our own file");
     let record = copy.next_record().expect("our own record").expect("one record");

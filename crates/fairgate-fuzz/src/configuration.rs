@@ -1,11 +1,12 @@
-//! Configuration files and command lines, as [`fairgate_config`] reads them.
+//! Checks configuration files and command lines with [`fairgate_config`].
 
 use fairgate_config::units::{
     format_duration, format_rate, format_size, parse_duration, parse_rate, parse_size,
 };
 use fairgate_config::{Document, FileError, Spec};
 
-/// The bytes are the text: of a file, and each of its lines of a discipline on the command line and of a quantity.
+/// The bytes are the text of a file. Each line is also the text of a discipline on the command line, and of a
+/// quantity.
 pub fn configuration(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -23,20 +24,20 @@ pub fn configuration(bytes: &[u8]) {
     }
 }
 
-/// What was checked can be built.
+/// Checks that a valid specification can be built.
 pub(crate) fn check_spec(spec: &Spec) {
     let tree = spec.build(1).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(tree.backlog().packets, 0);
 }
 
-/// Every mistake says what is wrong and what to do, at a place within the text.
+/// Checks that every error says what is wrong and what to do, and that its location is within the text.
 pub(crate) fn check_error(error: &FileError, text: &str) {
     assert!(!error.problems().is_empty() && !error.to_string().is_empty());
     for problem in error.problems() {
         let span = problem.span.clone();
         assert!(
             text.get(span.clone()).is_some(),
-            "{:?} lies at {span:?} of {text:?}",
+            "{:?} is located at {span:?} of {text:?}",
             problem.message
         );
         assert!(!problem.message.is_empty() && !problem.help.is_empty());
@@ -45,7 +46,7 @@ pub(crate) fn check_error(error: &FileError, text: &str) {
     }
 }
 
-/// A quantity that was read is written so that it reads the same.
+/// Checks that a quantity is the same after it is formatted and parsed again.
 fn check_quantities(text: &str) {
     if let Ok(rate) = parse_rate(text) {
         assert_eq!(parse_rate(&format_rate(rate)), Ok(rate));

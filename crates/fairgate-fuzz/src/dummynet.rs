@@ -1,4 +1,4 @@
-//! Scripts of dummynet, as [`fairgate_scripts::dummynet`] reads them.
+//! Checks dummynet scripts with [`fairgate_scripts::dummynet`].
 
 use fairgate_scripts::dummynet::Script;
 use fairgate_scripts::tc::Device;
@@ -16,7 +16,7 @@ pub fn dummynet(bytes: &[u8]) {
         Ok(trees) => trees,
         Err(error) => return check_error(&error, text),
     };
-    assert!(!trees.is_empty(), "a script without a tree is a mistake");
+    assert!(!trees.is_empty(), "a script without a tree must be an error");
     for tree in &trees {
         check_printed(&tree.name(), &tree.spec);
     }

@@ -1,4 +1,4 @@
-//! Frames, as [`fairgate::flow::dissect()`] reads them and [`set_ce`] writes into them.
+//! Checks frames with [`fairgate::flow::dissect()`], and changes of frames by [`set_ce`].
 
 use fairgate::Ecn;
 use fairgate::flow::{Dissection, FlowKey, LinkType, dissect, dissect_tunnelled, set_ce, set_dscp};
@@ -17,7 +17,7 @@ pub fn headers(bytes: &[u8]) {
     check_fields(&inside, frame);
     assert_eq!(
         inside.network_offset, seen.network_offset,
-        "the outer header is what can be marked"
+        "only the outer header can be marked"
     );
     assert_eq!(inside.key.traffic_class, seen.key.traffic_class);
 
@@ -30,7 +30,7 @@ fn check_fields(dissection: &Dissection, frame: &[u8]) {
     match dissection.network_offset {
         Some(offset) => assert!(
             usize::from(offset) + 20 <= frame.len(),
-            "an IP header has 20 bytes at least"
+            "an IP header has at least 20 bytes"
         ),
         None => assert_eq!(
             key,
@@ -39,20 +39,21 @@ fn check_fields(dissection: &Dissection, frame: &[u8]) {
                 vlan: key.vlan,
                 ..FlowKey::default()
             },
-            "without an IP header nothing else is known"
+            "without an IP header no other field is known"
         ),
     }
     assert!(key.vlan < 1 << 12 && key.flow_label < 1 << 20 && dissection.dscp() < 1 << 6);
 }
 
-/// Another DSCP is there afterwards, and nothing else of the flow is changed; a right checksum stays right.
+/// Checks that [`set_dscp`] changes the DSCP and no other field of the flow. A valid checksum must stay
+/// valid.
 fn check_remark(frame: &[u8], link: LinkType, before: &Dissection) {
     let mut remarked = frame.to_vec();
     let dscp = before.dscp() ^ 42;
     let done = set_dscp(&mut remarked, link, dscp);
     assert_eq!(done, before.network_offset.is_some());
     if !done {
-        assert_eq!(remarked, frame, "what has no DSCP stays as it is");
+        assert_eq!(remarked, frame, "a frame without a DSCP must not change");
         return;
     }
     let after = dissect(&remarked, link);
@@ -65,13 +66,13 @@ fn check_remark(frame: &[u8], link: LinkType, before: &Dissection) {
     check_checksum(frame, &remarked, before);
 }
 
-/// A mark says CE afterwards, changes nothing else of the flow, and leaves a right checksum right.
+/// Checks that [`set_ce`] sets CE and changes no other field of the flow. A valid checksum must stay valid.
 fn check_mark(frame: &[u8], link: LinkType, before: &Dissection) {
     let mut marked = frame.to_vec();
     let done = set_ce(&mut marked, link);
     assert_eq!(done, before.network_offset.is_some() && before.ecn().is_capable());
     if !done {
-        assert_eq!(marked, frame, "what can't be marked stays as it is");
+        assert_eq!(marked, frame, "a frame that can't be marked must not change");
         return;
     }
     let after = dissect(&marked, link);
@@ -84,16 +85,18 @@ fn check_mark(frame: &[u8], link: LinkType, before: &Dissection) {
     check_checksum(frame, &marked, before);
 }
 
-/// The checksum of an IPv4 header without options that was right is right after a change of the header.
+/// Checks that the checksum of an IPv4 header without options is still valid after a change, if it was valid
+/// before.
 fn check_checksum(frame: &[u8], changed: &[u8], before: &Dissection) {
-    let offset = usize::from(before.network_offset.expect("it was changed"));
+    let offset = usize::from(before.network_offset.expect("the header was changed"));
     let header = |frame: &[u8]| checksum(&frame[offset..offset + 20]);
     if frame[offset] == 0x45 && header(frame) == 0 {
-        assert_eq!(header(changed), 0, "the checksum follows the change");
+        assert_eq!(header(changed), 0, "the checksum must include the change");
     }
 }
 
-/// The Internet checksum (RFC 1071) of a header of even length: 0 if the checksum in it is right.
+/// Returns the Internet checksum (RFC 1071) of a header of even length. It is 0 if the checksum in the header
+/// is valid.
 fn checksum(header: &[u8]) -> u16 {
     let words = header
         .chunks_exact(2)

@@ -1,8 +1,9 @@
-//! What must hold for any bytes that come from outside: a function for each kind of input, which reads it to the end
-//! and panics if the reader broke a promise. That the reader itself must not panic goes without saying.
+//! Checks that must hold for any external bytes. There is a function for each kind of input. It reads the
+//! whole input and panics if the reader breaks a rule. The reader itself must not panic either.
 //!
-//! Two run them: `tests/any_bytes.rs` here, with random and damaged bytes in every `cargo test`; and the targets in
-//! `fuzz/` at the root of the repository, under libFuzzer, which learns from the code which bytes lead on:
+//! The functions are called from two places. `tests/any_bytes.rs` of this crate calls them with random and
+//! damaged bytes in every `cargo test`. The targets in `fuzz/` at the root of the repository call them under
+//! libFuzzer, which uses the code coverage to find new inputs:
 //!
 //! ```text
 //! cargo install cargo-fuzz

@@ -1,14 +1,14 @@
-//! Frames of capture files, as [`fairgate_capture::Record::headers`] reads them.
+//! Checks frames of capture files with [`fairgate_capture::Record::headers`].
 
 use fairgate::Time;
 use fairgate_capture::{LinkType, Record};
 
-/// The first two bytes choose the link type by its number, the rest is the frame.
+/// The first two bytes are the number of the link type. The rest is the frame.
 pub fn link(bytes: &[u8]) {
     let Some((number, frame)) = bytes.split_first_chunk() else {
         return;
     };
-    // Unknown numbers stand for one of those that are read, so that random bytes lead somewhere.
+    // Unknown numbers are mapped to supported ones, so that random bytes test the readers.
     let number = u16::from_be_bytes(*number);
     let link = LinkType::from_number(number).unwrap_or_else(|| {
         let all: Vec<LinkType> = LinkType::all().collect();
@@ -24,7 +24,7 @@ pub fn link(bytes: &[u8]) {
     });
 }
 
-/// What holds of the headers of any record.
+/// Checks properties that the headers of any record have.
 pub(crate) fn check_headers(record: &Record) {
     let headers = record.headers();
     assert_eq!(record.headers(), headers, "the same frame has the same headers");
@@ -45,7 +45,10 @@ pub(crate) fn check_headers(record: &Record) {
             assert_eq!((key.protocol, key.source_port, key.traffic_class), (0, 0, 0));
             let addresses = key.source.iter().chain(&key.destination);
             if addresses.copied().any(|byte| byte != 0) {
-                assert_eq!(key.ethertype, 0, "only encrypted frames have stations");
+                assert_eq!(
+                    key.ethertype, 0,
+                    "only encrypted frames have addresses of stations"
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Scripts of tc, as [`fairgate_scripts::tc`] reads them.
+//! Checks tc scripts with [`fairgate_scripts::tc`].
 
 use fairgate_config::{Document, Spec};
 use fairgate_scripts::tc::{Device, Script};
@@ -14,7 +14,7 @@ pub fn script(bytes: &[u8]) {
         Ok(scripts) => scripts,
         Err(error) => return check_error(&error, text),
     };
-    assert!(!scripts.is_empty(), "a script without a tree is a mistake");
+    assert!(!scripts.is_empty(), "a script without a tree must be an error");
     for script in &scripts {
         let spec = match script.spec() {
             Ok(spec) => spec,
@@ -27,7 +27,7 @@ pub fn script(bytes: &[u8]) {
     }
 }
 
-/// What is printed of a tree reads as the same tree.
+/// Checks that a tree is the same after it is printed and parsed again.
 pub(crate) fn check_printed(name: &str, spec: &Spec) {
     check_spec(spec);
     let printed = spec.to_toml(name);

@@ -1,4 +1,4 @@
-//! Recorded operations with their setup, as [`fairgate_replay::replay()`] reads them.
+//! Checks recorded operations and their setup with [`fairgate_replay::replay()`].
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,8 @@ use fairgate_replay::{Outcome, replay};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Up to the first zero byte the bytes are `TRACE.json`, from there on the lines of `TRACE.jsonl.gz`.
+/// The bytes before the first zero byte are `TRACE.json`. The bytes after it are the lines of
+/// `TRACE.jsonl.gz`.
 pub fn trace(bytes: &[u8]) {
     let end_of_setup = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let (setup, lines) = bytes.split_at(end_of_setup);
@@ -16,16 +17,16 @@ pub fn trace(bytes: &[u8]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("trace.jsonl.gz");
     let mut packed = GzEncoder::new(Vec::new(), Compression::none());
-    packed.write_all(lines).expect("memory takes every byte");
+    packed.write_all(lines).expect("memory accepts every byte");
     fs::write(folder.path().join("trace.json"), setup).expect("a writable folder");
-    fs::write(&path, packed.finish().expect("memory takes every byte")).expect("a writable folder");
+    fs::write(&path, packed.finish().expect("memory accepts every byte")).expect("a writable folder");
 
     let first = replay(&path, 1);
     match &first {
         Ok(Outcome::Different(difference)) => {
             assert!(
                 !difference.mismatches.is_empty(),
-                "a difference names its results"
+                "a difference must name its results"
             );
             let count = lines.split(|byte| *byte == b'\n').count() as u64;
             assert!(
@@ -38,13 +39,13 @@ pub fn trace(bytes: &[u8]) {
         Ok(Outcome::Equal { .. }) => {}
         Err(error) => assert!(
             error.path.starts_with(folder.path()),
-            "the error names one of the files"
+            "an error must name one of the files"
         ),
     }
     let text = |outcome: &Result<Outcome, fairgate_replay::Error>| format!("{outcome:?}");
     assert_eq!(
         text(&replay(&path, 1)),
         text(&first),
-        "the same trace has the same outcome"
+        "the same trace must have the same outcome"
     );
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with the files of a trace.
+//! Errors in the files of a trace.
 
 use std::fmt;
 use std::io;
@@ -7,69 +7,69 @@ use std::path::{Path, PathBuf};
 use miette::Diagnostic;
 use thiserror::Error;
 
-/// A file that can't be read as part of a trace.
+/// An error in a file of a trace.
 #[derive(Debug, Error, Diagnostic)]
 #[error("{}{}: {mistake}", path.display(), Line(*line))]
 #[diagnostic(help("{}", mistake.remedy()))]
 pub struct Error {
     /// The file.
     pub path: PathBuf,
-    /// The line within it, from 1, where the mistake is in a line.
+    /// The line in the file, from 1, if the error is in a line.
     pub line: Option<u64>,
-    /// What is wrong.
+    /// The error.
     pub mistake: Mistake,
 }
 
-/// What is wrong with a file.
+/// The kinds of errors in a file.
 #[derive(Debug, Error)]
 pub enum Mistake {
-    /// It can't be opened or read.
+    /// The file can't be opened or read.
     #[error("can't be read: {0}")]
     Unreadable(io::Error),
-    /// The compressed data is damaged or ends too early.
+    /// The compressed data are damaged or end too early.
     #[error("the compressed data ends early or is damaged: {0}")]
     Damaged(io::Error),
-    /// It is neither a trace nor a folder.
-    #[error("is no trace: its name does not end in .jsonl.gz")]
+    /// The path is neither a trace nor a folder.
+    #[error("is not a trace: its name does not end in .jsonl.gz")]
     NoTrace,
-    /// A folder without a trace in it.
+    /// The folder has no trace.
     #[error("there is no trace in this folder or below it")]
     NoTraceBelow,
-    /// It is not JSON, or not with the fields that there must be.
+    /// The file is not JSON, or lacks a required field.
     #[error("{0}")]
     Json(String),
-    /// A line without end.
-    #[error("a line of more than {limit} bytes")]
+    /// A line is too long.
+    #[error("a line has more than {limit} bytes")]
     LongLine {
-        /// How many bytes a line may have.
+        /// The most bytes of a line.
         limit: u64,
     },
     /// The file has no operation.
-    #[error("there is no operation in it")]
+    #[error("the trace has no operation")]
     Empty,
-    /// A value that no recording can have.
+    /// A value that no trace can have.
     #[error("`{field}` is {value}, but must be {rule}")]
     Impossible {
         /// The field.
         field: &'static str,
-        /// What it says.
+        /// The value.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         rule: &'static str,
     },
-    /// The tc commands can't be understood.
+    /// The tc commands are invalid.
     #[error("the setup's tc commands: {0}")]
     Commands(String),
-    /// More packets queued at once than a replay has room for.
+    /// More packets are queued at once than a replay has room for.
     #[error("more than {capacity} packets are queued at once")]
     TooManyPackets {
-        /// For how many packets there is room.
+        /// The number of packets that a replay has room for.
         capacity: u32,
     },
 }
 
 impl Mistake {
-    /// What to do about it.
+    /// Returns what the user can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
             Mistake::Unreadable(_) => {
@@ -80,16 +80,18 @@ impl Mistake {
                 "a trace is a file TRACE.jsonl.gz with its setup TRACE.json beside it"
             }
             Mistake::Json(_) | Mistake::LongLine { .. } | Mistake::Empty | Mistake::Impossible { .. } => {
-                "a trace has one JSON object a line: an `op` of enq, deq, none, note, origin or params, with its fields"
+                "each line of a trace is a JSON object with an `op` of enq, deq, none, note, origin or \
+                 params, and its fields"
             }
             Mistake::Commands(_) => {
-                "the setup lists the tc commands that built the recorded discipline, in their order"
+                "the setup lists the tc commands that built the recorded discipline, in the order of their \
+                 execution"
             }
-            Mistake::TooManyPackets { .. } => "record a trace that drains its queues more often",
+            Mistake::TooManyPackets { .. } => "record a trace that queues fewer packets at a time",
         }
     }
 
-    /// The mistake, in the file `path`.
+    /// Returns the error with the file `path`.
     pub(crate) fn in_file(self, path: &Path) -> Error {
         Error {
             path: path.to_owned(),
@@ -98,7 +100,7 @@ impl Mistake {
         }
     }
 
-    /// The mistake, in line `line` of the file `path`.
+    /// Returns the error with line `line` of the file `path`.
     pub(crate) fn in_line(self, path: &Path, line: u64) -> Error {
         Error {
             line: Some(line),

@@ -1,17 +1,17 @@
-//! From what the user names to traces.
+//! Finds the traces that a path names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Mistake};
 
-/// How a trace's name ends.
+/// The ending of a trace's name.
 const SUFFIX: &str = ".jsonl.gz";
 
-/// The traces that `path` names: the file itself, or all below a folder, in the order of their names.
+/// Returns the traces that `path` names: the file itself, or all traces below a folder, ordered by name.
 ///
 /// # Errors
-/// If the path can't be read or names no trace.
+/// Returns an error if the path can't be read or names no trace.
 pub fn find(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let metadata = fs::metadata(path).map_err(|error| Mistake::Unreadable(error).in_file(path))?;
     if !metadata.is_dir() {
@@ -33,7 +33,7 @@ fn collect(folder: &Path, traces: &mut Vec<PathBuf>) -> Result<(), Error> {
     let unreadable = |error| Mistake::Unreadable(error).in_file(folder);
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
-        // A link to a folder is not followed: it may lead back up.
+        // Links to folders are not followed, because they may lead back to a folder above.
         if entry.file_type().map_err(unreadable)?.is_dir() {
             collect(&entry.path(), traces)?;
         } else if is_trace(&entry.path()) {
@@ -48,8 +48,8 @@ fn is_trace(path: &Path) -> bool {
         .is_some_and(|name| name.to_string_lossy().ends_with(SUFFIX))
 }
 
-/// The setup of a trace: `TRACE.json` beside `TRACE.jsonl.gz`.
+/// Returns the path of a trace's setup: `TRACE.json` beside `TRACE.jsonl.gz`.
 pub(crate) fn setup_of(trace: &Path) -> PathBuf {
-    // Of .jsonl.gz; the rest of the name need not be text.
+    // This removes .jsonl.gz. The rest of the name need not be valid text.
     trace.with_extension("").with_extension("json")
 }

@@ -1,4 +1,4 @@
-//! The lines of a trace.
+//! Reads the lines of a trace.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::error::{Error, Mistake};
 
-/// More bytes than any line has; bounds what a damaged file makes us read.
+/// More bytes than any valid line has. It limits how much is read from a damaged file.
 const LONGEST_LINE: u64 = 64 << 10;
 
-/// Times below this leave room for sums of them: 146 years in ns.
+/// Times must be below this, so that sums of them don't overflow: 146 years in ns.
 const LATEST: u64 = 1 << 62;
 
 /// The longest packet, bytes: twice that of any segmentation offload.
 const LONGEST_PACKET: u32 = 1 << 20;
 
-/// One line.
+/// An operation: one line of the trace.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub(crate) enum Operation {
@@ -29,89 +29,89 @@ pub(crate) enum Operation {
         /// ns.
         ktime_ns: u64,
     },
-    /// For the reader.
+    /// A comment for readers.
     Note {},
-    /// The parameters as the kernel holds them, for disciplines that compute with derived ones.
+    /// The parameters in the kernel's representation, for disciplines that compute with derived ones.
     Params {},
-    /// A packet was handed in.
+    /// A packet was enqueued.
     Enq(Enqueue),
-    /// A dequeue gave a packet.
+    /// A dequeue returned a packet.
     Deq(Dequeue),
-    /// A dequeue gave nothing.
+    /// A dequeue returned no packet.
     None(Nothing),
 }
 
-/// `enq`.
+/// The fields of `enq`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Enqueue {
-    /// When, ns.
+    /// The time, ns.
     pub(crate) t: u64,
-    /// The generator's label.
+    /// The flow, as labelled by the traffic generator.
     pub(crate) flow: u64,
-    /// `skb->priority`: a class, or with major number 0 a priority.
+    /// `skb->priority`: a class, or a priority if the major number is 0.
     #[serde(deserialize_with = "class_id")]
     pub(crate) prio: ClassId,
-    /// Bytes on the wire.
+    /// The length of the packet, bytes.
     pub(crate) size: u32,
     /// The packet's number.
     pub(crate) seq: u64,
-    /// The ECN bits as it arrives.
+    /// The ECN bits on arrival.
     pub(crate) ecn: u8,
-    /// Bytes of memory.
+    /// The memory that the packet uses, bytes.
     pub(crate) mem: u32,
-    /// The return value.
+    /// The return value of the enqueue function.
     pub(crate) rc: u32,
     /// The state afterwards.
     #[serde(flatten)]
     pub(crate) after: Recorded,
 }
 
-/// `deq`.
+/// The fields of `deq`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Dequeue {
-    /// When, ns.
+    /// The time, ns.
     pub(crate) t: u64,
     /// The packet's number.
     pub(crate) seq: u64,
-    /// The ECN bits as it leaves.
+    /// The ECN bits on departure.
     pub(crate) ecn: u8,
-    /// The generator's label.
+    /// The flow, as labelled by the traffic generator.
     pub(crate) flow: u64,
-    /// Bytes on the wire.
+    /// The length of the packet, bytes.
     pub(crate) size: u32,
     /// The state afterwards.
     #[serde(flatten)]
     pub(crate) after: Recorded,
 }
 
-/// `none`.
+/// The fields of `none`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Nothing {
-    /// When, ns.
+    /// The time, ns.
     pub(crate) t: u64,
-    /// When the watchdog expires, ns; -1 for never.
+    /// The time at which the watchdog expires, ns; -1 for never.
     pub(crate) wd: i64,
     /// The state afterwards.
     #[serde(flatten)]
     pub(crate) after: Recorded,
 }
 
-/// What was recorded after an operation.
+/// The state that was recorded after an operation.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Recorded {
-    /// Numbers of the packets dropped by it.
+    /// The numbers of the packets that the operation dropped.
     #[serde(default)]
     pub(crate) drops: Vec<u64>,
-    /// Packets queued.
+    /// The number of packets queued.
     pub(crate) qlen: u64,
-    /// Bytes queued.
+    /// The number of bytes queued.
     pub(crate) backlog: u64,
-    /// The discipline's own variables, by the kernel's names.
+    /// The variables of the discipline, by the kernel's names.
     #[serde(flatten)]
     pub(crate) variables: BTreeMap<String, i64>,
 }
 
-/// `major:minor`, hexadecimal.
+/// Parses `major:minor` in hexadecimal.
 fn class_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClassId, D::Error> {
     let text = String::deserialize(deserializer)?;
     let number = |text| u16::from_str_radix(text, 16).ok();
@@ -124,7 +124,7 @@ fn class_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClassId, D::Er
         })
 }
 
-/// The operations of a trace, one at a time, with their line numbers.
+/// Reads the operations of a trace one at a time, with their line numbers.
 pub(crate) struct Operations {
     path: PathBuf,
     lines: BufReader<MultiGzDecoder<BufReader<File>>>,
@@ -138,7 +138,7 @@ impl Operations {
     /// Opens `TRACE.jsonl.gz`.
     ///
     /// # Errors
-    /// If there is no such file, or it may not be read.
+    /// Returns an error if the file doesn't exist or can't be read.
     pub(crate) fn open(path: &Path) -> Result<Operations, Error> {
         let file = File::open(path).map_err(|error| Mistake::Unreadable(error).in_file(path))?;
         Ok(Operations {
@@ -150,15 +150,15 @@ impl Operations {
         })
     }
 
-    /// A mistake in the line read last.
+    /// Returns an error in the last line that was read.
     pub(crate) fn error(&self, mistake: Mistake) -> Error {
         mistake.in_line(&self.path, self.line)
     }
 
-    /// The next line with its number; `None` at the end.
+    /// Returns the next operation with its line number, or `None` at the end.
     ///
     /// # Errors
-    /// If the data is damaged, or the line is no operation.
+    /// Returns an error if the data are damaged, or the line is not an operation.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Operation)>, Error> {
         self.line += 1;
         self.buffer.clear();
@@ -186,7 +186,7 @@ impl Operations {
         Ok(Some((self.line, operation)))
     }
 
-    /// Refuses what no recording can hold and what would overflow.
+    /// Rejects values that no trace can have and that would overflow.
     fn check(&mut self, operation: &Operation) -> Result<(), Mistake> {
         let impossible = |field, value: u64, rule| {
             Err(Mistake::Impossible {
@@ -211,7 +211,7 @@ impl Operations {
             Operation::None(nothing) => (nothing.t, 0),
         };
         if t < self.last || t >= LATEST {
-            return impossible("t", t, "below 2^62, and not before the operation above");
+            return impossible("t", t, "below 2^62, and not before the previous operation");
         }
         if ecn > 3 {
             return impossible("ecn", ecn.into(), "0 to 3");
@@ -221,7 +221,8 @@ impl Operations {
     }
 }
 
-/// serde_json counts lines in the line that it was given: that would read as a line of the file.
+/// Returns the text of the error without the position. serde_json counts lines within the one line that it
+/// gets, which would look like a line of the file.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

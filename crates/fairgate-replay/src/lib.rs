@@ -1,17 +1,18 @@
-//! Replays recorded operations of a queueing discipline through ours and compares operation by operation.
+//! Replays the recorded operations of a queueing discipline through this project's implementation and
+//! compares the results of each operation.
 //!
-//! A trace is two files: `TRACE.jsonl.gz`, one JSON line for each operation with what became of it, and `TRACE.json`,
-//! the tc commands that set the recorded discipline up. The path of a trace:
+//! A trace is two files. `TRACE.jsonl.gz` has one JSON line for each operation with its results. `TRACE.json`
+//! has the tc commands that set up the recorded discipline. The modules process a trace in this order:
 //!
 //! ```text
 //!   find      paths of files and folders -> traces
-//!   setup     TRACE.json -> tc commands  -> fairgate_scripts::tc -> a tree of our disciplines
+//!   setup     TRACE.json -> tc commands  -> fairgate_scripts::tc -> a tree of disciplines
 //!   format    TRACE.jsonl.gz -> operations, one at a time
-//!   replay    operation -> the same call on our tree -> equal, or the first operation that differs
+//!   replay    operation -> the same call on the tree -> equal, or the first operation that differs
 //! ```
 //!
-//! A trace of a discipline that there is none of here is *unsupported*, and never counts as equal. Files that can't be
-//! read, and options of tc that can't be carried over, are an [`Error`] that names the file and the line.
+//! A trace of a discipline that is not implemented here is *unsupported*. It never counts as equal. If a file
+//! can't be read, or an option of tc is not supported, an [`Error`] names the file and the line.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The replay: the same calls on our tree, and the comparison.
+//! Replays a trace: makes the same calls on a tree of disciplines and compares the results.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,25 +12,25 @@ use crate::find::setup_of;
 use crate::format::{Dequeue, Enqueue, Nothing, Operation, Operations, Recorded};
 use crate::setup::{Setup, refused};
 
-/// Room for packets: three times the default limit of fq_codel, the largest there is.
+/// The number of packets that can be queued: three times the default limit of fq_codel, which is the largest.
 const CAPACITY: u32 = 1 << 15;
 
-/// Variables that are times in ticks of 1024 ns since `t` = 0.
+/// The variables that are times in ticks of 1024 ns since `t` = 0.
 const IN_TICKS: [&str; 2] = ["first_above", "drop_next"];
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Every operation had the recorded results.
     Equal {
-        /// How many operations there were.
+        /// The number of operations.
         operations: u64,
     },
-    /// Some operation had not.
+    /// The results of some operation differ.
     Different(Difference),
     /// The recorded discipline can't be built here.
     Unsupported {
-        /// Which discipline or option, and why.
+        /// The discipline or option that is missing, and the reason.
         reason: String,
     },
 }
@@ -38,31 +38,32 @@ pub enum Outcome {
 /// The first operation whose results differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its line in the trace, from 1.
+    /// The line of the operation in the trace, from 1.
     pub line: u64,
-    /// Its time, ns.
+    /// The time of the operation, ns.
     pub t: u64,
     /// `enq`, `deq` or `none`, as recorded.
     pub operation: &'static str,
-    /// All its results that differ; at least one.
+    /// All results that differ; at least one.
     pub mismatches: Vec<Mismatch>,
 }
 
-/// One result that differs.
+/// A result that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The result's name in the trace.
+    /// The name of the result in the trace.
     pub field: String,
-    /// What was recorded.
+    /// The recorded value.
     pub expected: String,
-    /// What ours gave.
+    /// The value of the replay.
     pub got: String,
 }
 
-/// Replays the trace `TRACE.jsonl.gz` with the setup beside it. `seed` is for disciplines with random decisions.
+/// Replays the trace `TRACE.jsonl.gz` with the setup beside it. `seed` is for disciplines with random
+/// decisions.
 ///
 /// # Errors
-/// If a file can't be read or is damaged; a difference is no error.
+/// Returns an error if a file can't be read or is damaged. A difference is not an error.
 pub fn replay(trace: &Path, seed: u64) -> Result<Outcome, Error> {
     let setup_path = setup_of(trace);
     let script = Setup::read(&setup_path)?.script(&setup_path)?;
@@ -76,10 +77,10 @@ pub fn replay(trace: &Path, seed: u64) -> Result<Outcome, Error> {
     replay_with(trace, root.as_mut())
 }
 
-/// Replays the trace `TRACE.jsonl.gz` through `root`, whatever its setup says.
+/// Replays the trace `TRACE.jsonl.gz` through `root`. The setup is ignored.
 ///
 /// # Errors
-/// If the file can't be read or is damaged; a difference is no error.
+/// Returns an error if the file can't be read or is damaged. A difference is not an error.
 pub fn replay_with(trace: &Path, root: &mut dyn Discipline) -> Result<Outcome, Error> {
     let mut operations = Operations::open(trace)?;
     let mut driver = Driver::new(root);
@@ -113,16 +114,18 @@ pub fn replay_with(trace: &Path, root: &mut dyn Discipline) -> Result<Outcome, E
     Ok(Outcome::Equal { operations: replayed })
 }
 
-/// Our tree, in the place of the kernel's.
+/// The tree of disciplines that replaces the kernel's, and the state of the replay.
 struct Driver<'r> {
     /// A packet's cookie is its number in the trace.
     link: Link<(), &'r mut dyn Discipline>,
     hasher: FlowHasher,
-    /// The kernel's clock at `t` = 0: disciplines that compare with a time not yet set see the same difference.
+    /// The kernel's clock at `t` = 0. It is added to all times: some disciplines compare the clock with a
+    /// time that is not set yet, and they must see the same difference.
     origin: u64,
-    /// The kernel's watchdog timer: set when a packet is held back, and never cancelled when the queue empties before.
+    /// The kernel's watchdog timer. It is set when the discipline throttles, and not cancelled if the queue
+    /// becomes empty before it expires.
     timer: Option<Time>,
-    /// Numbers of the packets dropped by the operation.
+    /// The numbers of the packets that the current operation dropped.
     dropped: BTreeSet<u64>,
     mismatches: Vec<Mismatch>,
 }
@@ -193,7 +196,7 @@ impl<'r> Driver<'r> {
             0 => (ClassId::NONE, (enqueue.prio.minor() & 15) as u8),
             _ => (enqueue.prio, 0),
         };
-        // The flows of the recording were UDP flows told apart by their source ports.
+        // The flows of the trace were UDP flows with different source ports.
         let key = FlowKey {
             source_port: (1000 + enqueue.flow % 60_000) as u16,
             protocol: 17,
@@ -221,7 +224,7 @@ impl<'r> Driver<'r> {
         }
     }
 
-    /// Compares what is left after the operation, and returns all that differed.
+    /// Compares the state after the operation. Returns all results that differ.
     fn settle(&mut self, after: &Recorded) -> Vec<Mismatch> {
         self.dropped.clear();
         while let Some(dropped) = self.link.take_dropped() {
@@ -243,7 +246,7 @@ impl<'r> Driver<'r> {
         std::mem::take(&mut self.mismatches)
     }
 
-    /// A variable of the root as it would have been recorded.
+    /// Returns a variable of the root in the recorded representation.
     fn variable(&self, wanted: &str) -> Option<i64> {
         let mut found = None;
         self.link.root().visit_variables(&mut |name, value| {
@@ -264,7 +267,7 @@ impl<'r> Driver<'r> {
     }
 }
 
-/// Linux's return value.
+/// Returns Linux's return value.
 fn return_value(verdict: Verdict) -> u32 {
     match verdict {
         Verdict::Queued => 0,

@@ -1,4 +1,4 @@
-//! The setup of a trace: how the recorded discipline was built.
+//! The setup of a trace: the commands that built the recorded discipline.
 
 use std::path::Path;
 
@@ -8,24 +8,24 @@ use serde::Deserialize;
 
 use crate::error::{Error, Mistake};
 
-/// `TRACE.json`, as far as a replay needs it.
+/// The content of `TRACE.json` that a replay needs.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Setup {
-    /// The tc commands, in their order.
+    /// The tc commands, in the order of their execution.
     #[serde(rename = "setup")]
     pub(crate) commands: Vec<String>,
-    /// The device, from which tc and the kernel take defaults.
+    /// The device. tc and the kernel derive defaults from it.
     pub(crate) device: Device,
 }
 
 /// The device that the discipline was attached to.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Device {
-    /// Longest IP packet, bytes.
+    /// The longest IP packet, bytes.
     pub(crate) mtu: u32,
-    /// Default limit of fifos, packets.
+    /// The default limit of fifos, packets.
     pub(crate) txqueuelen: u32,
-    /// Bytes of the link-layer header.
+    /// The length of the link-layer header, bytes.
     pub(crate) hard_header_len: u32,
 }
 
@@ -33,13 +33,13 @@ impl Setup {
     /// Reads the file.
     ///
     /// # Errors
-    /// If it can't be read or is not a setup.
+    /// Returns an error if the file can't be read or is not a setup.
     pub(crate) fn read(path: &Path) -> Result<Setup, Error> {
         let text = std::fs::read(path).map_err(|error| Mistake::Unreadable(error).in_file(path))?;
         serde_json::from_slice(&text).map_err(|error| Mistake::Json(error.to_string()).in_file(path))
     }
 
-    /// The commands as tc's language.
+    /// Parses the commands.
     pub(crate) fn script(&self, path: &Path) -> Result<tc::Script, Error> {
         let device = tc::Device {
             mtu: self.device.mtu,
@@ -51,7 +51,7 @@ impl Setup {
     }
 }
 
-/// Mistakes in the commands, each with the number of its command.
+/// Returns the errors in the commands, each with the number of its command.
 pub(crate) fn refused(error: &FileError, path: &Path) -> Error {
     let problems = error.problems().iter().map(|problem| {
         let (command, _) = problem.position();

@@ -1,4 +1,4 @@
-//! What a replay says of files: differences are found, mistakes are named with their places, and nothing panics.
+//! Replays of valid and damaged files: differences are found, errors name their location, and nothing panics.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// A shaper that holds the second packet back; the third does not fit its fifo.
+/// A shaper that throttles the second packet. The third packet does not fit into its fifo.
 const SHAPER: &str = "tc qdisc add dev q root handle 1: tbf rate 8mbit burst 1000 limit 1000";
 const SHAPED: &str = r#"{"op":"origin","ktime_ns":1073741824}
 {"op":"note","text":"begin"}
@@ -21,7 +21,7 @@ const SHAPED: &str = r#"{"op":"origin","ktime_ns":1073741824}
 {"op":"none","t":1000192,"wd":-1,"qlen":0,"backlog":0}
 "#;
 
-/// Setups for every kind that there is, to be damaged.
+/// Setups of every kind, which the tests damage.
 const SETUPS: [&[&str]; 11] = [
     &[SHAPER],
     &[
@@ -34,26 +34,33 @@ const SETUPS: [&[&str]; 11] = [
         "tc qdisc add dev q parent 10:1 handle 21: pfifo_head_drop limit 5",
     ],
     &[
-        "tc qdisc add dev q root handle 10: sfq limit 8 flows 16 depth 4 quantum 1514 divisor 64 perturb 1 headdrop",
+        "tc qdisc add dev q root handle 10: sfq limit 8 flows 16 depth 4 quantum 1514 divisor 64 perturb 1 \
+         headdrop",
     ],
     &[
-        "tc qdisc add dev q root handle 10: red limit 9000 min 1000 max 3000 avpkt 500 burst 5 probability 0.1 bandwidth 10mbit ecn adaptive",
+        "tc qdisc add dev q root handle 10: red limit 9000 min 1000 max 3000 avpkt 500 burst 5 probability \
+         0.1 bandwidth 10mbit ecn adaptive",
     ],
     &[
-        "tc qdisc add dev q root handle 10: pie limit 9 target 5ms tupdate 5ms alpha 2 beta 20 ecn bytemode dq_rate_estimator",
+        "tc qdisc add dev q root handle 10: pie limit 9 target 5ms tupdate 5ms alpha 2 beta 20 ecn bytemode \
+         dq_rate_estimator",
     ],
     &[
-        "tc qdisc add dev q root handle 10: fq_pie limit 9 flows 8 target 5ms quantum 300 memory_limit 9000 ecn_prob 5 ecn",
+        "tc qdisc add dev q root handle 10: fq_pie limit 9 flows 8 target 5ms quantum 300 memory_limit 9000 \
+         ecn_prob 5 ecn",
     ],
     &[
-        "tc qdisc add dev q root handle 10: choke limit 40 min 5 max 10 avpkt 500 burst 8 probability 0.1 bandwidth 10mbit ecn",
+        "tc qdisc add dev q root handle 10: choke limit 40 min 5 max 10 avpkt 500 burst 8 probability 0.1 \
+         bandwidth 10mbit ecn",
     ],
     &[
-        "tc qdisc add dev q root handle 10: dualpi2 limit 9 memlimit 9000 alpha 0.2 beta 3 step_thresh 500 coupling_factor 3 classic_protection 20 overflow",
+        "tc qdisc add dev q root handle 10: dualpi2 limit 9 memlimit 9000 alpha 0.2 beta 3 step_thresh 500 \
+         coupling_factor 3 classic_protection 20 overflow",
     ],
     &["tc qdisc add dev q root handle 10: codel limit 9 target 5ms interval 100ms ecn ce_threshold 200"],
     &[
-        "tc qdisc add dev q root handle 10: fq_codel limit 9 flows 8 quantum 300 memory_limit 9000 drop_batch 2 noecn",
+        "tc qdisc add dev q root handle 10: fq_codel limit 9 flows 8 quantum 300 memory_limit 9000 \
+         drop_batch 2 noecn",
     ],
 ];
 
@@ -174,7 +181,7 @@ fn an_unknown_qdisc_is_unsupported_and_not_equal() {
 }
 
 #[test]
-fn a_mistake_is_named_with_its_place() {
+fn an_error_names_its_file_and_line() {
     let files = Files::new(&[SHAPER], SHAPED);
     let expect = |part: &str| {
         let error = files.replay().unwrap_err();
@@ -183,10 +190,10 @@ fn a_mistake_is_named_with_its_place() {
     let whole = compressed(SHAPED.as_bytes());
     files.write_trace(&whole[..whole.len() / 2]);
     expect("the compressed data ends early or is damaged");
-    files.write_trace(b"no gzip");
+    files.write_trace(b"not gzip");
     expect("small.jsonl.gz, line 1: the compressed data");
     files.write_trace(&compressed(b""));
-    expect("there is no operation in it");
+    expect("the trace has no operation");
     let with = |recorded: &str, changed: &str| {
         files.write_trace(&compressed(SHAPED.replacen(recorded, changed, 1).as_bytes()));
     };
@@ -201,7 +208,7 @@ fn a_mistake_is_named_with_its_place() {
     with(r#""size":1000"#, r#""size":0"#);
     expect("line 3: `size` is 0, but must be 1 to 1048576");
     with("begin", &"x".repeat(1 << 17));
-    expect("line 2: a line of more than 65536 bytes");
+    expect("line 2: a line has more than 65536 bytes");
 
     files.write_trace(&whole);
     files.write_setup(&["tc qdisc add dev q root handle 1: tbf rate 8mbit burst 1000 limt 1000"]);
@@ -215,27 +222,27 @@ fn a_mistake_is_named_with_its_place() {
 }
 
 #[test]
-fn paths_that_name_no_trace_are_refused() {
+fn paths_that_name_no_trace_are_rejected() {
     let folder = TempDir::new().unwrap();
     let error = |path: &Path| find(path).unwrap_err().to_string();
     assert!(error(folder.path()).contains("there is no trace in this folder"));
     assert!(error(&folder.path().join("missing.jsonl.gz")).contains("can't be read"));
     std::fs::write(folder.path().join("notes.txt"), "").unwrap();
-    assert!(error(&folder.path().join("notes.txt")).contains("is no trace"));
+    assert!(error(&folder.path().join("notes.txt")).contains("is not a trace"));
 }
 
-/// Bytes that matter to JSON, and some that do not belong there.
+/// Bytes that are significant in JSON, and some that are not valid there.
 const BYTES: &[u8] = b"0123456789-+.eE\"{}[]:,nabc \n\\\x00\xff";
 
 fn damage(text: &mut Vec<u8>, changes: &[(prop::sample::Index, u8, prop::sample::Index)]) {
-    for (place, action, byte) in changes {
-        let place = place.index(text.len());
+    for (position, action, byte) in changes {
+        let position = position.index(text.len());
         let byte = *byte.get(BYTES);
         match action {
-            0 | 1 => text[place] = byte,
-            2 => text.insert(place, byte),
-            3 if text.len() > 1 => drop(text.remove(place)),
-            _ => text.truncate(place.max(1)),
+            0 | 1 => text[position] = byte,
+            2 => text.insert(position, byte),
+            3 if text.len() > 1 => drop(text.remove(position)),
+            _ => text.truncate(position.max(1)),
         }
     }
 }
@@ -248,7 +255,7 @@ fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, prop::sample
 }
 
 proptest! {
-    /// Whatever a line says: an outcome or an error.
+    /// Any line gives an outcome or an error.
     #[test]
     fn damaged_lines_never_panic(setup in 0..SETUPS.len(), changes in changes()) {
         let mut lines = SHAPED.replace("0:0", "10:1").into_bytes();
@@ -258,7 +265,7 @@ proptest! {
         let _ = files.replay();
     }
 
-    /// Whatever the compressed bytes are.
+    /// Any compressed bytes give an outcome or an error.
     #[test]
     fn damaged_compressed_data_never_panics(changes in changes()) {
         let files = Files::new(&[SHAPER], "");
@@ -268,7 +275,7 @@ proptest! {
         let _ = files.replay();
     }
 
-    /// Whatever the tc commands say.
+    /// Any tc commands give an outcome or an error.
     #[test]
     fn damaged_commands_never_panic(setup in 0..SETUPS.len(), changes in changes()) {
         let mut text = SETUPS[setup].join("\n").into_bytes();

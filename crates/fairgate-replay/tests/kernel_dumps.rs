@@ -1,5 +1,5 @@
-//! A tree that was read from tc's commands is shown as Linux's tc showed it: kinds, parents and options of the dumps, and
-//! lines of classes, that lie beside the traces.
+//! A tree that was parsed from tc's commands is shown as Linux's tc showed it. The dumps beside the traces
+//! have kinds, parents and options of qdiscs, and lines of classes.
 
 mod common;
 
@@ -11,7 +11,7 @@ use fairgate_replay::{Outcome, find, replay_with};
 use fairgate_scripts::tc::{Amount, Detail, Device, Script, Shown, State, show};
 use serde_json::Value;
 
-/// Whether our value is the dumped one. The kernel keeps times in units of its own and shows them up to 1 us less.
+/// Whether a value equals the dumped one. The kernel has its own units of time and shows up to 1 us less.
 fn is_equal(amount: &Amount, dumped: &Value) -> bool {
     match amount {
         Amount::Count(number, _) => dumped.as_u64() == Some(*number),
@@ -36,14 +36,15 @@ fn is_equal(amount: &Amount, dumped: &Value) -> bool {
             .as_str()
             .and_then(size)
             .is_some_and(|size| bytes.abs_diff(size) <= 1),
-        // Not in these dumps.
+        // These kinds are not in the dumps.
         Amount::Decimal(_) | Amount::Signed(_) | Amount::Curve(_) | Amount::Bare(_) | Amount::Variable(_) => {
             false
         }
     }
 }
 
-/// tbf's sizes stand with those of their cells behind: 3000b/1. The kernel keeps them as times, and shows up to 1 byte less.
+/// Parses a size. tbf shows the size of its cells after a slash: 3000b/1. The kernel stores sizes as times,
+/// and shows up to 1 byte less.
 fn size(text: &str) -> Option<u64> {
     let (number, unit) = text
         .split('/')
@@ -58,13 +59,13 @@ fn size(text: &str) -> Option<u64> {
     }
 }
 
-/// The first thing that differs between a qdisc and its dump.
+/// Returns the first difference between a qdisc and its dump.
 fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
     if dumped["kind"] != shown.kind {
         return Some(format!("{} is shown as {}", dumped["kind"], shown.kind));
     }
     let options = dumped["options"].as_object()?;
-    // What is counted is the dump's.
+    // Counters are taken from the dump.
     let counted = options
         .get("direct_packets_stat")
         .and_then(Value::as_i64)
@@ -74,7 +75,7 @@ fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
         ..State::default()
     };
     let details = shown.options(&state, true);
-    // What is within a shaper has taken the place of its limit.
+    // A child of a shaper has replaced its limit.
     let has_inner = shown.kind == "tbf" && !details.iter().any(|detail| detail.word == "lat");
     let of_dump = options.iter().filter(|(name, _)| !(has_inner && *name == "lat"));
     for (name, value) in of_dump {
@@ -83,7 +84,7 @@ fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
             found => return Some(format!("{} {name} {value} is shown as {found:?}", shown.kind)),
         }
     }
-    // tc leaves out what is off.
+    // tc does not show options that are off.
     let is_extra = |detail: &&Detail| {
         detail.text().is_some() && !options.contains_key(detail.key) && !detail.key.is_empty()
     };
@@ -91,7 +92,7 @@ fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
     Some(format!("{} shows {extra:?}, the kernel does not", shown.kind))
 }
 
-/// A class as tc prints it with details.
+/// Formats a class as tc prints it with details.
 fn class_line(class: &Shown) -> String {
     let of = |id: ClassId| match id.minor() {
         0 => format!("{:x}:", id.major()),
@@ -106,7 +107,7 @@ fn class_line(class: &Shown) -> String {
     words.join(" ")
 }
 
-/// Word for word the same, but for sizes that the kernel keeps as times.
+/// Whether two lines have the same words, except for sizes, which the kernel stores as times.
 fn are_alike(line: &str, dumped: &str) -> bool {
     let is_alike = |(word, other): (&str, &str)| {
         word == other
@@ -130,7 +131,7 @@ fn read(setup: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(setup).expect("a setup")).expect("JSON")
 }
 
-/// The tree that the commands of a setup make.
+/// Returns the tree that the commands of a setup describe.
 fn spec(setup: &Value) -> Option<Spec> {
     let number = |name: &str| setup["device"][name].as_u64().expect("a number") as u32;
     let device = Device {
@@ -163,16 +164,16 @@ fn compare(setup: &Path) -> Option<Vec<String>> {
     let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).map(str::trim).collect();
     for class in &classes {
         let line = class_line(class);
-        // Without a qdisc of its own a class has a fifo that tc does not name.
+        // A class without its own qdisc has a fifo that tc does not name.
         let is_same = |dumped: &&str| are_alike(&line, dumped) || are_alike(&without_leaf(&line), dumped);
         if !lines.iter().any(is_same) {
-            differences.push(format!("no such class is dumped: {line}"));
+            differences.push(format!("this class is not in the dump: {line}"));
         }
     }
     Some(differences)
 }
 
-/// The last lines of a class as tc prints them, which tell what it did.
+/// Formats the statistics of a class as tc prints them.
 fn class_statistics(class: &Shown, state: &State) -> Vec<String> {
     let Statistics {
         dequeued: sent,
@@ -191,9 +192,10 @@ fn class_statistics(class: &Shown, state: &State) -> Vec<String> {
     std::iter::once(sent).chain(rows).collect()
 }
 
-/// Inner classes among them: loans, tokens, virtual time's periods and what was got by which criterion.
+/// Inner classes are compared too: borrowed and lent packets, tokens, periods of virtual time, and service by
+/// criterion.
 #[test]
-fn classes_have_counted_what_the_kernels_did() {
+fn class_statistics_equal_those_of_the_kernel() {
     let folder = common::kernel_traces();
     let mut compared = 0;
     for trace in find(&folder).expect("the folder has traces") {
@@ -202,9 +204,9 @@ fn classes_have_counted_what_the_kernels_did() {
             continue;
         }
         let setup = read(&trace.with_extension("").with_extension("json"));
-        let spec = spec(&setup).expect("the commands can be read");
+        let spec = spec(&setup).expect("the commands are valid");
         let mut root = spec.build(1).expect("the tree can be built");
-        let outcome = replay_with(&trace, root.as_mut()).expect("the recorded traces are whole");
+        let outcome = replay_with(&trace, root.as_mut()).expect("the recorded traces are complete");
         assert!(matches!(outcome, Outcome::Equal { .. }), "{outcome:?}");
         let dump = setup["checkpoints"]
             .as_array()
@@ -214,24 +216,24 @@ fn classes_have_counted_what_the_kernels_did() {
             .expect("classes were dumped");
         let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).map(str::trim).collect();
         let (_, classes) = show(&spec);
-        root.visit_class_states(&mut |told| {
+        root.visit_class_states(&mut |class_state| {
             let class = classes
                 .iter()
-                .find(|class| class.id.minor() == told.minor)
-                .expect("it is shown");
+                .find(|class| class.id.minor() == class_state.minor)
+                .expect("the class is shown");
             let mut held = State::default();
             root.visit_classes(&mut |class| {
-                if class.minor == told.minor {
+                if class.minor == class_state.minor {
                     held = State::of(class.discipline);
                 }
             });
-            let variables = told
+            let variables = class_state
                 .variables
                 .iter()
                 .map(|&(name, value)| (name.to_owned(), value));
-            let mut state = held.of_class(told.sent, told.overlimits, variables.collect());
+            let mut state = held.of_class(class_state.sent, class_state.overlimits, variables.collect());
             if class.kind == "hfsc" && class.leaf.is_none() {
-                // Linux enters what is sent in the books of leaves alone.
+                // Linux counts sent packets only in the statistics of leaves.
                 let work = state.number("work");
                 assert_eq!(work, Some(state.statistics.dequeued.bytes));
                 state.statistics.dequeued = Count::default();
@@ -240,7 +242,7 @@ fn classes_have_counted_what_the_kernels_did() {
             let first = lines
                 .iter()
                 .position(|line| line.starts_with(&head))
-                .expect("it was dumped");
+                .expect("the class is in the dump");
             let dumped: Vec<&str> = lines[first + 1..]
                 .iter()
                 .copied()

@@ -1,4 +1,4 @@
-//! Every trace recorded from Linux 6.1 is equal, operation by operation.
+//! The replay of every trace recorded from Linux 6.1 is equal for every operation.
 
 mod common;
 
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use fairgate_replay::{Outcome, find, replay};
 
-/// All traces by name. A trace that is missing and a trace that is not listed are both an error, so that no
-/// evidence is lost or left out unnoticed.
+/// All traces by name. A missing trace and a trace that is not listed are both errors, so that none is lost
+/// or left out unnoticed.
 const TRACES: [(&str, &str); 16] = [
     ("bfifo", "mixed overload small"),
     ("codel", "bulk bulk_ecn ce_threshold mixed onoff overload small"),
@@ -37,7 +37,7 @@ const TRACES: [(&str, &str); 16] = [
     ("tbf", "child_drr mixed overload peakrate small"),
 ];
 
-/// `FOLDER/TRACE` of a file.
+/// Returns `FOLDER/TRACE` of a file.
 fn name(trace: &Path) -> String {
     let part = |part: Option<&std::ffi::OsStr>| part.expect("it has a name").to_string_lossy().into_owned();
     let folder = part(trace.parent().and_then(Path::file_name));
@@ -46,7 +46,7 @@ fn name(trace: &Path) -> String {
 }
 
 #[test]
-fn the_recorded_traces_are_those_listed() {
+fn the_recorded_traces_equal_the_list() {
     let listed: BTreeSet<String> = TRACES
         .iter()
         .flat_map(|(folder, traces)| traces.split(' ').map(move |trace| format!("{folder}/{trace}")))

@@ -1,5 +1,6 @@
-//! Our textbook QFQ against the two traces of the kernel's QFQ+ in which every turn is one packet of the longest length and
-//! nothing starts unsorted: there the kernel's order is that of the published algorithm.
+//! Compares our textbook QFQ with two traces of the kernel's QFQ+. In these traces every turn is one packet
+//! of the longest length, and every flow starts in sorted order. In this case the kernel's order is that of
+//! the published algorithm.
 
 mod common;
 
@@ -11,7 +12,7 @@ use fairgate::timestamps::Share;
 use fairgate::timestamps::qfq::{Qfq, Settings, Slope};
 use fairgate_replay::{Outcome, replay_with};
 
-/// Weight and longest packet of the classes in the traces' setup.
+/// The weight and the longest packet of each class in the setup of the traces.
 const CLASSES: [(u32, u32); 7] = [
     (1, 512),
     (3, 700),
@@ -23,8 +24,8 @@ const CLASSES: [(u32, u32); 7] = [
 ];
 
 fn textbook(slope: Slope) -> Box<dyn Discipline> {
-    let class = |(place, &(weight, max_packet)): (usize, &(u32, u32))| classes::ClassConfig {
-        minor: place as u16 + 1,
+    let class = |(index, &(weight, max_packet)): (usize, &(u32, u32))| classes::ClassConfig {
+        minor: index as u16 + 1,
         share: Share { weight, max_packet },
     };
     let config = classes::Config {
@@ -43,11 +44,11 @@ fn textbook(slope: Slope) -> Box<dyn Discipline> {
 }
 
 #[test]
-fn the_published_order_is_the_kernels_where_the_two_are_one() {
+fn textbook_qfq_equals_the_kernel_where_the_two_orders_are_the_same() {
     for (name, packets) in [("primed", 781), ("primed_mixed", 642)] {
         let trace = common::kernel_traces().join(format!("qfq_textbook/{name}.jsonl.gz"));
-        let outcome =
-            replay_with(&trace, textbook(Slope::Configured).as_mut()).expect("the recorded traces are whole");
+        let outcome = replay_with(&trace, textbook(Slope::Configured).as_mut())
+            .expect("the recorded traces are complete");
         let operations = 2 * packets + 1;
         assert_eq!(outcome, Outcome::Equal { operations }, "{name}");
     }

@@ -1,18 +1,19 @@
-//! A figure: curves over two axes, as an SVG file of its own or as part of a [`Sheet`](crate::sheet::Sheet).
+//! A figure of curves over two axes. It is an SVG file or a part of a [`Sheet`](crate::sheet::Sheet).
 //!
-//! What is computed is drawn as a line, what is measured as marks with the interval that the true value lies in.
+//! Computed values are drawn as a line. Measured values are drawn as marks with the interval that contains
+//! the true value.
 
 use maud::{Markup, html};
 
 use crate::plot::{Axis, Figure, Frame, Line, Mark, lines, marks};
 use crate::units;
 
-/// Colours of the style sheet; from here on they repeat.
+/// The number of colours in the style sheet. Higher numbers start again at the first colour.
 const COLOURS: usize = 10;
-/// Size in the units of the view box.
+/// The size in units of the view box.
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
-/// Room for the labels of the vertical axis.
+/// The space for the labels of the vertical axis.
 const LEFT: f64 = 62.0;
 
 /// An axis.
@@ -25,7 +26,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From one value to the other, steps of equal length.
+    /// Creates a linear axis between two values.
     pub fn linear(label: impl Into<String>, from: f64, to: f64) -> Scale {
         Scale {
             label: label.into(),
@@ -35,7 +36,8 @@ impl Scale {
         }
     }
 
-    /// Over whole decades around the two values, both above 0: at most eight, up to the greater value.
+    /// Creates a logarithmic axis over the whole decades around the two values. Both must be above 0. The
+    /// axis has at most eight decades, and ends at the decade of the greater value.
     pub fn logarithmic(label: impl Into<String>, from: f64, to: f64) -> Scale {
         Scale {
             label: label.into(),
@@ -56,11 +58,11 @@ impl Scale {
 /// A point of a [`Curve`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Horizontal place.
+    /// The horizontal position.
     pub x: f64,
-    /// Vertical place.
+    /// The vertical position.
     pub y: f64,
-    /// The interval that the true value lies in, if `y` was measured.
+    /// The interval that contains the true value, if `y` was measured.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -71,27 +73,27 @@ pub enum Drawn {
     Line,
     /// The points, with their intervals.
     Marks,
-    /// Both.
+    /// Both a line and marks.
     LineAndMarks,
 }
 
 /// A curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub name: String,
-    /// Its number among the colours: curves that belong together have the same.
+    /// The number of the colour. Curves that belong together have the same one.
     pub colour: usize,
-    /// Its number among the patterns of dashes; 0 is a whole line.
+    /// The number of the dash pattern. 0 is a solid line.
     pub dash: usize,
-    /// How it is drawn.
+    /// How the curve is drawn.
     pub drawn: Drawn,
-    /// From left to right. Points that aren't finite are left out.
+    /// The points from left to right. Points that aren't finite are left out.
     pub points: Vec<Point>,
 }
 
 impl Curve {
-    /// A computed curve.
+    /// Creates a computed curve.
     pub fn line(
         name: impl Into<String>,
         colour: usize,
@@ -109,7 +111,7 @@ impl Curve {
         }
     }
 
-    /// Measured points.
+    /// Creates a curve of measured points.
     pub fn marks(name: impl Into<String>, colour: usize, points: impl IntoIterator<Item = Point>) -> Curve {
         Curve {
             name: name.into(),
@@ -120,7 +122,7 @@ impl Curve {
         }
     }
 
-    /// The same with another pattern of dashes.
+    /// Returns the curve with another dash pattern.
     pub fn dashed(self, dash: usize) -> Curve {
         Curve { dash, ..self }
     }
@@ -150,7 +152,7 @@ impl Curve {
         }
     }
 
-    /// What stands for the curve in a legend: 26 by 12.
+    /// Draws the sample for the legend, 26 by 12.
     fn sample(&self) -> Markup {
         let colour = self.colour % COLOURS;
         html! {
@@ -170,23 +172,23 @@ impl Curve {
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// Horizontal axis.
+    /// The horizontal axis.
     pub x: Scale,
-    /// Vertical axis.
+    /// The vertical axis.
     pub y: Scale,
-    /// The curves, in the order of the legend; later ones lie above earlier ones.
+    /// The curves in the order of the legend. Later ones are drawn above earlier ones.
     pub curves: Vec<Curve>,
 }
 
 impl Chart {
-    /// As a file of its own. Light or dark as the reader's screen is.
+    /// Returns the figure as an SVG file. It follows the reader's light or dark colour scheme.
     pub fn svg(&self) -> String {
         self.drawn().file()
     }
 
-    /// As part of a page.
+    /// Returns the figure as a part of a page.
     pub(crate) fn figure(&self) -> Markup {
         self.drawn().part()
     }
@@ -236,18 +238,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_its_curves_its_names_and_its_namespace() {
+    fn a_file_has_its_curves_names_and_namespace() {
         let svg = chart(&[(0.0, 1.0), (4.0, 0.01)]).svg();
         assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
         assert!(svg.contains("a &amp; b") && svg.contains("computed &lt;1&gt;"));
-        // From the upper left to the lower right corner.
+        // The curve goes from the upper left to the lower right corner.
         assert!(svg.contains("M62.0 8.0L740.0 366.0"), "{svg}");
-        // The mark's interval: a bar and two ends, and the same in the legend.
+        // The interval of the mark is a bar and two ends. The legend has one more bar.
         assert_eq!(svg.matches("class=\"whisker\"").count(), 4);
     }
 
     #[test]
-    fn what_is_not_finite_is_left_out() {
+    fn points_that_are_not_finite_are_left_out() {
         let svg = chart(&[(0.0, f64::NAN), (1.0, f64::INFINITY)]).svg();
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }

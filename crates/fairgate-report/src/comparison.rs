@@ -1,5 +1,5 @@
-//! The finished result. Its shape is the schema of `fairgate compare --json`, described in docs/json.md: a change that
-//! a reader of the old one would trip over needs a new version there.
+//! The result of a comparison. The types are the schema of `fairgate compare --json`, which docs/json.md
+//! describes. A change that breaks a reader of the old schema needs a new version there.
 
 use std::collections::BTreeMap;
 
@@ -7,53 +7,55 @@ use fairgate::Count;
 use fairgate::balance::{self, Imbalance};
 use serde::Serialize;
 
-/// Several disciplines, one after the other on the same line.
+/// Several disciplines, one after the other on the same link.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// The program's version.
     pub version: &'static str,
-    /// The command that gives this result again.
+    /// The command that reproduces this result.
     pub command: String,
     /// The seed of every random choice.
     pub seed: u64,
-    /// What passed over the line.
+    /// The traffic on the link.
     pub input: Input,
-    /// The line's rate, bit/s.
+    /// The link's rate, bit/s.
     pub rate_bps: u64,
-    /// Length of the run, ns.
+    /// The length of the run, ns.
     pub duration_ns: u64,
-    /// Width of a bin in everything "over time", ns. The last bin may be cut short by the end of the run.
+    /// The width of a bin in all values over time, ns. The end of the run may cut the last bin short.
     pub bin_ns: u64,
-    /// What was set and found, for people.
+    /// Settings and properties of the run, as text.
     pub facts: Vec<Fact>,
-    /// What to know before believing the figures.
+    /// Warnings about the accuracy of the results.
     pub remarks: Vec<String>,
     /// The applications or flows, in the order of `Discipline::groups`.
     pub groups: Vec<Group>,
-    /// What Jain's index in `Discipline::fairness` is taken over.
+    /// What Jain's index in `Discipline::fairness` is computed over.
     pub fairness_over: String,
-    /// The disciplines, in the order asked for.
+    /// The disciplines, in the order given by the user.
     pub disciplines: Vec<Discipline>,
 }
 
-/// Where the traffic came from.
+/// The source of the traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Input {
-    /// Simulated: senders react to what the discipline does to them.
+    /// Simulated traffic: senders react to what the discipline does to their packets.
     Scenario {
-        /// The scenario's name.
+        /// The name of the scenario.
         name: String,
     },
-    /// Replayed: each packet arrives when it was captured, whatever became of the ones before.
+    /// Replayed traffic: each packet arrives at the time of its capture, whatever happened to earlier
+    /// packets.
     Capture {
-        /// The file, as given.
+        /// The file, as the user gave it.
         file: String,
-        /// Packets in it.
+        /// The number of packets in the file.
         packets: u64,
-        /// Packets of it that were sent over the line.
+        /// The number of packets of the file that were sent over the link.
         replayed: u64,
-        /// Packets that these were on the line: one may have been several that the capturing host had joined.
+        /// The number of packets that these were on the link. The capturing host may have merged several
+        /// packets into one.
         on_line: u64,
     },
 }
@@ -61,9 +63,9 @@ pub enum Input {
 /// A line of text with a label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// What it is.
+    /// The label.
     pub label: String,
-    /// How it was.
+    /// The text.
     pub value: String,
 }
 
@@ -72,67 +74,67 @@ pub struct Fact {
 pub struct Group {
     /// A short name.
     pub name: String,
-    /// More about it: addresses, what it sends.
+    /// More about it: addresses, or what it sends.
     pub detail: String,
-    /// Whether it passed the queue looked at, and so is part of `Discipline::total`. Those of the other
-    /// direction are not.
+    /// Whether it passed the queue that is measured, and so is part of `Discipline::total`. Groups of the
+    /// other direction are not.
     pub in_total: bool,
 }
 
-/// What one discipline did.
+/// The results of one discipline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Discipline {
-    /// Its name, with parameters if any were given.
+    /// The name, with parameters if any were given.
     pub name: String,
-    /// Everything that passed: the sum of the groups that are `in_total`.
+    /// All packets: the sum of the groups that are `in_total`.
     pub total: Measured,
-    /// Each group, in the order of `Comparison::groups`.
+    /// The result of each group, in the order of `Comparison::groups`.
     pub groups: Vec<Measured>,
-    /// Part of the line's capacity that carried packets.
+    /// The share of the link's capacity that carried packets.
     pub utilisation: f64,
-    /// Jain's index, where it means something.
+    /// Jain's index, if it is meaningful.
     pub fairness: Option<f64>,
-    /// The total's packets dropped, by reason, reasons that occurred only.
+    /// The dropped packets of the total, by reason. Only reasons that occurred are listed.
     pub drops: BTreeMap<String, u64>,
     /// The queue.
     pub queue: Queue,
 }
 
-/// What a flow, a group or all of them got. `offered` is the sum of `delivered`, `dropped` and `left`, in
-/// packets and in bytes.
+/// The results of a flow, of a group or of all packets. `offered` is the sum of `delivered`, `dropped` and
+/// `left`, in packets and in bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Packets handed to the line.
+    /// Packets enqueued or dropped on arrival.
     pub offered: u64,
-    /// Packets carried by it.
+    /// Packets carried by the link.
     pub delivered: u64,
     /// Packets dropped by the discipline.
     pub dropped: u64,
-    /// Packets still under way at the end of the run.
+    /// Packets still queued or in transmission at the end of the run.
     pub left: u64,
-    /// Bytes handed to the line.
+    /// Bytes enqueued or dropped on arrival.
     pub offered_bytes: u64,
-    /// Bytes carried by it.
+    /// Bytes carried by the link.
     pub delivered_bytes: u64,
     /// Bytes dropped by the discipline.
     pub dropped_bytes: u64,
-    /// Bytes still under way at the end of the run.
+    /// Bytes still queued or in transmission at the end of the run.
     pub left_bytes: u64,
-    /// Packets delivered with a congestion mark that the discipline made.
+    /// Packets delivered with a congestion mark from the discipline.
     pub marked: u64,
     /// Delivered bits per second of the run.
     pub throughput_bps: f64,
-    /// Dropped packets over offered ones.
+    /// Dropped packets divided by offered packets.
     pub loss: f64,
-    /// Delays, if anything was delivered.
+    /// The delays, if anything was delivered.
     pub delay: Option<Delay>,
-    /// Mean difference of the delays of successive packets of a flow, ns (FlowMonitor's definition).
+    /// The mean difference of the delays of successive packets of a flow, ns (FlowMonitor's definition).
     pub jitter_ns: Option<u64>,
-    /// Throughput in each bin of time, bit/s.
+    /// The throughput in each bin of time, bit/s.
     pub throughput_over_time_bps: Vec<f64>,
 }
 
-/// Delays of delivered packets. Percentiles are exact to 1 %, mean and maximum exact.
+/// Delays of delivered packets. Percentiles are accurate to 1 %. Mean and maximum are exact.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Delay {
     /// Mean, ns.
@@ -143,40 +145,45 @@ pub struct Delay {
     pub p95_ns: u64,
     /// 99th percentile, ns.
     pub p99_ns: u64,
-    /// Greatest, ns.
+    /// The greatest delay, ns.
     pub max_ns: u64,
-    /// (delay in ns, share of packets at or below it), rising.
+    /// Pairs of a delay in ns and the share of packets at or below it, rising.
     pub distribution: Vec<(u64, f64)>,
 }
 
-/// The queue in front of the line.
+/// The queue in front of the link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Queue {
-    /// Mean over the run, bytes.
+    /// The mean over the run, bytes.
     pub mean_bytes: u64,
-    /// Longest, bytes.
+    /// The longest queue, bytes.
     pub most_bytes: u64,
-    /// Longest, packets.
+    /// The longest queue, packets.
     pub most_packets: u64,
-    /// Mean in each bin of time, bytes.
+    /// The mean in each bin of time, bytes.
     pub mean_bytes_over_time: Vec<u64>,
-    /// Longest in each bin of time, bytes.
+    /// The longest queue in each bin of time, bytes.
     pub most_bytes_over_time: Vec<u64>,
 }
 
 impl Comparison {
-    /// Checks that the figures add up: of every group and of the total, of the total and its groups, of drops
-    /// and their reasons, and of what was replayed.
+    /// Checks that the statistics add up: within every group and the total, between the total and its groups,
+    /// between drops and their reasons, and with the number of replayed packets.
     ///
     /// # Errors
-    /// Where they do not.
+    /// Returns an error for the first numbers that do not add up.
     pub fn check(&self) -> Result<(), Imbalance> {
         for discipline in &self.disciplines {
-            let place = format!("`{}`", discipline.name);
-            discipline.check(&place, &self.groups)?;
+            let context = format!("`{}`", discipline.name);
+            discipline.check(&context, &self.groups)?;
             if let Input::Capture { on_line, .. } = self.input {
                 let offered = discipline.total.offered;
-                balance::of(&place, "packets", ("replayed", on_line), &[("offered", offered)])?;
+                balance::of(
+                    &context,
+                    "packets",
+                    ("replayed", on_line),
+                    &[("offered", offered)],
+                )?;
             }
         }
         Ok(())
@@ -184,10 +191,10 @@ impl Comparison {
 }
 
 impl Discipline {
-    fn check(&self, place: &str, groups: &[Group]) -> Result<(), Imbalance> {
-        self.total.check(place)?;
+    fn check(&self, context: &str, groups: &[Group]) -> Result<(), Imbalance> {
+        self.total.check(context)?;
         for (group, measured) in groups.iter().zip(&self.groups) {
-            measured.check(&format!("{place}, group `{}`", group.name))?;
+            measured.check(&format!("{context}, group `{}`", group.name))?;
         }
         for (name, figure) in Measured::FIGURES {
             let members = groups
@@ -195,22 +202,22 @@ impl Discipline {
                 .zip(&self.groups)
                 .filter(|(group, _)| group.in_total);
             let sum = members.map(|(_, measured)| figure(measured)).sum();
-            balance::of_counts(place, (name, figure(&self.total)), &[("by its groups", sum)])?;
+            balance::of_counts(context, (name, figure(&self.total)), &[("by its groups", sum)])?;
         }
         let reasons: Vec<(&str, u64)> = self
             .drops
             .iter()
             .map(|(reason, count)| (reason.as_str(), *count))
             .collect();
-        balance::of(place, "packets", ("dropped", self.total.dropped), &reasons)
+        balance::of(context, "packets", ("dropped", self.total.dropped), &reasons)
     }
 }
 
-/// A figure's name, and the figure.
+/// The name of a number, and a function that returns it.
 type Figure = (&'static str, fn(&Measured) -> Count);
 
 impl Measured {
-    /// What is counted in packets and in bytes.
+    /// The numbers that are counted in packets and in bytes.
     const FIGURES: [Figure; 4] = [
         ("offered", |measured| Count {
             packets: measured.offered,
@@ -230,8 +237,8 @@ impl Measured {
         }),
     ];
 
-    fn check(&self, place: &str) -> Result<(), Imbalance> {
+    fn check(&self, context: &str) -> Result<(), Imbalance> {
         let [offered, parts @ ..] = Measured::FIGURES.map(|(name, figure)| (name, figure(self)));
-        balance::of_counts(place, offered, &parts)
+        balance::of_counts(context, offered, &parts)
     }
 }

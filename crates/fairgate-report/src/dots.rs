@@ -1,23 +1,23 @@
-//! A figure of names and places: a row for each name, a mark in it for each series, and if asked for a limit that all marks
-//! are to be held against.
+//! A dot plot. It has a row for each name, and a mark for each series in every row. It can have a limit line
+//! with which all marks are compared.
 
 use maud::{Markup, html};
 
 use crate::chart::Scale;
 use crate::plot::{Figure, Frame, Shape, shape};
 
-/// The figure.
+/// A dot plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dots {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The horizontal axis.
     pub x: Scale,
-    /// What the marks stand for, in the order of their colours and shapes; five shapes are told apart.
+    /// The meaning of the marks, in the order of their colours and shapes. There are five distinct shapes.
     pub series: Vec<String>,
-    /// From top to bottom.
+    /// The rows from top to bottom.
     pub rows: Vec<Row>,
-    /// A value with a line from top to bottom.
+    /// A value at which a vertical line is drawn.
     pub limit: Option<f64>,
 }
 
@@ -26,21 +26,21 @@ pub struct Dots {
 pub struct Row {
     /// The name.
     pub name: String,
-    /// Of each series; `None` where there is nothing to show.
+    /// The value of each series; `None` if there is no value.
     pub values: Vec<Option<f64>>,
 }
 
 const WIDTH: f64 = 760.0;
-/// Colours of the style sheet.
+/// The number of colours in the style sheet.
 const COLOURS: usize = 10;
 
 impl Dots {
-    /// As a file of its own. Light or dark as the reader's screen is.
+    /// Returns the figure as an SVG file. It follows the reader's light or dark colour scheme.
     pub fn svg(&self) -> String {
         self.drawn().file()
     }
 
-    /// As part of a page.
+    /// Returns the figure as a part of a page.
     pub(crate) fn figure(&self) -> Markup {
         self.drawn().part()
     }
@@ -89,7 +89,7 @@ impl Dots {
     }
 }
 
-/// What stands for a series in a legend: 26 by 12.
+/// Draws the sample of a series for the legend, 26 by 12.
 fn sample(series: usize) -> Markup {
     html! { g class={ "c" (series % COLOURS) } { (shape(Shape::of(series), 10.0, 6.0)) } }
 }
@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_there_and_every_value_that_is_a_number() {
+    fn all_names_and_all_finite_values_are_drawn() {
         let svg = dots().svg();
         for part in ["a &amp; b", "&lt;worst&gt;", ">qfq<", ">fifo<", "class=\"limit\""] {
             assert!(svg.contains(part), "{part}");
         }
         assert!(!svg.contains("NaN"), "{svg}");
-        // Two marks, and the same two in the legend.
+        // There are two marks, and the same two in the legend.
         assert_eq!(svg.matches("class=\"c0\"").count(), 2);
         assert_eq!(svg.matches("class=\"c1\"").count(), 2);
     }

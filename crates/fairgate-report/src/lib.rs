@@ -1,11 +1,11 @@
-//! What came out of a comparison of disciplines: measured, tabulated for the terminal, drawn as one page of HTML.
+//! Reports on comparisons of disciplines: measurements, tables for the terminal, and one HTML page.
 //!
-//! [`Meter`] and [`QueueMeter`] count while packets pass, in bounded memory; a [`Comparison`] is the finished result,
-//! the same for a simulated line and a replayed capture, and its shape is the schema of `--json`; [`table`] and
-//! [`page`] show it.
+//! [`Meter`] and [`QueueMeter`] count packets while they pass, in bounded memory. A [`Comparison`] is the
+//! result. It is the same for a simulated link and a replayed recording, and its fields are the schema of
+//! `--json`. [`table`] and [`page`] show it.
 //!
-//! A [`chart`] is a figure of its own, [`scaling`] one of how something grows, [`dots`] one of names and their places, a [`sheet`]
-//! a page of text, tables and figures.
+//! A [`chart`] is a figure of curves. A [`scaling`] figure shows growth over logarithmic axes. A [`dots`]
+//! figure shows values by name. A [`sheet`] is a page of text, tables and figures.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Counters for packets that pass, small enough to keep one for each flow and discipline.
+//! Counters for packets. They are small enough to keep one for each flow and discipline.
 
 use fairgate::{Count, Time, jain_index};
 use hdrhistogram::Histogram;
@@ -6,13 +6,13 @@ use hdrhistogram::Histogram;
 use crate::comparison::{Delay, Measured, Queue};
 use crate::series::{Bin, Series};
 
-/// Two significant digits: percentiles are exact to 1 %.
+/// Two significant digits make percentiles accurate to 1 %.
 const DIGITS: u8 = 2;
 
-/// Points of a delay distribution that a plot can still tell apart.
+/// The number of points of a delay distribution. A plot can't show more.
 const CURVE_POINTS: usize = 120;
 
-/// What a flow, a group of flows or a whole line got.
+/// Counts the packets of a flow, of a group of flows or of a whole link.
 #[derive(Clone, Debug)]
 pub struct Meter {
     offered: Count,
@@ -49,13 +49,13 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// A packet of `bytes` was handed in.
+    /// Counts a packet of `bytes` that arrived at the queue.
     #[inline]
     pub fn offered(&mut self, bytes: u32) {
         self.offered.add(bytes);
     }
 
-    /// A packet came out at `time`, `delay` ns after it was handed in.
+    /// Counts a packet that was delivered at `time`, `delay` ns after its arrival.
     #[inline]
     pub fn delivered(&mut self, time: Time, bytes: u32, delay: u64, marked: bool) {
         self.delivered.add(bytes);
@@ -70,18 +70,18 @@ impl Meter {
         *self.delivered_over_time.at(time) += u64::from(bytes);
     }
 
-    /// A packet was dropped.
+    /// Counts a dropped packet.
     #[inline]
     pub fn dropped(&mut self, bytes: u32) {
         self.dropped.add(bytes);
     }
 
-    /// A packet was still queued at the end.
+    /// Counts a packet that was still queued at the end.
     pub fn left(&mut self, bytes: u32) {
         self.left.add(bytes);
     }
 
-    /// Adds what another flow got. Jitter stays the mean over successive packets of the same flow.
+    /// Adds the counters of another flow. Jitter remains the mean over successive packets of the same flow.
     pub fn merge(&mut self, other: Meter) {
         self.offered += other.offered;
         self.delivered += other.delivered;
@@ -98,17 +98,17 @@ impl Meter {
         self.delivered_over_time.merge(other.delivered_over_time);
     }
 
-    /// Packets delivered so far, and their bytes.
+    /// Returns the number of packets delivered so far, and their bytes.
     pub fn total_delivered(&self) -> Count {
         self.delivered
     }
 
-    /// Packets offered so far, and their bytes.
+    /// Returns the number of packets offered so far, and their bytes.
     pub fn total_offered(&self) -> Count {
         self.offered
     }
 
-    /// The result of a run of `duration`.
+    /// Returns the result of a run of `duration`.
     pub fn finish(self, duration: Time) -> Measured {
         let seconds = duration.as_secs_f64();
         let per_second = |bytes: u64, seconds: f64| {
@@ -150,7 +150,8 @@ impl Meter {
         }
     }
 
-    /// (delay in ns, share of packets at or below it), thinned to what can be drawn.
+    /// Returns pairs of a delay in ns and the share of packets at or below it, thinned to what a plot can
+    /// show.
     fn distribution(&self) -> Vec<(u64, f64)> {
         let total = self.delays.len() as f64;
         let mut points: Vec<(u64, f64)> = Vec::new();
@@ -169,7 +170,7 @@ impl Meter {
     }
 }
 
-/// Bits per second in each bin; the last bin counts for as much time as the run had left.
+/// Returns the bits per second of each bin. The last bin is divided by the remaining time of the run.
 fn rates(bytes: &[u64], width: u64, duration: Time) -> Vec<f64> {
     bytes
         .iter()
@@ -178,12 +179,13 @@ fn rates(bytes: &[u64], width: u64, duration: Time) -> Vec<f64> {
         .collect()
 }
 
-/// How much of bin `index` the run lasted, ns; never 0, since a finished series has no bin that it didn't touch.
+/// Returns how much of bin `index` is within the run, ns. It is never 0: a finished series has no bin after
+/// the end of the run.
 fn lasted(index: usize, width: u64, duration: Time) -> u64 {
     width.min(duration.nanos() - index as u64 * width)
 }
 
-/// A queue in one bin of time.
+/// The state of a queue in one bin of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueBin {
     /// Bytes queued times ns.
@@ -202,7 +204,7 @@ impl Bin for QueueBin {
     }
 }
 
-/// How long a queue was over time: mean and greatest of each interval, none of it sampled.
+/// Measures the length of a queue over time: mean and maximum of each interval. It does not sample.
 #[derive(Clone, Debug, Default)]
 pub struct QueueMeter {
     since: Time,
@@ -211,7 +213,7 @@ pub struct QueueMeter {
 }
 
 impl QueueMeter {
-    /// From `now` on the queue holds `backlog`. `now` never goes back.
+    /// Sets the backlog from `now` on. `now` must not decrease.
     #[inline]
     pub fn set(&mut self, now: Time, backlog: Count) {
         if now > self.since {
@@ -223,9 +225,9 @@ impl QueueMeter {
         bin.most_packets = bin.most_packets.max(backlog.packets);
     }
 
-    /// Enters the current backlog for the time until `now`, bin by bin.
+    /// Adds the current backlog for the time until `now`, bin by bin.
     fn pass(&mut self, now: Time) {
-        // First the width that `now` asks for: a long pause must not be walked through in the narrow bins of before.
+        // First widen the bins for `now`. Otherwise a long pause is processed in many narrow bins.
         self.over_time.at(now);
         while self.since < now {
             let until = self.over_time.end_of_bin(self.since).min(now);
@@ -237,7 +239,7 @@ impl QueueMeter {
         }
     }
 
-    /// The result of a run of `duration`.
+    /// Returns the result of a run of `duration`.
     pub fn finish(mut self, duration: Time) -> Queue {
         self.pass(duration);
         let (width, bins) = self.over_time.finish(duration);
@@ -259,7 +261,8 @@ impl QueueMeter {
     }
 }
 
-/// Jain's fairness index ([`jain_index`]), or `None` where it means nothing: for less than two, or if nobody got anything.
+/// Returns Jain's fairness index ([`jain_index`]). Returns `None` for fewer than two shares, or if all shares
+/// are 0.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     (shares.len() >= 2 && shares.iter().any(|&share| share > 0.0)).then(|| jain_index(shares.iter().copied()))
 }
@@ -269,14 +272,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jain_needs_two_and_something_to_share() {
+    fn jains_index_needs_two_shares_and_one_above_0() {
         assert_eq!(jain(&[3.0, 0.0, 0.0]), Some(1.0 / 3.0));
         assert_eq!(jain(&[1.0]), None);
         assert_eq!(jain(&[0.0, 0.0]), None);
     }
 
     #[test]
-    fn a_meter_knows_percentiles_jitter_and_loss() {
+    fn a_meter_computes_percentiles_jitter_and_loss() {
         let mut meter = Meter::default();
         for delay in 1..=100u64 {
             meter.offered(125);

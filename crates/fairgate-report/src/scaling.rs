@@ -1,21 +1,23 @@
-//! A figure of how something grows: curves over two logarithmic axes, more of them than there are colours, each with its
-//! name at its end.
+//! A figure that shows growth: curves over two logarithmic axes, each with its name at its end. There can be
+//! more curves than colours.
 
 use maud::Markup;
 
 use crate::plot::{Axis, Curve, Figure, Frame, curves};
 use crate::units;
 
-/// The figure.
+/// A figure of curves over two logarithmic axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaling {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// The horizontal axis, with its unit. It ends at the least and the greatest x, and has a label at each.
+    /// The horizontal axis, with its unit. It reaches from the least to the greatest x, and has a label at
+    /// each x.
     pub x: &'static str,
-    /// The vertical axis, with its unit. It has whole decades, from 1 on at least.
+    /// The vertical axis, with its unit. It has whole decades and starts at 1 or above.
     pub y: &'static str,
-    /// In the order of their colours: curves of one place look alike in all figures, also where others have no points.
+    /// The curves. The index selects the colour, also if a curve has no points. So a curve with the same
+    /// index looks the same in all figures.
     pub curves: Vec<Series>,
 }
 
@@ -24,22 +26,22 @@ pub struct Scaling {
 pub struct Series {
     /// Its name.
     pub name: String,
-    /// By rising x, which is above 0. A y below the axis lies at its end.
+    /// The points, by rising x. x must be above 0. A y below the axis is drawn at its lower end.
     pub points: Vec<(f64, f64)>,
 }
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 430.0;
-/// Room for names at the right.
+/// The space for names at the right.
 const NAMES: f64 = 92.0;
 
 impl Scaling {
-    /// As a file of its own. Light or dark as the reader's screen is.
+    /// Returns the figure as an SVG file. It follows the reader's light or dark colour scheme.
     pub fn svg(&self) -> String {
         self.drawn().file()
     }
 
-    /// As part of a page.
+    /// Returns the figure as a part of a page.
     pub(crate) fn figure(&self) -> Markup {
         self.drawn().part()
     }
@@ -63,7 +65,7 @@ impl Scaling {
         Frame::new(WIDTH, HEIGHT, x, y).with_room_for_names(NAMES)
     }
 
-    /// All values of one coordinate, rising.
+    /// Returns all values of one coordinate, rising.
     fn values(&self, of: fn(&(f64, f64)) -> f64) -> Vec<f64> {
         let points = self.curves.iter().flat_map(|series| &series.points);
         let mut values: Vec<f64> = points.map(of).collect();
@@ -88,7 +90,7 @@ impl Scaling {
     }
 }
 
-/// `512`, `4 K`, `1 M`: powers of two as people write them.
+/// Formats a number: `512`, `4 K`, `1 M`.
 fn count(value: f64) -> String {
     match value as u64 {
         n if n >= 1 << 20 && n % (1 << 20) == 0 => format!("{} M", n >> 20),
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drawing_stands_alone() {
+    fn the_svg_file_is_complete() {
         let svg = scaling().svg();
         assert!(
             svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""),
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_still_a_figure() {
+    fn a_figure_without_curves_is_complete() {
         let mut empty = scaling();
         empty.curves.clear();
         assert!(empty.svg().ends_with("</svg>"));

@@ -1,14 +1,15 @@
-//! A sum over time in a bounded number of bins, however long it goes on.
+//! Sums over time in a bounded number of bins, for a run of any length.
 
 use fairgate::Time;
 
-/// Most bins. At the limit neighbours are joined, so that a finished series has between half of this and all of it.
+/// The most bins. At this limit neighbours are joined, so a finished series has between half of this number
+/// and all of it.
 const MOST_BINS: usize = 240;
 
-/// How wide the bins start, ns.
+/// The first width of the bins, ns.
 const FIRST_WIDTH: u64 = 1_000_000;
 
-/// How wide a bin is in everything "over time" of a run of `duration`, ns.
+/// Returns the width of a bin in all values over time of a run of `duration`, ns.
 pub fn bin_width(duration: Time) -> u64 {
     let mut width = FIRST_WIDTH;
     while duration.nanos() / width >= MOST_BINS as u64 {
@@ -17,7 +18,7 @@ pub fn bin_width(duration: Time) -> u64 {
     width
 }
 
-/// How values of two neighbouring bins become one.
+/// A value that can be joined with the value of the neighbouring bin.
 pub(crate) trait Bin: Copy + Default {
     fn join(self, other: Self) -> Self;
 }
@@ -45,7 +46,7 @@ impl<B> Default for Series<B> {
 }
 
 impl<B: Bin> Series<B> {
-    /// The bin that `time` falls into.
+    /// Returns the bin that contains `time`.
     #[inline]
     pub(crate) fn at(&mut self, time: Time) -> &mut B {
         while time.nanos() / self.width >= MOST_BINS as u64 {
@@ -58,7 +59,7 @@ impl<B: Bin> Series<B> {
         &mut self.bins[index]
     }
 
-    /// The end of the bin that `time` falls into, at the series' current width.
+    /// Returns the end of the bin that contains `time`, at the current width.
     pub(crate) fn end_of_bin(&mut self, time: Time) -> Time {
         self.at(time);
         Time::from_nanos((time.nanos() / self.width + 1) * self.width)
@@ -80,11 +81,11 @@ impl<B: Bin> Series<B> {
         }
     }
 
-    /// The width in ns and the bins of a run of `duration`. Both depend on the duration alone, so that all series of
-    /// a run lie side by side. A last bin of which the run touched less than a quarter is left out: too short for a
-    /// rate.
+    /// Returns the width in ns and the bins of a run of `duration`. Both depend only on the duration, so that
+    /// all series of a run have the same bins. The last bin is left out if less than a quarter of it is
+    /// within the run, which is too short for a rate.
     pub(crate) fn finish(mut self, duration: Time) -> (u64, Vec<B>) {
-        // Also brings the series to the width that the last moment asks for.
+        // This also widens the bins to the width for the end of the run.
         self.at(duration);
         let count = (duration.nanos() + self.width * 3 / 4) / self.width;
         self.bins.truncate(count as usize);
@@ -107,9 +108,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever order the events come in and however they are split, the finished bins are those of a direct sum.
+        /// The finished bins equal a direct sum, for any order of the events and any split into two series.
         #[test]
-        fn bins_hold_what_fell_into_them(
+        fn bins_equal_a_direct_sum(
             events in prop::collection::vec((0u64..10_000_000_000, 1u64..1_000, any::<bool>()), 1..200),
         ) {
             let duration = Time::from_nanos(events.iter().map(|e| e.0).max().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! A page of text, tables and charts that needs no network, no script and no other file.
+//! A page of text, tables and charts. It has no scripts, and needs no network and no other file.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -6,60 +6,60 @@ use crate::chart::Chart;
 use crate::dots::Dots;
 use crate::scaling::Scaling;
 
-/// The page.
+/// A page of text, tables and charts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sheet {
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// What it is about.
+    /// The introduction.
     pub lead: String,
-    /// The rest, from top to bottom.
+    /// The parts of the page, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
 /// A part of a [`Sheet`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// The heading of what follows.
+    /// A heading.
     Heading(String),
     /// A paragraph.
     Text(String),
-    /// Points, one below the other.
+    /// A list of points.
     List(Vec<String>),
-    /// Text as it was typed.
+    /// Preformatted text.
     Code(String),
     /// A table.
     Table(Table),
     /// A figure.
     Chart(Chart),
-    /// A figure of how something grows.
+    /// A figure that shows growth.
     Scaling(Scaling),
-    /// A figure of names and places.
+    /// A dot plot.
     Dots(Dots),
 }
 
-/// A table: the first column names the row.
+/// A table. The first column names the row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Names of the columns.
+    /// The names of the columns.
     pub head: Vec<String>,
     /// The cells of each row, as many as columns.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// A figure: to the right.
+    /// A number, aligned to the right.
     Number(String),
-    /// Words: to the left.
+    /// Text, aligned to the left.
     Words(String),
-    /// Words that should be seen.
+    /// Text that is highlighted.
     Alarm(String),
 }
 
 impl Sheet {
-    /// The page as text.
+    /// Returns the page as text.
     pub fn render(&self) -> String {
         html! {
             (DOCTYPE)
@@ -104,7 +104,9 @@ impl Table {
                 tbody { @for row in &self.rows { tr {
                     @for (column, cell) in row.iter().enumerate() {
                         @match (column, cell) {
-                            (0, Cell::Number(text) | Cell::Words(text) | Cell::Alarm(text)) => { th scope="row" { (text) } }
+                            (0, Cell::Number(text) | Cell::Words(text) | Cell::Alarm(text)) => {
+                                th scope="row" { (text) }
+                            }
                             (_, Cell::Number(text)) => { td { (text) } }
                             (_, Cell::Words(text)) => { td.text { (text) } }
                             (_, Cell::Alarm(text)) => { td.no { (text) } }
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_everything_and_escapes_it() {
+    fn a_page_has_all_blocks_and_escapes_them() {
         let page = Sheet {
             title: "q < 1".into(),
             lead: "lead".into(),

@@ -1,4 +1,4 @@
-//! The result as tables for a terminal.
+//! The results as tables for a terminal.
 
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{Cell, CellAlignment, Color, Table};
@@ -6,13 +6,13 @@ use comfy_table::{Cell, CellAlignment, Color, Table};
 use crate::comparison::{Comparison, Measured};
 use crate::units;
 
-/// A column of figures.
+/// A column of numbers.
 pub struct Column {
-    /// Its heading.
+    /// The heading.
     pub heading: &'static str,
-    /// Its value; `None` where there is none.
+    /// Returns the value, or `None` if there is none.
     value: fn(&Measured) -> Option<f64>,
-    /// The value for people.
+    /// Formats the value.
     in_words: fn(f64) -> String,
     more_is_better: bool,
 }
@@ -31,12 +31,13 @@ impl Column {
         }
     }
 
-    /// The figure for people.
+    /// Returns the formatted value.
     pub fn text(&self, measured: &Measured) -> String {
         (self.value)(measured).map_or("–".into(), self.in_words)
     }
 
-    /// The rows that are best: those that read the same as the best one. None, if all read the same.
+    /// Returns the rows with the best value. Rows that show the same text are equal. If all rows are equal,
+    /// none is returned.
     pub fn best_of(&self, rows: &[&Measured]) -> Vec<usize> {
         let rank = |measured: &Measured| {
             let value = (self.value)(measured)?;
@@ -64,7 +65,7 @@ fn nanos(value: f64) -> String {
     units::duration(value as u64)
 }
 
-/// The figures of a group, in the order of the tables.
+/// The columns for a group, in the order of the tables.
 pub const COLUMNS: [Column; 6] = [
     Column {
         heading: "Throughput",
@@ -79,11 +80,11 @@ pub const COLUMNS: [Column; 6] = [
     Column::less_is_better("Loss", |m| Some(m.loss), units::percent),
 ];
 
-/// Width that remarks are broken at.
+/// The width at which remarks are wrapped.
 const TEXT_WIDTH: usize = 100;
 
-/// Both tables, each group under each discipline and then each discipline as a whole, and what to know before
-/// believing them. With `colour`, names stand out.
+/// Returns both tables, and the remarks on the accuracy of the results. The first table shows each group
+/// under each discipline, the second each discipline as a whole. With `colour`, names are coloured.
 pub fn render(comparison: &Comparison, colour: bool) -> String {
     let mut text = format!(
         "{}\n\n{}\n",
@@ -92,13 +93,13 @@ pub fn render(comparison: &Comparison, colour: bool) -> String {
     );
     for remark in &comparison.remarks {
         text.push('\n');
-        text.push_str(&broken(remark, TEXT_WIDTH));
+        text.push_str(&wrapped(remark, TEXT_WIDTH));
     }
     text
 }
 
-/// Text in lines of at most `width` characters, if its words allow.
-fn broken(text: &str, width: usize) -> String {
+/// Wraps text into lines of at most `width` characters, unless a single word is longer.
+fn wrapped(text: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut column = 0;
     for word in text.split_whitespace() {
@@ -123,7 +124,7 @@ fn groups(comparison: &Comparison, colour: bool) -> Table {
     table.load_style(UTF8_HORIZONTAL_ONLY);
     for (index, group) in comparison.groups.iter().enumerate() {
         let rows: Vec<&Measured> = comparison.disciplines.iter().map(|d| &d.groups[index]).collect();
-        // A row of the table holds a whole block, so that the rules lie between blocks.
+        // One table row holds a whole block, so that rules are drawn only between blocks.
         let block = |first: &str, line: &dyn Fn(usize) -> String| {
             (0..rows.len()).fold(first.to_owned(), |text, row| text + "\n" + &line(row))
         };
@@ -146,7 +147,7 @@ fn groups(comparison: &Comparison, colour: bool) -> Table {
 fn disciplines(comparison: &Comparison, colour: bool) -> Table {
     let headings = [
         "Discipline",
-        "Line used",
+        "Link used",
         "Jain's index",
         "Loss",
         "Delay p50",
@@ -178,7 +179,7 @@ fn disciplines(comparison: &Comparison, colour: bool) -> Table {
 
 fn new_table(headings: impl Iterator<Item = &'static str>) -> Table {
     let mut table = Table::new();
-    // The caller decides on colours; comfy-table would ask whether standard output is a terminal.
+    // The caller decides on colours. Otherwise comfy-table checks whether standard output is a terminal.
     table.load_style(NOTHING).enforce_styling();
     table.set_header(headings.enumerate().map(|(index, heading)| {
         let alignment = if index == 0 {
@@ -200,8 +201,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_broken_between_words() {
-        assert_eq!(broken("one two three", 7), "one two\nthree\n");
-        assert_eq!(broken("immeasurable", 7), "immeasurable\n");
+    fn text_is_wrapped_between_words() {
+        assert_eq!(wrapped("one two three", 7), "one two\nthree\n");
+        assert_eq!(wrapped("immeasurable", 7), "immeasurable\n");
     }
 }

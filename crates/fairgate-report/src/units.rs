@@ -1,6 +1,6 @@
-//! Numbers for people: three significant digits and a unit.
+//! Numbers as text: three significant digits and a unit.
 
-/// `9.87 ms`, from nanoseconds.
+/// Formats a duration from nanoseconds: `9.87 ms`.
 pub(crate) fn duration(nanos: u64) -> String {
     let (value, unit) = match nanos {
         0 => return "0".into(),
@@ -12,7 +12,7 @@ pub(crate) fn duration(nanos: u64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// `18.2 Mbit/s`.
+/// Formats a measured rate: `18.2 Mbit/s`.
 pub(crate) fn rate(bps: f64) -> String {
     let (value, unit) = match bps {
         b if b < 0.5 => return "0".into(),
@@ -24,7 +24,7 @@ pub(crate) fn rate(bps: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// `20 Mbit/s`: a rate that was set, not measured.
+/// Formats a configured rate: `20 Mbit/s`.
 pub(crate) fn nominal_rate(bps: u64) -> String {
     let (divisor, unit) = match bps {
         0..1_000_000 => (1e3, "kbit/s"),
@@ -34,7 +34,7 @@ pub(crate) fn nominal_rate(bps: u64) -> String {
     format!("{} {unit}", plain(bps as f64 / divisor))
 }
 
-/// `1.5 MB`.
+/// Formats a number of bytes: `1.5 MB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     let (value, unit) = match bytes {
         0..1_000 => return format!("{bytes} B"),
@@ -45,7 +45,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// `1.25 %`, from a share; a share that isn't nought never reads as nought.
+/// Formats a share: `1.25 %`. A share above 0 is never shown as 0.
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p <= 0.0 => "0 %".into(),
@@ -55,7 +55,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// Three significant digits without an exponent.
+/// Formats a value with three significant digits, without an exponent.
 pub(crate) fn three_digits(value: f64) -> String {
     match value {
         v if v < 9.995 => format!("{v:.2}"),
@@ -64,13 +64,13 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
-/// A number on an axis: as few digits as tell ticks apart.
+/// Formats a number on an axis, with as few digits as distinguish the ticks.
 pub(crate) fn plain(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// One, two or five times a power of ten on a logarithmic axis: `0.001`, `50`, `10⁻⁶`, `2·10⁶`.
+/// Formats one, two or five times a power of ten on a logarithmic axis: `0.001`, `50`, `10⁻⁶`, `2·10⁶`.
 pub(crate) fn decade(value: f64) -> String {
     let exponent = (value.log10() + 1e-9).floor() as i32;
     if (-3..=4).contains(&exponent) {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_change_where_they_should() {
+    fn units_change_at_powers_of_a_thousand() {
         assert_eq!(duration(999), "999 ns");
         assert_eq!(duration(1_234), "1.23 µs");
         assert_eq!(duration(9_876_543), "9.88 ms");

@@ -1,4 +1,4 @@
-//! What an experiment's file says of it: the section `[experiment]`.
+//! The description of an experiment: the section `[experiment]` of its file.
 //!
 //! ```toml
 //! [experiment]
@@ -7,60 +7,60 @@
 //! title = "End-to-end delays under four schedulers"
 //! about = "..."
 //!
-//! [[experiment.open]]            # what the paper leaves open
+//! [[experiment.open]]            # a parameter that the paper does not give
 //! parameter = "packet size"
 //! value = "1000 B"
 //! why = "..."
 //!
-//! [[experiment.show]]            # what the figures must bear out
+//! [[experiment.show]]            # a claim that the results must confirm
 //! id = "order"
 //! text = "..."
 //!
-//! [experiment.parameters]        # its own, if it has any
+//! [experiment.parameters]        # parameters of this experiment, if it has any
 //! ```
 
 use fairgate_config::{Document, FileError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The experiment in words.
+/// The experiment as text.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Description {
-    /// The paper's short name.
+    /// The short name of the paper.
     pub paper: String,
-    /// Where in the paper.
+    /// The sections and figures of the paper.
     pub place: String,
-    /// One line.
+    /// The title, in one line.
     pub title: String,
-    /// A few sentences.
+    /// A description, in a few sentences.
     pub about: String,
-    /// Parameters that the paper leaves open.
+    /// The parameters that the paper does not give.
     #[serde(default)]
     pub open: Vec<Open>,
-    /// What the figures must bear out.
+    /// The claims that the results must confirm.
     #[serde(rename = "show")]
     pub claims: Vec<Claim>,
 }
 
-/// A parameter that the paper leaves open.
+/// A parameter that the paper does not give.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// Which.
+    /// The name of the parameter.
     pub parameter: String,
-    /// What was chosen.
+    /// The chosen value.
     pub value: String,
-    /// Why that.
+    /// The reason for the choice.
     pub why: String,
 }
 
-/// Something that the figures must bear out.
+/// A claim that the results must confirm.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name.
+    /// The name of the claim.
     pub id: String,
-    /// The claim.
+    /// The claim as a sentence.
     pub text: String,
 }
 
@@ -72,7 +72,7 @@ impl Description {
     }
 }
 
-/// The experiment's own parameters.
+/// Reads the experiment's own parameters.
 pub(crate) fn parameters<T: DeserializeOwned>(document: &Document) -> Result<T, FileError> {
     #[derive(Deserialize)]
     struct Section<T> {
@@ -88,6 +88,6 @@ fn missing(document: &Document, section: &str) -> FileError {
     document.error(
         0..0,
         format!("there is no section {section}"),
-        "every experiment has one; see the others beside it",
+        "every experiment needs one; see the other files in the folder",
     )
 }

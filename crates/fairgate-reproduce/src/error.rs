@@ -1,4 +1,4 @@
-//! Why an experiment has no result.
+//! The reasons why an experiment has no result.
 
 use fairgate::ConfigError;
 use fairgate_bench::JobError;
@@ -6,45 +6,45 @@ use fairgate_config::FileError;
 use fairgate_theory::guarantees::trial::TrialError;
 use thiserror::Error;
 
-/// Why an experiment has no result. None of these is a claim that does not hold: that is a result.
+/// The reason why an experiment has no result. A claim that does not hold is a result, not an error.
 #[derive(Debug, Error)]
 pub enum ReproduceError {
-    /// Its file is wrong.
+    /// The experiment's file is invalid.
     #[error("the experiment's file is wrong")]
     File(#[from] FileError),
     /// A discipline can't be built.
     #[error("a discipline can't be built: {0}")]
     Discipline(String),
-    /// The simulator refused.
+    /// The simulator returned an error.
     #[error(transparent)]
     Simulation(#[from] fairgate_sim::Error),
-    /// A scheduler was not measured.
+    /// The speed of a scheduler could not be measured.
     #[error("{scheduler} of {flows} flows can't be measured")]
     Job {
         /// The scheduler.
         scheduler: &'static str,
-        /// How many flows.
+        /// The number of flows.
         flows: u32,
-        /// Why.
+        /// The reason.
         source: JobError,
     },
-    /// A scheduler lost packets, or let the link stand still.
+    /// A scheduler lost packets, or left the link idle while packets were queued.
     #[error(transparent)]
     Trial(#[from] TrialError),
-    /// A line of the published values is wrong.
+    /// A line of the published values is invalid.
     #[error("line {line} of the published values: {what}")]
     Published {
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it, and what it should be.
+        /// The error, and what is allowed.
         what: String,
     },
-    /// The experiment's function does not do what its file says.
-    #[error("the experiment `{id}` is at fault: {what}")]
-    Fault {
+    /// The experiment's function does not match its file.
+    #[error("the experiment `{id}` has a bug: {what}")]
+    Bug {
         /// The experiment.
         id: &'static str,
-        /// What it did or left undone.
+        /// The difference between function and file.
         what: String,
     },
 }

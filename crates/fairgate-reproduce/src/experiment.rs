@@ -1,4 +1,4 @@
-//! An experiment, and what its function gets to run it.
+//! An experiment, and the arguments of its function.
 
 use fairgate_bench::{Job, JobError};
 use fairgate_config::{Document, FileError};
@@ -12,73 +12,75 @@ use crate::reproduction::Reproduction;
 
 /// An experiment of a paper.
 pub struct Experiment {
-    /// Its name.
+    /// The name of the experiment.
     pub id: &'static str,
-    /// Its file.
+    /// The text of its file.
     pub(crate) file: &'static str,
-    /// The published values.
+    /// The text of the published values.
     pub(crate) published: &'static str,
-    /// Whether it counts instructions, where that can be done.
+    /// Whether it counts instructions, if that is possible.
     pub counts: bool,
-    /// Measures, and judges the claims.
+    /// Measures and judges the claims.
     pub(crate) run: fn(&Run<'_>) -> Result<Findings, ReproduceError>,
 }
 
-/// Instructions of a pair of a job, the controller's own included.
+/// Counts the instructions of a pair of a job, including those of the controller.
 pub type Count<'a> = &'a dyn Fn(&Job) -> Result<f64, JobError>;
 
-/// How an experiment is to be run.
+/// The conditions of a run.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
-    /// The seeds: a run for each where chance matters.
+    /// The seeds. If chance matters, there is one run for each seed.
     pub seeds: &'a [u64],
-    /// Whether to measure as little as shows that everything works. Claims may then fail for want of data.
+    /// Whether to measure only enough to see that everything works. Claims may then fail for lack of data.
     pub quick: bool,
-    /// To be told now and then how much is done, 0 to 1, and what comes next.
+    /// Called from time to time with the share that is done, 0 to 1, and the name of the next step.
     pub progress: &'a dyn Fn(f64, &str),
-    /// Counts instructions, if that can be done. A program counts itself, by running again: only it knows how.
+    /// Counts instructions, if that is possible. A program counts its own instructions by running again, so
+    /// it must provide this.
     pub count: Option<Count<'a>>,
 }
 
-/// What an experiment's function gets.
+/// The arguments of an experiment's function.
 pub struct Run<'a> {
     /// The experiment's file.
     pub document: &'a Document,
-    /// How it is to be run.
+    /// The conditions of the run.
     pub conditions: Conditions<'a>,
 }
 
 impl Run<'_> {
-    /// The experiment's own parameters, `[experiment.parameters]`.
+    /// Reads the experiment's own parameters, `[experiment.parameters]`.
     ///
     /// # Errors
-    /// If they are missing or are not what is asked for.
+    /// Returns an error if they are missing or invalid.
     pub fn parameters<T: DeserializeOwned>(&self) -> Result<T, FileError> {
         description::parameters(self.document)
     }
 }
 
 impl Experiment {
-    /// The experiment's file: a scenario that may be simulated by itself where there is a `[simulate]` section in it.
+    /// Parses the experiment's file. If it has a `[simulate]` section, it is a scenario that can also be
+    /// simulated alone.
     ///
     /// # Errors
-    /// If the file is wrong.
+    /// Returns an error if the file is invalid.
     pub fn document(&self) -> Result<Document, FileError> {
         Document::parse(&format!("{}.toml", self.id), self.file)
     }
 
-    /// The experiment in words.
+    /// Reads the description of the experiment.
     ///
     /// # Errors
-    /// If the file is wrong.
+    /// Returns an error if the file is invalid.
     pub fn description(&self) -> Result<Description, FileError> {
         Description::read(&self.document()?)
     }
 
-    /// The values that the paper's text gives.
+    /// Reads the values that the paper's text gives.
     ///
     /// # Errors
-    /// Names the line that is wrong.
+    /// Returns an error that names the invalid line.
     pub fn published(&self) -> Result<Vec<Published>, ReproduceError> {
         published::read(self.published)
     }
@@ -86,7 +88,7 @@ impl Experiment {
     /// Runs the experiment.
     ///
     /// # Errors
-    /// If it could not be run, or its function does not do what the file says.
+    /// Returns an error if the experiment could not be run, or if its function does not match its file.
     pub fn reproduce(&self, conditions: Conditions<'_>) -> Result<Reproduction, ReproduceError> {
         let document = self.document()?;
         let description = Description::read(&document)?;

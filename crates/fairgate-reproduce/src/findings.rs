@@ -1,4 +1,4 @@
-//! What an experiment's function hands back.
+//! The results that an experiment's function returns.
 
 use fairgate_report::chart::{Chart, Point};
 use fairgate_report::dots::Dots;
@@ -9,71 +9,71 @@ use serde::Serialize;
 
 use crate::reproduction::digits;
 
-/// What came out.
+/// The results of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The figures, in the order of the table.
+    /// The measured values, in the order of the table.
     pub measurements: Vec<Measurement>,
-    /// One for each claim of the experiment's file.
+    /// One verdict for each claim of the experiment's file.
     pub verdicts: Vec<Verdict>,
-    /// The figure, or several.
+    /// The figures.
     pub figures: Vec<Figure>,
-    /// Measurements side by side, where there are more than a list can show.
+    /// Tables of measurements, if there are too many for a list.
     pub grids: Vec<Grid>,
-    /// What to know before believing it.
+    /// Remarks on the accuracy of the results.
     pub remarks: Vec<String>,
 }
 
-/// Means in rows and columns.
+/// A table of means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// Names of the columns, with units.
+    /// The names of the columns, with units.
     pub head: Vec<String>,
-    /// A name and its values, one for each column; `None` where nothing was measured.
+    /// A name and one value for each column; `None` if nothing was measured.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
 }
 
-/// A drawing of what came out.
+/// A figure of the results.
 #[derive(Clone, Debug)]
 pub enum Figure {
     /// Curves over two axes.
     Chart(Chart),
-    /// How something grows.
+    /// A figure that shows growth.
     Scaling(Scaling),
-    /// Names and places.
+    /// A dot plot.
     Dots(Dots),
 }
 
-/// A figure.
+/// A measured value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measurement {
     /// What was measured.
     pub measure: String,
-    /// Under which circumstances.
+    /// The case in which it was measured.
     pub case: String,
-    /// Its unit; empty for a number without one.
+    /// The unit; empty for a number without one.
     pub unit: String,
     /// The value.
     pub value: Estimate,
-    /// What is published of it and where, if that is a formula whose value no file of published values can have.
+    /// The published value and its source, if it is a formula that the file of published values can't have.
     pub published: Option<(String, String)>,
 }
 
-/// Whether a claim holds.
+/// The verdict on a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The claim's name.
+    /// The name of the claim.
     pub claim: String,
-    /// Whether it holds.
+    /// Whether the claim holds.
     pub holds: bool,
-    /// The figures it was judged by.
+    /// The numbers by which it was judged.
     pub found: String,
 }
 
 impl Figure {
-    /// As a file of its own.
+    /// Returns the figure as an SVG file.
     pub fn svg(&self) -> String {
         match self {
             Figure::Chart(chart) => chart.svg(),
@@ -82,7 +82,7 @@ impl Figure {
         }
     }
 
-    /// What it shows.
+    /// Returns the title.
     pub fn title(&self) -> &str {
         match self {
             Figure::Chart(chart) => &chart.title,
@@ -99,8 +99,8 @@ impl Figure {
         }
     }
 
-    /// Its points with the names of what they belong to. Of [`Dots`] `y` is the row's number, from 1 at the top, and the
-    /// name is series and row.
+    /// Returns the points, each with the name of its curve. For [`Dots`] `y` is the number of the row, from 1
+    /// at the top, and the name is that of row and series.
     pub(crate) fn points(&self) -> Vec<(String, Point)> {
         let point = |x: f64, y: f64| Point { x, y, interval: None };
         match self {
@@ -124,7 +124,7 @@ impl Figure {
 }
 
 impl Grid {
-    /// A value for people; a dash if there is none.
+    /// Formats a value. A dash means that there is none.
     pub fn text(value: Option<f64>) -> String {
         value.map_or("–".into(), digits)
     }
@@ -144,7 +144,7 @@ impl Grid {
 }
 
 impl Findings {
-    /// Adds a figure.
+    /// Adds a measured value.
     pub fn measure(
         &mut self,
         measure: impl Into<String>,
@@ -161,7 +161,7 @@ impl Findings {
         });
     }
 
-    /// Adds a figure with what is published of it, and where.
+    /// Adds a measured value with its published value and where that is published.
     pub fn measure_beside(
         &mut self,
         measure: impl Into<String>,

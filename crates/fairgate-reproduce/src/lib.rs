@@ -1,17 +1,20 @@
-//! The papers' experiments, run again: what comes out beside what was published.
+//! Reproduces the experiments of papers and compares the results with the published values.
 //!
-//! An experiment is data and a function. The data, embedded here so that the program runs anywhere, is
-//! `experiments/<paper>/<id>.toml` (what it is, its parameters, those that the paper leaves open, and the claims that the
-//! figures must bear out) with `<id>.published.csv` beside it; the function, a file in `experiments/`, measures and judges
-//! the claims.
+//! An experiment consists of data and a function. The data are embedded, so that the program needs no files.
+//! They are `experiments/<paper>/<id>.toml` and `<id>.published.csv` beside it. The TOML file has the
+//! description, the parameters, those parameters that the paper does not give, and the claims that the
+//! results must confirm. The function is a file in `experiments/` of the source folder. It measures and
+//! judges the claims.
 //!
 //! ```text
 //!   <id>.toml, <id>.published.csv --> Experiment --run--> Findings      measurements, verdicts, curves
 //!                                          \                 |
-//!                                           `-----------> Reproduction  measured beside published: JSON, CSV, page
+//!                                           `-----------> Reproduction  measured beside published: JSON,
+//!                                           CSV, page
 //! ```
 //!
-//! To add one: the two files, a function from [`Run`] to [`Findings`], and a line in [`EXPERIMENTS`].
+//! To add an experiment, write the two files, a function from [`Run`] to [`Findings`], and a line in
+//! [`EXPERIMENTS`].
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +34,7 @@ pub use findings::{Figure, Findings, Grid, Measurement, Verdict};
 pub use published::Published;
 pub use reproduction::{JudgedClaim, Reproduction, Row};
 
-/// The experiment called `id`.
+/// Returns the experiment called `id`.
 pub fn find(id: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().find(|experiment| experiment.id == id)
 }

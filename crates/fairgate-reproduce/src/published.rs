@@ -1,30 +1,30 @@
-//! Published values: `measure,case,value,unit,place`, one a line.
+//! Published values: `measure,case,value,unit,place`, one on each line.
 //!
-//! A value is a number, or a number with what the paper says of it: `~480`, `<0.05`, `>180`. Only what can be read from a
-//! paper's text stands here; a curve that is known as a picture alone does not.
+//! A value is a number, optionally with a relation that the paper states: `~480`, `<0.05`, `>180`. The files
+//! have only values that the text of a paper states. A curve that is only a picture is left out.
 
 use serde::Serialize;
 
 use crate::ReproduceError;
 
-/// A value that a paper gives.
+/// A published value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Published {
     /// What was measured.
     pub measure: String,
-    /// Under which circumstances.
+    /// The case in which it was measured.
     pub case: String,
-    /// The value as the paper gives it.
+    /// The value with its relation.
     pub value: String,
-    /// Its unit; empty for a number without one.
+    /// The unit; empty for a number without one.
     pub unit: String,
-    /// Where it stands.
+    /// The section or figure of the paper.
     pub place: String,
 }
 
 const COLUMNS: [&str; 5] = ["measure", "case", "value", "unit", "place"];
 
-/// Reads the file.
+/// Parses the file.
 pub(crate) fn read(text: &str) -> Result<Vec<Published>, ReproduceError> {
     let wrong = |line: usize, what: String| ReproduceError::Published { line, what };
     let mut reader = csv::ReaderBuilder::new()
@@ -54,7 +54,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Published>, ReproduceError> {
             return Err(wrong(
                 line,
                 format!(
-                    "`{}` is no number; write 0.5, ~0.5, <0.5 or >0.5",
+                    "`{}` is not a number; write 0.5, ~0.5, <0.5 or >0.5",
                     published.value
                 ),
             ));
@@ -65,7 +65,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Published>, ReproduceError> {
         {
             return Err(wrong(
                 line,
-                format!("`{}`, `{}` stands here twice", published.measure, published.case),
+                format!("`{}`, `{}` is listed twice", published.measure, published.case),
             ));
         }
         values.push(published);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn errors_name_their_line() {
         for (text, says) in [
             (
                 format!("{HEAD}delay,QFQ,twelve,ms,II\n"),
@@ -100,7 +100,7 @@ mod tests {
             ),
             (
                 format!("{HEAD}a,b,1,s,I\na,b,2,s,I\n"),
-                "line 3 of the published values: `a`, `b` stands here twice",
+                "line 3 of the published values: `a`, `b` is listed twice",
             ),
             (
                 "a,b\n".to_owned(),

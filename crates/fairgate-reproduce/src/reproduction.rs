@@ -1,4 +1,4 @@
-//! What came out beside what was published: rows, claims, and their forms for machines and readers.
+//! The measured results beside the published values: rows and claims, as JSON, CSV and a page.
 
 use std::collections::BTreeSet;
 
@@ -14,73 +14,73 @@ use crate::published::Published;
 /// The result of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
-    /// The experiment.
+    /// The name of the experiment.
     pub id: &'static str,
-    /// The paper's short name.
+    /// The short name of the paper.
     pub paper: String,
-    /// Where in the paper.
+    /// The sections and figures of the paper.
     pub place: String,
-    /// One line on what it shows.
+    /// The title, in one line.
     pub title: String,
-    /// A few sentences.
+    /// A description, in a few sentences.
     pub about: String,
-    /// The runs' seeds.
+    /// The seeds of the runs.
     pub seeds: Vec<u64>,
-    /// Whether it was a short run, after which claims may fail for want of data.
+    /// Whether this was a short run. Claims may then fail for lack of data.
     pub quick: bool,
     /// Whether all claims hold.
     pub holds: bool,
-    /// The claims.
+    /// The claims and their verdicts.
     pub claims: Vec<JudgedClaim>,
-    /// The figures: first those that were measured, then those that were published alone.
+    /// The rows: first all measured values, then the published values without a measurement.
     pub rows: Vec<Row>,
-    /// What to know before believing it.
+    /// Remarks on the accuracy of the results.
     pub remarks: Vec<String>,
-    /// Parameters that the paper leaves open.
+    /// The parameters that the paper does not give.
     pub open: Vec<Open>,
-    /// The figure, or several. In JSON they are left out: their points stand in `curves.csv`.
+    /// The figures. They are not in the JSON; their points are in `curves.csv`.
     #[serde(skip)]
     pub figures: Vec<Figure>,
-    /// Means side by side, for people to read instead of the rows. In JSON the rows say it all.
+    /// Tables of means, for people. They are not in the JSON, whose rows have all values.
     #[serde(skip)]
     pub grids: Vec<Grid>,
 }
 
-/// A claim, and whether it holds.
+/// A claim and its verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct JudgedClaim {
-    /// Its name.
+    /// The name of the claim.
     pub id: String,
     /// The claim.
     pub text: String,
-    /// Whether it holds.
+    /// Whether the claim holds.
     pub holds: bool,
-    /// The figures it was judged by.
+    /// The numbers by which it was judged.
     pub found: String,
 }
 
-/// A figure.
+/// A measured value beside a published value.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// What was measured.
     pub measure: String,
-    /// Under which circumstances.
+    /// The case in which it was measured.
     pub case: String,
-    /// Its unit; empty for a number without one.
+    /// The unit; empty for a number without one.
     pub unit: String,
-    /// What was measured, if anything was.
+    /// The measured value, if there is one.
     pub measured: Option<Estimate>,
-    /// What was published, if anything was.
+    /// The published value, if there is one.
     pub published: Option<String>,
-    /// Where the published value stands.
+    /// The section or figure of the paper with the published value.
     pub place: Option<String>,
 }
 
 impl Reproduction {
-    /// Joins what came out with what was published.
+    /// Combines measured and published values.
     ///
     /// # Errors
-    /// If a claim was not judged, or one that there is none of was, or units differ.
+    /// Returns an error if a claim was not judged, if an unknown claim was judged, or if units differ.
     pub(crate) fn new(
         id: &'static str,
         description: Description,
@@ -89,12 +89,12 @@ impl Reproduction {
         findings: Findings,
         published: Vec<Published>,
     ) -> Result<Reproduction, ReproduceError> {
-        let fault = |what: String| ReproduceError::Fault { id, what };
-        let claims = judged(&description, &findings).map_err(fault)?;
+        let bug = |what: String| ReproduceError::Bug { id, what };
+        let claims = judged(&description, &findings).map_err(bug)?;
         Ok(Reproduction {
             id,
             holds: claims.iter().all(|claim| claim.holds),
-            rows: rows(&findings, published).map_err(fault)?,
+            rows: rows(&findings, published).map_err(bug)?,
             claims,
             paper: description.paper,
             place: description.place,
@@ -109,7 +109,7 @@ impl Reproduction {
         })
     }
 
-    /// The figures as CSV, with a row of names.
+    /// Returns the rows as CSV with a header.
     pub fn rows_csv(&self) -> String {
         let head = [
             "measure",
@@ -142,7 +142,7 @@ impl Reproduction {
         )
     }
 
-    /// The points of all curves as CSV, with a row of names.
+    /// Returns the points of all curves as CSV with a header.
     pub fn curves_csv(&self) -> String {
         let points = (self.figures.iter()).flat_map(|figure| {
             figure
@@ -166,19 +166,16 @@ impl Reproduction {
         )
     }
 
-    /// The result as a page, which ends with the `command` that makes it again.
+    /// Returns the result as a page. It ends with the `command` that reproduces it.
     pub fn page(&self, command: &str) -> String {
-        let mut blocks = vec![
-            Block::Heading("What must show".into()),
-            Block::Table(self.claim_table()),
-        ];
+        let mut blocks = vec![Block::Heading("Claims".into()), Block::Table(self.claim_table())];
         if self.quick {
             blocks.push(Block::Text(
-                "This was a short run: claims may fail for want of data.".into(),
+                "This was a short run. Claims may fail for lack of data.".into(),
             ));
         }
         if !self.remarks.is_empty() {
-            blocks.push(Block::Heading("Before you believe it".into()));
+            blocks.push(Block::Heading("Limits of these results".into()));
             blocks.push(Block::List(self.remarks.clone()));
         }
         blocks.push(Block::Heading("Figures".into()));
@@ -192,10 +189,10 @@ impl Reproduction {
             blocks.push(Block::Table(grid.table()));
         }
         if !self.open.is_empty() {
-            blocks.push(Block::Heading("What the paper leaves open".into()));
+            blocks.push(Block::Heading("Parameters that the paper does not give".into()));
             blocks.push(Block::Table(self.open_table()));
         }
-        blocks.push(Block::Heading("Again".into()));
+        blocks.push(Block::Heading("Command".into()));
         blocks.push(Block::Code(command.to_owned()));
         Sheet {
             title: format!("{}: {}", self.id, self.title),
@@ -274,14 +271,15 @@ impl Reproduction {
 }
 
 impl Row {
-    /// The measured mean for people; a dash if there is none.
+    /// Formats the measured mean. A dash means that there is none.
     pub fn measured_text(&self) -> String {
         self.measured
             .as_ref()
             .map_or("–".into(), |estimate| digits(estimate.mean))
     }
 
-    /// The interval for people: nothing if chance had no part, or there was one run only.
+    /// Formats the interval. It is empty if the value does not depend on chance, or if there was only one
+    /// run.
     pub fn interval_text(&self) -> String {
         match &self.measured {
             Some(estimate) if estimate.high > estimate.low => {
@@ -292,7 +290,7 @@ impl Row {
     }
 }
 
-/// Four significant digits; very small and very large numbers with an exponent.
+/// Formats a number with four significant digits. Very small and very large numbers have an exponent.
 pub(crate) fn digits(value: f64) -> String {
     let magnitude = value.abs();
     match magnitude {
@@ -305,13 +303,13 @@ pub(crate) fn digits(value: f64) -> String {
     }
 }
 
-/// The claims of the description with their verdicts.
+/// Returns the claims of the description with their verdicts.
 fn judged(description: &Description, findings: &Findings) -> Result<Vec<JudgedClaim>, String> {
     let known: BTreeSet<&str> = description.claims.iter().map(|claim| claim.id.as_str()).collect();
     for verdict in &findings.verdicts {
         if !known.contains(verdict.claim.as_str()) {
             return Err(format!(
-                "it judges `{}`, a claim that its file does not make",
+                "it judges `{}`, which is not a claim of its file",
                 verdict.claim
             ));
         }
@@ -338,7 +336,8 @@ fn judged(description: &Description, findings: &Findings) -> Result<Vec<JudgedCl
         .collect()
 }
 
-/// The figures with their published values, then the published values that nothing was measured for.
+/// Returns the measured values with their published values, and then the published values without a
+/// measurement.
 fn rows(findings: &Findings, mut published: Vec<Published>) -> Result<Vec<Row>, String> {
     let mut rows = Vec::with_capacity(findings.measurements.len());
     for measurement in &findings.measurements {
@@ -349,7 +348,7 @@ fn rows(findings: &Findings, mut published: Vec<Published>) -> Result<Vec<Row>, 
             .map(|index| published.remove(index));
         if let Some(value) = known.as_ref().filter(|value| value.unit != measurement.unit) {
             return Err(format!(
-                "`{measure}`, `{case}` is measured in `{}` and published in `{}`",
+                "`{measure}`, `{case}` is measured in `{}` but published in `{}`",
                 measurement.unit, value.unit
             ));
         }
@@ -380,9 +379,9 @@ fn csv_text<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String;
     let written = writer
         .write_record(head)
         .and_then(|()| rows.into_iter().try_for_each(|row| writer.write_record(row)));
-    written.expect("rows have as many fields as names, and memory takes any text");
-    let bytes = writer.into_inner().expect("memory takes any text");
-    String::from_utf8(bytes).expect("text was written")
+    written.expect("each row has as many fields as the header, and memory accepts any text");
+    let bytes = writer.into_inner().expect("memory accepts any text");
+    String::from_utf8(bytes).expect("only text was written")
 }
 
 #[cfg(test)]
@@ -427,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_stands_beside_published_and_what_was_not_measured_last() {
+    fn measured_values_come_first_and_published_values_alone_come_last() {
         let mut findings = Findings::default();
         findings.measure("delay", "QFQ", "ms", Estimate::of(&[2.0, 4.0]).unwrap());
         findings.measure("delay", "ours", "ms", Estimate::exact(1.0));
@@ -452,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn one_claim_that_fails_fails_all() {
+    fn one_claim_that_does_not_hold_fails_the_experiment() {
         let mut findings = Findings::default();
         findings.judge("a", true, "");
         findings.judge("b", false, "");
@@ -461,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_does_not_keep_its_word_is_at_fault() {
+    fn a_function_that_does_not_match_its_file_is_a_bug() {
         let judged = |claims: &[&str]| {
             let mut findings = Findings::default();
             claims.iter().for_each(|claim| findings.judge(claim, true, ""));
@@ -478,7 +477,7 @@ mod tests {
         let mut findings = judged(&["order"]);
         findings.measure("delay", "QFQ", "s", Estimate::exact(1.0));
         let error = reproduce(&["order"], findings, vec![published("QFQ", "ms")]).unwrap_err();
-        assert!(error.contains("measured in `s` and published in `ms`"), "{error}");
+        assert!(error.contains("measured in `s` but published in `ms`"), "{error}");
     }
 
     #[test]

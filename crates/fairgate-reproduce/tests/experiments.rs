@@ -1,23 +1,23 @@
-//! Every experiment's files make sense, and every experiment runs.
+//! The files of every experiment are valid, and every experiment runs.
 
 use std::collections::BTreeSet;
 
 use fairgate_reproduce::{Conditions, Count, EXPERIMENTS, JudgedClaim, Reproduction, find};
 
-/// A short run with one seed.
+/// Runs an experiment briefly with one seed.
 fn quick(id: &str) -> Reproduction {
     quick_with(id, None)
 }
 
 fn quick_with(id: &str, count: Option<Count<'_>>) -> Reproduction {
-    let experiment = find(id).expect("it is in the list");
+    let experiment = find(id).expect("it is listed");
     let conditions = Conditions {
         seeds: &[1],
         quick: true,
         progress: &|share, _| assert!((0.0..=1.0).contains(&share), "{share}"),
         count,
     };
-    experiment.reproduce(conditions).expect("it runs")
+    experiment.reproduce(conditions).expect("it succeeds")
 }
 
 fn claim<'a>(result: &'a Reproduction, id: &str) -> &'a JudgedClaim {
@@ -34,20 +34,20 @@ fn mean(result: &Reproduction, measure: &str, case: &str) -> f64 {
 }
 
 #[test]
-fn files_are_right_and_names_are_unique() {
+fn files_are_valid_and_names_are_unique() {
     let names: BTreeSet<_> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
     assert_eq!(names.len(), EXPERIMENTS.len());
     for experiment in EXPERIMENTS {
         let description = experiment.description().unwrap();
         assert!(experiment.id.starts_with(&description.paper), "{}", experiment.id);
-        assert!(!description.claims.is_empty(), "{} claims nothing", experiment.id);
+        assert!(!description.claims.is_empty(), "{} has no claims", experiment.id);
         experiment.published().unwrap();
     }
     assert!(find("no-such-experiment").is_none());
 }
 
 #[test]
-fn shortest_queue_first_runs_and_every_published_value_has_its_measurement() {
+fn shortest_queue_first_runs_and_every_published_value_is_measured() {
     for id in ["sqf-fig3", "sqf-fig4"] {
         let result = quick(id);
         assert!(result.holds, "{id}: {:?}", result.claims);
@@ -60,7 +60,7 @@ fn shortest_queue_first_runs_and_every_published_value_has_its_measurement() {
             );
         }
         assert_eq!(result.figures.len(), 2);
-        // The discipline itself ran for each number of flows.
+        // The discipline itself was measured for each number of flows.
         let runs = result
             .rows
             .iter()
@@ -80,14 +80,14 @@ fn figures_of_the_sqf_analysis(result: &Reproduction) {
             &format!("n = 20, 6 Mbit/s: {answer}"),
         )
     };
-    // An independent evaluation of the two formulas gave these.
+    // These numbers come from an independent evaluation of the two formulas.
     assert!((at_six("estimate, N(t) normal") - 0.006_323).abs() < 1e-5);
     assert!((at_six("estimate as printed") - 0.453).abs() < 0.005);
     assert!(at_six("exact") > 0.999_999);
 }
 
 #[test]
-fn results_are_the_same_again_and_machines_can_read_them() {
+fn results_are_reproducible_and_machine_readable() {
     let (first, second) = (quick("sqf-fig4"), quick("sqf-fig4"));
     assert_eq!(first.rows_csv(), second.rows_csv());
     assert_eq!(first.curves_csv(), second.curves_csv());
@@ -104,7 +104,8 @@ fn the_routers_of_qfq_table2_keep_their_bounds_and_rank_as_published() {
         "{}",
         claim(&result, "bounds").found
     );
-    // 22 ms of propagation, two transmissions of 210 bytes at 100 Mbit/s, two at 10 Mbit/s: no packet is quicker.
+    // 22 ms of propagation, two transmissions of 210 bytes at 100 Mbit/s, and two at 10 Mbit/s: the least
+    // delay.
     for scheduler in ["wf2q_plus", "drr"] {
         let [slow, fast] =
             ["f1", "f2"].map(|flow| mean(&result, &format!("delay of {flow}, mean"), scheduler));
@@ -117,7 +118,7 @@ fn the_routers_of_qfq_table2_keep_their_bounds_and_rank_as_published() {
 
 #[test]
 fn the_speed_of_schedulers_is_judged_by_instructions_where_they_can_be_counted() {
-    // As published, but for S-KPS, which takes less than QFQ here.
+    // The published costs, except for S-KPS, which costs less than QFQ here.
     let count: Count<'_> = &|job| {
         let doublings = f64::from(job.workload.flows).log2();
         Ok(60.0
@@ -144,7 +145,7 @@ fn the_speed_of_schedulers_is_judged_by_instructions_where_they_can_be_counted()
         105.0
     );
     assert!(mean(&result, "time of a pair", "NONE, 64 flows, full") > 0.0);
-    // Times and instructions, NONE beside the times.
+    // The figures are times and instructions. The times have a curve for NONE.
     assert_eq!(result.figures.len(), 2);
     assert!(result.figures[0].svg().contains("NONE"));
 }
@@ -152,7 +153,7 @@ fn the_speed_of_schedulers_is_judged_by_instructions_where_they_can_be_counted()
 #[test]
 fn without_valgrind_times_are_judged() {
     let result = quick("qfq-table3");
-    assert_eq!(result.figures.len(), 3, "a load each");
+    assert_eq!(result.figures.len(), 3, "one for each load");
     for id in ["order", "twice", "thrice", "mix"] {
         let found = &claim(&result, id).found;
         assert!(
@@ -169,7 +170,7 @@ fn without_valgrind_times_are_judged() {
 }
 
 #[test]
-fn bounds_are_held_and_stand_beside_what_was_measured() {
+fn bounds_hold_and_are_published_beside_the_measured_values() {
     let result = quick("qfq-bounds");
     assert!(result.holds, "{:?}", result.claims);
     let row = result
@@ -183,8 +184,8 @@ fn bounds_are_held_and_stand_beside_what_was_measured() {
             .as_deref()
             .is_some_and(|place| place.contains("theorem 8"))
     );
-    assert!((1.0..100.0).contains(&row.measured.expect("a figure").mean));
-    // What is known of no bound is told in packets.
+    assert!((1.0..100.0).contains(&row.measured.expect("a value").mean));
+    // Values without a published bound are in packets.
     let fifo = result
         .rows
         .iter()
@@ -193,7 +194,7 @@ fn bounds_are_held_and_stand_beside_what_was_measured() {
 }
 
 #[test]
-fn every_discipline_goes_through_every_scenario_of_rfc7928() {
+fn every_discipline_runs_in_every_scenario_of_rfc7928() {
     let result = quick("rfc7928");
     assert_eq!(result.grids.len(), 28);
     for grid in &result.grids {
@@ -206,12 +207,13 @@ fn every_discipline_goes_through_every_scenario_of_rfc7928() {
         }
     }
     let friendly = |figure: &str, discipline: &str| mean(&result, &format!("friendly: {figure}"), discipline);
-    // One flow and tail drop: the line is full, but for headers; the queue too, at times: 83 packets of 1514 bytes take 100.5 ms.
+    // One flow and tail drop: the link is full, except for headers. At times the queue is full, too: 83
+    // packets of 1514 bytes take 100.5 ms.
     assert!((friendly("goodput", "fifo") - 10.0 * 1448.0 / 1514.0).abs() < 0.01);
     assert!((20.0..100.5).contains(&friendly("delay", "fifo")));
-    // Handshakes find no queue.
+    // Handshakes find an empty queue.
     assert!((friendly("bulk: start-up", "pie") - 100.0).abs() < 0.1);
-    // What arrives at the line above its rate is lost, whoever chooses what.
+    // Traffic above the link's rate is lost under any discipline.
     for discipline in ["fifo", "red", "codel", "pie", "fq_codel"] {
         let loss = mean(&result, "unresponsive: loss", discipline);
         assert!((17.0..21.0).contains(&loss), "{discipline}: {loss} %");
@@ -222,6 +224,6 @@ fn every_discipline_goes_through_every_scenario_of_rfc7928() {
 }
 
 #[test]
-fn runs_side_by_side_come_out_the_same_again() {
+fn parallel_runs_are_reproducible() {
     assert_eq!(quick("rfc7928").rows_csv(), quick("rfc7928").rows_csv());
 }

@@ -1,32 +1,33 @@
 //! Means with 95 % confidence intervals.
 //!
-//! A mean of runs: Student's t. A share of runs: Wilson's interval, which stays within 0 and 1 and says something even if
-//! nothing, or everything, was hit.
+//! The interval of a mean uses Student's t. The interval of a share of runs is Wilson's. Wilson's interval
+//! stays within 0 and 1, and is also useful if all runs were hits or none was.
 
 use serde::Serialize;
 
-/// A mean of several runs and the interval that holds the true mean with 95 %.
+/// A mean of several runs, and the interval that contains the true mean with a probability of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Mean, or share of hits.
+    /// The mean, or the share of hits.
     pub mean: f64,
-    /// Lower end of the interval.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
+    /// The upper end of the interval.
     pub high: f64,
-    /// Runs.
+    /// The number of runs.
     pub runs: u64,
 }
 
-/// Upper 97.5 % points of Student's t by degrees of freedom, from 1.
+/// Upper 97.5 % points of Student's t, by degrees of freedom from 1.
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
-/// The same of the normal distribution, to which Student's t tends.
+/// The upper 97.5 % point of the normal distribution, to which Student's t converges.
 const NORMAL: f64 = 1.960;
 
-/// Upper 97.5 % point of Student's t. Between the table's end and infinity it falls like 1/n.
+/// Returns the upper 97.5 % point of Student's t. Beyond the table the distance to the normal point falls
+/// like 1/n.
 fn student(freedom: u64) -> f64 {
     match STUDENT.get(freedom.saturating_sub(1) as usize) {
         Some(&point) => point,
@@ -35,7 +36,7 @@ fn student(freedom: u64) -> f64 {
 }
 
 impl Estimate {
-    /// A number that chance has no part in.
+    /// Returns an estimate for a number that does not depend on chance.
     pub fn exact(value: f64) -> Estimate {
         Estimate {
             mean: value,
@@ -45,9 +46,10 @@ impl Estimate {
         }
     }
 
-    /// Of independent runs. Of a single one the interval is the run itself: nothing is known of the spread.
+    /// Computes the mean of independent runs. With a single run the interval is that value alone, because the
+    /// spread is unknown.
     ///
-    /// `None` without runs.
+    /// Returns `None` without runs.
     pub fn of(runs: &[f64]) -> Option<Estimate> {
         let count = runs.len() as f64;
         if runs.is_empty() {
@@ -67,7 +69,7 @@ impl Estimate {
         })
     }
 
-    /// The share of runs that were hits (Wilson 1927). `None` without runs.
+    /// Computes the share of runs that were hits (Wilson 1927). Returns `None` without runs.
     pub fn share(hits: u64, runs: u64) -> Option<Estimate> {
         if runs == 0 {
             return None;
@@ -83,12 +85,12 @@ impl Estimate {
         })
     }
 
-    /// Half the interval's length.
+    /// Returns half the length of the interval.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
 
-    /// Whether the interval holds `value`.
+    /// Whether the interval contains `value`.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -100,7 +102,8 @@ mod tests {
 
     #[test]
     fn an_interval_by_hand() {
-        // Mean 3, standard deviation sqrt(2.5), of the mean sqrt(0.5); t of 4 degrees of freedom is 2.776.
+        // The mean is 3, the standard deviation sqrt(2.5), that of the mean sqrt(0.5). t is 2.776 for 4
+        // degrees of freedom.
         let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert_eq!(estimate.mean, 3.0);
         assert!((estimate.half_width() - 2.776 * 0.5f64.sqrt()).abs() < 1e-12);
@@ -113,7 +116,7 @@ mod tests {
     fn a_share_stays_within_0_and_1() {
         let none = Estimate::share(0, 100).unwrap();
         assert_eq!((none.mean, none.low), (0.0, 0.0));
-        // Wilson's upper end with no hits: z² / (n + z²).
+        // Wilson's upper end without hits: z² / (n + z²).
         assert!((none.high - 3.8416 / 103.8416).abs() < 1e-12);
         let all = Estimate::share(100, 100).unwrap();
         assert_eq!(all.high, 1.0);
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_mean_as_often_as_it_says() {
+    fn the_interval_contains_the_true_mean_in_95_percent_of_trials() {
         use crate::measured::Dice;
         let mut dice = Dice::new(11, "estimate");
         let trials = 4_000;

@@ -1,9 +1,10 @@
 //! Exact numbers of the fluid system.
 //!
-//! Virtual time is a sum of quotients by ever other sums of weights, so that its denominator grows for as long as
-//! some flow is busy: to thousands of digits after thousands of packets. Reducing such a fraction costs a greatest
-//! common divisor of two numbers of that size, and nearly always finds next to nothing. A [`Fraction`] is therefore
-//! left as it is, shares its denominator with its neighbours, and is reduced when somebody asks for an [`Exact`].
+//! Virtual time is a sum of quotients, each divided by another sum of weights. The denominator therefore
+//! grows while some flow is busy: it has thousands of digits after thousands of packets. Reducing such a
+//! fraction needs the greatest common divisor of two numbers of that size, and almost never makes the
+//! fraction much shorter. A [`Fraction`] is therefore not reduced, and shares its denominator with its
+//! neighbours. It is reduced only when it is converted to an [`Exact`].
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use num_traits::ToPrimitive;
 /// An exact number in lowest terms.
 pub type Exact = Ratio<BigInt>;
 
-/// An exact number, not in lowest terms: cheap to make, to compare and to share.
+/// An exact number, not in lowest terms. It is cheap to create, to compare and to share.
 #[derive(Clone, Debug)]
 pub struct Fraction {
     numerator: BigInt,
@@ -25,7 +26,7 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// `numerator / denominator`, the latter above 0.
+    /// Creates `numerator / denominator`. The denominator must be above 0.
     pub(crate) fn new(numerator: BigInt, denominator: Arc<BigInt>) -> Fraction {
         debug_assert!(*denominator > BigInt::ZERO);
         Fraction {
@@ -34,29 +35,29 @@ impl Fraction {
         }
     }
 
-    /// A whole number.
+    /// Creates a whole number.
     pub fn whole(number: impl Into<BigInt>) -> Fraction {
         Fraction::new(number.into(), Arc::new(BigInt::from(1)))
     }
 
-    /// The largest whole number not above it.
+    /// Returns the largest whole number that is not above this number.
     pub fn floor(&self) -> BigInt {
         self.numerator.div_floor(&self.denominator)
     }
 
-    /// Bits of the denominator, which is not in lowest terms.
+    /// Returns the number of bits of the denominator. The fraction is not in lowest terms.
     pub fn bits(&self) -> u64 {
         self.denominator.bits()
     }
 
-    /// In lowest terms. Costs a greatest common divisor.
+    /// Returns the number in lowest terms. This computes a greatest common divisor.
     pub fn reduced(&self) -> Exact {
         Exact::new(self.numerator.clone(), BigInt::clone(&self.denominator))
     }
 
-    /// About as much.
+    /// Returns the number rounded to a float.
     pub fn to_f64(&self) -> f64 {
-        // Numbers beyond the range of a float are brought back into it first, by their leading 1000 bits.
+        // Numbers beyond the range of a float are first shifted into it: their leading 1000 bits remain.
         let excess = self
             .numerator
             .bits()
@@ -76,7 +77,7 @@ impl Fraction {
         )
     }
 
-    /// `number - self`.
+    /// Returns `number - self`.
     pub(crate) fn minus_from(&self, number: u64) -> Fraction {
         Fraction::new(
             &*self.denominator * number - &self.numerator,
@@ -137,14 +138,14 @@ impl From<Fraction> for Exact {
     }
 }
 
-/// The largest of many fractions, most of which are put aside by their whole parts.
+/// Finds the largest of many fractions. Most of them are excluded by their whole parts alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Largest {
     best: Option<(BigInt, Fraction)>,
 }
 
 impl Largest {
-    /// Takes one more into account.
+    /// Considers one more fraction.
     pub(crate) fn offer(&mut self, candidate: Fraction) {
         let floor = candidate.floor();
         let larger = match &self.best {
@@ -160,7 +161,7 @@ impl Largest {
         }
     }
 
-    /// The largest, if there was one.
+    /// Returns the largest fraction, or `None` if none was offered.
     pub(crate) fn into_inner(self) -> Option<Fraction> {
         self.best.map(|(_, fraction)| fraction)
     }
@@ -180,9 +181,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against the library's fractions, which are always in lowest terms.
+        /// Compares with the fractions of `num_rational`, which are always in lowest terms.
         #[test]
-        fn arithmetic_is_that_of_reduced_fractions(a in parts(), b in parts(), k in 1u64..50) {
+        fn arithmetic_equals_that_of_reduced_fractions(a in parts(), b in parts(), k in 1u64..50) {
             let (x, y) = (fraction(a), fraction(b));
             let (exact_x, exact_y) = (x.reduced(), y.reduced());
             let whole = |n: u64| Exact::from_integer(n.into());
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_a_float_are_shown_all_the_same() {
+    fn numbers_beyond_the_range_of_a_float_convert() {
         let huge: BigInt = BigInt::from(3) << 5000u32;
         let fraction = Fraction::new(huge.clone() * 7, Arc::new(huge * 2));
         assert_eq!(fraction.to_f64(), 3.5);

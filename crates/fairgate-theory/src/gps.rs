@@ -1,17 +1,20 @@
-//! Generalised processor sharing, the fluid reference (Demers, Keshav & Shenker 1989; Parekh & Gallager 1993), exactly.
+//! Generalised processor sharing (GPS), the fluid reference, computed exactly (Demers, Keshav & Shenker 1989;
+//! Parekh & Gallager 1993).
 //!
-//! All busy flows are served at once, each at a rate in proportion to its weight. *Virtual time* `V` grows by
-//! `R / sum of busy weights` while anything is queued, so that a flow of weight `w` has sent `w (V2 - V1)` between any
-//! two moments at which it is busy. A packet of length `l` starts at `S = max(V, F of its predecessor)` and finishes
-//! at `F = S + l / w`, both known when it arrives; when `V` gets there in real time depends on who comes and goes.
+//! All busy flows are served at the same time, each at a rate in proportion to its weight. *Virtual time* `V`
+//! grows by `R / sum of busy weights` while anything is queued. Between any two times at which it is busy, a
+//! flow of weight `w` has therefore sent `w (V2 - V1)`. A packet of length `l` starts at `S = max(V, F of its
+//! predecessor)` and finishes at `F = S + l / w`. Both are known when it arrives. The real time at which `V`
+//! reaches them depends on later arrivals and on when other flows become idle.
 //!
-//! The simulation is event by event: an arrival, or the next packet to finish. All live numbers (`V`, the present
-//! moment, each busy flow's next finish) are numerators over one common denominator, which grows by the factor that a
-//! division by a sum of weights lacks, and starts from 1 in every busy period: no greatest common divisor of large
-//! numbers is ever taken. Virtual time too starts from 0 in every busy period.
+//! The simulation processes one event after the other: an arrival, or the next packet to finish. All current
+//! numbers (`V`, the current time, each busy flow's next finish) are numerators over one common denominator.
+//! If a division by a sum of weights is not exact, the denominator is multiplied by the missing factor. It is
+//! reset to 1 in every busy period. So no greatest common divisor of large numbers is ever computed. Virtual
+//! time too starts from 0 in every busy period.
 //!
-//! Invariants: `V` never goes back within a busy period; a busy flow's next finish is not before `V`; the fluid
-//! system and any work-conserving packet system are busy at the same times.
+//! Invariants: `V` never decreases within a busy period. A busy flow's next finish is not before `V`. The
+//! fluid system and any work-conserving packet system are busy at the same times.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,52 +29,52 @@ use thiserror::Error;
 use crate::fraction::{Exact, Fraction};
 use crate::link::Link;
 
-/// An arrival or a flow that the fluid system can't take.
+/// An arrival or a weight that the fluid system can't accept.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GpsError {
-    /// A flow without a weight above 0 gets no service at all.
+    /// A flow has weight 0 and would get no service at all.
     #[error("flow {flow} has weight 0; give it at least 1")]
     WeightZero {
         /// The flow, from 0.
         flow: u32,
     },
-    /// There are fewer flows.
-    #[error("there is no flow {flow}: there are weights for {flows}, counted from 0")]
+    /// The flow does not exist.
+    #[error("there is no flow {flow}; there are {flows} flows, numbered from 0")]
     NoSuchFlow {
-        /// The flow named.
+        /// The flow that was named.
         flow: u32,
-        /// How many there are.
+        /// The number of flows.
         flows: u32,
     },
-    /// A packet without bytes is never served.
+    /// A packet has no bytes and would never be served.
     #[error("a packet of flow {flow} has length 0; give it at least 1 byte")]
     LengthZero {
         /// The packet's flow.
         flow: u32,
     },
-    /// Arrivals come in the order of their times.
+    /// An arrival is earlier than the one before it.
     #[error("an arrival at {at} comes after one at {previous}; sort arrivals by time")]
     NotInOrder {
         /// The arrival.
         at: Time,
-        /// The one before.
+        /// The time of the arrival before it.
         previous: Time,
     },
-    /// Times are counted in ticks of the link up to 2^62.
-    #[error("{at} is beyond what ticks can count at this rate; use a rounder rate, or times nearer to 0")]
+    /// The time is above 2^62 ticks of the link.
+    #[error("{at} is above 2^62 ticks at this rate; use a rounder rate, or times nearer to 0")]
     TooLate {
         /// The time.
         at: Time,
     },
 }
 
-/// The fluid system, fed with arrivals in the order of their times.
+/// The fluid system. It accepts arrivals in the order of their times.
 #[derive(Debug)]
 pub struct Gps {
     link: Link,
     flows: Vec<Flow>,
     now: Now,
-    /// The next packet to finish of each busy flow, by finish.
+    /// The next packet to finish of each busy flow, ordered by finish.
     finishes: BinaryHeap<Reverse<(BigInt, u32)>>,
     latest: Time,
     busy_periods: u32,
@@ -81,76 +84,77 @@ pub struct Gps {
 #[derive(Debug)]
 struct Flow {
     weight: u32,
-    /// Packets not finished, oldest first, by their numbers.
+    /// The numbers of the packets that are not finished, oldest first.
     queue: VecDeque<u32>,
 }
 
-/// The present moment. Numerators over `denominator`.
+/// The state at the current time. The numbers are numerators over `denominator`.
 #[derive(Debug)]
 struct Now {
     denominator: Arc<BigInt>,
     /// Ticks since time zero.
     at: BigInt,
-    /// Ticks of work per unit of weight, since the busy period began.
+    /// Ticks of work per unit of weight since the busy period began.
     virtual_time: BigInt,
     /// Sum of the weights of busy flows.
     weight: u64,
 }
 
-/// What came of it.
+/// The result: how the fluid system served each packet.
 #[derive(Clone, Debug, Default)]
 pub struct Fluid {
     packets: Vec<FluidPacket>,
-    /// Packets of each flow, oldest first, by their numbers.
+    /// The numbers of each flow's packets, oldest first.
     by_flow: Vec<Vec<u32>>,
     weights: Vec<u32>,
-    /// Wherever virtual time changes its slope, in order.
+    /// All times at which virtual time changes its slope, in order.
     bends: Vec<Bend>,
 }
 
-/// A packet's way through the fluid system.
+/// A packet's service in the fluid system.
 #[derive(Clone, Debug)]
 pub struct FluidPacket {
     /// Its flow.
     pub flow: u32,
-    /// When it arrived, ticks.
+    /// The arrival time, ticks.
     pub arrival: u64,
-    /// What it takes the whole link, ticks.
+    /// The time that the whole link needs for it, ticks.
     pub work: u64,
     /// The work of its flow's earlier packets, ticks.
     earlier: u64,
-    /// The busy period that it belongs to, from 1: virtual times compare only within one.
+    /// The busy period that it belongs to, from 1. Virtual times of different busy periods can't be compared.
     pub busy_period: u32,
-    /// Virtual finish, ticks of work per unit of weight.
+    /// The virtual finish, ticks of work per unit of weight.
     pub virtual_finish: Fraction,
-    /// Real finish, ticks.
+    /// The real finish, ticks.
     pub finish: Fraction,
 }
 
-/// Virtual time from here on grows by one over `weight` a tick.
+/// A change of slope: from `at` on virtual time grows by one over `weight` a tick.
 #[derive(Clone, Debug)]
 struct Bend {
     at: Fraction,
     virtual_time: Fraction,
-    /// 0: idle.
+    /// The sum of the weights of the busy flows. 0 means idle.
     weight: u64,
     busy_period: u32,
 }
 
-/// Virtual time at a moment.
+/// Virtual time at one point in real time.
 #[derive(Clone, Debug)]
 pub struct VirtualTime {
-    /// The busy period, from 1; before the first, and between two, the one before.
+    /// The busy period, from 1. Between two busy periods it is the earlier one; before the first it is 0.
     pub busy_period: u32,
-    /// Ticks of work per unit of weight since the busy period began. Stands still while nothing is queued.
+    /// Ticks of work per unit of weight since the busy period began. It does not change while nothing is
+    /// queued.
     pub value: Fraction,
 }
 
 impl Gps {
-    /// An idle system. Flows are numbered from 0.
+    /// Creates an idle system. Flows are numbered from 0.
     ///
     /// # Errors
-    /// If a weight is 0.
+    /// Returns an error if a weight is 0.
     pub fn new(rate: Rate, weights: &[u32]) -> Result<Gps, GpsError> {
         if let Some(flow) = weights.iter().position(|&weight| weight == 0) {
             return Err(GpsError::WeightZero { flow: flow as u32 });
@@ -179,10 +183,11 @@ impl Gps {
         })
     }
 
-    /// A packet of `length` bytes arrives. Returns its number, from 0.
+    /// Adds a packet of `length` bytes that arrives at `at`. Returns its number, from 0.
     ///
     /// # Errors
-    /// If there is no such flow, the length is 0, or the time is before the last arrival's; nothing has changed then.
+    /// Returns an error if there is no such flow, the length is 0, or the time is before the last arrival's.
+    /// Nothing has changed then.
     pub fn arrive(&mut self, at: Time, flow: u32, length: u32) -> Result<u32, GpsError> {
         if flow as usize >= self.flows.len() {
             let flows = self.flows.len() as u32;
@@ -216,7 +221,7 @@ impl Gps {
             work,
             earlier,
             busy_period: self.busy_periods,
-            // Both are written when the packet finishes.
+            // Both are set when the packet finishes.
             virtual_finish: Fraction::whole(0),
             finish: Fraction::whole(0),
         });
@@ -230,7 +235,7 @@ impl Gps {
         Ok(number)
     }
 
-    /// Lets the system run until it is empty.
+    /// Runs the system until it is empty.
     pub fn finish(mut self) -> Fluid {
         self.advance(None);
         self.fluid
@@ -249,7 +254,7 @@ impl Gps {
         }
     }
 
-    /// Serves all flows until `until`, before which no packet finishes.
+    /// Serves all flows until `until`. No packet may finish before that.
     fn serve_until(&mut self, until: u64) {
         let elapsed = |now: &Now| &*now.denominator * until - &now.at;
         let factor = lacking(&elapsed(&self.now), self.now.weight);
@@ -258,7 +263,7 @@ impl Gps {
         self.now.at = &*self.now.denominator * until;
     }
 
-    /// The next packet finishes, at `reached`.
+    /// Finishes the next packet, at `reached`.
     fn complete(&mut self, reached: BigInt) {
         let Reverse((finish, flow)) = self.finishes.pop().expect("the caller saw one");
         self.now.at = reached;
@@ -279,7 +284,7 @@ impl Gps {
         }
     }
 
-    /// A packet of `work` starts now and is its flow's first.
+    /// Sets the finish of a packet of `work` that starts now and is its flow's first.
     fn schedule(&mut self, flow: u32, work: u64) {
         let weight = self.flows[flow as usize].weight;
         let factor = lacking(&(&*self.now.denominator * work), weight.into());
@@ -299,7 +304,7 @@ impl Gps {
         };
     }
 
-    /// Multiplies the common denominator, and all that stands over it.
+    /// Multiplies the common denominator, and all numerators over it, by `factor`.
     fn refine(&mut self, factor: u64) {
         if factor == 1 {
             return;
@@ -307,7 +312,7 @@ impl Gps {
         self.now.denominator = Arc::new(&*self.now.denominator * factor);
         self.now.at *= factor;
         self.now.virtual_time *= factor;
-        // The order stays what it was, so that making a heap of it moves nothing.
+        // The order does not change, so building the heap again moves nothing.
         let mut finishes = std::mem::take(&mut self.finishes).into_vec();
         for Reverse((finish, _)) in &mut finishes {
             *finish *= factor;
@@ -315,7 +320,7 @@ impl Gps {
         self.finishes = BinaryHeap::from(finishes);
     }
 
-    /// The sum of busy weights has changed.
+    /// Records that the sum of the busy weights has changed.
     fn bend(&mut self) {
         let now = &self.now;
         self.fluid.bends.push(Bend {
@@ -327,7 +332,7 @@ impl Gps {
     }
 }
 
-/// The least factor by which `number` must be multiplied to be a multiple of `divisor`.
+/// Returns the least factor by which `number` must be multiplied to be a multiple of `divisor`.
 fn lacking(number: &BigInt, divisor: u64) -> u64 {
     let remainder = number % divisor;
     if remainder.is_zero() {
@@ -338,12 +343,12 @@ fn lacking(number: &BigInt, divisor: u64) -> u64 {
 }
 
 impl Fluid {
-    /// All packets, in the order of their arrival.
+    /// Returns all packets in the order of their arrival.
     pub fn packets(&self) -> &[FluidPacket] {
         &self.packets
     }
 
-    /// Virtual time at `ticks`, after all that happens then.
+    /// Returns the virtual time at `ticks`, after all events of that time.
     pub fn virtual_time(&self, ticks: u64) -> VirtualTime {
         let moment = Fraction::whole(ticks);
         let after = self.bends.partition_point(|bend| bend.at <= moment);
@@ -363,7 +368,7 @@ impl Fluid {
         }
     }
 
-    /// What `flow` has been served until `ticks`, in ticks of the link's work.
+    /// Returns the service that `flow` has received until `ticks`, in ticks of the link's work.
     ///
     /// # Panics
     /// If there is no such flow.
@@ -384,7 +389,7 @@ impl Fluid {
         if current.arrival >= ticks {
             return Fraction::whole(current.earlier);
         }
-        // All of it but what is left between now and its finish.
+        // Its whole work, less what is served between now and its finish.
         let now = self.virtual_time(ticks);
         debug_assert_eq!(now.busy_period, current.busy_period, "it is in service");
         let left = now.value.minus(&current.virtual_finish);
@@ -394,7 +399,7 @@ impl Fluid {
 }
 
 impl FluidPacket {
-    /// The real finish in nanoseconds since time zero, in lowest terms.
+    /// Returns the real finish in nanoseconds since time zero, in lowest terms.
     pub fn finish_nanos(&self, link: &Link) -> Exact {
         self.finish.over(link.ticks_per_nano()).reduced()
     }

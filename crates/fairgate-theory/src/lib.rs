@@ -1,12 +1,16 @@
-//! What theory says of schedulers, and runs of the real code beside it.
+//! Queueing theory for schedulers, and measurements of the real disciplines to compare with it.
 //!
-//! Two halves. [`queueing`] holds the single-server queues that the papers compare with, [`sqf`] the analysis of shortest
-//! queue first, [`estimate`] means with confidence intervals; [`measured`] runs disciplines themselves under the traffic
-//! that a formula assumes, so that formula and code stand side by side. Floats are at home there: nothing of this is on a
-//! packet's path. Logarithms and powers come from `libm`, whose last digit is the same on every machine.
+//! The crate has two parts.
 //!
-//! The other half has none, for a bound is kept or it is not: [`gps`], the fluid reference, and [`guarantees`], what
-//! schedulers promise and what they keep, count in [ticks](Link) of the link and in fractions.
+//! The first part uses floats. [`queueing`] has the single-server queues that the papers compare with.
+//! [`sqf`] has the analysis of shortest queue first. [`estimate`] computes means with confidence intervals.
+//! [`measured`] runs the disciplines under the traffic that a formula assumes, so that formula and code can
+//! be compared. Nothing of this is on the packet path. Logarithms and powers come from `libm`: its results
+//! are the same on every machine, to the last digit.
+//!
+//! The second part uses no floats, because a bound either holds or does not. [`gps`] is the fluid reference.
+//! [`guarantees`] compares the published bounds of schedulers with what they do. Both count in [ticks](Link)
+//! of the link and in fractions.
 
 #![forbid(unsafe_code)]
 

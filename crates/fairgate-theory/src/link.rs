@@ -1,14 +1,17 @@
-//! A link of constant rate, and the unit in which both its time and its work are whole numbers.
+//! A link of constant rate, and a unit in which its time and its work are whole numbers.
 
 use fairgate::{Rate, Time};
 
-/// Bits of a byte times nanoseconds of a second.
+/// Bits in a byte times nanoseconds in a second.
 const BIT_NANOS: u64 = 8_000_000_000;
 
-/// A link of constant rate, and its *tick*: the longest unit of which a nanosecond and the transmission of a byte
-/// are both whole multiples. Since the link does one unit of work in each tick, work is counted in ticks as well.
+/// A link of constant rate, and its *tick*.
 ///
-/// At 8 Gbit/s a tick is a nanosecond and a byte; at 1 Mbit/s a nanosecond is one tick and a byte is 8000.
+/// A tick is the longest unit such that a nanosecond and the transmission time of a byte are both whole
+/// multiples of it. The link does one unit of work in each tick, so work is counted in ticks too.
+///
+/// At 8 Gbit/s a nanosecond and a byte are one tick each. At 1 Mbit/s a nanosecond is one tick and a byte is
+/// 8000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     rate: Rate,
@@ -17,7 +20,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link that sends `rate`.
+    /// Creates a link that sends at `rate`.
     pub fn new(rate: Rate) -> Link {
         let bits = rate.bits_per_second();
         let common = num_integer::gcd(bits, BIT_NANOS);
@@ -28,38 +31,38 @@ impl Link {
         }
     }
 
-    /// Its rate.
+    /// Returns the rate.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// Ticks in a nanosecond.
+    /// Returns the number of ticks in a nanosecond.
     pub fn ticks_per_nano(&self) -> u64 {
         self.ticks_per_nano
     }
 
-    /// Ticks that a byte takes.
+    /// Returns the number of ticks that the transmission of a byte takes.
     pub fn ticks_per_byte(&self) -> u64 {
         self.ticks_per_byte
     }
 
-    /// A point in time, ticks since time zero; `None` if it is beyond 2^62 ticks.
+    /// Converts a time to ticks since time zero. Returns `None` if the result is above 2^62.
     pub fn ticks(&self, time: Time) -> Option<u64> {
         within(u128::from(time.nanos()) * u128::from(self.ticks_per_nano))
     }
 
-    /// What so many bytes take, ticks; `None` beyond 2^62.
+    /// Returns the ticks that the transmission of `bytes` takes, or `None` if they are above 2^62.
     pub fn work(&self, bytes: u64) -> Option<u64> {
         within(u128::from(bytes) * u128::from(self.ticks_per_byte))
     }
 
-    /// The last whole nanosecond at `ticks`: what a clock shows.
+    /// Returns the last whole nanosecond at or before `ticks`, which is the time that a clock shows.
     pub fn clock(&self, ticks: u64) -> Time {
         Time::from_nanos(ticks / self.ticks_per_nano)
     }
 }
 
-/// Room for a factor of two, so that a finish after the last arrival can be added without a check.
+/// Limits ticks to 2^62. A finish after the last arrival is then below 2^63 and is added without a check.
 fn within(ticks: u128) -> Option<u64> {
     u64::try_from(ticks).ok().filter(|ticks| *ticks <= 1 << 62)
 }
@@ -81,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said_so() {
+    fn values_above_the_limit_give_none() {
         let link = Link::new(Rate::from_bits_per_second(7).unwrap());
         assert_eq!(link.ticks(Time::from_nanos(1 << 60)), None);
         assert_eq!(link.work(1 << 30), None);

@@ -1,4 +1,4 @@
-//! Every scheduler against what is published of it, over random and adversarial traffic.
+//! Compares every scheduler with its published bounds, over random and adversarial traffic.
 
 use fairgate_theory::guarantees::adversary::{Effort, search};
 use fairgate_theory::guarantees::candidates::{CANDIDATES, Candidate};
@@ -6,7 +6,7 @@ use fairgate_theory::guarantees::traffic::Traffic;
 use fairgate_theory::guarantees::trial::{Finding, Kind, examine};
 use fairgate_theory::measured::Dice;
 
-/// `PROPTEST_CASES`, as for all soaks, over its default.
+/// Scales the effort by `PROPTEST_CASES` divided by its default, as all long tests do.
 fn effort() -> Effort {
     let cases = std::env::var("PROPTEST_CASES")
         .ok()
@@ -22,7 +22,7 @@ fn keeps_its_bounds(candidate: &Candidate) {
         candidate.name,
         findings.broken
     );
-    // A bound that nothing comes near to, by chance or on purpose, is not one that is tested.
+    // If no traffic comes near to a bound, the bound is not tested.
     for kind in Kind::ALL {
         let all = findings.random.iter().chain(&findings.adversarial);
         let worst = all
@@ -38,14 +38,14 @@ fn keeps_its_bounds(candidate: &Candidate) {
     }
 }
 
-/// A test for each half of the candidates, so that they run at the same time.
+/// The candidates are split into two tests, so that they run in parallel.
 #[test]
-fn nothing_measured_is_above_its_bound() {
+fn no_value_is_above_its_bound_for_even_candidates() {
     CANDIDATES.iter().step_by(2).for_each(keeps_its_bounds);
 }
 
 #[test]
-fn nothing_measured_is_above_its_bound_either() {
+fn no_value_is_above_its_bound_for_odd_candidates() {
     CANDIDATES.iter().skip(1).step_by(2).for_each(keeps_its_bounds);
 }
 
@@ -54,15 +54,15 @@ fn named(name: &str) -> Candidate {
     *found.expect("listed")
 }
 
-/// Theorem 7 of Checconi, Rizzo & Valente has `3 phi sigma + 2 phi L`. The bound that its proof gives is a packet of the flow
-/// more, and some of it is reached.
+/// Theorem 7 of Checconi, Rizzo & Valente states `3 phi sigma + 2 phi L`. The bound that its proof gives is
+/// one packet of the flow more, and this traffic reaches a part of that.
 #[test]
 fn short_packets_after_a_long_one_exceed_theorem_7_of_qfq() {
     let mut dice = Dice::new(1, "theorem 7");
     let mut most = 0.0f64;
     for _ in 0..20 {
         let traffic = Traffic::short_after_long(&mut dice);
-        let found = examine(&named("qfq"), &traffic, &[Kind::BWfi, Kind::TWfi]).expect("it takes all flows");
+        let found = examine(&named("qfq"), &traffic, &[Kind::BWfi, Kind::TWfi]).expect("the trial succeeds");
         assert!(found.iter().all(|finding| !finding.is_above), "{found:?}");
         let finding = &found[0];
         let longest = f64::from(traffic.max_packets[finding.flow as usize]);
@@ -71,29 +71,29 @@ fn short_packets_after_a_long_one_exceed_theorem_7_of_qfq() {
     assert!(most > 1.05, "{most} of theorem 7's bound");
 }
 
-/// With the sum of the weights of busy flows virtual time may not run away from a flow that waits: those that come later would be put
-/// back to its finish, and go before those that are there.
+/// Virtual time advances by the weights of the busy flows. It must not run ahead of a flow that waits.
+/// Otherwise later flows are set back to that flow's finish, and go before flows that are already backlogged.
 #[test]
-fn who_comes_after_few_does_not_hurt_who_came_before() {
+fn flows_that_arrive_after_few_do_not_delay_earlier_flows() {
     let mut dice = Dice::new(1, "live sum");
     for _ in 0..20 {
         let traffic = Traffic::many_after_few(&mut dice);
-        let found = examine(&named("qfq"), &traffic, &[Kind::BWfi, Kind::TWfi]).expect("it takes all flows");
+        let found = examine(&named("qfq"), &traffic, &[Kind::BWfi, Kind::TWfi]).expect("the trial succeeds");
         assert!(found.iter().all(|finding| !finding.is_above), "{found:?}");
     }
 }
 
-/// Deliberately broken schedulers: others under a name that promises more.
+/// Schedulers that are broken on purpose: each has the name of another one with tighter bounds.
 #[test]
-fn a_scheduler_that_breaks_its_promise_is_caught() {
+fn a_scheduler_that_exceeds_its_bounds_is_found() {
     for (real, pretended) in [("drr", "wf2q_plus"), ("scfq", "qfq"), ("fifo", "drr")] {
         let impostor = named(real).judged_as(pretended);
         let findings = search(&impostor, effort(), 1, &mut || ()).unwrap_or_else(|error| panic!("{error}"));
-        assert!(!findings.all_within(), "{real} passed for {pretended}");
+        assert!(!findings.all_within(), "{real} passed as {pretended}");
         for (finding, traffic) in &findings.broken {
             let again: Vec<Finding> =
-                examine(&impostor, traffic, &[finding.kind]).expect("it was tried before");
-            // The traffic that is handed out is the one that breaks it.
+                examine(&impostor, traffic, &[finding.kind]).expect("the first trial succeeded");
+            // The returned traffic is the one that exceeds the bound.
             assert_eq!(again, std::slice::from_ref(finding));
         }
     }

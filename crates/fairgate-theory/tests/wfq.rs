@@ -1,5 +1,5 @@
-//! wfq beside the fluid reference in exact fractions: packets leave in the order in which they finish there, and none later
-//! than there by more than the longest packet takes.
+//! Compares wfq with the fluid reference in exact fractions. Packets leave in the order of their fluid
+//! finishes. None leaves later than its fluid finish by more than the transmission of the longest packet.
 
 use fairgate::classify::Classifier;
 use fairgate::scheduler::{Flows, flows};
@@ -10,10 +10,10 @@ use fairgate_theory::gps::Gps;
 use fairgate_theory::{Exact, Link};
 use proptest::prelude::*;
 
-/// A packet: its flow, its length, and how long after the one before it comes, ns.
+/// A packet: its flow, its length, and the time since the packet before it, ns.
 type Arrival = (u32, u32, u64);
 
-/// A nanosecond a byte.
+/// A byte takes a nanosecond.
 const RATE: Rate = Rate::mbit(8000);
 
 fn wfq(weights: &[u32], origin: u64) -> Node<Flows<Wfq>> {
@@ -27,7 +27,7 @@ fn wfq(weights: &[u32], origin: u64) -> Node<Flows<Wfq>> {
     Node::new(Flows::starting_at(config, 0, origin).unwrap())
 }
 
-/// Sends all packets over a line: numbers and times of departure, in their order, ns.
+/// Sends all packets over a link. Returns their numbers and departure times in order, ns.
 fn departures(scheduler: &mut Node<Flows<Wfq>>, arrivals: &[Arrival]) -> Vec<(usize, u64)> {
     let mut pool = Pool::with_capacity(arrivals.len() as u32);
     let mut coming = arrivals.iter().zip(0u64..).peekable();
@@ -35,7 +35,8 @@ fn departures(scheduler: &mut Node<Flows<Wfq>>, arrivals: &[Arrival]) -> Vec<(us
     let mut departures = Vec::new();
     let mut free_at = 0;
     while departures.len() < arrivals.len() {
-        // All that comes until the line is free, and if nothing is queued then, what comes next.
+        // Enqueue all packets that arrive before the link is free. If nothing is queued, enqueue the next
+        // packet, too.
         while let Some(&(&(flow, length, _), number)) = coming.peek()
             && (arrives_at <= free_at || scheduler.backlog().packets == 0)
         {
@@ -93,16 +94,16 @@ proptest! {
         let fluid = gps.finish();
         let link = Link::new(RATE);
         let ticks = |bytes: u64| Exact::from_integer(link.work(bytes).unwrap().into());
-        // Stamps tell times apart that differ by the 2^31st part of a byte.
+        // Time stamps distinguish times that differ by at least the 2^31st part of a byte.
         let resolution = ticks(1) / Exact::from_integer((1u64 << 30).into());
         let longest = arrivals.iter().map(|&(_, length, _)| u64::from(length)).max().unwrap();
         let virtual_finish: Vec<Exact> =
             fluid.packets().iter().map(|packet| packet.virtual_finish.reduced()).collect();
 
-        for (place, &(number, departure)) in departures.iter().enumerate() {
+        for (index, &(number, departure)) in departures.iter().enumerate() {
             let packet = &fluid.packets()[number];
             let begins = departure - u64::from(arrivals[number].1);
-            for &(other, _) in &departures[place + 1..] {
+            for &(other, _) in &departures[index + 1..] {
                 if times[other] <= begins && fluid.packets()[other].busy_period == packet.busy_period {
                     prop_assert!(
                         virtual_finish[number] <= &virtual_finish[other] + &resolution,

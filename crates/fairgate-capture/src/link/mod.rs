@@ -1,12 +1,11 @@
-//! From a captured frame to what its link header says: an EtherType, and where the payload starts that it
-//! names.
+//! Reads the link-layer header of a captured frame: the EtherType, and the start of the payload.
 //!
-//! Source: the registry of link types (draft-ietf-opsawg-pcaplinktype), which has the layout of each. Live
-//! traffic has none of them but Ethernet and raw IP: `fairgate::flow` reads on from the EtherType, tags,
-//! labels, LLC, PPPoE and PPP included.
+//! Source: the registry of link types (draft-ietf-opsawg-pcaplinktype), which specifies the layout of each.
+//! Live traffic has only Ethernet and raw IP. `fairgate::flow` reads everything after the EtherType,
+//! including tags, labels, LLC, PPPoE and PPP.
 //!
-//! A frame whose header is cut off, malformed, or leads to no EtherType, such as a management frame of
-//! 802.11, counts as a frame of unknown content: its EtherType is 0.
+//! A frame counts as a frame of unknown content, with EtherType 0, if its header is cut off, is malformed or
+//! has no EtherType. An example of the last case is a management frame of 802.11.
 
 mod host;
 mod lan;
@@ -17,30 +16,30 @@ use std::fmt;
 
 use fairgate::flow::ethertype::{IPV4, IPV6, LLC, MPLS_UNICAST, PPP, PPPOE_SESSION};
 
-/// A link layer by its number in capture files (LINKTYPE).
+/// A link layer, by its number in capture files (LINKTYPE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkType(u16);
 
-/// Reads a frame's link header. `None` if it leads to no payload of a known kind.
-type Reader = fn(&[u8]) -> Option<Lower<'_>>;
+/// Reads the link-layer header of a frame. Returns `None` if it has no payload of a known kind.
+type Reader = fn(&[u8]) -> Option<LinkHeader<'_>>;
 
-/// What a link header says.
+/// The content of a link-layer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lower<'a> {
-    /// Of the payload, as `fairgate::flow::dissect_payload` takes it; 0 if it is unknown.
+pub(crate) struct LinkHeader<'a> {
+    /// The EtherType of the payload for `fairgate::flow::dissect_payload`; 0 if it is unknown.
     pub(crate) ethertype: u16,
-    /// What is behind the header: a suffix of the frame.
+    /// The bytes after the header: a suffix of the frame.
     pub(crate) payload: &'a [u8],
-    /// Bytes behind the payload that the frame had on the wire: a frame check sequence.
+    /// The number of bytes after the payload in the original frame: a frame check sequence.
     pub(crate) trailer: u8,
-    /// Source and destination, of frames whose payload is encrypted and nothing else is known of.
+    /// Source and destination of a frame with an encrypted payload.
     pub(crate) stations: Option<[[u8; 6]; 2]>,
 }
 
-impl<'a> Lower<'a> {
-    /// A payload, and no more to tell.
-    fn of(ethertype: u16, payload: &'a [u8]) -> Lower<'a> {
-        Lower {
+impl<'a> LinkHeader<'a> {
+    /// Creates a header with a payload and no other information.
+    fn of(ethertype: u16, payload: &'a [u8]) -> LinkHeader<'a> {
+        LinkHeader {
             ethertype,
             payload,
             trailer: 0,
@@ -48,16 +47,16 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// The same frame with `count` bytes more behind the payload.
-    fn with_trailer(self, count: u8) -> Lower<'a> {
-        Lower {
+    /// Returns the header with `count` more bytes after the payload.
+    fn with_trailer(self, count: u8) -> LinkHeader<'a> {
+        LinkHeader {
             trailer: self.trailer + count,
             ..self
         }
     }
 }
 
-/// All that are read: number, name, how.
+/// All supported link types: number, name and reader.
 const KNOWN: &[(u16, &str, Reader)] = &[
     (0, "BSD loopback", host::loopback),
     (1, "Ethernet", lan::ethernet),
@@ -129,34 +128,34 @@ impl LinkType {
     pub const ETHERNET: LinkType = LinkType(1);
     /// Raw IP.
     pub const RAW_IP: LinkType = LinkType(101);
-    /// 802.11 without a header of the radio's.
+    /// 802.11 without a radio header.
     pub const WIFI: LinkType = LinkType(105);
 
-    /// All that are read.
+    /// Returns all supported link types.
     pub fn all() -> impl Iterator<Item = LinkType> {
         KNOWN.iter().map(|known| LinkType(known.0))
     }
 
-    /// From the number in a capture file; `None` if it isn't read here.
+    /// Converts the number in a capture file. Returns `None` if the link type is not supported.
     pub fn from_number(number: u16) -> Option<LinkType> {
         find(number).map(|_| LinkType(number))
     }
 
-    /// The number in a capture file.
+    /// Returns the number in capture files.
     pub fn number(self) -> u16 {
         self.0
     }
 
-    /// What people call it.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         find(self.0).map_or("unknown", |known| known.1)
     }
 
-    /// Reads a frame's link header.
-    pub(crate) fn read(self, frame: &[u8]) -> Lower<'_> {
+    /// Reads the link-layer header of a frame.
+    pub(crate) fn read(self, frame: &[u8]) -> LinkHeader<'_> {
         find(self.0)
             .and_then(|known| known.2(frame))
-            .unwrap_or(Lower::of(0, &[]))
+            .unwrap_or(LinkHeader::of(0, &[]))
     }
 }
 
@@ -171,57 +170,57 @@ fn find(number: u16) -> Option<&'static (u16, &'static str, Reader)> {
     Some(&KNOWN[at])
 }
 
-/// The frame that a header of some meta-information announces by its link type. Such headers within each
-/// other are not read: two of them have no use, and a frame must not cost more than its share of time.
-fn inner(number: u32, frame: &[u8]) -> Option<Lower<'_>> {
+/// Reads the frame inside a meta-information header that announces it by its link type. A second header of
+/// this kind inside the first is not read: that has no use, and the work for each frame must be bounded.
+fn inner(number: u32, frame: &[u8]) -> Option<LinkHeader<'_>> {
     let known = find(u16::try_from(number).ok()?)?;
     let is_meta = matches!(known.0, 192 | 258);
     (!is_meta).then(|| known.2(frame))?
 }
 
-/// An IP packet, which says its version itself.
-fn ip(packet: &[u8]) -> Option<Lower<'_>> {
+/// Reads an IP packet. Its version is in its first byte.
+fn ip(packet: &[u8]) -> Option<LinkHeader<'_>> {
     let ethertype = match packet.first()? >> 4 {
         4 => IPV4,
         6 => IPV6,
         _ => return None,
     };
-    Some(Lower::of(ethertype, packet))
+    Some(LinkHeader::of(ethertype, packet))
 }
 
-/// An IP packet of this version, or a broken one.
-fn ipv4(packet: &[u8]) -> Option<Lower<'_>> {
-    Some(Lower::of(IPV4, packet))
+/// Reads an IP packet of version 4.
+fn ipv4(packet: &[u8]) -> Option<LinkHeader<'_>> {
+    Some(LinkHeader::of(IPV4, packet))
 }
 
-fn ipv6(packet: &[u8]) -> Option<Lower<'_>> {
-    Some(Lower::of(IPV6, packet))
+fn ipv6(packet: &[u8]) -> Option<LinkHeader<'_>> {
+    Some(LinkHeader::of(IPV6, packet))
 }
 
-fn llc(frame: &[u8]) -> Option<Lower<'_>> {
-    Some(Lower::of(LLC, frame))
+fn llc(frame: &[u8]) -> Option<LinkHeader<'_>> {
+    Some(LinkHeader::of(LLC, frame))
 }
 
-fn mpls(frame: &[u8]) -> Option<Lower<'_>> {
-    Some(Lower::of(MPLS_UNICAST, frame))
+fn mpls(frame: &[u8]) -> Option<LinkHeader<'_>> {
+    Some(LinkHeader::of(MPLS_UNICAST, frame))
 }
 
-/// PPPoE without Ethernet, of NetBSD: in the discovery its code is not 0.
-fn pppoe(frame: &[u8]) -> Option<Lower<'_>> {
-    (*frame.get(1)? == 0).then_some(Lower::of(PPPOE_SESSION, frame))
+/// Reads NetBSD's PPPoE without Ethernet. In the discovery stage the code is not 0.
+fn pppoe(frame: &[u8]) -> Option<LinkHeader<'_>> {
+    (*frame.get(1)? == 0).then_some(LinkHeader::of(PPPOE_SESSION, frame))
 }
 
-/// From a PPP protocol number on.
-fn ppp_payload(payload: &[u8]) -> Option<Lower<'_>> {
-    Some(Lower::of(PPP, payload))
+/// Reads a payload that starts with a PPP protocol number.
+fn ppp_payload(payload: &[u8]) -> Option<LinkHeader<'_>> {
+    Some(LinkHeader::of(PPP, payload))
 }
 
-/// `N` bytes from `offset` on, if they are all there.
+/// Returns `N` bytes from `offset` on, if all of them exist.
 fn bytes_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..)?.first_chunk().copied()
 }
 
-/// A 16-bit number in network order at `offset`, if it is there.
+/// Returns the 16-bit number in network order at `offset`, if it exists.
 fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     bytes_at(bytes, offset).map(u16::from_be_bytes)
 }

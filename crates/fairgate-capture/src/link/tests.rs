@@ -1,4 +1,4 @@
-//! Frames made by hand from the descriptions of the link types, around one packet that all must lead to.
+//! Frames written by hand from the specifications of the link types. All of them contain the same packet.
 
 use etherparse::PacketBuilder;
 use fairgate::Time;
@@ -10,7 +10,7 @@ use proptest::sample::Index;
 use super::*;
 use crate::record::Record;
 
-/// A packet of TCP, with its key.
+/// Returns a TCP packet and its key.
 fn packet(version_4: bool) -> (Vec<u8>, FlowKey) {
     let mut bytes = Vec::new();
     let builder = match version_4 {
@@ -27,29 +27,29 @@ fn packet(version_4: bool) -> (Vec<u8>, FlowKey) {
     (bytes, key)
 }
 
-/// A frame, how long the part before the packet is, and how long what is behind it.
+/// The parts of a frame: the bytes before the packet, and the number of bytes after it.
 struct Framed {
     link: u16,
     before: Vec<u8>,
-    behind: usize,
+    after: usize,
 }
 
 fn framed(link: u16, before: &[&[u8]]) -> Framed {
     Framed {
         link,
         before: before.concat(),
-        behind: 0,
+        after: 0,
     }
 }
 
 fn with_check_sequence(link: u16, before: &[&[u8]]) -> Framed {
     Framed {
-        behind: 4,
+        after: 4,
         ..framed(link, before)
     }
 }
 
-/// Every way to carry a packet over a link.
+/// Returns a frame for every way to carry a packet over a link layer.
 fn frames(version_4: bool) -> Vec<Framed> {
     let ethertype: &[u8] = if version_4 { &[0x08, 0x00] } else { &[0x86, 0xdd] };
     let ppp: &[u8] = if version_4 { &[0x00, 0x21] } else { &[0x00, 0x57] };
@@ -162,7 +162,7 @@ fn frames(version_4: bool) -> Vec<Framed> {
             &[&[0x80, 0x21, 0x10, 1, 0, 0, 0, 64], &[7; 56], &wifi, &snap],
         ));
         all.push(framed(127, &[&[0, 0, 8, 0, 0, 0, 0, 0], &wifi, &snap]));
-        // Flags behind the time and three words of fields: a check sequence follows.
+        // Flags after the time and three words of fields. A check sequence follows.
         let chained = [
             &[0, 0, 36, 0, 3, 0, 0, 0x80, 0, 0, 0, 0x80, 0, 0, 0, 0][..],
             &[7; 8],
@@ -170,7 +170,7 @@ fn frames(version_4: bool) -> Vec<Framed> {
             &[7; 11],
         ];
         all.push(with_check_sequence(127, &[&chained.concat(), &wifi, &snap]));
-        // Flags alone: the header is filled up.
+        // Only flags. The header is padded.
         let padding = vec![0; wifi.len().next_multiple_of(4) - wifi.len()];
         let is_aggregate = wifi.len() > 36;
         if !is_aggregate {
@@ -197,8 +197,8 @@ fn frames(version_4: bool) -> Vec<Framed> {
     all
 }
 
-/// Headers of 802.11 data frames: over every way through a distribution system, with and without QoS, HT
-/// control and aggregation.
+/// Returns headers of 802.11 data frames: for every direction through a distribution system, with and without
+/// QoS, HT control and aggregation.
 fn wifi_headers() -> Vec<Vec<u8>> {
     let mut headers = Vec::new();
     for distribution in 0..=3u8 {
@@ -219,7 +219,7 @@ fn wifi_headers() -> Vec<Vec<u8>> {
     headers
 }
 
-/// Where frames have only IPv4: the old ARCNET type, and LLC without SNAP.
+/// Returns frames that can carry only IPv4: the old ARCNET type, and LLC without SNAP.
 fn frames_of_ipv4() -> Vec<Framed> {
     vec![
         framed(7, &[&[1, 2, 240]]),
@@ -239,27 +239,27 @@ fn record<'a>(link: u16, data: &'a [u8]) -> Record<'a> {
 }
 
 #[test]
-fn numbers_are_sorted_so_that_they_are_found() {
+fn numbers_are_sorted_for_the_binary_search() {
     assert!(KNOWN.is_sorted_by(|one, next| one.0 < next.0));
     for link in LinkType::all() {
         assert_eq!(LinkType::from_number(link.number()), Some(link));
     }
-    assert_eq!(LinkType::from_number(189), None, "USB leads to no IP");
+    assert_eq!(LinkType::from_number(189), None, "USB carries no IP");
     assert_eq!(LinkType::ETHERNET.to_string(), "Ethernet (1)");
 }
 
 #[test]
-fn every_link_leads_to_the_packet() {
-    let mut met = std::collections::BTreeSet::new();
+fn the_packet_is_found_for_every_link_type() {
+    let mut seen_types = std::collections::BTreeSet::new();
     for version_4 in [true, false] {
         let (packet, key) = packet(version_4);
         let mut all = frames(version_4);
         if version_4 {
             all.extend(frames_of_ipv4());
         }
-        for Framed { link, before, behind } in all {
-            met.insert(link);
-            let frame = [&before[..], &packet, &vec![0xfc; behind]].concat();
+        for Framed { link, before, after } in all {
+            seen_types.insert(link);
+            let frame = [&before[..], &packet, &vec![0xfc; after]].concat();
             let record = record(link, &frame);
             let headers = record.headers();
             let seen = FlowKey {
@@ -282,11 +282,11 @@ fn every_link_leads_to_the_packet() {
         }
     }
     let known: std::collections::BTreeSet<u16> = LinkType::all().map(LinkType::number).collect();
-    assert_eq!(met, known, "every link type has an example here");
+    assert_eq!(seen_types, known, "every link type needs an example here");
 }
 
 #[test]
-fn a_check_sequence_that_the_file_tells_of_is_not_part_of_the_packet() {
+fn a_check_sequence_announced_by_the_file_is_not_part_of_the_packet() {
     let (packet, _) = packet(true);
     let frame = [&[0x0a; 12][..], &[8, 0], &packet, &[0; 4]].concat();
     let record = Record {
@@ -301,7 +301,7 @@ fn a_check_sequence_that_the_file_tells_of_is_not_part_of_the_packet() {
 #[test]
 fn encrypted_frames_have_their_stations_and_no_packet() {
     let (packet, _) = packet(true);
-    // Towards the access point: receiver, transmitter (source), destination.
+    // Sent to the access point: receiver, transmitter (source), destination.
     let header = [&[0x88, 0x41, 0, 0], &[1; 6][..], &[2; 6], &[3; 6], &[0; 4]].concat();
     let frame = [&header[..], &packet].concat();
     let headers = record(105, &frame).headers();
@@ -342,7 +342,7 @@ fn frames_of_802_11_without_a_packet_have_none() {
 }
 
 #[test]
-fn what_leads_to_no_ip_is_a_frame_of_unknown_content() {
+fn frames_without_ip_have_unknown_content() {
     for (what, link, frame) in [
         ("LCP", 9, &[0xff, 3, 0xc0, 0x21, 1, 1, 0, 4][..]),
         ("a token", 6, &[0x10, 0, 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 0, 0]),
@@ -364,15 +364,15 @@ fn what_leads_to_no_ip_is_a_frame_of_unknown_content() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(frame in vec(any::<u8>(), 0..200)) {
+    fn random_bytes_cause_no_panic(frame in vec(any::<u8>(), 0..200)) {
         for link in LinkType::all() {
             check(&record(link.number(), &frame))?;
         }
     }
 
-    /// Real headers, a few bytes of them changed, and cut.
+    /// Takes real frames, changes a few bytes and cuts the end off.
     #[test]
-    fn no_broken_header_makes_it_panic(
+    fn broken_headers_cause_no_panic(
         version_4 in any::<bool>(),
         changes in vec((any::<Index>(), any::<u8>()), 0..5),
         cut in any::<Index>(),
@@ -390,7 +390,7 @@ proptest! {
     }
 }
 
-/// What holds of the headers of any record.
+/// Checks properties that the headers of any record have.
 fn check(record: &Record) -> Result<(), TestCaseError> {
     let headers = record.headers();
     match headers.packet {

@@ -1,30 +1,30 @@
-//! 802.11, alone and behind what radios tell of a frame: radiotap, Prism, AVS, PPI.
+//! 802.11, with and without the headers that radios add: radiotap, Prism, AVS, PPI.
 //!
-//! Only data frames lead to a packet: what is behind their header is LLC. An aggregate (A-MSDU) is read to
-//! its first frame, which the others nearly always share a flow with. Encrypted frames keep their stations;
-//! management and control frames, frames without data and fragments but the first have nothing.
+//! Only data frames contain a packet: LLC follows their header. Of an aggregate (A-MSDU) only the first frame
+//! is read. The others almost always have the same flow. Of encrypted frames only the stations are read.
+//! Management and control frames, frames without data, and all fragments but the first have no packet.
 
 use fairgate::flow::ethertype::LLC;
 
-use super::{LinkType, Lower, bytes_at, inner};
+use super::{LinkHeader, LinkType, bytes_at, inner};
 
-/// Of a frame that is captured with its frame check sequence.
+/// The length of a captured frame check sequence.
 const CHECK_SEQUENCE: u8 = 4;
 
-/// A bare frame.
-pub(super) fn frame(frame: &[u8]) -> Option<Lower<'_>> {
+/// Reads a frame without a radio header.
+pub(super) fn frame(frame: &[u8]) -> Option<LinkHeader<'_>> {
     data(frame, 1)
 }
 
-/// A data frame (802.11-2020, section 9.3.2.1). Its header was filled up to a multiple of `alignment`.
-fn data(frame: &[u8], alignment: usize) -> Option<Lower<'_>> {
+/// Reads a data frame (802.11-2020, section 9.3.2.1). Its header is padded to a multiple of `alignment`.
+fn data(frame: &[u8], alignment: usize) -> Option<LinkHeader<'_>> {
     const DATA: u8 = 2;
     const WITHOUT_DATA: u8 = 0x40;
     const QOS: u8 = 0x80;
     const TO_DISTRIBUTION: u8 = 0x01;
     const FROM_DISTRIBUTION: u8 = 0x02;
     const PROTECTED: u8 = 0x40;
-    /// In QoS data: four bytes of HT control follow.
+    /// In QoS data this flag means that four bytes of HT control follow.
     const ORDER: u8 = 0x80;
     const AGGREGATE: u8 = 0x80;
 
@@ -45,9 +45,9 @@ fn data(frame: &[u8], alignment: usize) -> Option<Lower<'_>> {
         header += if flags & ORDER != 0 { 6 } else { 2 };
     }
     if flags & PROTECTED != 0 {
-        return Some(Lower {
+        return Some(LinkHeader {
             stations: Some(stations),
-            ..Lower::of(0, &[])
+            ..LinkHeader::of(0, &[])
         });
     }
     let fragment = frame.get(22)? & 0x0f;
@@ -56,16 +56,16 @@ fn data(frame: &[u8], alignment: usize) -> Option<Lower<'_>> {
     }
     let mut body = header.next_multiple_of(alignment);
     if is_aggregate {
-        // Destination, source, length.
+        // Skip destination, source and length.
         body += 14;
     }
-    Some(Lower::of(LLC, frame.get(body..)?))
+    Some(LinkHeader::of(LLC, frame.get(body..)?))
 }
 
-/// Radiotap (radiotap.org): version, pad, length, a chain of 32-bit words that say which fields follow,
-/// little endian. The one of interest is the second; only the time, of 8 bytes and aligned to 8, may come
-/// before it.
-pub(super) fn radiotap(whole: &[u8]) -> Option<Lower<'_>> {
+/// Reads radiotap (radiotap.org): version, pad, length, and a chain of 32-bit words, little endian. The words
+/// say which fields follow. The flags are the second field. Only the time may come before them, with 8 bytes
+/// and an alignment of 8.
+pub(super) fn radiotap(whole: &[u8]) -> Option<LinkHeader<'_>> {
     const HAS_TIME: u32 = 1;
     const HAS_FLAGS: u32 = 1 << 1;
     const CHAINED: u32 = 1 << 31;
@@ -94,37 +94,37 @@ pub(super) fn radiotap(whole: &[u8]) -> Option<Lower<'_>> {
         0
     };
     let alignment = if flags & PADDED != 0 { 4 } else { 1 };
-    let lower = data(&whole[length..], alignment)?;
+    let header = data(&whole[length..], alignment)?;
     Some(match flags & WITH_CHECK_SEQUENCE {
-        0 => lower,
-        _ => lower.with_trailer(CHECK_SEQUENCE),
+        0 => header,
+        _ => header.with_trailer(CHECK_SEQUENCE),
     })
 }
 
-/// Prism: 144 bytes. Some drivers write AVS headers under the same number.
-pub(super) fn prism(whole: &[u8]) -> Option<Lower<'_>> {
+/// Reads Prism: 144 bytes. Some drivers write AVS headers with the same number.
+pub(super) fn prism(whole: &[u8]) -> Option<LinkHeader<'_>> {
     match u32::from_be_bytes(bytes_at(whole, 0)?) {
         0x8021_1001 | 0x8021_1002 => avs(whole),
         _ => frame(whole.get(144..)?),
     }
 }
 
-/// AVS: a version, then the header's length.
-pub(super) fn avs(whole: &[u8]) -> Option<Lower<'_>> {
+/// Reads AVS: a version, and then the length of the header.
+pub(super) fn avs(whole: &[u8]) -> Option<LinkHeader<'_>> {
     let length = u32::from_be_bytes(bytes_at(whole, 4)?);
     frame(whole.get(usize::try_from(length).ok()?..)?)
 }
 
-/// PPI: version, flags, length, link type of the frame behind it; then fields of a type and a length, little
-/// endian. Of 802.11 the field "common" tells by a flag whether there is a check sequence.
-pub(super) fn ppi(whole: &[u8]) -> Option<Lower<'_>> {
+/// Reads PPI: version, flags, length and link type of the frame after it, and then fields with a type and a
+/// length, little endian. For 802.11 a flag of the field "common" says whether there is a check sequence.
+pub(super) fn ppi(whole: &[u8]) -> Option<LinkHeader<'_>> {
     const COMMON: u16 = 2;
     const MOST_FIELDS: usize = 64;
     let length = usize::from(u16::from_le_bytes(bytes_at(whole, 2)?));
     let link = u32::from_le_bytes(bytes_at(whole, 4)?);
-    let lower = inner(link, whole.get(length..)?)?;
+    let header = inner(link, whole.get(length..)?)?;
     if link != u32::from(LinkType::WIFI.number()) {
-        return Some(lower);
+        return Some(header);
     }
     let mut fields = whole.get(8..length)?;
     for _ in 0..MOST_FIELDS {
@@ -135,11 +135,11 @@ pub(super) fn ppi(whole: &[u8]) -> Option<Lower<'_>> {
         if u16::from_le_bytes([kind_low, kind_high]) == COMMON {
             let with_check_sequence = fields.get(12).is_some_and(|flags| flags & 1 != 0);
             return Some(match with_check_sequence {
-                true => lower.with_trailer(CHECK_SEQUENCE),
-                false => lower,
+                true => header.with_trailer(CHECK_SEQUENCE),
+                false => header,
             });
         }
         fields = fields.get(4 + size..).unwrap_or(&[]);
     }
-    Some(lower)
+    Some(header)
 }

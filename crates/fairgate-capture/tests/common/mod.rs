@@ -1,4 +1,5 @@
-//! Captures made by hand, byte by byte from the drafts, so that the reader isn't checked against its own writer only.
+//! Captures that are built byte by byte from the drafts, so that the reader is not only tested with its own
+//! writer.
 
 use std::io::{Cursor, Write};
 
@@ -13,7 +14,7 @@ pub(crate) struct Packet {
     pub(crate) data: Vec<u8>,
 }
 
-/// Reads all of it: the packets, the counts, and the error if it ended with one.
+/// Reads a whole capture. Returns the packets, the counts, and the error if there was one.
 pub(crate) fn read(bytes: &[u8]) -> (Vec<Packet>, Counts, Option<CaptureError>) {
     let mut capture = match Capture::from_reader(Box::new(Cursor::new(bytes.to_vec()))) {
         Ok(capture) => capture,
@@ -34,7 +35,7 @@ pub(crate) fn read(bytes: &[u8]) -> (Vec<Packet>, Counts, Option<CaptureError>) 
     }
 }
 
-/// Numbers in either byte order.
+/// Writes numbers in either byte order.
 pub(crate) struct Bytes {
     pub(crate) big: bool,
     pub(crate) bytes: Vec<u8>,
@@ -80,7 +81,7 @@ impl Bytes {
         self
     }
 
-    /// A pcap file header.
+    /// Creates a pcap file header.
     pub(crate) fn pcap(big: bool, nanos: bool, link: u32) -> Bytes {
         let mut file = Bytes::new(big);
         file.u32(if nanos { 0xa1b2_3c4d } else { 0xa1b2_c3d4 });
@@ -88,7 +89,7 @@ impl Bytes {
         file
     }
 
-    /// A pcap record.
+    /// Adds a pcap record.
     pub(crate) fn record(&mut self, seconds: u32, fraction: u32, length: u32, data: &[u8]) -> &mut Bytes {
         self.u32(seconds)
             .u32(fraction)
@@ -97,7 +98,7 @@ impl Bytes {
             .raw(data)
     }
 
-    /// A pcapng block around `body`.
+    /// Adds a pcapng block with `body`.
     pub(crate) fn block(&mut self, kind: u32, body: &Bytes) -> &mut Bytes {
         let padding = body.bytes.len().next_multiple_of(4) - body.bytes.len();
         let length = (12 + body.bytes.len() + padding) as u32;
@@ -108,7 +109,7 @@ impl Bytes {
             .u32(length)
     }
 
-    /// A section header; numbers from here on are in `big`'s order.
+    /// Adds a section header. Later numbers are in the byte order of `big`.
     pub(crate) fn section(&mut self, big: bool) -> &mut Bytes {
         self.big = big;
         let mut body = Bytes::new(big);
@@ -116,7 +117,7 @@ impl Bytes {
         self.block(0x0a0d_0d0a, &body)
     }
 
-    /// An interface with options as (code, value).
+    /// Adds an interface with options as pairs of code and value.
     pub(crate) fn interface(&mut self, link: u16, snap_length: u32, options: &[(u16, &[u8])]) -> &mut Bytes {
         let mut body = Bytes::new(self.big);
         body.u16(link).u16(0).u32(snap_length);
@@ -128,7 +129,7 @@ impl Bytes {
         self.block(1, &body)
     }
 
-    /// An enhanced packet block.
+    /// Adds an enhanced packet block.
     pub(crate) fn enhanced(&mut self, interface: u32, ticks: u64, length: u32, data: &[u8]) -> &mut Bytes {
         let mut body = Bytes::new(self.big);
         body.u32(interface).u32((ticks >> 32) as u32).u32(ticks as u32);
@@ -137,10 +138,10 @@ impl Bytes {
     }
 }
 
-/// Compresses.
+/// Compresses bytes.
 type Pack = fn(&[u8]) -> Vec<u8>;
 
-/// Every compression that is read.
+/// All supported compressions.
 pub(crate) const COMPRESSIONS: [(&str, Pack); 4] = [
     ("gzip", |plain| {
         let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -163,7 +164,7 @@ pub(crate) const COMPRESSIONS: [(&str, Pack); 4] = [
     }),
 ];
 
-/// A capture of 10,000 packets.
+/// Returns a capture of 10,000 packets.
 pub(crate) fn many_packets() -> Vec<u8> {
     let mut file = Bytes::pcap(false, false, 1);
     for second in 0..10_000 {

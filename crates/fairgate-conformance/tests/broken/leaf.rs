@@ -1,4 +1,4 @@
-//! A fifo of 20 packets, correct but for one fault.
+//! A fifo of 20 packets that is correct except for one bug.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -12,78 +12,78 @@ use fairgate::{
 const LIMIT: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Fault {
+pub(crate) enum Bug {
     None,
-    /// Every third packet is neither queued nor given back.
+    /// Every third packet is neither queued nor returned.
     Leaks,
-    /// A departed packet leaves once more.
+    /// A dequeued packet is dequeued once more.
     ReturnsTwice,
     /// A peek shows the newest packet.
     LyingPeek,
-    /// An arrival pushes out the packet that a peek has shown.
+    /// An arrival drops the packet that a peek has shown.
     DropsShown,
-    /// The books count a byte too many for each departure.
+    /// The statistics count one byte too many for each dequeued packet.
     DriftsInBytes,
-    /// The books miss what a flush gave back.
+    /// The statistics do not count flushed packets.
     ForgetsFlush,
     /// The newest packet leaves first.
     Reorders,
-    /// Sends nothing, and has no watchdog.
+    /// Sends nothing and has no watchdog.
     Withholds,
-    /// Sends nothing, and wants to be asked again at once.
+    /// Sends nothing, and its watchdog is now.
     WakesAtOnce,
-    /// Sends nothing, and wants to be asked again in a microsecond.
+    /// Sends nothing, and its watchdog is always a microsecond later.
     NeverWakes,
-    /// Allocates at each departure.
+    /// Allocates at each dequeue.
     Allocates,
-    /// Drops packets by the slot that they sit in.
+    /// Drops packets depending on their slot.
     DependsOnSlots,
-    /// Marks packets that can't do ECN.
+    /// Marks packets that are not ECN-capable.
     MarksIncapable,
-    /// Says that a dropped packet is queued.
+    /// Returns the verdict that a dropped packet is queued.
     WrongVerdict,
     /// Keeps its packets when flushed.
     KeepsOnFlush,
-    /// Refuses new parameters, but gives a packet back.
+    /// Rejects new parameters, but drops a packet.
     DropsOnRefusal,
-    /// Loses the time of arrival.
+    /// Loses the arrival time.
     LosesArrival,
 }
 
 pub(crate) struct Leaf {
-    fault: Fault,
+    bug: Bug,
     queue: VecDeque<PacketId>,
-    books: Statistics,
-    /// Shown by a peek.
+    statistics: Statistics,
+    /// Whether a peek has shown the first packet.
     shown: bool,
-    /// What departed last.
+    /// The packet that was dequeued last.
     departed: Option<PacketId>,
     now: Time,
 }
 
 impl Leaf {
-    pub(crate) fn new(fault: Fault) -> Leaf {
+    pub(crate) fn new(bug: Bug) -> Leaf {
         Leaf {
-            fault,
+            bug,
             queue: VecDeque::with_capacity(LIMIT),
-            books: Statistics::default(),
+            statistics: Statistics::default(),
             shown: false,
             departed: None,
             now: Time::ZERO,
         }
     }
 
-    fn has(&self, fault: Fault) -> bool {
-        self.fault == fault
+    fn has(&self, bug: Bug) -> bool {
+        self.bug == bug
     }
 
     fn is_shut(&self) -> bool {
-        self.has(Fault::Withholds) || self.has(Fault::WakesAtOnce) || self.has(Fault::NeverWakes)
+        self.has(Bug::Withholds) || self.has(Bug::WakesAtOnce) || self.has(Bug::NeverWakes)
     }
 
     fn drop(&mut self, id: PacketId, reason: DropReason, pool: &mut Pool) {
-        self.books.dropped.add(pool[id].length);
-        self.books.dropped_by_reason[reason as usize] += 1;
+        self.statistics.dropped.add(pool[id].length);
+        self.statistics.dropped_by_reason[reason as usize] += 1;
         pool.give_back(id, reason);
     }
 }
@@ -95,21 +95,21 @@ impl Discipline for Leaf {
 
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         pool[id].enqueued_at = now;
-        self.books.enqueued.add(pool[id].length);
-        if self.has(Fault::Leaks) && self.books.enqueued.packets.is_multiple_of(3) {
+        self.statistics.enqueued.add(pool[id].length);
+        if self.has(Bug::Leaks) && self.statistics.enqueued.packets.is_multiple_of(3) {
             return Verdict::Queued;
         }
-        if self.has(Fault::MarksIncapable) {
+        if self.has(Bug::MarksIncapable) {
             pool[id].ecn = Ecn::Ce;
         }
         if self.queue.len() == LIMIT {
             self.drop(id, DropReason::QueueLimit, pool);
-            return match self.has(Fault::WrongVerdict) {
+            return match self.has(Bug::WrongVerdict) {
                 true => Verdict::Queued,
                 false => Verdict::Dropped,
             };
         }
-        if self.has(Fault::DropsShown)
+        if self.has(Bug::DropsShown)
             && self.shown
             && let Some(first) = self.queue.pop_front()
         {
@@ -123,30 +123,30 @@ impl Discipline for Leaf {
         self.now = now;
         self.shown = false;
         if self.is_shut() {
-            self.books.overlimits += u64::from(!self.queue.is_empty());
+            self.statistics.overlimits += u64::from(!self.queue.is_empty());
             return None;
         }
-        if self.has(Fault::ReturnsTwice) && self.departed.is_some() {
+        if self.has(Bug::ReturnsTwice) && self.departed.is_some() {
             return self.departed.take();
         }
-        if self.has(Fault::DependsOnSlots)
+        if self.has(Bug::DependsOnSlots)
             && let Some(first) = self.queue.pop_front_if(|id| id.index().is_multiple_of(2))
         {
             self.drop(first, DropReason::Aqm, pool);
         }
-        let next = match self.has(Fault::Reorders) {
+        let next = match self.has(Bug::Reorders) {
             true => self.queue.pop_back(),
             false => self.queue.pop_front(),
         }?;
-        self.books.dequeued.add(pool[next].length);
-        self.books.sojourn += now.nanos_since(pool[next].enqueued_at) / Statistics::SOJOURN_UNIT;
-        if self.has(Fault::DriftsInBytes) {
-            self.books.dequeued.bytes += 1;
+        self.statistics.dequeued.add(pool[next].length);
+        self.statistics.sojourn += now.nanos_since(pool[next].enqueued_at) / Statistics::SOJOURN_UNIT;
+        if self.has(Bug::DriftsInBytes) {
+            self.statistics.dequeued.bytes += 1;
         }
-        if self.has(Fault::Allocates) {
+        if self.has(Bug::Allocates) {
             black_box(Box::new(next));
         }
-        if self.has(Fault::LosesArrival) {
+        if self.has(Bug::LosesArrival) {
             pool[next].enqueued_at = now;
         }
         self.departed = Some(next);
@@ -156,7 +156,7 @@ impl Discipline for Leaf {
     fn peek(&mut self, now: Time, _pool: &mut Pool) -> Option<PacketId> {
         self.now = now;
         self.shown = true;
-        let shown = match self.has(Fault::LyingPeek) {
+        let shown = match self.has(Bug::LyingPeek) {
             true => self.queue.back(),
             false => self.queue.front(),
         };
@@ -164,12 +164,12 @@ impl Discipline for Leaf {
     }
 
     fn flush(&mut self, pool: &mut Pool) {
-        if self.has(Fault::KeepsOnFlush) {
+        if self.has(Bug::KeepsOnFlush) {
             return;
         }
         while let Some(id) = self.queue.pop_front() {
-            if !self.has(Fault::ForgetsFlush) {
-                self.books.flushed.add(pool[id].length);
+            if !self.has(Bug::ForgetsFlush) {
+                self.statistics.flushed.add(pool[id].length);
             }
             pool.give_back(id, DropReason::Flushed);
         }
@@ -178,31 +178,26 @@ impl Discipline for Leaf {
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         while let Some(id) = self.queue.pop_front() {
-            self.books.flushed.add(pool[id].length);
+            self.statistics.flushed.add(pool[id].length);
             into.push_back(id, pool);
         }
     }
 
     fn watchdog(&self) -> Option<Time> {
-        match self.fault {
-            Fault::WakesAtOnce => Some(self.now),
-            Fault::NeverWakes => Some(self.now + 1_000),
+        match self.bug {
+            Bug::WakesAtOnce => Some(self.now),
+            Bug::NeverWakes => Some(self.now + 1_000),
             _ => None,
         }
     }
 
     fn reconfigure(&mut self, _config: &dyn Any, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        if self.has(Fault::DropsOnRefusal)
+        if self.has(Bug::DropsOnRefusal)
             && let Some(id) = self.queue.pop_back()
         {
             self.drop(id, DropReason::Reconfigured, pool);
         }
-        Err(ConfigError::out_of_range(
-            "fault",
-            "new",
-            "the old one",
-            "leave it",
-        ))
+        Err(ConfigError::out_of_range("bug", "new", "the old one", "leave it"))
     }
 
     fn replace_class(
@@ -216,7 +211,7 @@ impl Discipline for Leaf {
     }
 
     fn statistics(&self) -> Statistics {
-        self.books.clone()
+        self.statistics.clone()
     }
 
     fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
@@ -233,6 +228,6 @@ impl Discipline for Leaf {
     fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
 
     fn config(&self) -> Box<dyn Any> {
-        Box::new(self.fault)
+        Box::new(self.bug)
     }
 }

@@ -1,4 +1,4 @@
-//! The suite must find what is broken: disciplines with one fault each, to be caught by the check made for it.
+//! The suite must find bugs: each broken discipline has one bug, which the check for it must find.
 
 mod leaf;
 mod parent;
@@ -9,10 +9,10 @@ use fairgate_conformance::proptest::strategy::Just;
 use fairgate_conformance::proptest::test_runner::{TestError, TestRunner};
 use fairgate_conformance::{Recipe, Tree, cases, check};
 
-use leaf::{Fault, Leaf};
+use leaf::{Bug, Leaf};
 use parent::Forgetful;
 
-/// Runs the suite on `trees`; the message of the first failure, shrunk.
+/// Runs the suite on `trees`. Returns the message of the first failure, after shrinking.
 fn verdict_on(trees: BoxedStrategy<Tree>) -> Result<(), String> {
     let outcome = TestRunner::deterministic().run(&cases(trees), |case| {
         check(&case);
@@ -25,50 +25,53 @@ fn verdict_on(trees: BoxedStrategy<Tree>) -> Result<(), String> {
     }
 }
 
-fn leaf_with(fault: Fault) -> BoxedStrategy<Tree> {
-    let recipe = Recipe::leaf(move || Just(fault), |fault, _seed| Ok(Leaf::new(fault)));
-    match fault {
-        Fault::WakesAtOnce | Fault::NeverWakes => recipe.shaping(),
+fn leaf_with(bug: Bug) -> BoxedStrategy<Tree> {
+    let recipe = Recipe::leaf(move || Just(bug), |bug, _seed| Ok(Leaf::new(bug)));
+    match bug {
+        Bug::WakesAtOnce | Bug::NeverWakes => recipe.shaping(),
         _ => recipe,
     }
     .trees_of_fifos()
 }
 
 #[test]
-fn the_leaf_without_a_fault_passes() {
-    assert_eq!(verdict_on(leaf_with(Fault::None)), Ok(()));
+fn the_leaf_without_a_bug_passes() {
+    assert_eq!(verdict_on(leaf_with(Bug::None)), Ok(()));
 }
 
 #[test]
-fn every_fault_of_a_leaf_is_found_by_its_check() {
+fn every_bug_of_a_leaf_is_found_by_its_check() {
     let checks = [
-        (Fault::Leaks, "work:"),
-        (Fault::ReturnsTwice, "once:"),
-        (Fault::LyingPeek, "peek:"),
-        (Fault::DropsShown, "peek:"),
-        (Fault::DriftsInBytes, "conservation:"),
-        (Fault::ForgetsFlush, "conservation:"),
-        (Fault::Reorders, "order:"),
-        (Fault::Withholds, "work:"),
-        (Fault::WakesAtOnce, "watchdog:"),
-        (Fault::NeverWakes, "progress:"),
-        (Fault::Allocates, "allocation:"),
-        (Fault::DependsOnSlots, "determinism:"),
-        (Fault::MarksIncapable, "tampering:"),
-        (Fault::WrongVerdict, "verdict:"),
-        (Fault::KeepsOnFlush, "flush:"),
-        (Fault::DropsOnRefusal, "refusal:"),
-        (Fault::LosesArrival, "sojourn:"),
+        (Bug::Leaks, "work:"),
+        (Bug::ReturnsTwice, "once:"),
+        (Bug::LyingPeek, "peek:"),
+        (Bug::DropsShown, "peek:"),
+        (Bug::DriftsInBytes, "conservation:"),
+        (Bug::ForgetsFlush, "conservation:"),
+        (Bug::Reorders, "order:"),
+        (Bug::Withholds, "work:"),
+        (Bug::WakesAtOnce, "watchdog:"),
+        (Bug::NeverWakes, "progress:"),
+        (Bug::Allocates, "allocation:"),
+        (Bug::DependsOnSlots, "determinism:"),
+        (Bug::MarksIncapable, "tampering:"),
+        (Bug::WrongVerdict, "verdict:"),
+        (Bug::KeepsOnFlush, "flush:"),
+        (Bug::DropsOnRefusal, "refusal:"),
+        (Bug::LosesArrival, "sojourn:"),
     ];
-    for (fault, check) in checks {
-        let message = verdict_on(leaf_with(fault)).expect_err("a fault");
-        assert!(message.contains(check), "{fault:?} was found, but by: {message}");
+    for (bug, check) in checks {
+        let message = verdict_on(leaf_with(bug)).expect_err("the bug must be found");
+        assert!(
+            message.contains(check),
+            "{bug:?} was found by another check: {message}"
+        );
     }
 }
 
-/// The classic: a child drops a packet on its own account, and its parent's backlog does not follow.
+/// A classic bug: a child drops a packet by its own decision, and its parent's backlog still counts it.
 #[test]
-fn a_parent_that_forgets_what_its_child_dropped_is_found() {
+fn a_parent_that_ignores_drops_of_its_child_is_found() {
     let head_drop = || {
         Just(fifo::Config {
             limit_packets: Some(2),
@@ -82,6 +85,6 @@ fn a_parent_that_forgets_what_its_child_dropped_is_found() {
         |_classes| Just(()),
         |(), _seed, mut children| Ok(Forgetful::new(children.remove(0))),
     );
-    let message = verdict_on(parent.trees(|| child)).expect_err("a fault");
+    let message = verdict_on(parent.trees(|| child)).expect_err("the bug must be found");
     assert!(message.contains("conservation:"), "found by: {message}");
 }

@@ -1,5 +1,5 @@
-//! A discipline with one class that hears what its child does with the packet at hand, and nothing else: the bug that
-//! net/sched has had again and again.
+//! A discipline with one class. It notices when its child drops the packet that is being enqueued, but no
+//! other drop. Linux's net/sched has had this bug several times.
 
 use std::any::Any;
 
@@ -9,14 +9,14 @@ use fairgate::{
 
 pub(crate) struct Forgetful {
     child: Box<dyn Discipline>,
-    books: Statistics,
+    statistics: Statistics,
 }
 
 impl Forgetful {
     pub(crate) fn new(child: Box<dyn Discipline>) -> Forgetful {
         Forgetful {
             child,
-            books: Statistics::default(),
+            statistics: Statistics::default(),
         }
     }
 }
@@ -27,11 +27,11 @@ impl Discipline for Forgetful {
     }
 
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        self.books.enqueued.add(pool[id].length);
+        self.statistics.enqueued.add(pool[id].length);
         let verdict = self.child.enqueue(id, now, pool);
         if verdict == Verdict::Dropped {
-            self.books.dropped.add(pool[id].length);
-            self.books.dropped_by_reason[DropReason::QueueLimit as usize] += 1;
+            self.statistics.dropped.add(pool[id].length);
+            self.statistics.dropped_by_reason[DropReason::QueueLimit as usize] += 1;
         }
         verdict
     }
@@ -39,8 +39,8 @@ impl Discipline for Forgetful {
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let next = self.child.dequeue(now, pool);
         if let Some(id) = next {
-            self.books.dequeued.add(pool[id].length);
-            self.books.sojourn += now.nanos_since(pool[id].enqueued_at) / Statistics::SOJOURN_UNIT;
+            self.statistics.dequeued.add(pool[id].length);
+            self.statistics.sojourn += now.nanos_since(pool[id].enqueued_at) / Statistics::SOJOURN_UNIT;
         }
         next
     }
@@ -50,14 +50,14 @@ impl Discipline for Forgetful {
     }
 
     fn flush(&mut self, pool: &mut Pool) {
-        self.books.flushed.packets += self.child.backlog().packets;
-        self.books.flushed.bytes += self.child.backlog().bytes;
+        self.statistics.flushed.packets += self.child.backlog().packets;
+        self.statistics.flushed.bytes += self.child.backlog().bytes;
         self.child.flush(pool);
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.books.flushed.packets += self.child.backlog().packets;
-        self.books.flushed.bytes += self.child.backlog().bytes;
+        self.statistics.flushed.packets += self.child.backlog().packets;
+        self.statistics.flushed.bytes += self.child.backlog().bytes;
         self.child.drain(pool, into);
     }
 
@@ -85,7 +85,7 @@ impl Discipline for Forgetful {
     }
 
     fn statistics(&self) -> Statistics {
-        self.books.clone()
+        self.statistics.clone()
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {

@@ -14,7 +14,7 @@ use fairgate_conformance::proptest::prelude::*;
 
 use super::{classifier, rate};
 
-/// Thresholds so low that averages cross them, probabilities so high that something happens.
+/// Thresholds are low enough for averages to cross them, and probabilities high enough to drop packets.
 pub(crate) fn red() -> impl Strategy<Value = red::Config> {
     (
         (500u32..40_000, option::of(1u32..40)),
@@ -54,7 +54,7 @@ pub(crate) fn red() -> impl Strategy<Value = red::Config> {
         )
 }
 
-/// The limits are those of the discipline inside.
+/// The child has the limits.
 pub(crate) fn red_over(_classes: usize) -> impl Strategy<Value = red::Config> {
     red().prop_map(|config| red::Config {
         limit_packets: None,

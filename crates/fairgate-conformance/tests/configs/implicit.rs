@@ -9,7 +9,7 @@ use fairgate_conformance::proptest::prelude::*;
 
 use super::drop_from;
 
-/// Of lqf too.
+/// Returns configurations of sqf and lqf.
 pub(crate) fn sqf() -> impl Strategy<Value = sqf::Config> {
     (
         1u32..60,

@@ -1,5 +1,5 @@
-//! Random parameters of each discipline: small limits, so that queues fill, and few flows, so that they collide.
-//! Settings that a discipline must refuse are its own tests' business.
+//! Random parameters of each discipline. Limits are small, so that queues fill, and there are few flows, so
+//! that they collide. The tests of each discipline check the settings that it must reject.
 
 mod aqm;
 mod implicit;
@@ -50,7 +50,7 @@ pub(crate) fn prio(bands: usize) -> impl Strategy<Value = prio::Config> {
         .prop_map(|(priomap, classifier)| prio::Config { priomap, classifier })
 }
 
-/// Over a fifo of its own.
+/// tbf with its own fifo.
 pub(crate) fn tbf() -> impl Strategy<Value = tbf::Config> {
     let limit = prop_oneof![
         (1u64..50_000).prop_map(tbf::Limit::Bytes),
@@ -62,7 +62,7 @@ pub(crate) fn tbf() -> impl Strategy<Value = tbf::Config> {
     })
 }
 
-/// Over another discipline.
+/// tbf with another discipline as its child.
 pub(crate) fn tbf_over(_classes: usize) -> impl Strategy<Value = tbf::Config> {
     profile().prop_map(|profile| tbf::Config { profile, limit: None })
 }
@@ -90,7 +90,7 @@ pub(crate) fn leaky_bucket() -> impl Strategy<Value = leaky_bucket::Config> {
 }
 
 pub(crate) fn policer(_classes: usize) -> impl Strategy<Value = policer::Config> {
-    // Odd: no packet comes with such a DSCP, so that one which was remarked can be told.
+    // The DSCP is odd. No packet arrives with such a DSCP, so remarked packets can be recognised.
     let remark = (0u8..32).prop_map(|half| Exceed::Remark(2 * half + 1));
     let exceed = prop_oneof![Just(Exceed::Drop), remark];
     (profile(), exceed).prop_map(|(profile, exceed)| policer::Config { profile, exceed })
@@ -101,7 +101,7 @@ pub(crate) fn quantum() -> impl Strategy<Value = drr::Quantum> + Clone {
 }
 
 pub(crate) fn drr_classes(classes: usize) -> impl Strategy<Value = drr_classes::Config> {
-    (vec(64u32..3000, classes), placing(classes)).prop_map(|(quanta, (classifier, templates))| {
+    (vec(64u32..3000, classes), classification(classes)).prop_map(|(quanta, (classifier, templates))| {
         drr_classes::Config {
             classifier,
             classes: (1..)
@@ -113,7 +113,7 @@ pub(crate) fn drr_classes(classes: usize) -> impl Strategy<Value = drr_classes::
     })
 }
 
-/// Any part of the bands strict, so that changes move bands between the two kinds.
+/// Any number of bands may be strict, so that changes move bands between the two kinds.
 pub(crate) fn ets(bands: usize) -> impl Strategy<Value = ets::Config> {
     (
         0..=bands,
@@ -309,7 +309,7 @@ pub(crate) fn msfc() -> impl Strategy<Value = msfc::Config> {
         )
 }
 
-/// A scheduler over flows: few, for they are to collide, some of them with shares of their own.
+/// A scheduler over flows. There are few flows, so that they collide. Some have their own share.
 pub(crate) fn flows<S: Scheduler<Settings: Default>>(
     share: impl Strategy<Value = S::Share> + Clone,
 ) -> impl Strategy<Value = flows::ConfigOf<S>> {
@@ -333,7 +333,7 @@ pub(crate) fn flows<S: Scheduler<Settings: Default>>(
         })
 }
 
-/// At any rate, that of the suite's driver or far from it.
+/// Any rate: that of the suite's driver, or far from it.
 pub(crate) fn wfq() -> impl Strategy<Value = flows::ConfigOf<Wfq>> {
     (flows::<Wfq>(weight()), 1u64..100_000_000_000).prop_map(|(config, bits)| flows::Config {
         settings: wfq::Settings { rate: rate(bits) },
@@ -348,28 +348,30 @@ pub(crate) fn pfq() -> impl Strategy<Value = flows::ConfigOf<Pfq>> {
     })
 }
 
-/// A scheduler over so many classes.
+/// A scheduler over `classes` classes.
 pub(crate) fn classes<S: Scheduler<Settings: Default>>(
     classes: usize,
     share: impl Strategy<Value = S::Share>,
 ) -> impl Strategy<Value = classes::ConfigOf<S>> {
-    (vec(share, classes), placing(classes)).prop_map(|(shares, (classifier, templates))| classes::Config {
-        classifier,
-        classes: (1..)
-            .zip(shares)
-            .map(|(minor, share)| classes::ClassConfig { minor, share })
-            .collect(),
-        templates,
-        settings: S::Settings::default(),
+    (vec(share, classes), classification(classes)).prop_map(|(shares, (classifier, templates))| {
+        classes::Config {
+            classifier,
+            classes: (1..)
+                .zip(shares)
+                .map(|(minor, share)| classes::ClassConfig { minor, share })
+                .collect(),
+            templates,
+            settings: S::Settings::default(),
+        }
     })
 }
 
-/// A share of a scheduler that knows weights only.
+/// The share of a scheduler with weights only.
 pub(crate) fn weight() -> BoxedStrategy<Weight> {
     weights().prop_map(Weight).boxed()
 }
 
-/// A share of a scheduler that knows the longest packet too, mostly shorter than the longest that comes.
+/// The share of a scheduler with a longest packet. It is mostly shorter than the longest packet that arrives.
 pub(crate) fn share() -> BoxedStrategy<Share> {
     (weights(), prop_oneof![1u32..2000, 1u32..MAX_PACKET])
         .prop_map(|(weight, max_packet)| Share { weight, max_packet })
@@ -398,7 +400,7 @@ fn codel_params() -> impl Strategy<Value = codel::Params> {
         })
 }
 
-/// Filters for classes 1 to `classes` on whatever the suite's packets differ in.
+/// Filters for classes 1 to `classes`, on all fields in which the suite's packets differ.
 fn classifier(classes: usize) -> impl Strategy<Value = Classifier> {
     let class = 1..=classes as u16;
     let filter = (0u16..3, condition(), class.clone()).prop_map(|(preference, condition, class)| Filter {
@@ -413,9 +415,9 @@ fn classifier(classes: usize) -> impl Strategy<Value = Classifier> {
     })
 }
 
-/// The same, and some of the classes given to hosts, if there is another one for overflow: whoever is sent to one of them is
-/// sent to the first.
-fn placing(classes: usize) -> impl Strategy<Value = (Classifier, Templates)> {
+/// A classifier as above, and a template that may give some of the classes to hosts, if another class remains
+/// for overflow. Filters and default never name another class of the template than its first.
+fn classification(classes: usize) -> impl Strategy<Value = (Classifier, Templates)> {
     let all = classes as u16;
     let template =
         (1..=all, 1..=all, 1..=all, any::<[bool; 7]>()).prop_map(move |(class, count, overflow, by)| {
@@ -435,8 +437,8 @@ fn placing(classes: usize) -> impl Strategy<Value = (Classifier, Templates)> {
                 },
                 overflow,
             };
-            let is_right = template.by != HostBy::default() && !template.classes().contains(&overflow);
-            is_right.then_some(template)
+            let is_valid = template.by != HostBy::default() && !template.classes().contains(&overflow);
+            is_valid.then_some(template)
         });
     (classifier(classes), option::of(template), any::<u64>()).prop_map(|(classifier, template, seed)| {
         let list: Vec<Template> = template.flatten().into_iter().collect();

@@ -1,5 +1,6 @@
-//! Random trees of classes: leaves are numbered from 1, so that packets name them, the classes above them follow. A class that
-//! is a leaf in one configuration is above others in another, or is not there at all.
+//! Random trees of classes. Leaves are numbered from 1, so that packets can name them. The inner classes
+//! follow. A class that is a leaf in one configuration may be an inner class in another, or may not exist
+//! there.
 
 use fairgate::classify::Classifier;
 use fairgate::sharing::{cbq, hfsc, htb};
@@ -9,15 +10,17 @@ use fairgate_conformance::proptest::collection::vec;
 use fairgate_conformance::proptest::option;
 use fairgate_conformance::proptest::prelude::*;
 
-use super::{placing, rate};
+use super::{classification, rate};
 
-/// Most classes above the leaves.
+/// The most inner classes.
 const ABOVE: usize = 4;
 
-/// The parent of each class: the first `leaves` are leaves, and every other has one below it.
+/// Returns the parent of each class. The first `leaves` classes are leaves, and every other class has a
+/// child.
 fn parents(leaves: usize) -> impl Strategy<Value = Vec<Option<u16>>> {
     (vec(0..=ABOVE, leaves), vec(0..=ABOVE, ABOVE)).prop_map(move |(of_leaves, of_inner)| {
-        // Choices are places among the inner classes, counted from 1. An inner class is below a later one.
+        // Choices are indices of inner classes, counted from 1. The parent of an inner class has a greater
+        // index.
         let above = |inner: usize| of_inner[inner - 1].max(inner) % (ABOVE + 1);
         let above = |inner: usize| if above(inner) == inner { 0 } else { above(inner) };
         let mut used = [false; ABOVE + 1];
@@ -28,8 +31,8 @@ fn parents(leaves: usize) -> impl Strategy<Value = Vec<Option<u16>>> {
             }
         }
         let number = |inner: usize| {
-            let place = (1..=inner).filter(|&other| used[other]).count();
-            (inner != 0).then_some((leaves + place) as u16)
+            let position = (1..=inner).filter(|&other| used[other]).count();
+            (inner != 0).then_some((leaves + position) as u16)
         };
         let of_leaves = of_leaves.iter().map(|&leaf| number(leaf));
         let of_inner = (1..=ABOVE)
@@ -42,7 +45,7 @@ fn parents(leaves: usize) -> impl Strategy<Value = Vec<Option<u16>>> {
 pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
     let class = || {
         (
-            // From less than a packet a second to more than the suite's driver asks for.
+            // Rates are from less than a packet a second to more than the suite's driver uses.
             (4u32..34).prop_flat_map(|bits| 1u64 << bits..2 << bits),
             option::of(0u32..4),
             option::of(600u32..20_000),
@@ -54,7 +57,7 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
     (
         parents(leaves),
         vec(class(), leaves + ABOVE),
-        placing(leaves),
+        classification(leaves),
         1u32..20,
         0u32..20,
     )
@@ -63,7 +66,7 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
             for (minor, (parent, (bits, ceil, burst, cburst, prio, quantum))) in
                 (1..).zip(parents.into_iter().zip(settings))
             {
-                // A minute of a slow class is less than these bursts.
+                // A burst must be less than a slow class sends in a minute.
                 let holds = |burst: &u32| u64::from(*burst) < bits * 7;
                 classes.push(htb::ClassConfig {
                     ceil: ceil.map(|doubled| rate(bits << doubled)),
@@ -74,9 +77,9 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
                     ..htb::ClassConfig::of_rate(minor, parent, rate(bits))
                 });
             }
-            // A parent has a higher number. Going up, none is slower than what is below it.
-            for place in 0..classes.len() {
-                let (below, parent) = (classes[place].clone(), classes[place].parent);
+            // A parent has a higher number than its children, and no lower rate.
+            for index in 0..classes.len() {
+                let (below, parent) = (classes[index].clone(), classes[index].parent);
                 if let Some(parent) = parent {
                     let above = &mut classes[usize::from(parent) - 1];
                     above.rate = above.rate.max(below.rate);
@@ -93,7 +96,7 @@ pub(crate) fn htb(leaves: usize) -> impl Strategy<Value = htb::Config> {
         })
 }
 
-/// A default may be named before there is a class.
+/// A default class may be named before it exists.
 pub(crate) fn htb_without_classes() -> impl Strategy<Value = htb::Config> {
     (0u16..2, option::of(1u16..5), 0u32..20).prop_map(|(handle, default, direct_qlen)| htb::Config {
         classifier: Classifier {
@@ -122,8 +125,12 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
             option::weighted(0.3, curve()),
         )
     };
-    (parents(leaves), vec(class(), leaves + ABOVE), placing(leaves)).prop_map(
-        move |(parents, curves, (classifier, templates))| {
+    (
+        parents(leaves),
+        vec(class(), leaves + ABOVE),
+        classification(leaves),
+    )
+        .prop_map(move |(parents, curves, (classifier, templates))| {
             let is_inner = |minor: u16| parents.contains(&Some(minor));
             let promises = curves[..leaves].iter().any(|(rt, ..)| rt.is_some());
             let mut classes = Vec::new();
@@ -131,7 +138,7 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
                 let mut class = hfsc::ClassConfig::of_rate(minor, parent, rate(1_000_000));
                 let ls = ls.or(class.ls.filter(|_| is_inner(minor) || rt.is_none()));
                 class.rt = rt.filter(|_| !is_inner(minor));
-                // A limit must not be below what is promised: only those have one that are promised nothing.
+                // A limit must not be below a real-time curve. So only classes without one have a limit.
                 class.ul =
                     ul.filter(|_| ls.is_some() && class.rt.is_none() && !(is_inner(minor) && promises));
                 class.ls = ls;
@@ -143,8 +150,7 @@ pub(crate) fn hfsc(leaves: usize) -> impl Strategy<Value = hfsc::Config> {
                 templates,
                 rate: None,
             }
-        },
-    )
+        })
 }
 
 pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
@@ -161,7 +167,7 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
     (
         parents(leaves),
         vec(class(), leaves + ABOVE),
-        placing(leaves),
+        classification(leaves),
         200u32..1514,
     )
         .prop_map(|(parents, settings, (classifier, templates), packet)| {
@@ -178,9 +184,9 @@ pub(crate) fn cbq(leaves: usize) -> impl Strategy<Value = cbq::Config> {
                     ..cbq::ClassConfig::of_rate(minor, parent, rate(bits))
                 });
             }
-            // A parent has a higher number. Going up, none is slower than what is below it.
-            for place in 0..classes.len() {
-                let (below, parent) = (classes[place].rate, classes[place].parent);
+            // A parent has a higher number than its children, and no lower rate.
+            for index in 0..classes.len() {
+                let (below, parent) = (classes[index].rate, classes[index].parent);
                 if let Some(parent) = parent {
                     let above = &mut classes[usize::from(parent) - 1].rate;
                     *above = below.max(*above);

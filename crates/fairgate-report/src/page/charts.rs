@@ -1,4 +1,4 @@
-//! The plots, by section.
+//! The plots of the report, by section.
 
 use maud::{Markup, html};
 
@@ -7,11 +7,11 @@ use crate::comparison::{Comparison, Delay, Measured};
 use crate::plot::{Axis, Bar, Frame, Layer, Line, Range, bars, lines, ranges, stack, steps};
 use crate::units;
 
-/// Width of a small plot in the units of its view box; a wide one takes the width of three.
+/// The width of a small plot in units of its view box. A wide plot is as wide as three small ones.
 const SMALL: f64 = 380.0;
 const WIDE: f64 = 1180.0;
 
-/// What of the line carries packets is shown in layers of at most this many groups: see the style sheet's colours.
+/// The number of colours in the style sheet. Groups beyond this number repeat the colours.
 const COLOURS: usize = 10;
 
 const NANOS_A_MILLI: f64 = 1e6;
@@ -21,8 +21,8 @@ pub(super) fn delay_ranges(comparison: &Comparison) -> Markup {
     let room = name_room(comparison);
     section(
         "Delay at a glance",
-        "Each bar reaches from the median delay (dot) over the 95th percentile (tick) to the 99th (ring); further left \
-         is better, and each grid line is ten times the one before.",
+        "Each bar starts at the median delay (dot), passes the 95th percentile (tick) and ends at the 99th \
+         (ring). Further left is better. Each grid line is ten times the one before it.",
         html! { div.panels { @for (index, group) in comparison.groups.iter().enumerate() {
             @let rows: Vec<Range> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| {
                 let delay = discipline.groups[index].delay.as_ref();
@@ -44,14 +44,15 @@ pub(super) fn delay_distributions(comparison: &Comparison) -> Markup {
     let axis = delay_axis(comparison);
     section(
         "Distribution of delays",
-        "A curve tells which part of the packets (upwards) came through within a delay (to the right): the further up \
-         and left, the better, and a long flat end is the wait that people notice.",
+        "A curve shows which share of the packets (upwards) was delivered within a delay (to the right). \
+         Further up and further left is better. A long flat end is a delay that people notice.",
         html! {
             (discipline_legend(comparison))
             div.panels {
                 @for (index, group) in comparison.groups.iter().enumerate() {
                     (panel(&group.name, &group.detail,
-                        distribution(comparison, axis.clone(), SMALL, &group.name, |discipline| &discipline.groups[index])))
+                        distribution(comparison, axis.clone(), SMALL, &group.name,
+                        |discipline| &discipline.groups[index])))
                 }
                 (panel("everything", "all packets together",
                     distribution(comparison, axis, SMALL, "everything", |discipline| &discipline.total)))
@@ -88,31 +89,36 @@ fn distribution(
 
 pub(super) fn throughput(comparison: &Comparison) -> Markup {
     let xs = bin_edges(comparison);
-    let line = comparison.rate_bps as f64 / 1e6;
+    let link = comparison.rate_bps as f64 / 1e6;
     let highest = comparison
         .disciplines
         .iter()
         .flat_map(|discipline| &discipline.total.throughput_over_time_bps)
-        .fold(line * 1.02, |most, &bps| most.max(bps / 1e6));
+        .fold(link * 1.02, |most, &bps| most.max(bps / 1e6));
     section(
         "Throughput over time",
-        "The layers are what each application or flow got, one on top of the other, and the dashed line is the line's \
-         rate: what lies below it is unused.",
+        "The layers show the throughput of each application or flow, stacked. The dashed line is the link's \
+         rate. The space below it is unused.",
         html! {
             (group_legend(comparison))
             div.panels { @for discipline in &comparison.disciplines {
                 @let frame = Frame::new(SMALL, 210.0, time_axis(comparison),
                     Axis::linear("Mbit/s", highest, units::plain));
-                @let values: Vec<Vec<f64>> = discipline.groups.iter()
-                    .map(|group| group.throughput_over_time_bps.iter().map(|bps| bps / 1e6).collect()).collect();
+                @let in_mbps = |group: &Measured| {
+                    group.throughput_over_time_bps.iter().map(|bps| bps / 1e6).collect::<Vec<f64>>()
+                };
+                @let values: Vec<Vec<f64>> = discipline.groups.iter().map(in_mbps).collect();
                 @let layers: Vec<Layer> = comparison.groups.iter().zip(&values).enumerate()
-                    .map(|(colour, (group, values))| Layer { name: &group.name, colour: colour % COLOURS, values })
+                    .map(|(index, (group, values))| {
+                        Layer { name: &group.name, colour: index % COLOURS, values }
+                    })
                     .collect();
                 (panel(&discipline.name,
-                    &format!("{} of the line used", units::percent(discipline.utilisation)),
+                    &format!("{} of the link used", units::percent(discipline.utilisation)),
                     frame.draw(&format!("Throughput over time with {}", discipline.name), html! {
                         (stack(&frame, &xs, &layers))
-                        line.limit x1=(frame.at_x(0.0)) x2=(frame.at_x(f64::MAX)) y1=(frame.at_y(line)) y2=(frame.at_y(line)) {}
+                        line.limit x1=(frame.at_x(0.0)) x2=(frame.at_x(f64::MAX))
+                            y1=(frame.at_y(link)) y2=(frame.at_y(link)) {}
                     })))
             } }
         },
@@ -137,8 +143,9 @@ pub(super) fn queues(comparison: &Comparison) -> Markup {
     };
     section(
         "Queue over time",
-        "The line is the mean backlog of each interval and the shade behind it the longest; a queue that stays long \
-         is delay for everyone behind it. The last plot lays the means over one another on a logarithmic scale.",
+        "The line is the mean backlog of each interval, and the shade behind it the longest. A queue that \
+         stays long delays all packets behind it. The last plot shows the means of all disciplines on a \
+         logarithmic scale.",
         html! { div.panels {
             @for (colour, discipline) in comparison.disciplines.iter().enumerate() {
                 @let frame = Frame::new(SMALL, 180.0, time_axis(comparison),
@@ -146,20 +153,27 @@ pub(super) fn queues(comparison: &Comparison) -> Markup {
                 @let most: Vec<f64> = discipline.queue.most_bytes_over_time.iter().map(in_unit).collect();
                 @let mean: Vec<f64> = discipline.queue.mean_bytes_over_time.iter().map(in_unit).collect();
                 (panel(&discipline.name,
-                    &format!("longest {} packets, {}, worth {} of the line", discipline.queue.most_packets,
-                        units::bytes(discipline.queue.most_bytes), wait(discipline.queue.most_bytes)),
+                    &format!("longest {} packets, {}, or {} at the link's rate",
+                        discipline.queue.most_packets, units::bytes(discipline.queue.most_bytes),
+                        wait(discipline.queue.most_bytes)),
                     frame.draw(&format!("Queue over time with {}", discipline.name), html! {
-                        g.shade { (stack(&frame, &xs, &[Layer { name: "longest", colour: colour % COLOURS, values: &most }])) }
-                        (lines(&frame, &[Line { name: "mean", colour: colour % COLOURS, dash: colour % COLOURS, points: steps(&xs, &mean) }]))
+                        @let colour = colour % COLOURS;
+                        @let layer = Layer { name: "longest", colour, values: &most };
+                        @let line = Line { name: "mean", colour, dash: colour, points: steps(&xs, &mean) };
+                        g.shade { (stack(&frame, &xs, &[layer])) }
+                        (lines(&frame, &[line]))
                     })))
             }
             @let frame = Frame::new(WIDE, 220.0, time_axis(comparison),
                 Axis::log(label, 100.0 / unit, in_unit(&longest), units::plain));
-            @let curves: Vec<Line> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| Line {
-                name: &discipline.name,
-                colour: colour % COLOURS,
-                dash: colour % COLOURS,
-                points: steps(&xs, &discipline.queue.mean_bytes_over_time.iter().map(in_unit).collect::<Vec<_>>()),
+            @let curves: Vec<Line> = comparison.disciplines.iter().enumerate().map(|(index, discipline)| {
+                let means: Vec<f64> = discipline.queue.mean_bytes_over_time.iter().map(in_unit).collect();
+                Line {
+                    name: &discipline.name,
+                    colour: index % COLOURS,
+                    dash: index % COLOURS,
+                    points: steps(&xs, &means),
+                }
             }).collect();
             div.wide {
                 (panel("all disciplines", "mean backlog, logarithmic", html! {
@@ -180,7 +194,7 @@ pub(super) fn loss(comparison: &Comparison) -> Markup {
     let room = name_room(comparison);
     section(
         "Loss",
-        "Packets dropped, as a part of those that were offered; all plots have the same scale.",
+        "The share of the offered packets that were dropped. All plots have the same scale.",
         html! { div.panels { @for (index, group) in comparison.groups.iter().enumerate() {
             @let rows: Vec<Bar> = comparison.disciplines.iter().enumerate().map(|(colour, discipline)| Bar {
                 name: &discipline.name,
@@ -188,8 +202,9 @@ pub(super) fn loss(comparison: &Comparison) -> Markup {
                 value: discipline.groups[index].loss,
                 note: units::percent(discipline.groups[index].loss),
             }).collect();
-            // Room for the text behind the longest bar.
-            @let axis = Axis::exact("packets dropped", (most * 1.25).max(0.001), |share| units::plain(share * 100.0) + " %");
+            // Space for the text after the longest bar.
+            @let axis = Axis::exact("packets dropped", (most * 1.25).max(0.001),
+                |share| units::plain(share * 100.0) + " %");
             @let frame = Frame::with_rows(SMALL, rows.len(), room, axis);
             (panel(&group.name, &group.detail,
                 frame.draw(&format!("Loss of {} under each discipline", group.name), bars(&frame, &rows))))
@@ -219,7 +234,8 @@ fn legend<'a>(names: impl Iterator<Item = &'a str>, as_lines: bool) -> Markup {
     html! { ul.legend { @for (colour, name) in names.enumerate() { li {
         svg viewBox="0 0 26 12" aria-hidden="true" {
             @if as_lines {
-                line class={ "line c" (colour % COLOURS) " d" (colour % COLOURS) } x1="0" x2="26" y1="6" y2="6" {}
+                line class={ "line c" (colour % COLOURS) " d" (colour % COLOURS) }
+                    x1="0" x2="26" y1="6" y2="6" {}
             } @else {
                 rect class={ "bar c" (colour % COLOURS) } width="26" height="12" {}
             }
@@ -228,7 +244,7 @@ fn legend<'a>(names: impl Iterator<Item = &'a str>, as_lines: bool) -> Markup {
     } } } }
 }
 
-/// One axis for all plots of delay, so that they can be compared.
+/// Returns one axis for all plots of delay, so that they can be compared.
 fn delay_axis(comparison: &Comparison) -> Axis {
     let delays: Vec<&Delay> = comparison
         .disciplines
@@ -250,7 +266,7 @@ fn delay_axis(comparison: &Comparison) -> Axis {
     )
 }
 
-/// The delay that a few packets in a hundred stay below: what is less isn't worth room on an axis.
+/// Returns the delay at or below which 3 % of the packets are. The axis leaves out shorter delays.
 fn low_end(delay: &Delay) -> Option<u64> {
     delay
         .distribution
@@ -263,7 +279,7 @@ fn time_axis(comparison: &Comparison) -> Axis {
     Axis::exact("time, s", comparison.duration_ns as f64 / 1e9, units::plain)
 }
 
-/// Where the bins of everything over time begin, and where the last one ends, s.
+/// Returns the starts of all bins, and the end of the last one, s.
 fn bin_edges(comparison: &Comparison) -> Vec<f64> {
     let bins = comparison
         .disciplines
@@ -274,7 +290,7 @@ fn bin_edges(comparison: &Comparison) -> Vec<f64> {
         .collect()
 }
 
-/// Corners of a distribution's curve: a step up at each delay.
+/// Returns the corners of a distribution's curve: a step up at each delay.
 fn curve(delay: &Delay) -> Vec<(f64, f64)> {
     let mut points = Vec::with_capacity(2 * delay.distribution.len());
     let mut below = 0.0;
@@ -295,7 +311,7 @@ fn in_words(delay: &Delay) -> String {
     )
 }
 
-/// Room for the longest name, in the units of the view box.
+/// Returns the space for the longest name, in units of the view box.
 fn name_room(comparison: &Comparison) -> f64 {
     let longest = comparison
         .disciplines

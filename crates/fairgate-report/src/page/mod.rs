@@ -1,4 +1,4 @@
-//! The report: one page of HTML that needs no network, no script and no other file.
+//! The report: one HTML page without scripts. It needs no network and no other file.
 
 mod charts;
 mod text;
@@ -11,7 +11,7 @@ use crate::units;
 
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// The page as text.
+/// Returns the page as text.
 pub fn render(comparison: &Comparison) -> String {
     html! {
         (DOCTYPE)
@@ -40,23 +40,26 @@ pub fn render(comparison: &Comparison) -> String {
                     (figures(comparison))
                     (method(comparison))
                 }
-                footer { "Made by fairgate " (comparison.version) ". The figures as data: add " code { "--json" } " to the command." }
+                footer {
+                    "Made by fairgate " (comparison.version) ". For the numbers as data, add "
+                    code { "--json" } " to the command."
+                }
             }
         }
     }
     .into_string()
 }
 
-/// Bytes at the beginning of a page that tell whether it is one of these.
+/// The number of bytes at the beginning of a page that [`is_report`] needs.
 pub const MARKED_WITHIN: u64 = 1024;
 
-/// Whether what begins so was rendered here, by this version or another.
+/// Whether a file with this beginning was rendered by this module, in this version or another.
 pub fn is_report(beginning: &[u8]) -> bool {
     let mark = br#"<meta name="generator" content="fairgate "#;
     beginning.starts_with(b"<!DOCTYPE html>") && beginning.windows(mark.len()).any(|part| part == mark)
 }
 
-/// A section with a heading, one sentence on how to read it, and what there is to read.
+/// Draws a section: a heading, a text on how to read it, and its body.
 fn section(heading: &str, how_to_read: &str, body: Markup) -> Markup {
     html! {
         section {
@@ -71,11 +74,11 @@ fn findings(comparison: &Comparison) -> Markup {
     let findings = text::findings(comparison);
     html! {
         section.findings {
-            h2 { "What came out" }
+            h2 { "Results" }
             ul { @for finding in &findings { li { (finding) } } }
             @if !comparison.remarks.is_empty() {
                 div.remarks {
-                    h3 { "Before you believe it" }
+                    h3 { "Limits of these results" }
                     ul { @for remark in &comparison.remarks { li { (remark) } } }
                 }
             }
@@ -87,16 +90,16 @@ fn summary(comparison: &Comparison) -> Markup {
     section(
         "The disciplines",
         &format!(
-            "Each row is the whole line under one discipline; delays are of all packets together, Jain's index ({}) is \
-             1 if all got the same.",
+            "Each row is the whole link under one discipline. Delays are of all packets together. Jain's \
+             index ({}) is 1 if all got the same.",
             comparison.fairness_over
         ),
         html! {
             div.scroll { table {
                 thead { tr {
                     th { "Discipline" }
-                    @for head in ["Line used", "Jain's index", "Loss", "Marked", "Delay p50", "p95", "p99", "Mean queue",
-                        "Longest queue"] { th.number { (head) } }
+                    @for head in ["Link used", "Jain's index", "Loss", "Marked", "Delay p50", "p95", "p99",
+                        "Mean queue", "Longest queue"] { th.number { (head) } }
                 } }
                 tbody { @for discipline in &comparison.disciplines {
                     tr {
@@ -106,11 +109,15 @@ fn summary(comparison: &Comparison) -> Markup {
                         td { (units::percent(discipline.total.loss)) }
                         td { (discipline.total.marked) }
                         @let delay = discipline.total.delay.as_ref();
-                        @for value in [delay.map(|d| d.p50_ns), delay.map(|d| d.p95_ns), delay.map(|d| d.p99_ns)] {
+                        @let percentiles = [
+                            delay.map(|d| d.p50_ns), delay.map(|d| d.p95_ns), delay.map(|d| d.p99_ns)
+                        ];
+                        @for value in percentiles {
                             td { (value.map_or("–".into(), units::duration)) }
                         }
-                        td { (units::bytes(discipline.queue.mean_bytes)) }
-                        td { (units::bytes(discipline.queue.most_bytes)) " (" (discipline.queue.most_packets) " packets)" }
+                        @let queue = &discipline.queue;
+                        td { (units::bytes(queue.mean_bytes)) }
+                        td { (units::bytes(queue.most_bytes)) " (" (queue.most_packets) " packets)" }
                     }
                 } }
             } }
@@ -120,8 +127,9 @@ fn summary(comparison: &Comparison) -> Markup {
 
 fn figures(comparison: &Comparison) -> Markup {
     section(
-        "All figures",
-        "One block for each application or flow; the best value of a column within a block is set in bold on a tint.",
+        "All numbers",
+        "One block for each application or flow. The best value of a column within a block is bold and \
+         tinted.",
         html! {
             div.scroll { table {
                 thead { tr {
@@ -156,8 +164,8 @@ fn figures(comparison: &Comparison) -> Markup {
 
 fn method(comparison: &Comparison) -> Markup {
     section(
-        "How it was made",
-        "The command below gives the same figures again, to the last digit.",
+        "Method",
+        "The command below reproduces these numbers exactly.",
         html! {
             pre { code { (comparison.command) } }
             dl.facts {
@@ -167,7 +175,7 @@ fn method(comparison: &Comparison) -> Markup {
                 div { dt { "Seed" } dd { (comparison.seed) } }
                 div { dt { "Program" } dd { "fairgate " (comparison.version) } }
             }
-            h3 { "Dropped, and why" }
+            h3 { "Drops by reason" }
             ul {
                 @for discipline in &comparison.disciplines {
                     li {

@@ -1,26 +1,26 @@
-//! What the report says in words.
+//! The sentences of the report.
 
 use crate::comparison::{Comparison, Input};
 use crate::units;
 
-/// Most findings worth a sentence.
+/// The most findings that get a sentence.
 const MOST_FINDINGS: usize = 5;
 
-/// Delays that differ by less than this factor aren't worth a sentence.
+/// Delays that differ by less than this factor get no sentence.
 const NOTABLE_RATIO: f64 = 1.5;
 
 pub(super) fn title(comparison: &Comparison) -> String {
-    let line = units::nominal_rate(comparison.rate_bps);
+    let link = units::nominal_rate(comparison.rate_bps);
     match &comparison.input {
         Input::Scenario { name } => format!(
-            "{name}: one line of {line}, {} disciplines",
+            "{name}: one link of {link}, {} disciplines",
             comparison.disciplines.len()
         ),
         Input::Capture { file, .. } => {
             let name = std::path::Path::new(file)
                 .file_name()
                 .map_or(file.as_str().into(), |name| name.to_string_lossy());
-            format!("{name} on a line of {line}")
+            format!("{name} on a link of {link}")
         }
     }
 }
@@ -29,19 +29,19 @@ pub(super) fn lead(comparison: &Comparison) -> String {
     let length = units::duration(comparison.duration_ns);
     match &comparison.input {
         Input::Scenario { .. } => format!(
-            "The same applications share the same line for {length}, once under each queueing discipline. Senders \
-             react to what happens to their packets, as they would in life."
+            "The same applications share the same link for {length}, once under each queueing discipline. \
+             Senders react to what happens to their packets, as real senders do."
         ),
         Input::Capture {
             packets, replayed, ..
         } => format!(
-            "What each queueing discipline would have done to this traffic: {replayed} of the capture's {packets} \
-             packets, over {length}, each arriving at the line when it was captured."
+            "The effect of each queueing discipline on this traffic: {replayed} of the recording's {packets} \
+             packets, over {length}. Each packet arrives at the link at the time of its recording."
         ),
     }
 }
 
-/// The groups whose delay depends most on the discipline, and how much is lost where.
+/// Returns sentences on the groups whose delay depends most on the discipline, and on loss.
 pub(super) fn findings(comparison: &Comparison) -> Vec<String> {
     let mut by_ratio: Vec<(f64, usize, String)> = Vec::new();
     for (index, group) in comparison.groups.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn findings(comparison: &Comparison) -> Vec<String> {
         let ratio = most as f64 / least.max(1) as f64;
         if ratio >= NOTABLE_RATIO {
             let sentence = format!(
-                "{}: 95 of 100 packets were through within {} with {best}, but only within {} with {worst}.",
+                "{}: 95 of 100 packets were delivered within {} with {best}, and within {} with {worst}.",
                 capitalised(&group.name),
                 units::duration(least),
                 units::duration(most)
@@ -72,7 +72,7 @@ pub(super) fn findings(comparison: &Comparison) -> Vec<String> {
     }
     by_ratio.sort_by(|a, b| b.0.total_cmp(&a.0));
     by_ratio.truncate(MOST_FINDINGS);
-    // In the order of the tables again: what people notice first stands first there.
+    // Back to the order of the tables.
     by_ratio.sort_by_key(|(_, index, _)| *index);
     let mut findings: Vec<String> = by_ratio.into_iter().map(|(_, _, sentence)| sentence).collect();
     let by_loss = |a: &&crate::comparison::Discipline, b: &&crate::comparison::Discipline| {
@@ -88,7 +88,7 @@ pub(super) fn findings(comparison: &Comparison) -> Vec<String> {
             units::percent(most.total.loss),
             most.name
         )),
-        _ => findings.push("No discipline dropped a packet: the line was never full for long.".into()),
+        _ => findings.push("No discipline dropped a packet: the link was never overloaded for long.".into()),
     }
     findings
 }

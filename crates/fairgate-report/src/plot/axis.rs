@@ -1,28 +1,29 @@
-//! Axes: where a value lies, and which values are worth a label.
+//! Axes: they map values to positions, and choose the values that get a label.
 
 use std::borrow::Cow;
 
-/// How values become places.
+/// How values are mapped to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scale {
     Linear,
     Log,
 }
 
-/// An axis: values of `from..=to` lie from 0 to 1, values outside lie at the nearest end.
+/// An axis. Values of `from..=to` have positions from 0 to 1. Values outside have the position of the nearest
+/// end.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     scale: Scale,
     from: f64,
     to: f64,
-    /// What it shows, with the unit.
+    /// The name of the axis, with its unit.
     pub(crate) label: Cow<'static, str>,
-    /// Values with a label.
+    /// The values with a label, and the labels.
     pub(crate) ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// From 0 to at least `to`, ending at a tick.
+    /// Creates an axis from 0 to at least `to` that ends at a tick.
     pub(crate) fn linear(label: impl Into<Cow<'static, str>>, to: f64, format: fn(f64) -> String) -> Axis {
         let step = nice_step(to.max(f64::MIN_POSITIVE) / 5.0);
         let count = (to / step).ceil().max(1.0) as usize;
@@ -37,7 +38,7 @@ impl Axis {
         }
     }
 
-    /// From 0 to exactly `to`: for time, which ends where the run ended.
+    /// Creates an axis from 0 to exactly `to`. The time axis ends where the run ended.
     pub(crate) fn exact(label: impl Into<Cow<'static, str>>, to: f64, format: fn(f64) -> String) -> Axis {
         let mut axis = Axis::linear(label, to, format);
         axis.ticks.retain(|tick| tick.0 <= to);
@@ -45,7 +46,7 @@ impl Axis {
         axis
     }
 
-    /// From exactly `from` to exactly `to`.
+    /// Creates an axis from exactly `from` to exactly `to`.
     pub(crate) fn between(
         label: impl Into<Cow<'static, str>>,
         from: f64,
@@ -65,8 +66,9 @@ impl Axis {
         }
     }
 
-    /// Logarithmic, over whole decades around `from..=to`, with labels at the decades; of one or two also at their twos and fives.
-    /// At least one decade, at most eight: what is smaller than that lies at the left end.
+    /// Creates a logarithmic axis over the whole decades around `from..=to`. Decades have labels. An axis of
+    /// one or two decades also has labels at the twos and fives. The axis has at least one decade and at most
+    /// eight. Smaller values have the position of the left end.
     pub(crate) fn log(
         label: impl Into<Cow<'static, str>>,
         from: f64,
@@ -92,8 +94,8 @@ impl Axis {
         }
     }
 
-    /// Logarithmic, exactly from the first of `labelled` to the last, with labels at these. They rise, and are above 0; of
-    /// one value the axis reaches to its double.
+    /// Creates a logarithmic axis exactly from the first of `labelled` to the last, with labels at these
+    /// values. The values must rise and be above 0. With only one value, the axis ends at its double.
     pub(crate) fn log_at(
         label: impl Into<Cow<'static, str>>,
         labelled: &[f64],
@@ -111,8 +113,8 @@ impl Axis {
         }
     }
 
-    /// Where `value` lies, 0 to 1.
-    pub(crate) fn place(&self, value: f64) -> f64 {
+    /// Returns the position of `value`, 0 to 1.
+    pub(crate) fn position(&self, value: f64) -> f64 {
         let value = match self.scale {
             Scale::Linear => value,
             Scale::Log => value.max(f64::MIN_POSITIVE).log10(),
@@ -121,7 +123,7 @@ impl Axis {
     }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that isn't below `least`.
+/// Returns the smallest of 1, 2 and 5 times a power of ten that isn't below `least`.
 fn nice_step(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -140,8 +142,8 @@ mod tests {
         let axis = Axis::linear("Mbit/s", 19.4, |v| format!("{v}"));
         let labels: Vec<_> = axis.ticks.iter().map(|tick| tick.1.as_str()).collect();
         assert_eq!(labels, ["0", "5", "10", "15", "20"]);
-        assert_eq!(axis.place(5.0), 0.25);
-        assert_eq!(axis.place(99.0), 1.0);
+        assert_eq!(axis.position(5.0), 0.25);
+        assert_eq!(axis.position(99.0), 1.0);
     }
 
     #[test]
@@ -150,7 +152,7 @@ mod tests {
         let labels: Vec<_> = axis.ticks.iter().map(|tick| tick.1.as_str()).collect();
         assert_eq!(labels, ["2", "3", "4", "5", "6", "7", "8", "9"]);
         assert_eq!(
-            (axis.place(1.5), axis.place(5.5), axis.place(9.5)),
+            (axis.position(1.5), axis.position(5.5), axis.position(9.5)),
             (0.0, 0.5, 1.0)
         );
     }
@@ -160,12 +162,12 @@ mod tests {
         let axis = Axis::log("ms", 0.3, 420.0, |v| format!("{v}"));
         let ticks: Vec<_> = axis.ticks.iter().map(|tick| tick.1.as_str()).collect();
         assert_eq!(ticks, ["0.1", "1", "10", "100", "1000"]);
-        assert!((axis.place(1.0) - 0.25).abs() < 1e-9);
-        assert_eq!(axis.place(0.0), 0.0);
+        assert!((axis.position(1.0) - 0.25).abs() < 1e-9);
+        assert_eq!(axis.position(0.0), 0.0);
     }
 
     #[test]
-    fn a_log_axis_of_few_decades_has_labels_within() {
+    fn a_log_axis_of_few_decades_has_labels_within_a_decade() {
         let labels = |to: f64| -> Vec<String> {
             let axis = Axis::log("ns", 12.0, to, |v| format!("{v}"));
             axis.ticks.into_iter().map(|tick| tick.1).collect()
@@ -178,15 +180,23 @@ mod tests {
     #[test]
     fn log_axes_may_end_anywhere() {
         let axis = Axis::log_at("flows", &[1.0, 8.0, 64.0], |v| format!("{v}"));
-        assert!((axis.place(8.0) - 0.5).abs() < 1e-9);
-        assert_eq!((axis.place(1.0), axis.place(64.0)), (0.0, 1.0));
+        assert!((axis.position(8.0) - 0.5).abs() < 1e-9);
+        assert_eq!((axis.position(1.0), axis.position(64.0)), (0.0, 1.0));
         let one = Axis::log_at("flows", &[512.0], |v| format!("{v}"));
-        assert_eq!((one.place(512.0), one.place(1024.0)), (0.0, 1.0));
+        assert_eq!((one.position(512.0), one.position(1024.0)), (0.0, 1.0));
     }
 
     #[test]
-    fn nothing_to_show_is_still_an_axis() {
-        assert!(Axis::linear("", 0.0, |v| format!("{v}")).place(0.0).is_finite());
-        assert!(Axis::log("", 0.0, 0.0, |v| format!("{v}")).place(1.0).is_finite());
+    fn an_axis_without_values_is_finite() {
+        assert!(
+            Axis::linear("", 0.0, |v| format!("{v}"))
+                .position(0.0)
+                .is_finite()
+        );
+        assert!(
+            Axis::log("", 0.0, 0.0, |v| format!("{v}"))
+                .position(1.0)
+                .is_finite()
+        );
     }
 }

@@ -1,25 +1,26 @@
-//! Curves through measured points, each with its name at its end: for more of them than there are colours.
+//! Curves through measured points, each with its name at its end. There can be more curves than colours.
 
 use maud::{Markup, html};
 
 use crate::plot::{Frame, one};
 
-/// A curve. Colour, dashes and marks follow from its number, so that no two of the first twenty look alike.
+/// A curve. Its number selects colour, dashes and marks, so that no two of the first twenty curves look
+/// alike.
 pub(crate) struct Curve<'a> {
     pub(crate) name: &'a str,
     pub(crate) number: usize,
-    /// By rising x.
+    /// The points, by rising x.
     pub(crate) points: &'a [(f64, f64)],
 }
 
-/// Colours and dash patterns in the style sheet.
+/// The number of colours and of dash patterns in the style sheet.
 const COLOURS: usize = 10;
-/// Least distance between two names, in the units of the view box.
-const LINE: f64 = 11.5;
+/// The least distance between two names, in units of the view box.
+const NAME_DISTANCE: f64 = 11.5;
 
-/// Draws the curves, and their names to the right of the frame, moved apart where they would overlap.
+/// Draws the curves, and their names to the right of the frame. Names that would overlap are moved apart.
 pub(crate) fn curves(frame: &Frame, curves: &[Curve]) -> Markup {
-    let names = name_places(frame, curves);
+    let names = name_heights(frame, curves);
     html! {
         @for (curve, name_y) in curves.iter().zip(names) {
             @let (colour, round) = (curve.number % COLOURS, curve.number / COLOURS);
@@ -46,25 +47,27 @@ pub(crate) fn curves(frame: &Frame, curves: &[Curve]) -> Markup {
     }
 }
 
-/// Heights for the names: where the curves end, at least a line apart, within the frame as far as they fit.
-fn name_places(frame: &Frame, curves: &[Curve]) -> Vec<f64> {
+/// Returns the heights of the names. A name is at the end of its curve, but at least [`NAME_DISTANCE`] from
+/// the next one, and within the frame if there is enough space.
+fn name_heights(frame: &Frame, curves: &[Curve]) -> Vec<f64> {
     let wanted: Vec<f64> = curves
         .iter()
         .map(|curve| curve.points.last().map_or(0.0, |&(_, y)| frame.at_y(y)))
         .collect();
     let mut order: Vec<usize> = (0..curves.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
-    // Downwards each at least a line below the one before; then the lowest up into the frame, pushing the others.
-    let mut places = wanted;
+    // From the top down, move each name below the one before. Then, from the bottom up, move names into the
+    // frame.
+    let mut heights = wanted;
     for pair in 1..order.len() {
-        places[order[pair]] = places[order[pair]].max(places[order[pair - 1]] + LINE);
+        heights[order[pair]] = heights[order[pair]].max(heights[order[pair - 1]] + NAME_DISTANCE);
     }
     let mut ceiling = frame.bottom();
     for &index in order.iter().rev() {
-        places[index] = places[index].min(ceiling);
-        ceiling = places[index] - LINE;
+        heights[index] = heights[index].min(ceiling);
+        ceiling = heights[index] - NAME_DISTANCE;
     }
-    places
+    heights
 }
 
 #[cfg(test)]
@@ -73,7 +76,7 @@ mod tests {
     use crate::plot::Axis;
 
     #[test]
-    fn names_stand_apart_and_in_the_order_of_their_curves() {
+    fn names_do_not_overlap_and_keep_the_order_of_their_curves() {
         let x = Axis::log_at("flows", &[1.0, 100.0], |v| format!("{v}"));
         let y = Axis::log("ns", 1.0, 1000.0, |v| format!("{v}"));
         let frame = Frame::new(400.0, 200.0, x, y);
@@ -87,14 +90,16 @@ mod tests {
                 points,
             })
             .collect();
-        let places = name_places(&frame, &all);
-        let mut sorted = places.clone();
+        let heights = name_heights(&frame, &all);
+        let mut sorted = heights.clone();
         sorted.sort_by(f64::total_cmp);
         assert!(
-            sorted.windows(2).all(|pair| pair[1] - pair[0] >= LINE - 1e-9),
+            sorted
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] >= NAME_DISTANCE - 1e-9),
             "{sorted:?}"
         );
-        assert!(places[3] < places[2] && places[2] < places[1] && places[1] < places[0]);
+        assert!(heights[3] < heights[2] && heights[2] < heights[1] && heights[1] < heights[0]);
         assert!(sorted[5] <= frame.bottom());
     }
 }

@@ -1,27 +1,27 @@
-//! A plot with its title and legend: a file of its own, or a part of a page.
+//! A plot with its title and legend. It is an SVG file or a part of a page.
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::page::STYLE;
 use crate::plot::Frame;
 
-/// What is drawn.
+/// A plot with its title and legend.
 pub(crate) struct Figure<'a> {
     pub(crate) title: &'a str,
     pub(crate) frame: Frame,
     pub(crate) shapes: Markup,
-    /// A sample, 26 by 12, and what it stands for.
+    /// A sample, 26 by 12, and its name.
     pub(crate) legend: Vec<(Markup, &'a str)>,
 }
 
-/// Height of a line of a file's legend, and how many names stand in one.
+/// The height of a row of a file's legend, and the number of names in a row.
 const LEGEND_ROW: f64 = 17.0;
 const LEGEND_COLUMNS: usize = 3;
-/// Room for a file's title.
+/// The height of a file's title.
 const TITLE: f64 = 26.0;
 
 impl Figure<'_> {
-    /// As a file of its own. Light or dark as the reader's screen is.
+    /// Returns the figure as an SVG file. It follows the reader's light or dark colour scheme.
     pub(crate) fn file(self) -> String {
         let Figure {
             title,
@@ -54,7 +54,7 @@ impl Figure<'_> {
         .into_string()
     }
 
-    /// As part of a page, whose style sheet gives the colours.
+    /// Returns the figure as a part of a page. The page's style sheet defines the colours.
     pub(crate) fn part(self) -> Markup {
         html! {
             figure {

@@ -1,4 +1,4 @@
-//! The frame of a plot: grid, labels, and the place that shapes are drawn in.
+//! The frame of a plot: grid, labels, and the area in which shapes are drawn.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::plot::Axis;
 
-/// A plot's axes and size, in the units of its view box.
+/// The axes and the size of a plot, in units of its view box.
 pub(crate) struct Frame {
     pub(crate) x: Axis,
     pub(crate) y: Option<Axis>,
@@ -21,7 +21,7 @@ const RIGHT: f64 = 20.0;
 const BOTTOM: f64 = 34.0;
 
 impl Frame {
-    /// A plot over two axes.
+    /// Creates a plot over two axes.
     pub(crate) fn new(width: f64, height: f64, x: Axis, y: Axis) -> Frame {
         Frame {
             x,
@@ -33,12 +33,12 @@ impl Frame {
         }
     }
 
-    /// The same with more room to the right, for names at the ends of curves.
+    /// Returns the frame with more space at the right, for names at the ends of curves.
     pub(crate) fn with_room_for_names(self, right: f64) -> Frame {
         Frame { right, ..self }
     }
 
-    /// A plot with a row for each name instead of a vertical axis; `left` is the room for the names.
+    /// Creates a plot with a row for each name instead of a vertical axis. `left` is the space for the names.
     pub(crate) fn with_rows(width: f64, rows: usize, left: f64, x: Axis) -> Frame {
         Frame {
             x,
@@ -50,20 +50,20 @@ impl Frame {
         }
     }
 
-    /// The same with more room for the labels of the vertical axis.
+    /// Returns the frame with more space for the labels of the vertical axis.
     pub(crate) fn with_left(self, left: f64) -> Frame {
         Frame { left, ..self }
     }
 
-    /// Height of a row.
+    /// The height of a row.
     pub(crate) const ROW: f64 = 19.0;
 
-    /// Width of the whole.
+    /// Returns the width of the whole drawing.
     pub(crate) fn width(&self) -> f64 {
         self.width
     }
 
-    /// A line through points, as the `d` of a path.
+    /// Returns a line through points, as the `d` attribute of a path.
     pub(crate) fn path(&self, points: &[(f64, f64)]) -> String {
         let mut d = String::with_capacity(points.len() * 12);
         for (index, &(x, y)) in points.iter().enumerate() {
@@ -73,52 +73,53 @@ impl Frame {
         d
     }
 
-    /// Horizontal place of a value.
+    /// Returns the horizontal coordinate of a value.
     pub(crate) fn at_x(&self, value: f64) -> f64 {
-        self.left + self.x.place(value) * (self.width - self.left - self.right)
+        self.left + self.x.position(value) * (self.width - self.left - self.right)
     }
 
-    /// Vertical place of a value.
+    /// Returns the vertical coordinate of a value.
     pub(crate) fn at_y(&self, value: f64) -> f64 {
-        let place = self.y.as_ref().map_or(0.0, |axis| axis.place(value));
-        self.bottom() - place * (self.bottom() - TOP)
+        let position = self.y.as_ref().map_or(0.0, |axis| axis.position(value));
+        self.bottom() - position * (self.bottom() - TOP)
     }
 
-    /// Vertical middle of a row.
+    /// Returns the vertical middle of a row.
     pub(crate) fn row(&self, index: usize) -> f64 {
         TOP + (index as f64 + 0.5) * Frame::ROW
     }
 
-    /// Height of the whole drawing.
+    /// Returns the height of the whole drawing.
     pub(crate) fn height(&self) -> f64 {
         self.height
     }
 
-    /// Where the horizontal axis lies.
+    /// Returns the vertical coordinate of the horizontal axis.
     pub(crate) fn bottom(&self) -> f64 {
         self.height - BOTTOM
     }
 
-    /// Right end of the drawing area.
+    /// Returns the right end of the drawing area.
     pub(crate) fn right(&self) -> f64 {
         self.width - self.right
     }
 
-    /// Left end of the drawing area.
+    /// Returns the left end of the drawing area.
     pub(crate) fn left(&self) -> f64 {
         self.left
     }
 
-    /// The whole drawing: `description` for those who can't see it, `shapes` inside the axes.
+    /// Draws the plot. `description` is for screen readers. `shapes` are drawn inside the axes.
     pub(crate) fn draw(&self, description: &str, shapes: Markup) -> Markup {
         html! {
-            svg viewBox={ "0 0 " (self.width) " " (format!("{:.0}", self.height)) } role="img" aria-label=(description) {
+            svg viewBox={ "0 0 " (self.width) " " (format!("{:.0}", self.height)) }
+                role="img" aria-label=(description) {
                 (self.content(shapes))
             }
         }
     }
 
-    /// What is in the drawing.
+    /// Draws the contents of the plot: grid, labels, shapes and axis.
     pub(crate) fn content(&self, shapes: Markup) -> Markup {
         let right = self.right();
         html! {
@@ -136,7 +137,8 @@ impl Frame {
                 text.label transform={ "translate(10 " ((TOP + self.bottom()) / 2.0) ") rotate(-90)" }
                     text-anchor="middle" { (axis.label) }
             }
-            text.label x=((self.left + right) / 2.0) y=(self.height - 5.0) text-anchor="middle" { (self.x.label) }
+            text.label x=((self.left + right) / 2.0) y=(self.height - 5.0)
+                text-anchor="middle" { (self.x.label) }
             (shapes)
             line.axis x1=(self.left) x2=(right) y1=(self.bottom()) y2=(self.bottom()) {}
         }

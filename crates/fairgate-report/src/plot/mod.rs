@@ -1,5 +1,6 @@
-//! Plots as SVG inside a page: shapes carry classes, the page's style sheet gives them colour, so that light, dark and
-//! print need one drawing. Own code, since plotting crates write fixed colours.
+//! Plots as SVG inside a page. Shapes have classes, and the page's style sheet gives them colours. So one
+//! drawing is enough for light, dark and print. This is our own code because plotting crates write fixed
+//! colours.
 
 mod axis;
 mod curves;
@@ -15,7 +16,7 @@ pub(crate) use shapes::{
     Bar, Layer, Line, Mark, Range, Shape, bars, lines, marks, ranges, shape, stack, steps,
 };
 
-/// A coordinate as it is written: to a tenth.
+/// Formats a coordinate with one decimal.
 fn one(value: f64) -> String {
     format!("{value:.1}")
 }

@@ -1,5 +1,5 @@
-//! What is drawn inside a frame. `colour` is the number of a class in the style sheet, `dash` that of a pattern of dashes:
-//! colour is never the only difference between lines.
+//! The shapes inside a frame. `colour` is the number of a class in the style sheet, and `dash` the number of
+//! a dash pattern. Lines never differ by colour alone.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ pub(crate) struct Line<'a> {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Lines, each with its name as a tool tip.
+/// Draws lines, each with its name as a tool tip.
 pub(crate) fn lines(frame: &Frame, lines: &[Line]) -> Markup {
     html! {
         @for line in lines {
@@ -24,13 +24,13 @@ pub(crate) fn lines(frame: &Frame, lines: &[Line]) -> Markup {
     }
 }
 
-/// A measured point: where it is, and the interval that the true value lies in.
+/// A measured point: its coordinates, and the interval that contains the true value.
 pub(crate) struct Mark {
     pub(crate) at: (f64, f64),
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// Points of one colour with their intervals as bars.
+/// Draws points of one colour, with their intervals as bars.
 pub(crate) fn marks(frame: &Frame, name: &str, colour: usize, marks: &[Mark]) -> Markup {
     html! {
         g class={ "c" (colour) } {
@@ -50,7 +50,7 @@ pub(crate) fn marks(frame: &Frame, name: &str, colour: usize, marks: &[Mark]) ->
     }
 }
 
-/// A mark that is told from others without colour.
+/// A mark that differs from the others without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Dot,
@@ -61,13 +61,13 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The shape of the series of this number.
+    /// Returns the shape of the series with this number.
     pub(crate) fn of(number: usize) -> Shape {
         [Shape::Dot, Shape::Ring, Shape::Diamond, Shape::Cross, Shape::Tick][number % 5]
     }
 }
 
-/// A mark around a place, 8 wide.
+/// Draws a mark around a point, 8 wide.
 pub(crate) fn shape(shape: Shape, x: f64, y: f64) -> Markup {
     let to = |dx: f64, dy: f64| format!("{:.1} {:.1}", x + dx, y + dy);
     html! {
@@ -75,24 +75,27 @@ pub(crate) fn shape(shape: Shape, x: f64, y: f64) -> Markup {
             Shape::Dot => { circle.low cx=(one(x)) cy=(one(y)) r="3.6" {} }
             Shape::Ring => { circle.ring cx=(one(x)) cy=(one(y)) r="3.8" {} }
             Shape::Diamond => {
-                path.low d={ "M" (to(-4.4, 0.0)) "L" (to(0.0, -4.4)) "L" (to(4.4, 0.0)) "L" (to(0.0, 4.4)) "Z" } {}
+                path.low d={ "M" (to(-4.4, 0.0)) "L" (to(0.0, -4.4))
+                    "L" (to(4.4, 0.0)) "L" (to(0.0, 4.4)) "Z" } {}
             }
             Shape::Cross => {
-                path.ring d={ "M" (to(-3.6, -3.6)) "L" (to(3.6, 3.6)) "M" (to(-3.6, 3.6)) "L" (to(3.6, -3.6)) } {}
+                path.ring d={ "M" (to(-3.6, -3.6)) "L" (to(3.6, 3.6))
+                    "M" (to(-3.6, 3.6)) "L" (to(3.6, -3.6)) } {}
             }
             Shape::Tick => { line.mark x1=(one(x)) x2=(one(x)) y1=(one(y - 5.5)) y2=(one(y + 5.5)) {} }
         }
     }
 }
 
-/// One layer of a stack: its values at each of the stack's places.
+/// One layer of a stack, with its value in each interval of the stack.
 pub(crate) struct Layer<'a> {
     pub(crate) name: &'a str,
     pub(crate) colour: usize,
     pub(crate) values: &'a [f64],
 }
 
-/// Areas on top of each other, the first at the bottom. Each value holds from its place in `xs` to the next.
+/// Draws areas on top of each other, the first at the bottom. Each value is valid from its entry in `xs` to
+/// the next.
 pub(crate) fn stack(frame: &Frame, xs: &[f64], layers: &[Layer]) -> Markup {
     let mut floor = vec![0.0; xs.len().saturating_sub(1)];
     html! {
@@ -106,23 +109,25 @@ pub(crate) fn stack(frame: &Frame, xs: &[f64], layers: &[Layer]) -> Markup {
     }
 }
 
-/// A value from low to high with marks between.
+/// A bar from low to high, with a mark between.
 pub(crate) struct Range<'a> {
     pub(crate) name: &'a str,
     pub(crate) colour: usize,
     /// Median, 95th and 99th percentile; `None` if there is nothing to show.
     pub(crate) values: Option<[f64; 3]>,
-    /// Text behind the end.
+    /// Text after the end of the bar.
     pub(crate) note: String,
 }
 
-/// Rows with a bar from the first value to the last, a dot at the first, a tick at the middle one, a ring at the last.
+/// Draws rows with a bar from the first value to the last: a dot at the first, a tick at the middle one, a
+/// ring at the last.
 pub(crate) fn ranges(frame: &Frame, ranges: &[Range]) -> Markup {
     html! {
         @for (index, range) in ranges.iter().enumerate() {
             @let y = frame.row(index);
             text.name x=(frame.left() - 6.0) y=(y) dy="3.5" text-anchor="end" { (range.name) }
-            @if let Some([low, middle, high]) = range.values.map(|values| values.map(|value| frame.at_x(value))) {
+            @let positions = range.values.map(|values| values.map(|value| frame.at_x(value)));
+            @if let Some([low, middle, high]) = positions {
                 g class={ "c" (range.colour) } {
                     title { (range.name) ": " (range.note) }
                     line.reach x1=(one(low)) x2=(one(high)) y1=(y) y2=(y) {}
@@ -137,7 +142,7 @@ pub(crate) fn ranges(frame: &Frame, ranges: &[Range]) -> Markup {
     }
 }
 
-/// A row with a bar from 0.
+/// A row with a bar that starts at 0.
 pub(crate) struct Bar<'a> {
     pub(crate) name: &'a str,
     pub(crate) colour: usize,
@@ -145,7 +150,7 @@ pub(crate) struct Bar<'a> {
     pub(crate) note: String,
 }
 
-/// Rows of bars, each with its value in words.
+/// Draws rows of bars, each with its value as text.
 pub(crate) fn bars(frame: &Frame, bars: &[Bar]) -> Markup {
     html! {
         @for (index, bar) in bars.iter().enumerate() {
@@ -159,7 +164,7 @@ pub(crate) fn bars(frame: &Frame, bars: &[Bar]) -> Markup {
     }
 }
 
-/// Corners of a step function.
+/// Returns the corners of a step function.
 pub(crate) fn steps(xs: &[f64], values: &[f64]) -> Vec<(f64, f64)> {
     values
         .iter()

@@ -1,8 +1,8 @@
-//! The experiments, a file for each.
+//! The experiments, one file each.
 
 use crate::Experiment;
 
-/// An experiment from its two files and its function.
+/// Creates an experiment from its two files and its function.
 macro_rules! experiment {
     ($id:literal, $paper:literal, $run:expr, counts: $counts:expr) => {
         Experiment {

@@ -1,7 +1,7 @@
-//! The guarantees of the QFQ paper's section VI, and those published of the other schedulers: what is measured of them under
-//! traffic by chance and under traffic made to hurt.
+//! The guarantees of the QFQ paper's section VI, and the published guarantees of the other schedulers. They
+//! are compared with measurements under random and under adversarial traffic.
 //!
-//! The measuring is [`Survey`]'s, once for each seed; what is told is the worst of all seeds.
+//! [`Survey`] measures once for each seed. The worst value of all seeds is reported.
 
 use fairgate_report::chart::Scale;
 use fairgate_report::dots::{Dots, Row};
@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::{Figure, Findings, ReproduceError, Run};
 
-/// What a short run tries: a traffic of every kind.
+/// The effort of a short run: one traffic of each kind.
 const SHORT: Effort = Effort {
     random: 3,
     climbs: 1,
@@ -23,37 +23,39 @@ const SHORT: Effort = Effort {
     coarse: 4,
     fine: 6,
 };
-/// A fair index that grows with the number of flows grows at least by this part of their number.
+/// A fair index that grows with the number of flows grows by at least this part of their number.
 const GROWING: f64 = 0.5;
-/// One that doesn't may still be so much worse, in packets: rounded time stamps fit some numbers of flows worse than others.
+/// A fair index that does not grow may still be worse by this many packets. Rounded time stamps fit some
+/// numbers of flows worse than others.
 const STEADY: f64 = 1.0;
 
-/// All packets of the traffic in which it grows, bytes.
+/// The length of all packets in the growth measurement, bytes.
 const PACKET: f64 = 1000.0;
 
-/// The file's parameters.
+/// The parameters in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
-    /// Names of measures, for people.
+    /// The measures, each with the name that is shown.
     names: Vec<(String, String)>,
     steady: Vec<String>,
     growing: Vec<String>,
 }
 
-/// One measure of one scheduler over all seeds.
-struct Held {
+/// The results of one measure of one scheduler over all seeds.
+struct Comparison {
     scheduler: &'static str,
     measure: String,
-    /// The worst under traffic by chance and under traffic made to hurt: of the bound, if there is one, else in packets.
+    /// The worst under random and under adversarial traffic: as a part of the bound, or in packets if there
+    /// is no bound.
     worst: [Option<f64>; 2],
-    /// Formula and source.
+    /// The formula and the source of the bound.
     bound: Option<(&'static str, &'static str)>,
-    /// Seeds whose traffic has something above the bound in it.
-    broken_with: Vec<u64>,
+    /// The seeds of traffic with a value above the bound.
+    exceeded_with: Vec<u64>,
 }
 
-/// Names of the two kinds of traffic.
+/// The names of the two kinds of traffic.
 const TRAFFICS: [&str; 2] = ["random", "adversarial"];
 
 /// Runs the experiment.
@@ -61,18 +63,18 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let parameters: Parameters = run.parameters()?;
     let surveys = surveys(run)?;
     let Some(first) = surveys.first() else {
-        return Err(ReproduceError::Fault {
+        return Err(ReproduceError::Bug {
             id: "qfq-bounds",
-            what: "it got no seeds".into(),
+            what: "it has no seeds".into(),
         });
     };
-    let mut held = Vec::new();
-    for (place, surveyed) in first.schedulers.iter().enumerate() {
+    let mut comparisons = Vec::new();
+    for (index, surveyed) in first.schedulers.iter().enumerate() {
         for (number, row) in surveyed.measures.iter().enumerate() {
             let rows = || {
                 surveys
                     .iter()
-                    .map(|survey| &survey.schedulers[place].measures[number])
+                    .map(|survey| &survey.schedulers[index].measures[number])
             };
             let worst = |of: fn(&fairgate_theory::guarantees::survey::Row) -> &Option<Finding>| {
                 let severities = rows()
@@ -81,12 +83,12 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
                 severities.reduce(f64::max)
             };
             let name = parameters.names.iter().find(|(name, _)| name == row.measure);
-            held.push(Held {
+            comparisons.push(Comparison {
                 scheduler: surveyed.scheduler,
                 measure: name.map_or(row.measure, |(_, name)| name).to_owned(),
                 worst: [worst(|row| &row.random), worst(|row| &row.adversarial)],
                 bound: row.formula.zip(row.source),
-                broken_with: (surveys.iter().zip(rows()))
+                exceeded_with: (surveys.iter().zip(rows()))
                     .filter(|(_, row)| row.within == Some(false))
                     .map(|(survey, _)| survey.seed)
                     .collect(),
@@ -95,24 +97,24 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     }
 
     let mut findings = Findings::default();
-    for held in &held {
-        held.tell(&mut findings);
+    for comparison in &comparisons {
+        comparison.tell(&mut findings);
     }
-    judge_bounds(&mut findings, &held);
+    judge_bounds(&mut findings, &comparisons);
     judge_growth(&mut findings, first, &parameters);
     for surveyed in &first.schedulers {
         if !surveyed.remark.is_empty() && surveyed.measures.iter().all(|row| row.formula.is_none()) {
             findings.remark(format!(
-                "No bound is published of {}: {}.",
+                "No bound is published for {}: {}.",
                 surveyed.scheduler, surveyed.remark
             ));
         }
     }
-    findings.figures = vec![Figure::Dots(within(&held)), Figure::Scaling(growth(first))];
+    findings.figures = vec![Figure::Dots(within(&comparisons)), Figure::Scaling(growth(first))];
     Ok(findings)
 }
 
-/// A survey for each seed.
+/// Makes a survey for each seed.
 fn surveys(run: &Run<'_>) -> Result<Vec<Survey>, ReproduceError> {
     let conditions = run.conditions;
     let effort = if conditions.quick { SHORT } else { Effort::USUAL };
@@ -121,7 +123,7 @@ fn surveys(run: &Run<'_>) -> Result<Vec<Survey>, ReproduceError> {
     let mut tried = 0u64;
     let mut survey = |&seed: &u64| {
         Survey::of_all(effort, seed, &mut |scheduler| {
-            // The bar has a thousand steps.
+            // The progress bar has a thousand steps.
             if tried.is_multiple_of(all.div_ceil(1000)) {
                 (conditions.progress)(tried as f64 / all as f64, scheduler);
             }
@@ -132,7 +134,7 @@ fn surveys(run: &Run<'_>) -> Result<Vec<Survey>, ReproduceError> {
     Ok(surveys?)
 }
 
-impl Held {
+impl Comparison {
     fn tell(&self, findings: &mut Findings) {
         for (traffic, worst) in TRAFFICS.iter().zip(self.worst) {
             let Some(worst) = worst else { continue };
@@ -151,56 +153,56 @@ impl Held {
         }
     }
 
-    /// The worst of all traffic.
+    /// Returns the worst value of all traffic.
     fn severity(&self) -> f64 {
         self.worst.into_iter().flatten().fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
-fn judge_bounds(findings: &mut Findings, held: &[Held]) {
-    let bounded: Vec<&Held> = held.iter().filter(|held| held.bound.is_some()).collect();
-    let words = |held: &Held| {
+fn judge_bounds(findings: &mut Findings, comparisons: &[Comparison]) {
+    let bounded: Vec<&Comparison> = comparisons.iter().filter(|one| one.bound.is_some()).collect();
+    let words = |one: &Comparison| {
         format!(
             "{}'s {}: {:.1} %",
-            held.scheduler,
-            held.measure,
-            held.severity() * 100.0
+            one.scheduler,
+            one.measure,
+            one.severity() * 100.0
         )
     };
-    let seeds = |held: &Held| {
-        let seeds: Vec<String> = held.broken_with.iter().map(u64::to_string).collect();
-        format!("{} (seed {})", words(held), seeds.join(", "))
+    let seeds = |one: &Comparison| {
+        let seeds: Vec<String> = one.exceeded_with.iter().map(u64::to_string).collect();
+        format!("{} (seed {})", words(one), seeds.join(", "))
     };
-    let broken: Vec<String> = bounded
+    let exceeded: Vec<String> = bounded
         .iter()
-        .filter(|held| !held.broken_with.is_empty())
-        .map(|held| seeds(held))
+        .filter(|one| !one.exceeded_with.is_empty())
+        .map(|one| seeds(one))
         .collect();
     let nearest = bounded
         .iter()
         .max_by(|a, b| a.severity().total_cmp(&b.severity()));
-    let found = match (broken.is_empty(), nearest) {
+    let found = match (exceeded.is_empty(), nearest) {
         (true, Some(nearest)) => format!(
-            "all {} of {} schedulers; the nearest, {} of its bound",
+            "all {} bounds of {} schedulers hold; the value nearest to its bound is {}",
             bounded.len(),
             count_schedulers(&bounded),
             words(nearest)
         ),
-        _ => format!("above: {}", broken.join("; ")),
+        _ => format!("above the bound: {}", exceeded.join("; ")),
     };
-    findings.judge("within", broken.is_empty() && !bounded.is_empty(), found);
+    findings.judge("within", exceeded.is_empty() && !bounded.is_empty(), found);
 }
 
-fn count_schedulers(held: &[&Held]) -> usize {
-    let mut names: Vec<&str> = held.iter().map(|held| held.scheduler).collect();
+fn count_schedulers(comparisons: &[&Comparison]) -> usize {
+    let mut names: Vec<&str> = comparisons.iter().map(|one| one.scheduler).collect();
     names.dedup();
     names.len()
 }
 
-/// Of whom the fair index of a heavy flow grows with the number of light ones, and of whom it does not.
+/// Judges for which schedulers the fair index of a heavy flow grows with the number of light flows.
 fn judge_growth(findings: &mut Findings, survey: &Survey, parameters: &Parameters) {
     let (least, most) = (1, survey.light_flows.len() - 1);
-    let flows = |place: usize| f64::from(survey.light_flows[place]);
+    let flows = |index: usize| f64::from(survey.light_flows[index]);
     for surveyed in &survey.schedulers {
         for (&light, packets) in survey.light_flows.iter().zip(&surveyed.heavy_b_wfi) {
             if let Some(packets) = packets {
@@ -248,16 +250,19 @@ fn judge_growth(findings: &mut Findings, survey: &Survey, parameters: &Parameter
     judge("growing", &parameters.growing, &|few, many| many > growth * few);
 }
 
-/// How much of each bound was reached.
-fn within(held: &[Held]) -> Dots {
-    let rows = held.iter().filter(|held| held.bound.is_some()).map(|held| Row {
-        name: format!("{}: {}", held.scheduler, held.measure),
-        values: held
-            .worst
-            .iter()
-            .map(|worst| worst.map(|worst| worst * 100.0))
-            .collect(),
-    });
+/// Draws the measured part of each bound.
+fn within(comparisons: &[Comparison]) -> Dots {
+    let rows = comparisons
+        .iter()
+        .filter(|one| one.bound.is_some())
+        .map(|one| Row {
+            name: format!("{}: {}", one.scheduler, one.measure),
+            values: one
+                .worst
+                .iter()
+                .map(|worst| worst.map(|worst| worst * 100.0))
+                .collect(),
+        });
     let rows: Vec<Row> = rows.collect();
     let most = rows
         .iter()
@@ -265,7 +270,7 @@ fn within(held: &[Held]) -> Dots {
         .copied()
         .fold(100.0, f64::max);
     Dots {
-        title: "The worst that was found, as a part of the published bound".into(),
+        title: "The worst measured value, as a part of the published bound".into(),
         x: Scale::linear("% of the bound", 0.0, (most / 10.0).floor() * 10.0 + 10.0),
         series: TRAFFICS.map(|traffic| format!("{traffic} traffic")).to_vec(),
         rows,

@@ -1,14 +1,16 @@
 //! Table II of the QFQ paper: end-to-end delays through three routers.
 //!
-//! The network is the file's `[simulate]`. Each of its flows becomes a class of its own, with its reserved rate as weight, on every
-//! interface of every router.
+//! The network is the `[simulate]` section of the file. Each flow becomes a class on every interface of every
+//! router. Its weight is its reserved rate.
 //!
-//! **The bound.** A scheduler whose worst-case fair index for a flow of share `phi R` is `T` serves it, while it has packets, at
-//! least as a link of rate `phi R` that starts `T` late: so says its B-WFI, which is `phi R T` of all schedulers here. In a row of
-//! such links latencies add up, and a burst is paid for once (Le Boudec & Thiran 2001, section 1.4); as packets are handed on whole,
-//! each link but the last costs `L / (phi R)` more (section 1.7). A flow that sends a packet of `L` bytes each `L / r`,
-//! `r <= phi R`, has a burst of one packet. So no packet takes longer than the way itself, and for each scheduler on it
-//! `T + L / (phi R)`. Where a host's flows share its link without a scheduler, none waits longer than for a packet of each.
+//! **The bound.** Let `T` be a scheduler's worst-case fair index for a flow of share `phi R`. While the flow
+//! has packets, the scheduler serves it at least as well as a link of rate `phi R` that starts `T` late. This
+//! follows from its B-WFI, which is `phi R T` for all schedulers here. In a row of such links latencies add
+//! up, and a burst is counted once (Le Boudec & Thiran 2001, section 1.4). Packets are forwarded whole, so
+//! each link except the last adds `L / (phi R)` (section 1.7). A flow that sends a packet of `L` bytes every
+//! `L / r`, `r <= phi R`, has a burst of one packet. So the delay of a packet is at most the delay of the
+//! empty path, plus `T + L / (phi R)` for each scheduler on it. Where a host's flows share its link without a
+//! scheduler, a packet waits for at most one packet of each of them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -31,16 +33,16 @@ use crate::{Figure, Findings, ReproduceError, Run};
 
 /// The handle by which packets name their class.
 const HANDLE: u16 = 1;
-/// QFQ and S-KPS are taken as alike if neither waits longer than the other by more than this factor.
+/// QFQ and S-KPS count as similar if their delays differ by at most this factor.
 const ALIKE: f64 = 2.0;
-/// DRR is far above the others from this factor on.
+/// DRR counts as far above the others from this factor on.
 const FAR: f64 = 1.5;
-/// What a packet's transmission makes is no difference, ms.
+/// A difference of a packet's transmission time is ignored, ms.
 const A_PACKET: f64 = 0.17;
-/// What a short run simulates.
+/// The duration of a short run.
 const QUICK: Duration = Duration::from_secs(7);
 
-/// The file's parameters.
+/// The parameters in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
@@ -53,27 +55,28 @@ struct Parameters {
     weights: BTreeMap<String, u32>,
 }
 
-/// A scheduler, and the packets it is made for: `drr`, or `drr 1500`.
+/// A scheduler, and its packet length: `drr`, or `drr 1500`.
 struct Case {
-    /// As in the file.
+    /// The text in the file.
     name: String,
     discipline: String,
-    /// The longest packet that it is told of, bytes, which is DRR's quantum for the least weight.
+    /// The longest packet that the scheduler is configured for, bytes. It is DRR's quantum for the least
+    /// weight.
     packet: u32,
 }
 
-/// The network with a class for each flow.
+/// The network, with a class for each flow.
 struct Setup {
     parameters: Parameters,
-    /// As in the file, each flow by itself.
+    /// The scenario in the file, with every flow separate.
     scenario: Scenario,
-    /// By flow.
+    /// The weight of each flow.
     weights: Vec<u32>,
     cases: Vec<Case>,
     start_within: Duration,
 }
 
-/// Mean, standard deviation and maximum of delays, ms, run by run.
+/// Mean, standard deviation and maximum of the delays, ms, by run.
 #[derive(Default)]
 struct Delays {
     mean: Vec<f64>,
@@ -83,11 +86,11 @@ struct Delays {
     percentiles: Vec<f64>,
 }
 
-/// The paper's schedulers, in the order that is claimed.
+/// The paper's schedulers, in the claimed order.
 const PAPERS: [&str; 4] = ["wf2q_plus", "qfq", "s_kps", "drr"];
-/// The three figures of the table.
+/// The three statistics of the table.
 const FIGURES: [&str; 3] = ["mean", "deviation", "max"];
-/// Their places.
+/// Their indices.
 const MEAN: usize = 0;
 const DEVIATION: usize = 1;
 const MAX: usize = 2;
@@ -108,7 +111,7 @@ impl Delays {
         Estimate::of(runs).unwrap_or(Estimate::exact(f64::NAN))
     }
 
-    /// The longest delay of all runs, ms.
+    /// Returns the longest delay of all runs, ms.
     fn longest(&self) -> f64 {
         self.max.iter().copied().fold(0.0, f64::max)
     }
@@ -117,11 +120,11 @@ impl Delays {
 impl Setup {
     fn read(run: &Run<'_>) -> Result<Setup, ReproduceError> {
         let parameters: Parameters = run.parameters()?;
-        let fault = |what: String| ReproduceError::Fault {
+        let bug = |what: String| ReproduceError::Bug {
             id: "qfq-table2",
             what,
         };
-        let start_within = parse_duration(&parameters.start_within).map_err(|error| fault(error.message))?;
+        let start_within = parse_duration(&parameters.start_within).map_err(|error| bug(error.message))?;
         let mut scenario = Scenario::read(run.document)?;
         if run.conditions.quick {
             scenario.duration = QUICK;
@@ -131,7 +134,7 @@ impl Setup {
         let mut flows = Vec::new();
         for flow in &scenario.flows {
             let weight = *(parameters.weights.get(&flow.name))
-                .ok_or_else(|| fault(format!("its parameters: `{}` has no weight", flow.name)))?;
+                .ok_or_else(|| bug(format!("its parameters: `{}` has no weight", flow.name)))?;
             for number in 1..=flow.count {
                 let name = match flow.count {
                     1 => flow.name.clone(),
@@ -156,7 +159,7 @@ impl Setup {
             Ok(Case {
                 name: name.clone(),
                 discipline: discipline.to_owned(),
-                packet: packet.map_err(|_| fault(format!("its parameters: `{name}` has no length")))?,
+                packet: packet.map_err(|_| bug(format!("its parameters: `{name}` has no length")))?,
             })
         };
         let cases = parameters.schedulers.iter().map(case);
@@ -169,7 +172,7 @@ impl Setup {
         })
     }
 
-    /// DRR's quanta: by weight, the least a packet. Bytes.
+    /// Returns DRR's quanta, bytes. They are proportional to the weights, and the least is one packet.
     fn quanta(&self, packet: u32) -> Vec<u32> {
         let least = self.weights.iter().copied().min().unwrap_or(1);
         self.weights
@@ -178,7 +181,7 @@ impl Setup {
             .collect()
     }
 
-    /// The scheduler over a class for each flow.
+    /// Returns the scheduler with a class for each flow.
     fn scheduler(&self, case: &Case) -> Result<Spec, FileError> {
         let name = case.discipline.as_str();
         let mut text = format!("[queue.router]\ndiscipline = \"{name}\"\nhandle = \"{HANDLE}:\"\n");
@@ -196,10 +199,7 @@ impl Setup {
             );
         }
         let document = Document::parse("the routers' scheduler", &text)?;
-        Ok(document
-            .queue("router")
-            .expect("it is the one queue of this text")
-            .clone())
+        Ok(document.queue("router").expect("the text has this queue").clone())
     }
 
     fn is_router(&self, link: &Link, at_a: bool) -> bool {
@@ -228,10 +228,11 @@ impl Setup {
         Ok(simulation.run()?.flows)
     }
 
-    /// The bound on the delay of an observed flow, ms: see the head of this file. `None` where no T-WFI is published.
+    /// Returns the bound on the delay of an observed flow, ms; see the module documentation. `None` if no
+    /// T-WFI is published.
     fn bound(&self, case: &Case, flow: usize) -> Option<f64> {
         let promise = published(&case.discipline)?.t_wfi?;
-        Some(self.along_the_way(flow, |rate, scheduled| {
+        Some(self.along_the_path(flow, |rate, scheduled| {
             if !scheduled {
                 let source = self.scenario.flows[flow].source;
                 let beside = self.scenario.flows.iter().filter(|flow| flow.source == source);
@@ -244,21 +245,22 @@ impl Setup {
         }))
     }
 
-    /// The delay of a flow whose packets meet no other, ms.
+    /// Returns the delay of the flow's packets in an empty network, ms.
     fn alone(&self, flow: usize) -> f64 {
-        self.along_the_way(flow, |rate, _| self.transmission(rate))
+        self.along_the_path(flow, |rate, _| self.transmission(rate))
     }
 
-    /// A packet's, s.
+    /// Returns the transmission time of a packet, s.
     fn transmission(&self, rate: Rate) -> f64 {
         f64::from(self.parameters.packet) * 8.0 / rate.bits_per_second() as f64
     }
 
-    /// Propagation, and what `at` says for each link of a flow's way, by its rate and whether a router sends: ms.
-    fn along_the_way(&self, flow: usize, at: impl Fn(Rate, bool) -> f64) -> f64 {
+    /// Returns the sum over the links of a flow's path, ms: propagation, plus `at`, which gets the link's
+    /// rate and whether a router sends.
+    fn along_the_path(&self, flow: usize, at: impl Fn(Rate, bool) -> f64) -> f64 {
         let mut node = self.scenario.flows[flow].source;
         let mut seconds = 0.0;
-        for link in self.way(flow) {
+        for link in self.path(flow) {
             let link = &self.scenario.links[link];
             let forth = link.a == node;
             let (rate, next) = if forth {
@@ -273,16 +275,17 @@ impl Setup {
         seconds * 1e3
     }
 
-    /// The links that a flow passes: in this network, those between source and destination along the routers.
-    fn way(&self, flow: usize) -> Vec<usize> {
+    /// Returns the links of a flow's path. In this network these are the links between the routers, and those
+    /// of source and destination.
+    fn path(&self, flow: usize) -> Vec<usize> {
         let flow = &self.scenario.flows[flow];
-        let on_way = |link: &Link| {
+        let on_path = |link: &Link| {
             let is = |node| link.a == node || link.b == node;
             let between = self.is_router(link, true) && self.is_router(link, false);
             between || is(flow.source) || is(flow.destination)
         };
         (0..self.scenario.links.len())
-            .filter(|&link| on_way(&self.scenario.links[link]))
+            .filter(|&link| on_path(&self.scenario.links[link]))
             .collect()
     }
 
@@ -300,19 +303,19 @@ impl Setup {
     }
 }
 
-/// What came out for one flow under one scheduler.
+/// The result of one flow under one scheduler.
 struct Outcome<'a> {
     flow: &'a str,
     case: &'a Case,
     delays: Delays,
-    /// ms.
+    /// The bound, ms.
     bound: Option<f64>,
-    /// The delay of a packet that meets no other, ms.
+    /// The delay of a packet in an empty network, ms.
     alone: f64,
 }
 
 impl Outcome<'_> {
-    /// One of [`FIGURES`], ms: of mean and maximum, what is above the delay of a packet that meets no other.
+    /// Returns one of [`FIGURES`], ms. Mean and maximum are reduced by the delay in an empty network.
     fn excess(&self, figure: usize) -> f64 {
         let alone = if figure == DEVIATION { 0.0 } else { self.alone };
         self.delays.figure(figure).mean - alone
@@ -323,7 +326,7 @@ impl Outcome<'_> {
     }
 }
 
-/// All that came out.
+/// All results.
 struct Outcomes<'a>(Vec<Outcome<'a>>);
 
 impl Outcomes<'_> {
@@ -333,7 +336,7 @@ impl Outcomes<'_> {
             .find(|outcome| outcome.flow == flow && outcome.case.name == case)
     }
 
-    /// Not a number where it was not measured.
+    /// Returns NaN if it was not measured.
     fn excess(&self, flow: &str, case: &str, figure: usize) -> f64 {
         self.of(flow, case)
             .map_or(f64::NAN, |outcome| outcome.excess(figure))
@@ -364,8 +367,8 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
             let done = row * conditions.seeds.len() + column;
             (conditions.progress)(done as f64 / steps, &case.name);
             let flows = setup.simulate(&spec, seed)?;
-            for (place, &(index, _)) in observed.iter().enumerate() {
-                let outcome = &mut outcomes.0[place * setup.cases.len() + row];
+            for (position, &(index, _)) in observed.iter().enumerate() {
+                let outcome = &mut outcomes.0[position * setup.cases.len() + row];
                 outcome.delays.add(&flows[index].delay);
             }
         }
@@ -401,7 +404,7 @@ fn tell(findings: &mut Findings, outcome: &Outcome<'_>) {
     }
 }
 
-/// WF2Q+ <= QFQ ~ S-KPS << DRR, in all three figures.
+/// Judges WF2Q+ <= QFQ ~ S-KPS << DRR, for all three statistics.
 fn judge_order(findings: &mut Findings, flow: &str, outcomes: &Outcomes<'_>) {
     let mut holds = true;
     let mut found = Vec::new();
@@ -426,7 +429,7 @@ fn judge_order(findings: &mut Findings, flow: &str, outcomes: &Outcomes<'_>) {
     findings.judge(
         &format!("order-{flow}"),
         holds,
-        format!("Above the delay of a lone packet: {}", found.join("; ")),
+        format!("Above the delay in an empty network: {}", found.join("; ")),
     );
 }
 
@@ -445,7 +448,7 @@ fn judge_bounds(findings: &mut Findings, outcomes: &Outcomes<'_>) {
     let nearest = parts.fold(0.0, f64::max) * 100.0;
     let found = match broken.is_empty() {
         true => format!(
-            "all {}; the nearest reaches {nearest:.0} % of its bound",
+            "all {} hold; the nearest reaches {nearest:.0} % of its bound",
             bounded.len()
         ),
         false => broken.join("; "),
@@ -453,7 +456,7 @@ fn judge_bounds(findings: &mut Findings, outcomes: &Outcomes<'_>) {
     findings.judge("bounds", broken.is_empty() && !bounded.is_empty(), found);
 }
 
-/// By how much QFQ's delays are above those of WF2Q+.
+/// Judges by how much QFQ's delays are above those of WF2Q+.
 fn judge_gap(findings: &mut Findings, outcomes: &Outcomes<'_>) {
     let gap =
         |flow, figure| outcomes.excess(flow, "qfq", figure) - outcomes.excess(flow, "wf2q_plus", figure);
@@ -469,21 +472,23 @@ fn judge_gap(findings: &mut Findings, outcomes: &Outcomes<'_>) {
     );
 }
 
-/// What to know of the claims that do not hold.
+/// Explains the claims that do not hold.
 fn remarks(findings: &mut Findings, outcomes: &Outcomes<'_>) {
     findings.remark(
-        "The values of Table II are lost with its picture; what can be compared is what the text says of them.",
+        "Table II is a picture, and our text has lost its values. The results are compared with the \
+         statements of the text.",
     );
     let of_f1 = |case| outcomes.of("f1", case);
     let bound = |case| of_f1(case).and_then(|outcome| outcome.bound).unwrap_or(f64::NAN);
     let longest = |case| of_f1(case).map_or(f64::NAN, Outcome::longest);
     if bound("drr") < bound("qfq") && longest("drr") < longest("qfq") {
         findings.remark(format!(
-            "f1 is the flow of the least weight. With quanta as small as DRR allows, the least a packet, it waits for a round, \
-             which takes as long as its own packet at its own rate; QFQ may round that up to twice as much, and its index has \
-             three of it. So its bound is {:.0} ms under DRR and {:.0} ms under QFQ: that DRR is far worse for f1 does not follow \
-             from the paper's theory, and does not show. Its longest delays are {:.0} and {:.0} ms. It is true of f2, which pays \
-             for the round and gains nothing.",
+            "f1 has the least weight. With the smallest quanta of DRR (the least is a packet), f1 waits for \
+             one round. A round takes as long as its own packet at its own rate. QFQ may round that time up \
+             to twice as much, and its index has three times the rounded time. So the bound of f1 is {:.0} \
+             ms under DRR and {:.0} ms under QFQ. That DRR is far worse for f1 does not follow from the \
+             paper's theory, and the measurement does not show it: the longest delays are {:.0} and {:.0} \
+             ms. It is true for f2, which waits for the round without any benefit.",
             bound("drr"),
             bound("qfq"),
             longest("drr"),
@@ -492,23 +497,24 @@ fn remarks(findings: &mut Findings, outcomes: &Outcomes<'_>) {
     }
     if longest("drr 1500") > FAR * longest("qfq") && longest("drr 1500") < longest("qfq 1500") {
         findings.remark(format!(
-            "The claim of f1 holds for the maximum if DRR's least quantum is 1500 bytes and QFQ is told of the 210 bytes that are \
-             sent: then DRR's longest delay is {:.0} ms. With 1500 bytes for both QFQ's is {:.0} ms, and f1 is better off under \
-             DRR again. The paper gives neither quanta nor packet lengths: these open parameters decide.",
+            "The claim on f1 holds for the maximum if DRR's least quantum is 1500 bytes and QFQ is \
+             configured for the 210 bytes that are sent. Then DRR's longest delay is {:.0} ms. With 1500 \
+             bytes for both, QFQ's is {:.0} ms, and f1 has shorter delays under DRR again. The paper gives \
+             neither quanta nor packet lengths, and these open parameters decide.",
             longest("drr 1500"),
             longest("qfq 1500")
         ));
     }
     if outcomes.excess("f1", "wf2q_plus", MEAN) > outcomes.excess("f1", "s_kps", MEAN) {
         findings.remark(
-            "The mean delay of f1 under WF2Q+ is not the least: a fair index promises nothing of means. WF2Q+ serves by exact \
-             finish times, and a packet of the slowest flow has the last one of all that are there; rounded times let it go ahead \
-             of some.",
+            "The mean delay of f1 under WF2Q+ is not the least: a fair index does not bound means. WF2Q+ \
+             serves by exact finish times, and a packet of the slowest flow has the latest finish time of \
+             all queued packets. With rounded times it goes ahead of some of them.",
         );
     }
 }
 
-/// Mean, maximum and bound of each flow under each scheduler.
+/// Draws mean, maximum and bound of each flow under each scheduler.
 fn dots(outcomes: &Outcomes<'_>) -> Dots {
     let rows = outcomes.0.iter().map(|outcome| Row {
         name: format!("{}: {}", outcome.flow, outcome.case.name),
@@ -529,7 +535,7 @@ fn dots(outcomes: &Outcomes<'_>) -> Dots {
     }
 }
 
-/// The distribution of a flow's delays in the first run, under the paper's schedulers.
+/// Draws the distribution of a flow's delays in the first run, under the paper's schedulers.
 fn chart(flow: &str, outcomes: &Outcomes<'_>) -> Chart {
     let of_flow = || PAPERS.iter().filter_map(|case| outcomes.of(flow, case));
     let longest = of_flow().map(Outcome::longest).fold(1.0, f64::max);

@@ -1,7 +1,8 @@
 //! Figures 3 and 4 of the paper on shortest queue first: the analysis of a video beside TCP.
 //!
-//! Four answers to each question: the paper's estimate in two readings ([`Count`]), the Markov chain that it estimates
-//! ([`Exact`]), and the discipline `[queue.sqf]` itself under the traffic that the analysis assumes ([`Shared`]).
+//! Each question has four answers: the paper's estimate in two readings ([`Count`]), the Markov chain that it
+//! estimates ([`Exact`]), and measurements of the discipline `[queue.sqf]` under the traffic that the
+//! analysis assumes ([`Shared`]).
 
 use std::fmt;
 use std::time::Duration;
@@ -16,19 +17,21 @@ use serde::Deserialize;
 
 use crate::{Figure, Findings, ReproduceError, Run};
 
-/// Number of TCP flows and peak rate, bit/s, that the paper's text speaks of.
-const SPOKEN_OF: (u32, f64) = (20, 6e6);
-/// What "close to 0" is taken to mean.
+/// The number of TCP flows and the peak rate, bit/s, for which the paper's text states numbers.
+const STATED_FOR: (u32, f64) = (20, 6e6);
+/// The greatest probability that counts as "close to 0".
 const CLOSE_TO_0: f64 = 0.05;
-/// What fair queueing allows at n = 20, by the paper's text, kbit/s, and the part by which it rounds.
+/// The greatest rate under fair queueing for n = 20 in the paper's text, kbit/s, and the part by which it is
+/// rounded.
 const FAIR_KBIT: f64 = 480.0;
 const ROUNDED: f64 = 0.02;
-/// The least mean time below 6 Mbit/s, by the paper's text, min.
-const SPOKEN_OF_MINUTES: f64 = 180.0;
-/// Transmissions of each rate and seed after which the discipline's run for a mean time ends: some 17 minutes each million.
+/// The least mean time below 6 Mbit/s in the paper's text, min.
+const STATED_MINUTES: f64 = 180.0;
+/// The most transmissions for each rate and seed in a measurement of the mean time. A million is about 17
+/// minutes.
 const MOST_TRANSMISSIONS: u64 = 20_000_000;
 
-/// The files' parameters.
+/// The parameters in the files.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
@@ -45,25 +48,25 @@ struct Parameters {
     measured: Vec<Vec<f64>>,
 }
 
-/// What both figures need.
+/// The setup of both figures.
 struct Setup {
-    /// Bits of a packet.
+    /// The length of a packet, bits.
     packet: f64,
-    /// By number of TCP flows.
-    lines: Vec<Sharing>,
-    /// Peak rates of the curves, bit/s.
+    /// The shared link for each number of TCP flows.
+    links: Vec<Sharing>,
+    /// The peak rates of the curves, bit/s.
     rates: Vec<f64>,
-    /// Peak rates at which the discipline runs, bit/s, by line.
+    /// The peak rates at which the discipline is measured, bit/s, by link.
     measured: Vec<Vec<f64>>,
-    /// The discipline.
+    /// The discipline to measure.
     discipline: Option<Spec>,
-    /// How long the video lasts, if that matters.
+    /// The duration of the video, if the figure depends on it.
     time: Option<Duration>,
     parameters: Parameters,
 }
 
 fn wrong(what: impl fmt::Display) -> ReproduceError {
-    ReproduceError::Fault {
+    ReproduceError::Bug {
         id: "sqf",
         what: format!("its parameters: {what}"),
     }
@@ -78,7 +81,7 @@ impl Setup {
         };
         let packet = parse_size(&parameters.packet).map_err(|error| wrong(error.message))? as f64 * 8.0;
         let capacity = rate(&parameters.line)? / packet;
-        let lines = parameters
+        let links = parameters
             .flows
             .iter()
             .map(|&flows| Sharing::new(capacity, parameters.buffer, flows))
@@ -96,18 +99,18 @@ impl Setup {
         let mut measured: Vec<Vec<f64>> = (parameters.measured.iter())
             .map(|rates| rates.iter().map(|mbit| mbit * 1e6).collect())
             .collect();
-        if measured.len() != lines.len() {
+        if measured.len() != links.len() {
             return Err(wrong("`measured` needs a list of rates for each number of flows"));
         }
         if run.conditions.quick {
-            // The highest rates lose priority soonest.
+            // Keep the highest rates: priority is lost soonest with them.
             measured.iter_mut().for_each(|rates| {
                 rates.drain(..rates.len().saturating_sub(1));
             });
         }
         Ok(Setup {
             packet,
-            lines,
+            links,
             rates: (0..=count)
                 .step_by(every)
                 .map(|i| from + f64::from(i) * step)
@@ -119,46 +122,46 @@ impl Setup {
         })
     }
 
-    /// A rate in packets a second.
+    /// Converts a rate to packets a second.
     fn packets(&self, bits: f64) -> f64 {
         bits / self.packet
     }
 
-    /// The line with as many TCP flows as the paper's text speaks of.
-    fn spoken_of(&self) -> Option<&Sharing> {
-        self.lines.iter().find(|line| line.flows() == SPOKEN_OF.0)
+    /// Returns the link with the number of TCP flows for which the paper's text states numbers.
+    fn stated_for(&self) -> Option<&Sharing> {
+        self.links.iter().find(|link| link.flows() == STATED_FOR.0)
     }
 
-    /// A curve of each line.
+    /// Returns a curve for each link.
     fn curves(&self, name: &str, dash: usize, value: impl Fn(&Sharing, f64) -> f64) -> Vec<Curve> {
-        self.lines
+        self.links
             .iter()
             .enumerate()
-            .map(|(colour, line)| {
+            .map(|(colour, link)| {
                 let points = self
                     .rates
                     .iter()
-                    .map(|&rate| (rate / 1e6, value(line, self.packets(rate))));
-                Curve::line(format!("n = {}: {name}", line.flows()), colour, points).dashed(dash)
+                    .map(|&rate| (rate / 1e6, value(link, self.packets(rate))));
+                Curve::line(format!("n = {}: {name}", link.flows()), colour, points).dashed(dash)
             })
             .collect()
     }
 
-    /// Fair queueing's step of each line.
+    /// Returns the step function of fair queueing for each link.
     fn steps(&self) -> Vec<Curve> {
         let ends = [self.rates[0] / 1e6, self.rates[self.rates.len() - 1] / 1e6];
-        self.lines
+        self.links
             .iter()
             .enumerate()
-            .map(|(colour, line)| {
-                let fair = line.fair_rate() * self.packet / 1e6;
+            .map(|(colour, link)| {
+                let fair = link.fair_rate() * self.packet / 1e6;
                 let corners = [(ends[0], 0.0), (fair, 0.0), (fair, 1.0), (ends[1], 1.0)];
-                Curve::line(format!("n = {}: fair queueing", line.flows()), colour, corners).dashed(2)
+                Curve::line(format!("n = {}: fair queueing", link.flows()), colour, corners).dashed(2)
             })
             .collect()
     }
 
-    /// A chart over the peak rates.
+    /// Creates a chart over the peak rates.
     fn chart(&self, title: &str, y: Scale, curves: Vec<Curve>) -> Figure {
         let (first, last) = (self.rates[0], self.rates[self.rates.len() - 1]);
         Figure::Chart(Chart {
@@ -173,7 +176,8 @@ impl Setup {
         })
     }
 
-    /// Runs the discipline at each of its rates: `play` gets line, rate in packets a second, and a fresh run by seed.
+    /// Measures the discipline at each of its rates. `play` gets the link, the rate in packets a second, the
+    /// seed, and a new run.
     fn measure<T>(
         &self,
         run: &Run<'_>,
@@ -184,9 +188,9 @@ impl Setup {
         };
         let all: usize = self.measured.iter().map(Vec::len).sum();
         let mut results = Vec::with_capacity(all);
-        for (colour, (line, rates)) in self.lines.iter().zip(&self.measured).enumerate() {
+        for (colour, (link, rates)) in self.links.iter().zip(&self.measured).enumerate() {
             for &rate in rates {
-                let case = format!("n = {}, {} Mbit/s", line.flows(), rate / 1e6);
+                let case = format!("n = {}, {} Mbit/s", link.flows(), rate / 1e6);
                 (run.conditions.progress)(results.len() as f64 / all as f64, &case);
                 let mut by_seed = Vec::with_capacity(run.conditions.seeds.len());
                 for &seed in run.conditions.seeds {
@@ -194,12 +198,12 @@ impl Setup {
                         .build(seed)
                         .map_err(|error| ReproduceError::Discipline(error.to_string()))?;
                     let dice = Dice::new(seed, &case);
-                    let mut shared = Shared::new(*line, self.packets(rate), discipline.as_mut(), dice);
-                    by_seed.push(play(line, self.packets(rate), seed, &mut shared));
+                    let mut shared = Shared::new(*link, self.packets(rate), discipline.as_mut(), dice);
+                    by_seed.push(play(link, self.packets(rate), seed, &mut shared));
                 }
                 results.push(Measured {
                     colour,
-                    line: *line,
+                    link: *link,
                     rate,
                     case,
                     by_seed,
@@ -209,11 +213,11 @@ impl Setup {
         Ok(results)
     }
 
-    /// What fair queueing allows, and whether it is what the paper says.
+    /// Judges whether the greatest rate under fair queueing is the one in the paper.
     fn judge_fair_queueing(&self, findings: &mut Findings) {
-        for line in &self.lines {
-            let kbit = line.fair_rate() * self.packet / 1e3;
-            let case = format!("n = {}", line.flows());
+        for link in &self.links {
+            let kbit = link.fair_rate() * self.packet / 1e3;
+            let case = format!("n = {}", link.flows());
             findings.measure(
                 "greatest peak rate under fair queueing",
                 case,
@@ -222,8 +226,8 @@ impl Setup {
             );
         }
         let kbit = self
-            .spoken_of()
-            .map_or(f64::NAN, |line| line.fair_rate() * self.packet / 1e3);
+            .stated_for()
+            .map_or(f64::NAN, |link| link.fair_rate() * self.packet / 1e3);
         let holds = (kbit / FAIR_KBIT - 1.0).abs() < ROUNDED;
         findings.judge(
             "fair-queueing",
@@ -233,11 +237,11 @@ impl Setup {
     }
 }
 
-/// What the discipline did at one rate.
+/// The measurements at one rate.
 struct Measured<T> {
     colour: usize,
-    line: Sharing,
-    /// bit/s.
+    link: Sharing,
+    /// The peak rate, bit/s.
     rate: f64,
     case: String,
     by_seed: Vec<T>,
@@ -253,26 +257,27 @@ impl<T> Measured<T> {
     }
 }
 
-/// Whether the rate at which `value` passes `level` falls from line to line: curves from right to left.
+/// Whether the rate at which `value` reaches `level` falls from link to link, so that the curves are ordered
+/// from right to left.
 fn from_right_to_left(setup: &Setup, level: f64, value: impl Fn(&Sharing, f64) -> f64) -> (bool, String) {
-    let passes: Vec<Option<f64>> = (setup.lines.iter())
-        .map(|line| {
+    let passes: Vec<Option<f64>> = (setup.links.iter())
+        .map(|link| {
             setup
                 .rates
                 .iter()
                 .copied()
-                .find(|&rate| value(line, setup.packets(rate)) >= level)
+                .find(|&rate| value(link, setup.packets(rate)) >= level)
         })
         .collect();
     let ordered = passes.windows(2).all(|pair| pair[0] > pair[1]) && passes.iter().all(Option::is_some);
     let at: Vec<String> = passes
         .iter()
-        .map(|rate| rate.map_or("nowhere".into(), |rate| format!("{:.1}", rate / 1e6)))
+        .map(|rate| rate.map_or("no rate".into(), |rate| format!("{:.1}", rate / 1e6)))
         .collect();
     (ordered, at.join(", "))
 }
 
-/// What the three readings of the formula give where the paper's text speaks of it.
+/// Reports the values of the three readings of the formula where the paper's text states one.
 fn measure_readings(findings: &mut Findings, measure: &str, unit: &'static str, answers: [f64; 3]) {
     let readings = ["estimate, N(t) normal", "estimate as printed", "exact"];
     for (reading, value) in readings.iter().zip(answers) {
@@ -285,44 +290,44 @@ fn measure_readings(findings: &mut Findings, measure: &str, unit: &'static str, 
 pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let setup = Setup::read(run)?;
     let Some(time) = setup.time else {
-        return Err(wrong("there is no `time`, which the video lasts"));
+        return Err(wrong("`time`, the duration of the video, is missing"));
     };
     let seconds = time.as_secs_f64();
     let mut findings = Findings::default();
-    let normal = |line: &Sharing, rate: f64| line.estimate(rate, seconds, Count::Normal);
-    let printed = |line: &Sharing, rate: f64| line.estimate(rate, seconds, Count::Poisson);
-    let exact = |line: &Sharing, rate: f64| Exact::new(line, rate).probability(seconds);
+    let normal = |link: &Sharing, rate: f64| link.estimate(rate, seconds, Count::Normal);
+    let printed = |link: &Sharing, rate: f64| link.estimate(rate, seconds, Count::Poisson);
+    let exact = |link: &Sharing, rate: f64| Exact::new(link, rate).probability(seconds);
     let measure = &format!("probability within {} min", seconds / 60.0);
 
-    if let Some(line) = setup.spoken_of() {
-        let rate = setup.packets(SPOKEN_OF.1);
-        let answers = [normal(line, rate), printed(line, rate), exact(line, rate)];
+    if let Some(link) = setup.stated_for() {
+        let rate = setup.packets(STATED_FOR.1);
+        let answers = [normal(link, rate), printed(link, rate), exact(link, rate)];
         measure_readings(&mut findings, measure, "", answers);
         let [normal, printed, exact] = answers;
         findings.judge(
             "near-zero",
             normal < CLOSE_TO_0,
             format!(
-                "Judged with N(t) normal: {normal:.4} at 6 Mbit/s. The formula as printed, N(t) Poisson, does not give it: \
-                 {printed:.2}; nor does the chain that it estimates: {exact:.3}"
+                "Judged with N(t) normal: {normal:.4} at 6 Mbit/s. The formula as printed, with N(t) \
+                 Poisson, gives {printed:.2}, and the chain that it estimates {exact:.3}"
             ),
         );
     } else {
-        findings.judge("near-zero", false, "there is no line with 20 TCP flows");
+        findings.judge("near-zero", false, "there is no link with 20 TCP flows");
     }
     setup.judge_fair_queueing(&mut findings);
     let (ordered, at) = from_right_to_left(&setup, 0.5, normal);
     findings.judge(
         "more-flows",
         ordered,
-        format!("Judged with N(t) normal: the estimate passes 0.5 at {at} Mbit/s"),
+        format!("Judged with N(t) normal: the estimate reaches 0.5 at {at} Mbit/s"),
     );
 
     let windows = match run.conditions.quick {
         true => 1,
         false => setup.parameters.windows.unwrap_or(1),
     };
-    let transmissions = (seconds * setup.lines[0].capacity()) as u64;
+    let transmissions = (seconds * setup.links[0].capacity()) as u64;
     let measured = setup.measure(run, |_, _, _, shared| -> Vec<Losses> {
         (0..windows).map(|_| shared.play(transmissions)).collect()
     })?;
@@ -336,7 +341,7 @@ pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
                 losses().count() as u64,
             )
         };
-        let expected = exact(&result.line, setup.packets(result.rate));
+        let expected = exact(&result.link, setup.packets(result.rate));
         let case = |what: &str| format!("{}: {what}", result.case);
         findings.measure(measure, case("exact"), "", Estimate::exact(expected));
         if let Some(estimate) = share(|losses| losses.beyond_limit.is_some()) {
@@ -356,7 +361,7 @@ pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     as_published.extend(setup.steps());
     let mut compared = setup.curves("exact", 0, exact);
     if !run.conditions.quick {
-        // Takes far longer than all else together.
+        // This takes far longer than everything else together.
         compared.extend(setup.curves("as printed, N(t) Poisson", 1, printed));
     }
     compared.extend(setup.curves("estimate, N(t) normal", 2, normal));
@@ -381,46 +386,46 @@ pub(super) fn probability(run: &Run<'_>) -> Result<Findings, ReproduceError> {
 pub(super) fn mean_time(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     let setup = Setup::read(run)?;
     let mut findings = Findings::default();
-    let normal = |line: &Sharing, rate: f64| line.estimated_time(rate, Count::Normal) / 60.0;
-    let printed = |line: &Sharing, rate: f64| line.estimated_time(rate, Count::Poisson) / 60.0;
-    let exact = |line: &Sharing, rate: f64| Exact::new(line, rate).mean_time() / 60.0;
+    let normal = |link: &Sharing, rate: f64| link.estimated_time(rate, Count::Normal) / 60.0;
+    let printed = |link: &Sharing, rate: f64| link.estimated_time(rate, Count::Poisson) / 60.0;
+    let exact = |link: &Sharing, rate: f64| Exact::new(link, rate).mean_time() / 60.0;
     let measure = "mean time with priority";
 
-    if let Some(line) = setup.spoken_of() {
-        let rate = setup.packets(SPOKEN_OF.1);
-        let answers = [normal(line, rate), printed(line, rate), exact(line, rate)];
+    if let Some(link) = setup.stated_for() {
+        let rate = setup.packets(STATED_FOR.1);
+        let answers = [normal(link, rate), printed(link, rate), exact(link, rate)];
         measure_readings(&mut findings, measure, "min", answers);
         let [normal, printed, exact] = answers;
         findings.judge(
             "mean-time",
-            normal > SPOKEN_OF_MINUTES,
+            normal > STATED_MINUTES,
             format!(
-                "Judged with N(t) normal: {normal:.0} min at 6 Mbit/s. The formula as printed, N(t) Poisson, does not give it: \
-                 {printed:.0} min; nor does the chain that it estimates: {exact:.2} min"
+                "Judged with N(t) normal: {normal:.0} min at 6 Mbit/s. The formula as printed, with N(t) \
+                 Poisson, gives {printed:.0} min, and the chain that it estimates {exact:.2} min"
             ),
         );
     } else {
-        findings.judge("mean-time", false, "there is no line with 20 TCP flows");
+        findings.judge("mean-time", false, "there is no link with 20 TCP flows");
     }
     setup.judge_fair_queueing(&mut findings);
-    let (ordered, at) = from_right_to_left(&setup, -SPOKEN_OF_MINUTES, |line, rate| -normal(line, rate));
+    let (ordered, at) = from_right_to_left(&setup, -STATED_MINUTES, |link, rate| -normal(link, rate));
     findings.judge(
         "more-flows",
         ordered,
-        format!("Judged with N(t) normal: the estimate falls below {SPOKEN_OF_MINUTES} min at {at} Mbit/s"),
+        format!("Judged with N(t) normal: the estimate falls below {STATED_MINUTES} min at {at} Mbit/s"),
     );
 
     let wanted = match run.conditions.quick {
         true => 3,
         false => setup.parameters.losses.unwrap_or(1),
     };
-    let measured = setup.measure(run, |line, _, _, shared| {
-        mean_times(shared, wanted).map(|transmissions| transmissions / line.capacity() / 60.0)
+    let measured = setup.measure(run, |link, _, _, shared| {
+        mean_times(shared, wanted).map(|transmissions| transmissions / link.capacity() / 60.0)
     })?;
     let (mut beyond, mut passed) = (Vec::new(), Vec::new());
     let mut agrees = 0;
     for result in &measured {
-        let expected = exact(&result.line, setup.packets(result.rate));
+        let expected = exact(&result.link, setup.packets(result.rate));
         let case = |what: &str| format!("{}: {what}", result.case);
         findings.measure(measure, case("exact"), "min", Estimate::exact(expected));
         let of = |index: usize| {
@@ -466,14 +471,16 @@ pub(super) fn mean_time(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     Ok(findings)
 }
 
-/// Mean transmissions until the limit is reached, and until the video is passed over, over `wanted` losses.
+/// Returns the mean number of transmissions until the limit is reached, and until the video is passed over,
+/// over `wanted` losses.
 fn mean_times(shared: &mut Shared<'_>, wanted: u64) -> [f64; 2] {
     let (mut sums, mut counts, mut left) = ([0u64; 2], [0u64; 2], MOST_TRANSMISSIONS);
     for _ in 0..wanted {
         let losses = shared.play(left);
         let ends = [losses.beyond_limit, losses.passed_over];
         for ((sum, count), end) in sums.iter_mut().zip(&mut counts).zip(ends) {
-            // What was cut short counts as time, not as a loss: the estimate of a rate stays unbiased.
+            // A run that is cut short counts as time but not as a loss, so that the estimate of the rate is
+            // unbiased.
             *sum += end.unwrap_or(left);
             *count += u64::from(end.is_some());
         }
@@ -490,7 +497,7 @@ fn mean_times(shared: &mut Shared<'_>, wanted: u64) -> [f64; 2] {
     std::array::from_fn(|index| sums[index] as f64 / counts[index] as f64)
 }
 
-/// The discipline's points, a curve of each line.
+/// Returns the measured points, as a curve for each link.
 fn marks(setup: &Setup, name: &str, shade: usize, points: &[(usize, Point)]) -> Vec<Curve> {
     let of = |colour: usize| {
         points
@@ -499,13 +506,13 @@ fn marks(setup: &Setup, name: &str, shade: usize, points: &[(usize, Point)]) -> 
             .map(|point| point.1)
     };
     setup
-        .lines
+        .links
         .iter()
         .enumerate()
         .filter(|(colour, _)| of(*colour).next().is_some())
-        .map(|(colour, line)| {
+        .map(|(colour, link)| {
             Curve::marks(
-                format!("n = {}: {name}", line.flows()),
+                format!("n = {}: {name}", link.flows()),
                 colour + shade,
                 of(colour),
             )
@@ -515,15 +522,17 @@ fn marks(setup: &Setup, name: &str, shade: usize, points: &[(usize, Point)]) -> 
 
 fn remarks<T>(findings: &mut Findings, agrees: usize, measured: &[Measured<T>]) {
     findings.remark(
-        "The figures that the paper states follow from its formula only if the number of arrivals N(t) is taken as normal. As the \
-         formula is printed, with N(t) Poisson, the video loses its priority far sooner, and the Markov chain that the formula \
-         estimates from below says: sooner still.",
+        "The numbers that the paper states follow from its formula only if the number of arrivals N(t) is \
+         normal. With N(t) Poisson, as the formula is printed, the video loses its priority far sooner. The \
+         formula is a lower estimate of the Markov chain, with which the video loses its priority even \
+         sooner.",
     );
     if !measured.is_empty() {
         findings.remark(format!(
-            "The discipline was run at {} points; at {agrees} of them its 95 % interval holds the value of the chain. The chain \
-             lets the video win until x >= B/(n+1); of whole packets n + 1 equal parts can't always be made, so some TCP flows have \
-             as few packets as a video just below that, and ties are served first come first served.",
+            "The discipline was measured at {} points. At {agrees} of them its 95 % interval contains the \
+             value of the chain. In the chain the video has priority until x >= B/(n+1). But whole packets \
+             can't always be divided into n + 1 equal parts. So some TCP flows have as few packets as a \
+             video just below that limit, and equal queues are served first come first served.",
             measured.len()
         ));
     }

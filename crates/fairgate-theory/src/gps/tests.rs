@@ -1,11 +1,11 @@
-//! Against an independent derivation without virtual time, and the literature's examples.
+//! Compares with an independent derivation without virtual time, and with the literature's examples.
 
 use num_traits::Zero;
 use proptest::prelude::*;
 
 use super::*;
 
-/// A byte takes a nanosecond, and that is the tick.
+/// Returns the rate at which a byte takes a nanosecond, and both are one tick.
 fn byte_a_nanosecond() -> Rate {
     Rate::mbit(8000)
 }
@@ -34,12 +34,12 @@ fn ratio(numerator: u64, denominator: u64) -> Exact {
     Exact::new(numerator.into(), denominator.into())
 }
 
-/// The definition, step by step in real time: every busy flow is served at `weight / sum of busy weights`, until the
-/// next packet arrives or some flow's first packet is through. What every flow has been served is kept at every
-/// arrival, to be compared as well.
+/// The result of the definition, computed step by step in real time. Every busy flow is served at `weight /
+/// sum of busy weights` until the next packet arrives or the first packet of a flow is finished. The service
+/// of every flow is recorded at every arrival for comparison.
 struct Slow {
     finishes: Vec<Exact>,
-    /// After each arrival: its time, and what each flow had been served.
+    /// After each arrival: its time, and the service of each flow until then.
     service: Vec<(u64, Vec<Exact>)>,
 }
 
@@ -87,7 +87,7 @@ fn traffic() -> impl Strategy<Value = (Vec<u32>, Vec<Packet>)> {
     let weights = prop::collection::vec(prop_oneof![1u32..10, 1u32..1000], 1..6);
     weights.prop_flat_map(|weights| {
         let flows = weights.len() as u32;
-        // Gaps about as long as packets, so that busy periods begin and end.
+        // Gaps are about as long as packets, so that busy periods begin and end.
         let packet = (prop_oneof![Just(0u64), 0u64..40, 0u64..300], 0..flows, 1u32..100);
         let packets = prop::collection::vec(packet, 1..60).prop_map(|steps| {
             let mut at = 0;
@@ -102,9 +102,9 @@ fn traffic() -> impl Strategy<Value = (Vec<u32>, Vec<Packet>)> {
 }
 
 proptest! {
-    /// Real finishes and services are those of the definition, to the last digit.
+    /// Real finishes and services equal those of the definition exactly.
     #[test]
-    fn it_is_the_definition((weights, packets) in traffic()) {
+    fn it_equals_the_definition((weights, packets) in traffic()) {
         let fluid = fluid(byte_a_nanosecond(), &weights, &packets);
         let slow = slow(&weights, &packets);
         for (packet, expected) in fluid.packets().iter().zip(&slow.finishes) {
@@ -112,13 +112,14 @@ proptest! {
         }
         for (at, served) in &slow.service {
             for (flow, expected) in served.iter().enumerate() {
-                prop_assert_eq!(&fluid.service(flow as u32, *at).reduced(), expected, "flow {} at {}", flow, at);
+                let service = fluid.service(flow as u32, *at).reduced();
+                prop_assert_eq!(&service, expected, "flow {} at {}", flow, at);
             }
         }
     }
 
-    /// What virtual time is for: a packet is in service from its virtual start to its virtual finish, and virtual
-    /// time at the moment of its real finish is its virtual finish.
+    /// A packet is in service from its virtual start to its virtual finish. At its real finish, virtual time
+    /// equals its virtual finish.
     #[test]
     fn stamps_are_virtual_times((weights, packets) in traffic()) {
         let fluid = fluid(byte_a_nanosecond(), &weights, &packets);
@@ -144,13 +145,14 @@ proptest! {
         }
     }
 
-    /// A rate at which neither a byte nor a nanosecond is one tick gives the same fractions of a nanosecond.
+    /// At a rate where neither a byte nor a nanosecond is one tick, finishes are the same fractions of a
+    /// nanosecond.
     #[test]
-    fn any_rate_will_do((weights, packets) in traffic(), bits in 1u64..100_000_000_000) {
+    fn any_rate_is_exact((weights, packets) in traffic(), bits in 1u64..100_000_000_000) {
         let rate = Rate::from_bits_per_second(bits).unwrap();
         let link = Link::new(rate);
         let scale = ratio(8_000_000_000, bits);
-        // Everything at time 0: then finishes scale with the time that a byte takes.
+        // All packets arrive at time 0, so finishes scale with the time that a byte takes.
         let at_once: Vec<Packet> = packets.iter().map(|packet| Packet { at: 0, ..*packet }).collect();
         let there = fluid(rate, &weights, &at_once);
         let here = fluid(byte_a_nanosecond(), &weights, &at_once);
@@ -160,8 +162,8 @@ proptest! {
     }
 }
 
-/// Bennett & Zhang 1996, Figure 1: flow 1 has half the link and sends eleven packets at time 0, ten others have a
-/// twentieth each and send one. Packets take 1 (here 1000 ticks).
+/// Bennett & Zhang 1996, Figure 1: flow 1 has half of the link and sends eleven packets at time 0. Ten other
+/// flows have a twentieth each and send one packet. Packets take 1 (here 1000 ticks).
 #[test]
 fn the_example_of_worst_case_fairness() {
     let mut weights = vec![10];
@@ -183,9 +185,10 @@ fn the_example_of_worst_case_fairness() {
     assert!(finishes[11..].iter().all(|finish| *finish == whole(20)));
 }
 
-/// A flow that comes while another is busy slows it down; virtual time grows at the rate of one over the busy sum.
+/// A flow that becomes busy slows down the other one. Virtual time grows at one over the sum of the busy
+/// weights.
 #[test]
-fn virtual_time_bends_when_flows_come_and_go() {
+fn virtual_time_changes_its_slope_when_flows_become_busy_or_idle() {
     let packets = [
         Packet {
             at: 0,
@@ -204,7 +207,7 @@ fn virtual_time_bends_when_flows_come_and_go() {
         },
     ];
     let fluid = fluid(byte_a_nanosecond(), &[1, 2], &packets);
-    // Flow 0 alone until 4; then a third of the link, beside flow 1, until that is through at 4 + 3 * 3 / 2.
+    // Flow 0 is alone until 4. Then it has a third of the link, until flow 1 is finished at 4 + 3 * 3 / 2.
     assert_eq!(fluid.packets()[1].finish.reduced(), ratio(17, 2));
     assert_eq!(fluid.packets()[0].finish.reduced(), whole(13));
     let at = |ticks| {
@@ -222,9 +225,10 @@ fn virtual_time_bends_when_flows_come_and_go() {
     assert_eq!(fluid.service(1, 1000).reduced(), whole(8));
 }
 
-/// Ten thousand packets of flows that come and go within one busy period: the case in which denominators grow.
+/// Ten thousand packets within one busy period, in which flows become busy and idle. Denominators grow in
+/// this case.
 #[test]
-fn ten_thousand_packets_are_no_burden() {
+fn ten_thousand_packets_in_one_busy_period_are_exact() {
     let weights: Vec<u32> = (0..64).map(|flow| 1 + flow * 7 % 61).collect();
     let mut state = 1u64;
     let mut random = |below: u64| {
@@ -253,12 +257,12 @@ fn ten_thousand_packets_are_no_burden() {
     let bits = fluid.packets().iter().map(|packet| packet.finish.bits()).max();
     assert!(
         bits > Some(10_000),
-        "only {bits:?} bits: this is not the case in question"
+        "only {bits:?} bits: denominators did not grow as this test needs"
     );
 }
 
 #[test]
-fn what_cannot_be_served_is_refused() {
+fn bad_weights_and_arrivals_are_rejected() {
     let rate = byte_a_nanosecond();
     assert_eq!(
         Gps::new(rate, &[1, 0]).unwrap_err(),
@@ -283,5 +287,9 @@ fn what_cannot_be_served_is_refused() {
         gps.arrive(Time::MAX, 0, 1),
         Err(GpsError::TooLate { at: Time::MAX })
     );
-    assert_eq!(gps.arrive(late, 0, 1), Ok(1), "a refusal changes nothing");
+    assert_eq!(
+        gps.arrive(late, 0, 1),
+        Ok(1),
+        "a rejected arrival changes nothing"
+    );
 }

@@ -1,32 +1,34 @@
-//! Looks for the traffic under which a scheduler does worst.
+//! Searches for the traffic under which a scheduler performs worst.
 //!
-//! From many beginnings it climbs: change a [`Recipe`] or, later, a single packet of the traffic that it gave, and keep the
-//! change if the worst flow is no better off. Some beginnings are traffic that is known to hurt ([`Traffic::short_after_long`],
-//! [`Traffic::many_after_few`]), which hardly any search finds packet by packet. What is climbed is the measured value over its bound, or, where there is no
-//! bound, the measured value in packets. Every traffic tried on the way counts.
+//! The search is hill climbing from many starting points. It changes a [`Recipe`], and later single packets
+//! of the traffic that the recipe gave. It keeps a change if the worst flow is served no better. Some
+//! starting points are traffics that are known to be bad ([`Traffic::short_after_long`],
+//! [`Traffic::many_after_few`]); a search packet by packet almost never finds them. The search maximises the
+//! measured value divided by its bound. Without a bound it maximises the measured value in packets. Every
+//! traffic that is tried on the way counts.
 
 use super::candidates::Candidate;
 use super::traffic::{Recipe, Traffic};
 use super::trial::{Finding, Kind, TrialError, examine};
 use crate::measured::Dice;
 
-/// How hard to look.
+/// The number of traffics to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Random traffics.
+    /// The number of random traffics.
     pub random: u32,
-    /// Beginnings of a climb, for each measure that has a bound.
+    /// The number of climbs for each measure that has a bound.
     pub climbs: u32,
-    /// Changes of a recipe in each climb.
+    /// The number of changes of a recipe in each climb.
     pub coarse: u32,
-    /// Changes of single packets after that.
+    /// The number of changes of single packets after that.
     pub fine: u32,
-    /// Traffics that are known to hurt, for each measure that has a bound.
+    /// The number of traffics that are known to be bad, for each measure that has a bound.
     pub known: u32,
 }
 
 impl Effort {
-    /// A second or less for each scheduler.
+    /// Takes a second or less for each scheduler.
     pub const QUICK: Effort = Effort {
         random: 10,
         climbs: 3,
@@ -35,7 +37,7 @@ impl Effort {
         known: 4,
     };
 
-    /// What `fairgate bounds` does unless told otherwise.
+    /// The default of `fairgate bounds`.
     pub const USUAL: Effort = Effort {
         random: 100,
         climbs: 20,
@@ -44,10 +46,11 @@ impl Effort {
         known: 10,
     };
 
-    /// Tries of each known traffic: as it is, and with single packets changed. It is long, and hurts as it is.
+    /// Tries of each known traffic: one unchanged, the others with single packets changed. These traffics are
+    /// long, and bad without changes.
     const POLISH: u64 = 4;
 
-    /// Of every kind so many times as much.
+    /// Returns the effort with `factor` times as many random traffics, climbs and known traffics.
     #[must_use]
     pub fn times(self, factor: u32) -> Effort {
         Effort {
@@ -58,7 +61,7 @@ impl Effort {
         }
     }
 
-    /// Traffics that will be tried with one scheduler.
+    /// Returns the number of traffics that will be tried with one scheduler.
     pub fn trials(self, candidate: &Candidate) -> u64 {
         let climb = 1 + u64::from(self.coarse) + u64::from(self.fine);
         let each = u64::from(self.climbs) * climb + u64::from(self.known) * Effort::POLISH;
@@ -66,25 +69,25 @@ impl Effort {
     }
 }
 
-/// What was found of one scheduler.
+/// The results for one scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The worst by each measure under random traffic, in the order of [`Kind::ALL`].
+    /// The worst finding by each measure under random traffic, in the order of [`Kind::ALL`].
     pub random: Vec<Finding>,
-    /// The same under traffic made to hurt.
+    /// The same under traffic that was searched for.
     pub adversarial: Vec<Finding>,
-    /// The traffic of each measured value that is above its bound, and of nothing else.
+    /// The measures whose worst value is above its bound, each with its traffic.
     pub broken: Vec<(Finding, Traffic)>,
 }
 
 impl Findings {
-    /// Whether nothing measured was above its bound.
+    /// Whether no measured value was above its bound.
     pub fn all_within(&self) -> bool {
         self.broken.is_empty()
     }
 }
 
-/// The measures to climb by: those that have a bound; or else the B-WFI.
+/// Returns the measures to climb by: all measures that have a bound, or the B-WFI if none has.
 fn targets(candidate: &Candidate) -> Vec<Kind> {
     let promises = candidate.promises();
     let with_bound = [
@@ -105,10 +108,10 @@ fn targets(candidate: &Candidate) -> Vec<Kind> {
     }
 }
 
-/// Tries one scheduler. `tried` is called after each traffic.
+/// Searches for the worst traffic of one scheduler. `tried` is called after each traffic.
 ///
 /// # Errors
-/// If it loses packets, or lets the link stand still.
+/// Returns an error if the scheduler loses packets or leaves the link idle while packets are queued.
 pub fn search(
     candidate: &Candidate,
     effort: Effort,
@@ -164,7 +167,7 @@ impl Search<'_> {
         self.polish(recipe.traffic(), best, target, effort.fine)
     }
 
-    /// A traffic that is known to hurt, as it is and with single packets changed.
+    /// Tries a traffic that is known to be bad, unchanged and with single packets changed.
     fn known(&mut self, target: Kind) -> Result<(), TrialError> {
         let traffic = match self.dice.below(2) {
             0 => Traffic::short_after_long(&mut self.dice),
@@ -174,7 +177,7 @@ impl Search<'_> {
         self.polish(traffic, best, target, Effort::POLISH as u32 - 1)
     }
 
-    /// Changes single packets for the worse, so many times.
+    /// Changes single packets `changes` times and keeps each change that is no better for the worst flow.
     fn polish(
         &mut self,
         mut traffic: Traffic,
@@ -189,13 +192,13 @@ impl Search<'_> {
                 (traffic, best) = (changed, score);
             }
         }
-        // The other measures of the worst traffic found.
+        // Measure the worst traffic by the other measures, too.
         let found = self.examine(&traffic, &Kind::ALL)?;
         keep_worst(&mut self.findings.adversarial, found);
         Ok(())
     }
 
-    /// How badly the worst flow fares by `target`.
+    /// Returns how badly the worst flow is served, by `target`.
     fn score(&mut self, traffic: &Traffic, target: Kind) -> Result<f64, TrialError> {
         let found = self.examine(traffic, &[target])?;
         let score = found
@@ -206,7 +209,7 @@ impl Search<'_> {
         Ok(score)
     }
 
-    /// Nothing is found of a traffic whose flows the scheduler refuses.
+    /// Measures a traffic. The result is empty if the scheduler rejects its flows.
     fn examine(&mut self, traffic: &Traffic, kinds: &[Kind]) -> Result<Vec<Finding>, TrialError> {
         let found = match examine(self.candidate, traffic, kinds) {
             Err(TrialError::Refused { .. }) => Vec::new(),
@@ -230,7 +233,7 @@ impl Search<'_> {
     }
 }
 
-/// Keeps the worst by each measure, in the order of [`Kind::ALL`].
+/// Keeps the worst finding by each measure, in the order of [`Kind::ALL`].
 fn keep_worst(worst: &mut Vec<Finding>, found: Vec<Finding>) {
     for finding in found {
         match worst.iter_mut().find(|known| known.kind == finding.kind) {
@@ -239,6 +242,6 @@ fn keep_worst(worst: &mut Vec<Finding>, found: Vec<Finding>) {
             None => worst.push(finding),
         }
     }
-    let place = |finding: &Finding| Kind::ALL.iter().position(|&kind| kind == finding.kind);
-    worst.sort_by_key(place);
+    let position = |finding: &Finding| Kind::ALL.iter().position(|&kind| kind == finding.kind);
+    worst.sort_by_key(position);
 }

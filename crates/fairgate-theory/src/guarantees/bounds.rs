@@ -1,64 +1,66 @@
-//! What is published of each scheduler's guarantees: one table, each bound with its source.
+//! The published guarantees of each scheduler: one table, each bound with its source.
 //!
-//! Notation as in the literature: `L_k` the longest packet of flow `k`, `L` that of all, `phi_k` its weight over the sum of
-//! all weights, `R` the link's rate, `Q_k` a quantum, `sigma_k = 2^ceil(log2(L_k / phi_k))` the slot size of the flow's group
-//! in the QFQ family, N the number of flows. Bounds are fractions: of bytes, or of nanoseconds.
+//! Notation as in the literature: `L_k` is the longest packet of flow `k`, and `L` the longest of all flows.
+//! `phi_k` is the weight of flow `k` divided by the sum of all weights. `R` is the link's rate, `Q_k` a
+//! quantum, N the number of flows. `sigma_k = 2^ceil(log2(L_k / phi_k))` is the slot size of the flow's group
+//! in the QFQ family. Bounds are exact fractions, of bytes or of nanoseconds.
 //!
-//! Where no bound is published and none follows in a few lines, there is none here. A *corollary* is no new claim: it follows
-//! from the published lemma that it names in a few lines, which are written beside it. What is *derived* follows from
-//! the scheduler's own rules, by the proof beside it. In general a B-WFI gives a T-WFI: a flow that is `B` short when
-//! its packet is finished has waited `B / (phi_k R)` longer than its backlog takes at its share.
+//! If no bound is published, and none follows in a few lines, the table has none. A *corollary* is not a new
+//! claim: it follows in a few lines from the published lemma that it names. The lines are written beside it.
+//! A *derived* bound follows from the scheduler's own rules, by the proof beside it. In general a B-WFI gives
+//! a T-WFI: if a flow has received `B` less than its share when its packet is finished, the packet is `B /
+//! (phi_k R)` later than the flow's backlog needs at its share.
 
 use fairgate::Rate;
 
 use super::measures::{Measure, Weights};
 use super::trial::Kind;
 
-/// What bounds are functions of.
+/// The system that a bound is a function of.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// Of all flows.
+    /// The weights of all flows.
     pub weights: Weights,
     /// The longest packet of each flow, bytes.
     pub max_packets: Vec<u32>,
-    /// Bytes a round of each flow, where the scheduler has rounds.
+    /// The quantum of each flow, bytes a round, for schedulers with rounds.
     pub quanta: Vec<u32>,
-    /// The link's.
+    /// The rate of the link.
     pub rate: Rate,
 }
 
-/// A bound on what one flow suffers.
+/// A bound for one flow.
 type OfFlow = fn(&System, usize) -> Measure;
-/// A bound on how two flows differ.
+/// A bound on the difference between two flows.
 type OfPair = fn(&System, usize, usize) -> Measure;
 
-/// A bound and where it comes from.
+/// A bound and its source.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound<F> {
-    /// The function.
+    /// Computes the bound.
     pub of: F,
-    /// The same for people.
+    /// The formula as text.
     pub formula: &'static str,
-    /// Where it is published, or what it follows from.
+    /// The publication, or what the bound follows from.
     pub source: &'static str,
 }
 
-/// All that is published of a scheduler.
+/// The published bounds of a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Promises {
     /// The scheduler.
     pub scheduler: &'static str,
-    /// Bytes, over intervals that end when a packet of the flow is finished.
+    /// B-WFI in bytes, over intervals that end when a packet of the flow is finished.
     pub b_wfi: Option<Bound<OfFlow>>,
-    /// Bytes, over any interval.
+    /// B-WFI in bytes, over any interval.
     pub b_wfi_anywhere: Option<Bound<OfFlow>>,
-    /// Nanoseconds.
+    /// T-WFI in nanoseconds.
     pub t_wfi: Option<Bound<OfFlow>>,
-    /// Bytes at share 1.
+    /// Relative fairness in bytes at share 1.
     pub relative_fairness: Option<Bound<OfPair>>,
-    /// Nanoseconds that a packet is finished after GPS.
+    /// The most nanoseconds by which a packet is finished later than in GPS.
     pub delay_behind_gps: Option<Bound<OfFlow>>,
-    /// What to know of the bounds that are not there.
+    /// An explanation of the bounds that are missing.
     pub remark: &'static str,
 }
 
@@ -77,7 +79,7 @@ impl Promises {
 }
 
 impl Promises {
-    /// Formula and source of the bound on what `kind` measures.
+    /// Returns formula and source of the bound on what `kind` measures.
     pub fn words(&self, kind: Kind) -> Option<(&'static str, &'static str)> {
         let of_flow = |bound: Option<Bound<OfFlow>>| bound.map(|bound| (bound.formula, bound.source));
         match kind {
@@ -91,9 +93,9 @@ impl Promises {
     }
 }
 
-/// The table.
+/// The table of published bounds.
 pub static PUBLISHED: &[Promises] = &[
-    Promises::none("fifo", "no flow is kept from another"),
+    Promises::none("fifo", "no flow is isolated from another"),
     Promises::none(
         "fq_nagle",
         "fair in packets; in bytes it depends on their lengths",
@@ -112,21 +114,21 @@ pub static PUBLISHED: &[Promises] = &[
         relative_fairness: Some(DRR_RELATIVE),
         ..Promises::none(
             "ets",
-            "bands that share, no strict one above them: deficit round robin; O(N)",
+            "for bands that share, without a strict band above them: deficit round robin; O(N)",
         )
     },
-    Promises::none("sfq", "flows that meet in a bucket share it"),
+    Promises::none("sfq", "flows with the same bucket share it"),
     Promises::none(
         "fq_codel",
-        "a flow that its turn empties is new again with its next packet: up to two quanta a round",
+        "a flow that is emptied in its turn is new again with its next packet: up to two quanta a round",
     ),
     Promises {
         t_wfi: Some(PGPS_T_WFI),
         delay_behind_gps: Some(PGPS_DELAY),
         ..Promises::none(
             "wfq",
-            "O(N) (Bennett & Zhang 1996): packets go far ahead of GPS. No B-WFI: it would count as claims what is queued here \
-             though GPS has served it",
+            "O(N) (Bennett & Zhang 1996): packets go far ahead of GPS. No B-WFI: it would also count packets \
+             that are queued here but that GPS has already served",
         )
     },
     Promises {
@@ -149,13 +151,13 @@ pub static PUBLISHED: &[Promises] = &[
         relative_fairness: Some(QFQ_RELATIVE),
         ..Promises::none(
             "qfq",
-            "theorem 7's 3 phi_k sigma_k is exceeded by short packets after a long one: the proof gives L_k more",
+            "short packets after a long one exceed theorem 7's 3 phi_k sigma_k: the proof gives L_k more",
         )
     },
     Promises::none(
         "qfq_plus",
-        "the formula of Valente 2014 is not in our texts, and QFQ's proof does not hold of Linux's order of groups, see \
-         timestamps/qfq_plus.rs",
+        "the formula of Valente 2014 is not in our texts, and QFQ's proof does not apply to Linux's order of \
+         groups, see timestamps/qfq_plus.rs",
     ),
     Promises {
         b_wfi: Some(S_KPS_B_WFI),
@@ -171,7 +173,7 @@ pub static PUBLISHED: &[Promises] = &[
     },
     Promises::none(
         "frr",
-        "WFI by theorem 4 of Yuan & Duan a multiple of the strata; the constant is not in our texts",
+        "WFI by theorem 4 of Yuan & Duan: a multiple of the strata; the constant is not in our texts",
     ),
     Promises {
         b_wfi: Some(PFQ_B_WFI),
@@ -201,7 +203,7 @@ pub static PUBLISHED: &[Promises] = &[
     Promises::none("lqf", "short queues may starve"),
 ];
 
-/// What is published of the scheduler of this name.
+/// Returns the published bounds of the scheduler of this name.
 pub fn published(scheduler: &str) -> Option<&'static Promises> {
     PUBLISHED.iter().find(|promises| promises.scheduler == scheduler)
 }
@@ -223,15 +225,17 @@ impl System {
         (0..self.max_packets.len()).filter(move |&other| other != flow)
     }
 
-    /// `phi_k sigma_k`, bytes: the power of two that `L_k / w_k` is rounded up to, times the weight.
+    /// Returns `phi_k sigma_k`, bytes: `L_k / w_k` rounded up to a power of two, times the weight.
     ///
-    /// The paper's `sigma` is a power of two in units of its normalised virtual time; here, as in all implementations, that
-    /// of virtual time per unit of weight. Both lie between `L_k / phi_k` and twice that.
+    /// The paper's `sigma` is a power of two in units of its normalised virtual time. Here, as in all
+    /// implementations, it is a power of two in units of virtual time per unit of weight. Both are between
+    /// `L_k / phi_k` and twice that.
     fn slot(&self, flow: usize) -> Measure {
         self.slot_at_least(flow, Measure::from_integer(0))
     }
 
-    /// The same, and at least one `part`th of what the longest packet of all takes of virtual time.
+    /// Returns the slot, and at least one `part`th of the virtual time that the longest packet of all flows
+    /// takes.
     fn slot_of_at_least(&self, flow: usize, part: i128) -> Measure {
         let weight = Measure::from_integer(self.weights.of(flow as u32).into());
         self.slot_at_least(
@@ -250,12 +254,12 @@ impl System {
         slot * Measure::from_integer(weight.into())
     }
 
-    /// The time that `bytes` take at the flow's share of the link, ns.
+    /// Returns the time that `bytes` take at the flow's share of the link, ns.
     fn at_share(&self, bytes: Measure, flow: usize) -> Measure {
         self.on_link(bytes / self.share(flow))
     }
 
-    /// The time that `bytes` take on the link, ns.
+    /// Returns the time that `bytes` take on the link, ns.
     fn on_link(&self, bytes: Measure) -> Measure {
         bytes * Measure::new(8_000_000_000, self.rate.bits_per_second().into())
     }
@@ -269,10 +273,11 @@ fn one() -> Measure {
     Measure::from_integer(1)
 }
 
-// Deficit round robin. In n turns a backlogged flow sends at least n Q_k - L_k, and any flow at most n Q_j + L_j (lemma).
-// Between any two turns of k each other flow has at most one, so in an interval with n of k's turns at most n + 1.
-// phi_k times the sum of the others' (n + 1) Q_j + L_j, less (1 - phi_k) (n Q_k - L_k): with phi_k = Q_k / sum of Q the
-// terms in n cancel.
+// Deficit round robin. In n turns a backlogged flow sends at least n Q_k - L_k, and any flow at most n Q_j +
+// L_j (lemma).
+// Between any two turns of k each other flow has at most one turn. So it has at most n + 1 turns in an
+// interval with n turns of k. The bound is phi_k times the sum of the others' (n + 1) Q_j + L_j, less (1 -
+// phi_k) (n Q_k - L_k). With phi_k = Q_k / sum of Q the terms in n cancel.
 
 const DRR_LEMMA: &str = "corollary of Shreedhar & Varghese 1996, lemma 2";
 
@@ -298,7 +303,7 @@ const DRR_RELATIVE: Bound<OfPair> = Bound {
     of: |system, _, _| {
         let sum: i128 = system.quanta.iter().map(|&quantum| i128::from(quantum)).sum();
         let least = i128::from(system.quanta.iter().copied().min().unwrap_or(1));
-        // Normalised by Q_k / Q there, by Q_k / sum of Q here.
+        // The theorem normalises by Q_k / Q, this module by Q_k / sum of Q.
         (times(2, system.longest()) + Measure::from_integer(least)) * Measure::new(sum, least)
     },
     formula: "(2 L + Q) / phi of the least quantum Q",
@@ -311,9 +316,10 @@ const PGPS_DELAY: Bound<OfFlow> = Bound {
     source: "Parekh & Gallager 1993, theorem 1",
 };
 
-// A packet that arrives when Q bytes of its flow are queued here, itself included, finds in GPS those and what the flow has
-// been served ahead of it here, and is finished L / R after it is there. All flows together have had the same here as
-// there, so a flow is ahead by what the others are behind: each by at most L (theorem 2).
+// A packet arrives when Q bytes of its flow are queued here, itself included. In GPS it waits for these bytes
+// and for the service by which the flow is ahead here. It is finished here at most L / R after GPS. All flows
+// together have had the same service here as in GPS. So a flow is ahead by the sum of what the others are
+// behind, each by at most L (theorem 2).
 const PGPS_T_WFI: Bound<OfFlow> = Bound {
     of: |system, flow| {
         let others = system.max_packets.len() as i128 - 1;
@@ -323,9 +329,9 @@ const PGPS_T_WFI: Bound<OfFlow> = Bound {
     source: "corollary of Parekh & Gallager 1993, theorems 1 and 2",
 };
 
-// Self-clocked fair queueing. While virtual time goes from v1 to v2 a backlogged flow is served at least
-// r_k (v2 - v1) - L_k, and any flow at most r_j (v2 - v1) + L_j (Golestani's lemmas). With r_k = phi_k the terms in
-// v2 - v1 cancel.
+// Self-clocked fair queueing. While virtual time goes from v1 to v2, a backlogged flow receives a service of
+// at least r_k (v2 - v1) - L_k, and any flow at most r_j (v2 - v1) + L_j (Golestani's lemmas). With r_k =
+// phi_k the terms in v2 - v1 cancel.
 
 const SCFQ_LEMMA: &str = "corollary of Golestani 1994, theorem 1 and its lemmas";
 
@@ -361,14 +367,15 @@ const WF2Q_PLUS_B_WFI: Bound<OfFlow> = Bound {
     source: "Checconi, Rizzo & Valente 2013, VI-A, virtual time by steps",
 };
 
-// Just before a packet starts, its flow is short of what it is when that packet is finished and (1 - phi_k) of the packet.
+// Just before a packet starts, a flow lacks what it lacks at the finish of that packet, plus (1 - phi_k) of
+// the packet.
 const WF2Q_PLUS_B_WFI_ANYWHERE: Bound<OfFlow> = Bound {
     of: |system, flow| {
         let rest = one() - system.share(flow);
         (WF2Q_PLUS_B_WFI.of)(system, flow) + rest * system.longest_of(flow)
     },
     formula: "(2 - phi_k) L_k + 2 phi_k L",
-    source: "corollary of Checconi, Rizzo & Valente 2013, VI-A, read by Bennett & Zhang's definition of 1996",
+    source: "corollary of Checconi, Rizzo & Valente 2013, VI-A, with the definition of Bennett & Zhang 1996",
 };
 
 const WF2Q_PLUS_T_WFI: Bound<OfFlow> = Bound {
@@ -377,18 +384,24 @@ const WF2Q_PLUS_T_WFI: Bound<OfFlow> = Bound {
     source: "Checconi, Rizzo & Valente 2013, VI-B",
 };
 
-// QFQ, at a time t when a packet is chosen: a backlogged flow's start S_k, which moves on by l / phi_k with a packet of l, is
-//   ahead of V by less than sigma_k + L_k / phi_k: it was served last when its rounded start was not after V, thus S_k before that
-//     by less than sigma_k (and where the flow had been idle, S_k <= V, or a finish that was like this);
-//   behind V by at most 2 sigma_k + L: its group's finish is at most S_k + 2 sigma_k, and V at most L after it (theorem 2).
-// V counts a packet when it is begun, so over [t1, t2] it goes on by at least W(t1, t2) - L; and W_k is phi_k (S_k(t2) - S_k(t1)).
-// So phi_k W - W_k is below phi_k times 2 sigma_k + L, and sigma_k + L_k / phi_k, and L.
+// QFQ, at a time t when a packet is chosen. A backlogged flow's start S_k advances by l / phi_k with a packet
+// of length l. S_k is
+// * ahead of V by less than sigma_k + L_k / phi_k. When the flow was last served, its rounded start was not
+//   after V, so S_k was less than sigma_k after V before that. If the flow had been idle, S_k <= V, or S_k is
+//   such a finish.
+// * behind V by at most 2 sigma_k + L. The finish of the flow's group is at most S_k + 2 sigma_k, and V is at
+//   most L after it (theorem 2).
+// V counts a packet when its transmission starts, so over [t1, t2] it advances by at least W(t1, t2) - L. W_k
+// is phi_k (S_k(t2) - S_k(t1)).
+// So phi_k W - W_k is below phi_k times the sum of 2 sigma_k + L, sigma_k + L_k / phi_k, and L.
 //
-// The paper has 3 phi_k sigma_k + 2 phi_k L for this (theorem 7). Its proof, of which our text lost the formulas, takes cases by
-// whether the flow is eligible at t1. Where it is, S_k is ahead of V by sigma_k at most, and 3 sigma_k is right. Where it isn't,
-// its rounded start is up to sigma_k ahead of V and S_k itself up to 2 sigma_k: 3 sigma_k holds until the flow enters another
-// slot, which after one that it entered at its end takes a few bytes. `Traffic::short_after_long` does that, and gets
-// 3.34 phi_k sigma_k where 3 phi_k sigma_k + 2 phi_k L is 3.06. With exact starts there is no such case.
+// The paper states 3 phi_k sigma_k + 2 phi_k L (theorem 7). The formulas of its proof are missing in our
+// text. The proof distinguishes whether the flow is eligible at t1. If it is, S_k is ahead of V by sigma_k at
+// most, and 3 sigma_k is right. If it is not, its rounded start is up to sigma_k ahead of V, and S_k itself
+// up to 2 sigma_k. Then 3 sigma_k holds only until the flow enters another slot. A few bytes are enough for
+// that if the flow's start was near the end of a slot. `Traffic::short_after_long` does this. It reaches 3.34
+// phi_k sigma_k where 3 phi_k sigma_k + 2 phi_k L is 3.06 phi_k sigma_k. With exact starts there is no such
+// case.
 
 fn rounded(system: &System, flow: usize) -> Measure {
     times(3, system.slot(flow)) + system.longest_of(flow) + times(2, system.share(flow) * system.longest())
@@ -406,10 +419,11 @@ const QFQ_T_WFI: Bound<OfFlow> = Bound {
     source: "derived, as Checconi, Rizzo & Valente 2013, theorem 8, which lacks L_k",
 };
 
-// The formula (28) is lost in our text. By the above, from one choice to another S_h goes on by at most the steps of V and
-// sigma_h + L_h / phi_h, and 2 sigma_h and a step; and S_k by no less than these steps less as much of its own. A step of V is
-// L over the weights that count. The paper's sum is that of all flows, 1, so that a step is L; ours is of those that are busy,
-// as these two are.
+// The formula (28) is missing in our text. From one choice of a packet to another, S_h advances by at most
+// the steps of V, plus sigma_h + L_h / phi_h, plus 2 sigma_h and one step, as shown above. S_k advances by at
+// least these steps, less the corresponding terms for k. A step of V is L divided by the sum of the weights
+// that count. In the paper that is the sum over all flows, 1, so a step is L. Ours is the sum over busy
+// flows, and both of these flows are busy.
 const QFQ_RELATIVE: Bound<OfPair> = Bound {
     of: |system, one, other| {
         let of = |flow: usize| (times(3, system.slot(flow)) + system.longest_of(flow)) / system.share(flow);
@@ -420,7 +434,8 @@ const QFQ_RELATIVE: Bound<OfPair> = Bound {
     source: "derived, as Checconi, Rizzo & Valente 2013, (28)",
 };
 
-// Our S-KPS has no slots finer than 1/31 of the longest packet's virtual time; its head has the proof.
+// Our S-KPS has no slots shorter than 1/31 of the longest packet's virtual time. The proof is in the module
+// documentation of s_kps.rs.
 const S_KPS_B_WFI: Bound<OfFlow> = Bound {
     of: |system, flow| {
         let slot = system.slot_of_at_least(flow, 31);
@@ -430,7 +445,8 @@ const S_KPS_B_WFI: Bound<OfFlow> = Bound {
     source: "Checconi, Rizzo & Valente 2013, VI-A: as qfq; the proof is in timestamps/s_kps.rs",
 };
 
-// As for WF2Q+: its finish times are those of packets, so before a packet starts all but the flow's share of it is missing.
+// As for WF2Q+: finish times are those of packets. So before a packet starts the flow lacks all of it except
+// its share.
 const S_KPS_B_WFI_ANYWHERE: Bound<OfFlow> = Bound {
     of: |system, flow| {
         let rest = one() - system.share(flow);
@@ -454,22 +470,27 @@ const GFQ_B_WFI: Bound<OfFlow> = Bound {
         times(2, sigma + slot) + times(2, system.share(flow) * system.longest())
     },
     formula: "2 phi_k (sigma_k + s_k) + 2 phi_k L, s_k >= sigma_k / 8, L / 32",
-    source: "Checconi, Rizzo & Valente 2013, VI-A: \"slightly lower\" than qfq's; the proof is in timestamps/gfq.rs",
+    source: "Checconi, Rizzo & Valente 2013, VI-A: \"slightly lower\" than qfq's; \
+             the proof is in timestamps/gfq.rs",
 };
 
 const GFQ_T_WFI: Bound<OfFlow> = Bound {
     of: |system, flow| system.at_share((GFQ_B_WFI.of)(system, flow), flow),
     formula: "(2 (sigma_k + s_k) + 2 L) / R, s_k >= sigma_k / 8, L / 32",
-    source: "Checconi, Rizzo & Valente 2013, VI-B: lower than qfq's by sigma_k / R; the proof is in timestamps/gfq.rs",
+    source: "Checconi, Rizzo & Valente 2013, VI-B: lower than qfq's by sigma_k / R; \
+             the proof is in timestamps/gfq.rs",
 };
 
-// Priority fair queueing with quantum Q = L: U_j = L_j + Q is more than a flow may send at the head of the schedule before all
-// that it sent has passed in virtual time. V is the start of the packet in service and stands still while one at the head is
-// sent; no packet queued has a start before V. So while V goes from v1 to v2 any flow sends only packets that start between
-// v1 and, at the head, U_j / w_j less its last packet after v2: at most w_j (v2 - v1) + U_j. A backlogged flow's packets
-// follow each other without a gap. The first at the beginning starts at most U_k / w_k after v1, and that at the end not
-// before v2: at least w_k (v2 - v1) - U_k. As for scfq, the terms in v2 - v1 cancel. When nothing is queued V jumps to the latest finish,
-// while the last packet is yet in transmission: a time that begins then has the rest of that one packet besides.
+// Priority fair queueing with quantum Q = L. Let U_j = L_j + Q: a flow sends less than this at the head of
+// the schedule before virtual time has passed all that it sent. V is the start of the packet in service. It
+// does not change while a packet at the head is sent. No queued packet has a start before V. So while V goes
+// from v1 to v2, any flow sends only packets that start between v1 and a point after v2. That point is, for
+// packets at the head, U_j / w_j less the last packet after v2. This is at most w_j (v2 - v1) + U_j. A
+// backlogged flow's packets follow each other without a gap. The first one at the beginning starts at most
+// U_k / w_k after v1. The first one at the end starts not before v2. So the flow sends at least w_k (v2 - v1)
+// - U_k. As for scfq, the terms in v2 - v1 cancel. When nothing is queued, V jumps to the latest finish while
+// the last packet is still in transmission. An interval that begins then also contains the rest of that
+// packet.
 
 const PFQ_DERIVED: &str =
     "derived from start-time fair queueing (Goyal, Vin & Cheng 1996): the proof is in guarantees/bounds.rs";
@@ -507,12 +528,13 @@ const PFQ_RELATIVE: Bound<OfPair> = Bound {
     source: PFQ_DERIVED,
 };
 
-// Priority deficit round robin with a quantum Q >= L and room for all flows in AFL. From joining AFL to leaving it a flow sends,
-// in m >= 0 turns, at most Q first (a packet, or more that are Q together), and never more than m Q in all once it has
-// sent by turns, since its deficit pays for both. Of a time that began before, at most L_j more. A flow leaves in its turn
-// and joins behind all others. So in m turns whatever flow sends at most (m + 1) Q + L_j. A flow with packets does not leave; in n
-// turns it sends at least n Q - L_k and less by the Q that it may have had first. Between two of its turns the others have
-// one each, m <= n + 1; all phi are 1 / N, and the terms in n cancel.
+// Priority deficit round robin with a quantum Q >= L and an AFL with room for all flows. In m >= 0 turns,
+// from joining AFL to leaving it, a flow first sends at most Q (one packet, or several packets of Q in
+// total). Once it has sent in a turn, it has sent at most m Q in total, since its deficit pays for both. An
+// interval that starts later has at most L_j more. A flow leaves in its turn and joins behind all others. So
+// in m turns any flow sends at most (m + 1) Q + L_j. A flow with packets does not leave. In n turns it sends
+// at least n Q - L_k, less the Q that it may have sent first. Between two of its turns the others have one
+// each, so m <= n + 1. All phi are 1 / N, and the terms in n cancel.
 
 const PDRR_DERIVED: &str =
     "derived from Kortebi, Oueslati & Roberts 2005, Table 1: the proof is in guarantees/bounds.rs";
@@ -534,7 +556,8 @@ const PDRR_T_WFI: Bound<OfFlow> = Bound {
     source: PDRR_DERIVED,
 };
 
-// Both have packets, so neither leaves: at most m Q + Q, m <= n + 1, and at least n Q - L_k - Q.
+// Both flows have packets, so neither leaves. One sends at most m Q + Q + L, m <= n + 1, and the other at
+// least n Q - L_k - Q.
 const PDRR_RELATIVE: Bound<OfPair> = Bound {
     of: |system, one, other| {
         let quantum = Measure::from_integer(system.quanta[one].into());
@@ -549,7 +572,8 @@ const PDRR_RELATIVE: Bound<OfPair> = Bound {
 mod tests {
     use super::*;
 
-    /// A flow with half of the link and four with an eighth; 1 byte a nanosecond.
+    /// Returns a system of one flow with half of the link and four flows with an eighth each, at 1 byte a
+    /// nanosecond.
     fn system() -> System {
         System {
             weights: Weights::new(vec![4, 1, 1, 1, 1]),
@@ -566,7 +590,7 @@ mod tests {
     #[test]
     fn slots_are_powers_of_two() {
         let system = system();
-        // 1500 / 4 = 375, up to 512, times 4; 1000 up to 1024; 100 up to 128.
+        // 1500 / 4 = 375, rounded up to 512, times 4. 1000 is rounded up to 1024, and 100 to 128.
         let slots: Vec<Measure> = (0..5).map(|flow| system.slot(flow)).collect();
         assert_eq!(slots, [2048, 1024, 1024, 1024, 128].map(whole));
     }

@@ -1,4 +1,4 @@
-//! The schedulers that are held to their bounds, a line each.
+//! The schedulers whose bounds are checked, one entry each.
 
 use std::time::Duration;
 
@@ -32,26 +32,26 @@ use fairgate::{ConfigError, Discipline};
 use super::bounds::{Promises, System, published};
 use super::traffic::RATE;
 
-/// A scheduler with what is published of it.
+/// A scheduler and its published bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// Its name.
+    /// The name of the scheduler.
     pub name: &'static str,
-    /// Whether flows have weights. Where not, all are equal.
+    /// Whether flows have weights. If not, all weights are equal.
     pub weighted: bool,
-    /// By whose promises it is judged: its own.
+    /// The name of the scheduler whose bounds it is compared with. By default this is the scheduler itself.
     judged_as: &'static str,
     build: Build,
 }
 
-/// What a discipline is built for.
+/// The flows that a discipline is built for.
 struct Demand<'a> {
     system: &'a System,
-    /// Room for all packets.
+    /// The number of packets that it must be able to hold.
     packets: u32,
 }
 
-/// All of them.
+/// All schedulers.
 pub static CANDIDATES: &[Candidate] = &[
     equal("fifo", |demand| boxed(Fifo::node(fifo_of(demand))?)),
     equal("fq_nagle", |demand| flat::<FqNagle>(demand, (), |_, _| ())),
@@ -75,7 +75,7 @@ pub static CANDIDATES: &[Candidate] = &[
                 flows: demand.flows(),
                 quantum: demand.quantum(),
                 classifier: named(),
-                // Longer than anything waits here: rounds alone, no packet dropped.
+                // Longer than any sojourn time here, so that CoDel drops nothing.
                 codel: codel::Params {
                     target: Duration::from_secs(100),
                     ..codel::Params::default()
@@ -151,7 +151,7 @@ pub static CANDIDATES: &[Candidate] = &[
             1,
         )?)
     }),
-    // Users of one flow each.
+    // Each user has one flow.
     equal("hsqf", |demand| {
         boxed(Hsqf::node(
             hsqf::Config {
@@ -168,53 +168,55 @@ pub static CANDIDATES: &[Candidate] = &[
     equal("lqf", |demand| boxed(Lqf::node(by_backlog_of(demand), 1)?)),
 ];
 
-/// Disciplines over flows that can't be measured like this, and why.
+/// Disciplines over flows that can't be measured in this way, and the reason.
 pub static NOT_MEASURED: &[(&str, &str)] = &[
     (
         "fq_pie",
-        "PIE drops at random; as far as it doesn't, flows are served as by fq_codel",
+        "PIE drops at random; without drops, flows are served as by fq_codel",
     ),
     (
         "fq",
-        "it holds flows back; the measures are of work-conserving disciplines",
+        "it throttles flows; the measures are of work-conserving disciplines",
     ),
     (
         "msfc",
-        "its classes are unfair on purpose; within one it serves flows as fq_codel does",
+        "its classes are unfair on purpose; within a class it serves flows as fq_codel does",
     ),
     (
         "cake",
-        "hosts share before flows do, and a random part of a byte goes into quanta; without both it serves as fq_codel does",
+        "hosts share before flows do, and quanta are rounded at random; \
+         without both it serves flows as fq_codel does",
     ),
-    (
-        "admission",
-        "it lets flows in or not; what it holds inside serves them",
-    ),
+    ("admission", "it admits or rejects flows; its child serves them"),
 ];
 
 impl Candidate {
-    /// What is published of it.
+    /// Returns the published bounds of the scheduler.
     pub fn promises(&self) -> &'static Promises {
-        published(self.judged_as).expect("the table of bounds lists every candidate, as a test sees to")
+        published(self.judged_as).expect("a test checks that the table of bounds lists every candidate")
     }
 
-    /// The same scheduler, held to what is published of another: to see that a promise broken is noticed.
+    /// Returns the same scheduler, but with the bounds of another one. Tests use it to see that an exceeded
+    /// bound is found.
     ///
     /// # Panics
     /// If there is no such scheduler.
     #[must_use]
     pub fn judged_as(self, name: &'static str) -> Candidate {
-        assert!(published(name).is_some(), "nothing is known of `{name}`");
+        assert!(
+            published(name).is_some(),
+            "the table of bounds does not list `{name}`"
+        );
         Candidate {
             judged_as: name,
             ..self
         }
     }
 
-    /// A discipline of this kind for flows of a system, with room for so many packets.
+    /// Builds the discipline for the flows of `system`, with room for `packets` packets.
     ///
     /// # Errors
-    /// If it refuses a weight, or so many flows.
+    /// Returns an error if the discipline rejects a weight or the number of flows.
     pub fn build(&self, system: &System, packets: u32) -> Result<Box<dyn Discipline>, ConfigError> {
         (self.build)(&Demand { system, packets })
     }
@@ -244,7 +246,7 @@ fn boxed(discipline: impl Discipline + 'static) -> Result<Box<dyn Discipline>, C
     Ok(Box::new(discipline))
 }
 
-/// Flows and classes by the number that a packet names.
+/// Returns a classifier that takes flows and classes by the number in the packet.
 fn named() -> Classifier {
     Classifier {
         handle: 1,
@@ -259,7 +261,7 @@ fn fifo_of(demand: &Demand<'_>) -> fifo::Config {
     }
 }
 
-/// Flows by the hash that a packet comes with.
+/// Returns a configuration in which flows are the hashes in the packets.
 fn by_backlog_of(demand: &Demand<'_>) -> by_backlog::Config {
     by_backlog::Config {
         limit: demand.packets,
@@ -267,7 +269,7 @@ fn by_backlog_of(demand: &Demand<'_>) -> by_backlog::Config {
     }
 }
 
-/// A scheduler over flows.
+/// Builds a scheduler over flows.
 fn flat<S: Scheduler>(
     demand: &Demand<'_>,
     settings: S::Settings,
@@ -298,7 +300,7 @@ impl Demand<'_> {
         self.system.weights.of(flow as u32)
     }
 
-    /// Of each flow, where all are equal.
+    /// Returns the quantum of each flow where all are equal.
     fn quantum(&self) -> u32 {
         self.system.quanta.first().copied().unwrap_or(1)
     }
@@ -310,7 +312,7 @@ impl Demand<'_> {
         }
     }
 
-    /// A queue for each class.
+    /// Builds a queue for each class.
     fn fifos(&self) -> Result<Vec<Box<dyn Discipline>>, ConfigError> {
         let one = |_| boxed(Fifo::node(fifo_of(self))?);
         (0..self.flows()).map(one).collect()
@@ -322,17 +324,18 @@ mod tests {
     use super::*;
     use fairgate_config::{Family, registry};
 
-    /// Whoever registers a discipline over flows puts it here too, or says why it can't be.
+    /// A newly registered discipline over flows must be listed in CANDIDATES or, with a reason, in
+    /// NOT_MEASURED.
     #[test]
-    fn every_discipline_over_flows_is_measured_or_said_not_to_be() {
+    fn every_discipline_over_flows_is_measured_or_listed_as_not_measured() {
         let over_flows = [Family::Rounds, Family::Timestamps, Family::Implicit];
         for about in registry().iter().map(|entry| entry.about()) {
             let is_measured = CANDIDATES.iter().any(|candidate| candidate.name == about.name);
             let is_not = NOT_MEASURED.iter().any(|&(name, _)| name == about.name);
-            assert!(!(is_measured && is_not), "`{}`: one or the other", about.name);
+            assert!(!(is_measured && is_not), "`{}` is in both lists", about.name);
             assert!(
                 is_measured || is_not || !over_flows.contains(&about.family),
-                "`{}` is registered, and neither in CANDIDATES nor in NOT_MEASURED",
+                "`{}` is registered, but neither in CANDIDATES nor in NOT_MEASURED",
                 about.name
             );
         }

@@ -1,9 +1,10 @@
-//! How the worst-case fair index grows with the number of flows: one flow with half of the link beside N light ones that
-//! share the other half.
+//! Measures how the worst-case fair index grows with the number of flows. One heavy flow has half of the
+//! link, and N light flows share the other half.
 //!
-//! Whoever sends in rounds, or far ahead of GPS, lets the heavy flow wait for a packet of each light one. Three traffics, and
-//! the worst of them: all flows full from the beginning; the same with one packet for each light flow (Bennett &
-//! Zhang's example of 1996); and a heavy flow that wakes up again and again when all light ones are full.
+//! A scheduler that sends in rounds, or far ahead of GPS, lets the heavy flow wait for a packet of each light
+//! flow. Three traffics are tried, and the worst result counts. In the first all flows are backlogged from
+//! the beginning. The second is the same with one packet for each light flow (Bennett & Zhang's example of
+//! 1996). In the third the heavy flow becomes active again and again while all light flows are backlogged.
 
 use fairgate::Time;
 
@@ -12,17 +13,17 @@ use super::schedule::Arrival;
 use super::traffic::{NANOS_PER_BYTE, Traffic};
 use super::trial::{TrialError, b_wfi_of};
 
-/// All packets, bytes.
+/// The length of all packets, bytes.
 pub const LENGTH: u32 = 1000;
 
 /// The number of the heavy flow.
 const HEAVY: u32 = 0;
 
-/// The heavy flow's B-WFI, in packets, beside `light` light flows. `None` for a scheduler that knows no weights, or refuses
-/// so many flows.
+/// Returns the heavy flow's B-WFI, in packets, beside `light` light flows. Returns `None` if the scheduler
+/// has no weights, or rejects the number of flows.
 ///
 /// # Errors
-/// If the scheduler loses packets, or lets the link stand still.
+/// Returns an error if the scheduler loses packets or leaves the link idle while packets are queued.
 pub fn heavy_among(candidate: &Candidate, light: u32) -> Result<Option<f64>, TrialError> {
     if !candidate.weighted {
         return Ok(None);
@@ -55,14 +56,15 @@ fn of(light: u32, arrivals: Vec<Arrival>) -> Traffic {
     }
 }
 
-/// All at once: twice N packets of the heavy flow, `each` of every light one.
+/// All packets arrive at time 0: 2 N packets of the heavy flow, and `each` packets of every light flow.
 fn full(light: u32, each: u32) -> Traffic {
     let heavy = (0..2 * light).map(|_| arrival(0, HEAVY));
     let others = (0..each).flat_map(|_| 1..=light).map(|flow| arrival(0, flow));
     of(light, heavy.chain(others).collect())
 }
 
-/// Light flows full all the time; a packet of the heavy flow in the middle of every N of theirs.
+/// Light flows are backlogged all the time. A packet of the heavy flow arrives in the middle of every N light
+/// packets.
 fn waking_up(light: u32) -> Traffic {
     let round = u64::from(light) * u64::from(LENGTH);
     let others = (0..4).flat_map(|_| 1..=light).map(|flow| arrival(0, flow));
@@ -83,8 +85,8 @@ mod tests {
             .find(|candidate| candidate.name == name)
             .expect("listed");
         heavy_among(candidate, light)
-            .expect("it is tried")
-            .expect("it knows weights")
+            .expect("the trial succeeds")
+            .expect("the scheduler has weights")
     }
 
     #[test]

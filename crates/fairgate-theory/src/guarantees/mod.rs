@@ -1,4 +1,4 @@
-//! What schedulers promise, and what they keep.
+//! Compares the guarantees of schedulers with their schedules.
 //!
 //! ```text
 //!   arrivals ---> gps           fluid: exact virtual time, exact finish of every packet
@@ -9,10 +9,10 @@
 //!                    |
 //!   bounds ------> trial         measured against published
 //!                    |
-//!   traffic <---> adversary      looks for the traffic that a scheduler does worst under
+//!   traffic <---> adversary      searches for the traffic under which a scheduler performs worst
 //! ```
 //!
-//! Everything is exact: a measured value above a bound is above it, not within a rounding error of it.
+//! All results are exact. A measured value above a bound is really above it, not within a rounding error.
 
 pub mod adversary;
 pub mod bounds;

@@ -1,103 +1,104 @@
-//! What a discipline did on a link, packet by packet.
+//! Records what a discipline does on a link, packet by packet.
 //!
-//! [`record`] drives a discipline as a link would: packets arrive at their times, and whenever the link is free and
-//! something is queued it asks for the next packet and sends it, whole, at its rate. An arrival at the very moment at
-//! which the link becomes free is queued before the choice is made.
+//! [`record`] drives a discipline like a link. Packets are enqueued at their arrival times. Whenever the link
+//! is free and something is queued, the next packet is dequeued and sent, whole, at the link's rate. If a
+//! packet arrives at the time when the link becomes free, it is enqueued before the next packet is dequeued.
 
 use fairgate::{ClassId, Discipline, DropReason, FlowHash, Link as Egress, Next, Packet, Rate, Time};
 use thiserror::Error;
 
 use crate::link::Link;
 
-/// A packet to be offered.
+/// A packet to be enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// The arrival time.
     pub at: Time,
-    /// Its flow, from 0. It names class `1:flow + 1` where there is such a number, and has a hash of its own.
+    /// The flow, from 0. The packet names class `1:flow + 1` if there is such a number, and each flow has its
+    /// own hash.
     pub flow: u32,
-    /// Bytes on the wire, at least 1.
+    /// The length on the link, bytes; at least 1.
     pub length: u32,
 }
 
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Which of the arrivals it is, from 0.
+    /// The number of its arrival, from 0.
     pub number: u32,
     /// Its flow.
     pub flow: u32,
     /// Bytes.
     pub length: u32,
-    /// When it arrived, ticks.
+    /// The arrival time, ticks.
     pub arrival: u64,
-    /// When the link began to send it, ticks.
+    /// The start of the transmission, ticks.
     pub start: u64,
-    /// When the link had sent it, ticks.
+    /// The end of the transmission, ticks.
     pub finish: u64,
 }
 
 impl Sent {
-    /// What it took the link, ticks.
+    /// Returns the duration of the transmission, ticks.
     pub fn work(&self) -> u64 {
         self.finish - self.start
     }
 }
 
-/// All that was sent.
+/// All packets that were sent.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     link: Link,
     sent: Vec<Sent>,
-    /// Work done before each packet was begun, ticks.
+    /// The work done before the start of each packet, ticks.
     before: Vec<u64>,
-    /// The packets of each flow, by their place in `sent`.
+    /// The packets of each flow, by their index in `sent`.
     by_flow: Vec<Vec<u32>>,
     dropped: u32,
 }
 
-/// Why a schedule could not be recorded.
+/// The reason why a schedule could not be recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordError {
-    /// Arrivals come in the order of their times.
+    /// An arrival is earlier than the one before it.
     #[error("arrival {number} at {at} comes after one at {previous}; sort arrivals by time")]
     NotInOrder {
-        /// Which arrival.
+        /// The number of the arrival.
         number: u32,
         /// Its time.
         at: Time,
-        /// The time of the one before.
+        /// The time of the arrival before it.
         previous: Time,
     },
-    /// A packet without bytes takes no time to send.
+    /// A packet has no bytes, so its transmission would take no time.
     #[error("arrival {number} has length 0; give it at least 1 byte")]
     LengthZero {
-        /// Which arrival.
+        /// The number of the arrival.
         number: u32,
     },
-    /// Ticks are counted up to 2^62.
-    #[error(
-        "the schedule reaches beyond what ticks can count at this rate; use a rounder rate, or fewer packets"
-    )]
+    /// A time is above 2^62 ticks.
+    #[error("the schedule is longer than 2^62 ticks at this rate; use a rounder rate, or fewer packets")]
     TooLong,
-    /// The discipline holds packets back and doesn't say until when.
+    /// The discipline is throttled but gives no time at which to ask again.
     #[error(
         "at {at} `{discipline}` sends nothing, holds {packets} packets, and names no later time to ask again"
     )]
     Stuck {
-        /// When.
+        /// The time.
         at: Time,
         /// The discipline.
         discipline: &'static str,
-        /// What it holds.
+        /// The number of packets that it holds.
         packets: u64,
     },
 }
 
-/// Drives `discipline`, which is empty, with `arrivals` of flows below `flows`, until all is sent.
+/// Drives `discipline`, which must be empty, with `arrivals` until all packets are sent. Flow numbers are
+/// below `flows`.
 ///
 /// # Errors
-/// If arrivals are not in order or too long ago from now to count, or the discipline refuses to send.
+/// Returns an error if arrivals are not in order, if a time is too large for ticks, or if the discipline
+/// stops sending.
 pub fn record(
     discipline: &mut dyn Discipline,
     rate: Rate,
@@ -117,7 +118,7 @@ pub fn record(
     Ok(driver.schedule)
 }
 
-/// When each of the arrivals comes, ticks.
+/// Returns the time of each arrival, ticks.
 fn check(arrivals: &[Arrival], link: &Link) -> Result<Vec<u64>, RecordError> {
     let mut previous = Time::ZERO;
     let mut ticks = Vec::with_capacity(arrivals.len());
@@ -138,9 +139,9 @@ fn check(arrivals: &[Arrival], link: &Link) -> Result<Vec<u64>, RecordError> {
 struct Driver<'a> {
     link: Link,
     arrivals: &'a [Arrival],
-    /// When each arrival comes, ticks.
+    /// The time of each arrival, ticks.
     arrived: Vec<u64>,
-    /// How many of them have come.
+    /// The number of arrivals that have been enqueued.
     offered: usize,
     /// A packet's payload is the number of its arrival.
     egress: Egress<u32, &'a mut dyn Discipline>,
@@ -183,7 +184,7 @@ impl Driver<'_> {
         self.arrived.get(self.offered).copied()
     }
 
-    /// Queues the next arrival, at its own time.
+    /// Enqueues the next arrival, at its own time.
     fn offer(&mut self) {
         let arrival = self.arrivals[self.offered];
         if self.egress.len() == self.egress.capacity() {
@@ -208,7 +209,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Sends a packet from `start`. Returns the finish.
+    /// Sends a packet from `start` on. Returns the finish.
     fn send(&mut self, number: u32, length: u32, start: u64) -> Result<u64, RecordError> {
         let finish = self
             .link
@@ -229,7 +230,7 @@ impl Driver<'_> {
 }
 
 impl Schedule {
-    /// Of a link on which nothing was sent yet.
+    /// Creates the schedule of a link that has sent nothing yet.
     pub fn empty(link: Link, flows: u32) -> Schedule {
         Schedule {
             link,
@@ -243,7 +244,8 @@ impl Schedule {
     /// Appends a packet, sent after all others.
     ///
     /// # Panics
-    /// If it was begun before the last one was finished, before it arrived, or is of a flow that there is not.
+    /// If its transmission starts before the last one is finished or before it arrives, or if there is no
+    /// such flow.
     pub fn push(&mut self, sent: Sent) {
         let (last, before) = match (self.sent.last(), self.before.last()) {
             (Some(last), Some(before)) => (last.finish, before + last.work()),
@@ -256,35 +258,35 @@ impl Schedule {
         self.before.push(before);
     }
 
-    /// The link.
+    /// Returns the link.
     pub fn link(&self) -> &Link {
         &self.link
     }
 
-    /// How many flows there are, those that sent nothing included.
+    /// Returns the number of flows, including flows that sent nothing.
     pub fn flows(&self) -> u32 {
         self.by_flow.len() as u32
     }
 
-    /// What was sent, in that order.
+    /// Returns the packets in the order of their transmission.
     pub fn sent(&self) -> &[Sent] {
         &self.sent
     }
 
-    /// What one flow sent, in that order.
+    /// Returns the packets of one flow in the order of their transmission.
     pub fn of_flow(&self, flow: u32) -> impl ExactSizeIterator<Item = &Sent> {
         self.by_flow[flow as usize]
             .iter()
-            .map(|&place| &self.sent[place as usize])
+            .map(|&index| &self.sent[index as usize])
     }
 
-    /// Packets that the discipline dropped. They are not in the record: to all measures it is as if they had never
-    /// come.
+    /// Returns the number of packets that the discipline dropped. They are not recorded: all measures ignore
+    /// them.
     pub fn dropped(&self) -> u32 {
         self.dropped
     }
 
-    /// The work that the link had done until `ticks`, in ticks.
+    /// Returns the work that the link had done until `ticks`, in ticks.
     pub fn work_until(&self, ticks: u64) -> u64 {
         let begun = self.sent.partition_point(|sent| sent.start <= ticks);
         match begun.checked_sub(1) {
@@ -293,13 +295,14 @@ impl Schedule {
         }
     }
 
-    /// Whether the link was busy whenever a packet was there to be sent.
+    /// Whether the link was busy whenever a packet was queued.
     pub fn is_work_conserving(&self) -> bool {
-        // Before a pause everything that had come must have been sent: no later packet is older than the pause.
+        // All packets that arrived before a pause must have been sent: no packet after the pause is older
+        // than it.
         let mut earliest_after = u64::MAX;
-        self.sent.iter().enumerate().rev().all(|(place, sent)| {
+        self.sent.iter().enumerate().rev().all(|(index, sent)| {
             earliest_after = earliest_after.min(sent.arrival);
-            let idle_since = place.checked_sub(1).map_or(0, |last| self.sent[last].finish);
+            let idle_since = index.checked_sub(1).map_or(0, |last| self.sent[last].finish);
             idle_since == sent.start || earliest_after >= sent.start
         })
     }
@@ -324,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_sends_one_packet_after_the_other() {
+    fn a_link_sends_one_packet_at_a_time() {
         let arrivals = [arrival(10, 0, 100), arrival(20, 1, 50), arrival(500, 1, 1)];
         let schedule = record(discipline("fifo").as_mut(), Rate::mbit(8000), 2, &arrivals).unwrap();
         let times: Vec<_> = schedule
@@ -342,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shaper_is_asked_again_when_it_says() {
+    fn a_shaper_is_asked_again_at_its_watchdog() {
         let arrivals = [arrival(0, 0, 1000), arrival(0, 0, 1000)];
         let mut shaper = discipline("tbf rate=8mbit burst=1000b limit=10kb");
         let schedule = record(shaper.as_mut(), Rate::mbit(8000), 1, &arrivals).unwrap();
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_never_came() {
+    fn dropped_packets_are_counted_and_not_recorded() {
         let arrivals = [arrival(0, 0, 10), arrival(0, 0, 20), arrival(0, 0, 30)];
         let schedule = record(
             discipline("fifo limit=2").as_mut(),
@@ -366,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_arrivals_are_refused() {
+    fn bad_arrivals_are_rejected() {
         let refused = |arrivals: &[Arrival]| {
             record(discipline("fifo").as_mut(), Rate::mbit(8000), 1, arrivals).unwrap_err()
         };

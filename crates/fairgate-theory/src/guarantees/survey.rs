@@ -1,4 +1,4 @@
-//! All schedulers beside each other: measured, published, and how it grows.
+//! Compares all schedulers: measured values, published bounds, and growth with the number of flows.
 
 use serde::Serialize;
 
@@ -8,61 +8,62 @@ use super::candidates::{CANDIDATES, Candidate};
 use super::growth::heavy_among;
 use super::trial::{Finding, Kind, TrialError};
 
-/// What was found of all schedulers.
+/// The results for all schedulers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Survey {
     /// The seed of all traffic.
     pub seed: u64,
-    /// Of the link that everything was measured on, bit/s.
+    /// The rate of the link of all measurements, bit/s.
     pub rate_bps: u64,
-    /// Each scheduler.
+    /// The result of each scheduler.
     pub schedulers: Vec<Surveyed>,
-    /// Light flows in the columns of [`Surveyed::heavy_b_wfi`].
+    /// The numbers of light flows of the columns of [`Surveyed::heavy_b_wfi`].
     pub light_flows: Vec<u32>,
 }
 
-/// One scheduler.
+/// The result of one scheduler.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surveyed {
-    /// Its name.
+    /// The name of the scheduler.
     pub scheduler: &'static str,
-    /// Whether its flows had weights; where not, it was measured against equal ones.
+    /// Whether the flows had weights. If not, it is measured with equal weights.
     pub weighted: bool,
-    /// What to know of bounds that are not there.
+    /// An explanation of the bounds that are missing.
     pub remark: &'static str,
-    /// By each measure.
+    /// One row for each measure.
     pub measures: Vec<Row>,
-    /// B-WFI over any interval of a flow with half of the link beside so many light ones, in packets.
+    /// The B-WFI over any interval of a flow with half of the link beside [`Survey::light_flows`] light
+    /// flows, in packets.
     pub heavy_b_wfi: Vec<Option<f64>>,
 }
 
 /// One measure of a scheduler.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The measure.
+    /// The name of the measure.
     pub measure: &'static str,
-    /// What it is counted in.
+    /// The unit of the measure.
     pub unit: &'static str,
-    /// The bound for people; `None` if none is published.
+    /// The formula of the bound as text; `None` if no bound is published.
     pub formula: Option<&'static str>,
-    /// Where it is published.
+    /// The source of the bound.
     pub source: Option<&'static str>,
-    /// The worst under random traffic.
+    /// The worst finding under random traffic.
     pub random: Option<Finding>,
-    /// The worst under traffic made to hurt.
+    /// The worst finding under traffic that was searched for.
     pub adversarial: Option<Finding>,
-    /// Whether nothing was above the bound; `None` if there is none.
+    /// Whether no value was above the bound; `None` if there is no bound.
     pub within: Option<bool>,
 }
 
-/// Numbers of light flows for [`Surveyed::heavy_b_wfi`].
+/// The numbers of light flows for [`Surveyed::heavy_b_wfi`].
 pub const LIGHT_FLOWS: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 impl Survey {
-    /// Tries `candidates`. `tried` is called after each traffic of the search with the scheduler's name.
+    /// Surveys `candidates`. `tried` is called with the scheduler's name after each traffic of the search.
     ///
     /// # Errors
-    /// If a scheduler loses packets, or lets the link stand still.
+    /// Returns an error if a scheduler loses packets or leaves the link idle while packets are queued.
     pub fn of(
         candidates: &[Candidate],
         effort: Effort,
@@ -89,7 +90,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Tries all schedulers.
+    /// Surveys all schedulers.
     ///
     /// # Errors
     /// As [`of`](Survey::of).
@@ -101,7 +102,7 @@ impl Survey {
         Survey::of(CANDIDATES, effort, seed, tried)
     }
 
-    /// Whether nothing measured is above its bound.
+    /// Whether no measured value is above its bound.
     pub fn all_within(&self) -> bool {
         let rows = self.schedulers.iter().flat_map(|surveyed| &surveyed.measures);
         rows.into_iter().all(|row| row.within != Some(false))

@@ -1,52 +1,52 @@
-//! Traffic to try schedulers with: by chance, and made to hurt.
+//! Traffic for trials of schedulers: random traffic, and traffic that is made to be bad for them.
 //!
-//! A [`Recipe`] describes groups of like flows: few heavy and many light ones, packets just above powers of two (where
-//! rounded time stamps lose most), wake-ups at the same moment. Recipes can be changed a little, and so can the list
-//! of arrivals that one gives: the adversary climbs by both.
+//! A [`Recipe`] describes groups of similar flows: a few heavy and many light flows, packets just above
+//! powers of two (where rounded time stamps lose most), and flows that wake up at the same time. The
+//! adversary climbs by small changes of recipes, and of the arrivals that a recipe gives.
 
 use fairgate::{Rate, Time};
 
 use super::schedule::Arrival;
 use crate::measured::Dice;
 
-/// The rate of the link on which all is tried: a byte takes 8 ns.
+/// The rate of the link in all trials: a byte takes 8 ns.
 pub const RATE: Rate = Rate::mbit(1000);
-/// What a byte takes there.
+/// The time that a byte takes on that link.
 pub(crate) const NANOS_PER_BYTE: u64 = 8;
 
-/// Most packets of a traffic made from a recipe.
+/// The most packets of a traffic made from a recipe.
 const MOST_PACKETS: usize = 600;
 
-/// Longest packet, bytes.
+/// The longest packet, bytes.
 const LONGEST: u32 = 1514;
-/// Shortest.
+/// The shortest packet, bytes.
 const SHORTEST: u32 = 64;
 
-/// Flows with what they are entitled to, and their packets.
+/// Flows with their weights, and their packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Of each flow.
+    /// The weight of each flow.
     pub weights: Vec<u32>,
-    /// No packet of the flow is longer, bytes.
+    /// The length of each flow's longest packet, bytes.
     pub max_packets: Vec<u32>,
-    /// By time.
+    /// All packets, ordered by time.
     pub arrivals: Vec<Arrival>,
 }
 
-/// What packets a group sends.
+/// The lengths of a group's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
-    /// Longest ones.
+    /// All packets have the group's longest length.
     Long,
-    /// Long and short in turn.
+    /// Long and short packets alternate.
     Alternating,
-    /// One long, then short ones.
+    /// The first packet is long, all others are short.
     LongFirst,
-    /// Any.
+    /// Lengths are random.
     Mixed,
 }
 
-/// Like flows.
+/// A group of similar flows.
 #[derive(Clone, Debug)]
 struct Group {
     flows: u32,
@@ -54,27 +54,28 @@ struct Group {
     longest: u32,
     shortest: u32,
     lengths: Lengths,
-    /// Packets at each wake-up.
+    /// The number of packets at each wake-up.
     burst: u32,
     wake_ups: u32,
-    /// Time between wake-ups, in bytes of the link.
+    /// The time between wake-ups, in bytes of the link.
     period: u64,
-    /// The first wake-up, in bytes of the link.
+    /// The time of the first wake-up, in bytes of the link.
     phase: u64,
-    /// How much later each further flow wakes up, in bytes of the link: 0 for all at once.
+    /// How much later each further flow wakes up, in bytes of the link. 0 means that all wake up at once.
     stagger: u64,
 }
 
-/// Groups of flows.
+/// Groups of flows, from which a traffic is made.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     groups: Vec<Group>,
-    /// Of packet lengths.
+    /// The seed of the packet lengths.
     seed: u64,
 }
 
 impl Recipe {
-    /// A bad case to begin with: one or few heavy flows, many light ones, and perhaps some of another kind.
+    /// Creates a bad case as a starting point: one or two heavy flows, many light ones, and perhaps another
+    /// group.
     pub fn adversarial(dice: &mut Dice) -> Recipe {
         let mut groups = vec![Group::any(dice), Group::any(dice)];
         groups[0].flows = 1 + dice.below(2) as u32;
@@ -90,18 +91,18 @@ impl Recipe {
         }
     }
 
-    /// The same but for one or two numbers.
+    /// Returns the recipe with one or two numbers changed.
     #[must_use]
     pub fn changed(&self, dice: &mut Dice) -> Recipe {
         let mut recipe = self.clone();
         for _ in 0..=dice.below(2) {
-            let place = dice.below(recipe.groups.len() as u64) as usize;
-            recipe.groups[place].change(dice);
+            let index = dice.below(recipe.groups.len() as u64) as usize;
+            recipe.groups[index].change(dice);
         }
         recipe
     }
 
-    /// The packets.
+    /// Makes the traffic.
     pub fn traffic(&self) -> Traffic {
         let mut dice = Dice::new(self.seed, "lengths");
         let mut traffic = Traffic {
@@ -147,7 +148,7 @@ impl Group {
         self.set(number, dice);
     }
 
-    /// Gives one of its numbers a new value.
+    /// Sets one of the group's numbers to a new random value.
     fn set(&mut self, number: u64, dice: &mut Dice) {
         match number {
             0 => self.flows = 1 + any_size(1, 7, dice) as u32,
@@ -205,19 +206,20 @@ impl Group {
 }
 
 impl Traffic {
-    /// What hurts a flow most that has its place by a start rounded to slots and finishes two slots later (QFQ): the way to
-    /// nearly four of its slots, see [`bounds`](super::bounds).
+    /// Makes the worst case for a flow whose start is rounded to slots and whose finish is two slots later
+    /// (QFQ). The flow falls behind by almost four of its slots, see [`bounds`](super::bounds).
     ///
-    /// The others send next to nothing, which only makes virtual time slow. The flow sends a slot less one byte and, being in its
-    /// first slot still, a whole one: now it is nearly two slots ahead. The others are full from then on. The flow waits
-    /// for the end of its second slot's time, two slots after it begins, gets a short packet, enters its third slot by that,
-    /// and waits for one more.
+    /// At first the other flows send almost nothing, which only makes virtual time slow. The flow sends a
+    /// packet of one byte less than a slot. It is still in its first slot, so it sends a whole slot too. Now
+    /// it is almost two slots ahead. From then on the other flows are backlogged. The flow waits for the
+    /// finish of its second slot, two slots after that slot begins. Then it sends a short packet, enters its
+    /// third slot by that, and waits for one more slot.
     pub fn short_after_long(dice: &mut Dice) -> Traffic {
         let slot = 1u32 << (8 + dice.below(3));
         let weight = 1u32 << dice.below(3);
         let others = 32 / weight;
-        // Finer slots than its own end nearer to where its own does. Packets that don't fill them leave some of the others behind
-        // while some are ahead, so that there always is one to go first.
+        // Slots shorter than the flow's own end nearer to its end. The packets don't fill the slots, so some
+        // of the other flows are behind while some are ahead. So there is always one to go first.
         let finer = weight * (slot >> (2 + dice.below(2)));
         let length = between(finer / 2 + 1, finer * 3 / 4, dice);
         let arrival = |bytes: u32, flow: u32, length: u32| Arrival {
@@ -227,7 +229,7 @@ impl Traffic {
         };
         let beginning = (1..=others).map(|other| arrival(0, other, 1));
         let early = [slot - 1, slot].map(|length| arrival(0, 0, length));
-        // While the second long one is sent.
+        // These arrive while the second long packet is sent.
         let short = (0..3).map(|_| arrival(others + slot, 0, 2));
         let full = (0..5 * slot * weight / length).flat_map(|_| 1..=others);
         let late = full.map(|other| arrival(others + slot, other, length));
@@ -240,13 +242,15 @@ impl Traffic {
         traffic
     }
 
-    /// What hurts where virtual time, slowed down by the flows that are busy, runs away from those that wait while only
-    /// few are: flows that come then could be put too far back, and go before those that came earlier.
+    /// Makes the worst case for a virtual time that advances by the weights of the busy flows. It can run far
+    /// ahead of waiting flows while few flows are busy. Flows that arrive then could be set back too far, and
+    /// go before flows that arrived earlier.
     ///
-    /// A flow of long packets and one of short ones are alone. The short one has sent a packet and has to wait for its next slot, and
-    /// virtual time goes half a long packet on: far past the finish of the short one. Then many come. Those with
-    /// finer slots than the short flow's may not start after its finish, lest the order of its group and theirs break; the first,
-    /// with coarser slots, starts from now.
+    /// A flow of long packets and a flow of short packets are alone. The short flow has sent a packet and has
+    /// to wait for its next slot. Virtual time advances by half a long packet, far past the short flow's
+    /// finish. Then many flows arrive. Flows with shorter slots than the short flow's may not start after its
+    /// finish, or else the order of their group and its group breaks. The first arriving flow has longer
+    /// slots and starts from the current virtual time.
     pub fn many_after_few(dice: &mut Dice) -> Traffic {
         let short = 4u32 << dice.below(3);
         let long = between(1000, LONGEST, dice);
@@ -260,10 +264,10 @@ impl Traffic {
         };
         arrive(0, 0, long, 5);
         arrive(long / 2, 1, short, 5);
-        // While the second long one is sent.
+        // These arrive while the second long packet is sent.
         let then = long + short + long / 2;
         arrive(then, 2, coarse, 12);
-        // As much as virtual time ran ahead, or what there is room for.
+        // As much as virtual time ran ahead, limited by the number of packets.
         let ahead = (weight * long / 2 / fine).min(400 / newcomers);
         for newcomer in 0..newcomers {
             arrive(then, 3 + newcomer, fine, ahead);
@@ -278,8 +282,8 @@ impl Traffic {
         traffic
     }
 
-    /// By chance: weights and lengths of any size, arrivals without memory, the link between half loaded and
-    /// overloaded, some flows there all the time.
+    /// Makes random traffic. Weights and lengths have any size, and arrivals are memoryless. The load is
+    /// between a half and 2.5, and some flows are backlogged from the beginning.
     pub fn random(dice: &mut Dice, packets: usize) -> Traffic {
         let flows = 2 + any_size(1, 6, dice) as usize;
         let weights = (0..flows).map(|_| any_weight(dice)).collect();
@@ -290,7 +294,7 @@ impl Traffic {
         for number in 0..packets {
             let flow = dice.below(flows as u64) as usize;
             let length = between(SHORTEST.min(max_packets[flow]), max_packets[flow], dice);
-            // A fifth of all is there from the beginning.
+            // A fifth of all packets arrive at the beginning.
             if number > packets / 5 {
                 bytes += dice.exponential(f64::from(length) / load);
             }
@@ -307,34 +311,34 @@ impl Traffic {
         }
     }
 
-    /// The same but for one packet or one flow.
+    /// Returns the traffic with one packet or one flow changed.
     #[must_use]
     pub fn changed(&self, dice: &mut Dice) -> Traffic {
         let mut traffic = self.clone();
-        let place = dice.below(traffic.arrivals.len() as u64) as usize;
+        let index = dice.below(traffic.arrivals.len() as u64) as usize;
         let other = traffic.arrivals[dice.below(traffic.arrivals.len() as u64) as usize];
-        let flow = traffic.arrivals[place].flow as usize;
+        let flow = traffic.arrivals[index].flow as usize;
         let longest = traffic.max_packets[flow];
         match dice.below(7) {
-            0 => traffic.arrivals[place].length = longest,
-            1 => traffic.arrivals[place].length = between(1, longest, dice),
-            2 => traffic.arrivals[place].at = other.at,
+            0 => traffic.arrivals[index].length = longest,
+            1 => traffic.arrivals[index].length = between(1, longest, dice),
+            2 => traffic.arrivals[index].at = other.at,
             3 => {
-                // Some bytes earlier or later, so as to come just before or after something else.
+                // Moves the packet by some bytes, so that it arrives just before or after another one.
                 let by = any_size(0, 13, dice) * NANOS_PER_BYTE;
-                let at = traffic.arrivals[place].at.nanos();
+                let at = traffic.arrivals[index].at.nanos();
                 let moved = if dice.below(2) == 0 {
                     at + by
                 } else {
                     at.saturating_sub(by)
                 };
-                traffic.arrivals[place].at = Time::from_nanos(moved);
+                traffic.arrivals[index].at = Time::from_nanos(moved);
             }
             4 if traffic.arrivals.len() > 2 => {
-                traffic.arrivals.remove(place);
+                traffic.arrivals.remove(index);
             }
             5 if traffic.arrivals.len() < MOST_PACKETS => {
-                let length = traffic.arrivals[place].length;
+                let length = traffic.arrivals[index].length;
                 traffic.arrivals.push(Arrival {
                     at: other.at,
                     flow: flow as u32,
@@ -348,13 +352,14 @@ impl Traffic {
     }
 }
 
-/// A number below 2^e, e uniform from `least` to below `most`: as often small as large.
+/// Returns a number below 2^e, with e uniform from `least` to below `most`. Small numbers are as frequent as
+/// large ones.
 fn any_size(least: u64, most: u64, dice: &mut Dice) -> u64 {
     let exponent = least + dice.below(most - least);
     dice.below(1 << exponent)
 }
 
-/// Half of them small, the others of any size up to a thousand.
+/// Returns a weight. Half of the weights are small, and the others have any size up to a thousand.
 fn any_weight(dice: &mut Dice) -> u32 {
     match dice.below(2) {
         0 => 1 + dice.below(8) as u32,
@@ -362,7 +367,7 @@ fn any_weight(dice: &mut Dice) -> u32 {
     }
 }
 
-/// Half of them just above or at a power of two.
+/// Returns a length. Half of the lengths are a power of two or one more.
 fn any_length(dice: &mut Dice) -> u32 {
     match dice.below(4) {
         0 => (1 << (6 + dice.below(5))) + 1,
@@ -391,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_changed_stays_in_order_and_within_its_limits() {
+    fn changed_traffic_stays_in_order_and_within_its_limits() {
         let mut dice = Dice::new(5, "traffic");
         for _ in 0..20 {
             let mut recipe = Recipe::adversarial(&mut dice);

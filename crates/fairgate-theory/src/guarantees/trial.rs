@@ -1,4 +1,4 @@
-//! One traffic through one scheduler, measured against what is published of it.
+//! Runs one traffic through one scheduler and compares the measured values with the published bounds.
 
 use fairgate::ConfigError;
 use num_bigint::BigInt;
@@ -13,7 +13,7 @@ use super::traffic::{RATE, Traffic};
 use crate::fraction::Fraction;
 use crate::gps::{Fluid, Gps, GpsError};
 
-/// What is measured.
+/// A measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Worst-case fair index in bytes, over intervals that end when a packet of the flow is finished.
@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All measures.
     pub const ALL: [Kind; 6] = [
         Kind::BWfi,
         Kind::BWfiAnywhere,
@@ -41,7 +41,7 @@ impl Kind {
         Kind::LeadOverGps,
     ];
 
-    /// The name in tables and files.
+    /// Returns the name in tables and files.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::BWfi => "b_wfi",
@@ -53,12 +53,12 @@ impl Kind {
         }
     }
 
-    /// Whether the fluid reference is needed.
+    /// Whether the measure needs the fluid reference.
     pub const fn needs_gps(self) -> bool {
         matches!(self, Kind::DelayBehindGps | Kind::LeadOverGps)
     }
 
-    /// What it is counted in.
+    /// Returns the unit.
     pub const fn unit(self) -> &'static str {
         match self {
             Kind::BWfi | Kind::BWfiAnywhere | Kind::RelativeFairness | Kind::LeadOverGps => "bytes",
@@ -70,67 +70,68 @@ impl Kind {
 /// The worst flow, or pair of flows, by one measure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was measured.
+    /// The measure.
     #[serde(skip)]
     pub kind: Kind,
-    /// The measured value, about.
+    /// The measured value, rounded to a float.
     pub measured: f64,
-    /// Its bound, about, if one is published.
+    /// The bound rounded to a float, if one is published.
     pub bound: Option<f64>,
-    /// Whether it is above the bound: decided exactly.
+    /// Whether the measured value is above the bound. This is decided with exact numbers.
     pub is_above: bool,
     /// The flow.
     pub flow: u32,
-    /// How bad it is: of the bound, where there is one; else in longest packets of the flow.
+    /// How bad the value is: as a part of the bound if there is one, otherwise in longest packets of the
+    /// flow.
     pub severity: f64,
-    /// Flows in this traffic.
+    /// The number of flows in this traffic.
     pub flows: u32,
-    /// Packets in this traffic.
+    /// The number of packets in this traffic.
     pub packets: u32,
 }
 
-/// Why a traffic could not be tried.
+/// The reason why a trial failed.
 #[derive(Debug, Error)]
 pub enum TrialError {
-    /// The discipline refuses these weights, or so many flows.
-    #[error("`{scheduler}` refuses the flows: {source}")]
+    /// The discipline rejects the weights or the number of flows.
+    #[error("`{scheduler}` rejects the flows: {source}")]
     Refused {
         /// The scheduler.
         scheduler: &'static str,
-        /// What it says.
+        /// The error of the discipline.
         source: ConfigError,
     },
-    /// No schedule could be recorded.
+    /// The schedule could not be recorded.
     #[error("`{scheduler}`: {source}")]
     NotRecorded {
         /// The scheduler.
         scheduler: &'static str,
-        /// Why.
+        /// The reason.
         source: RecordError,
     },
-    /// The fluid system does not take the traffic.
+    /// The fluid system rejects the traffic.
     #[error(transparent)]
     Gps(#[from] GpsError),
-    /// Packets were lost, so that the schedule is not of this traffic.
+    /// Packets were dropped, so the schedule is not of this traffic.
     #[error("`{scheduler}` dropped {dropped} packets though it has room for all")]
     Dropped {
         /// The scheduler.
         scheduler: &'static str,
-        /// How many.
+        /// The number of dropped packets.
         dropped: u32,
     },
-    /// The link stood still while packets were queued.
-    #[error("`{scheduler}` held packets back while the link was free")]
+    /// The link was idle while packets were queued.
+    #[error("`{scheduler}` sent nothing although the link was free and packets were queued")]
     NotWorkConserving {
         /// The scheduler.
         scheduler: &'static str,
     },
 }
 
-/// Runs a traffic through a scheduler and measures `kinds`, the worst of each.
+/// Runs a traffic through a scheduler and measures `kinds`. Returns the worst finding of each.
 ///
 /// # Errors
-/// If the scheduler refuses the flows, or loses or withholds packets.
+/// Returns an error if the scheduler rejects the flows, drops packets or is not work-conserving.
 pub fn examine(candidate: &Candidate, traffic: &Traffic, kinds: &[Kind]) -> Result<Vec<Finding>, TrialError> {
     let system = system(candidate, traffic);
     let schedule = run(candidate, traffic, &system)?;
@@ -147,7 +148,7 @@ pub fn examine(candidate: &Candidate, traffic: &Traffic, kinds: &[Kind]) -> Resu
     Ok(kinds.iter().filter_map(|&kind| trial.worst(kind)).collect())
 }
 
-/// The B-WFI of one flow, over any interval, bytes.
+/// Returns the B-WFI of one flow over any interval, bytes.
 ///
 /// # Errors
 /// As [`examine`].
@@ -157,13 +158,14 @@ pub fn b_wfi_of(candidate: &Candidate, traffic: &Traffic, flow: u32) -> Result<f
     Ok(exact(b_wfi(&schedule, &system.weights, flow).anywhere).to_f64())
 }
 
-/// The system that bounds are computed for.
+/// Returns the system that bounds are computed for.
 fn system(candidate: &Candidate, traffic: &Traffic) -> System {
     let weights = match candidate.weighted {
         true => Weights::new(traffic.weights.clone()),
         false => Weights::equal(traffic.weights.len() as u32),
     };
-    // Quanta in proportion to the weights, the least that let every flow send its longest packet in each turn.
+    // Quanta are proportional to the weights. They are the smallest that let every flow send its longest
+    // packet in each turn.
     let per_weight = weights
         .each()
         .iter()
@@ -179,7 +181,7 @@ fn system(candidate: &Candidate, traffic: &Traffic) -> System {
     }
 }
 
-/// The schedule of a discipline that has room for all packets and loses none.
+/// Returns the schedule of a discipline that has room for all packets. It is an error if it drops one.
 fn run(candidate: &Candidate, traffic: &Traffic, system: &System) -> Result<Schedule, TrialError> {
     let scheduler = candidate.name;
     let mut discipline = candidate
@@ -214,7 +216,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The worst flow by one measure.
+    /// Returns the worst flow by one measure.
     fn worst(&self, kind: Kind) -> Option<Finding> {
         let flows = 0..self.schedule.flows();
         let worst = |a: Finding, b: Finding| if b.severity > a.severity { b } else { a };
@@ -260,7 +262,7 @@ impl Trial<'_> {
         let value = measured.to_f64();
         let longest = f64::from(self.system.max_packets[flow as usize]);
         let share = exact(self.system.weights.share(flow)).to_f64();
-        // Packets of the flow, at its share of the link where time is counted.
+        // Converts to packets of the flow. Times are converted at the flow's share of the link.
         let packets = match kind {
             Kind::BWfi | Kind::BWfiAnywhere | Kind::LeadOverGps => value / longest,
             Kind::RelativeFairness => value / (longest / share),

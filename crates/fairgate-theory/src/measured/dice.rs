@@ -1,4 +1,4 @@
-//! Chance, repeatable.
+//! Repeatable random numbers.
 
 use std::hash::Hasher;
 
@@ -6,34 +6,35 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use siphasher::sip::SipHasher13;
 
-/// A stream of random numbers: equal seeds and names give equal streams.
+/// A stream of random numbers. Equal seeds and names give equal streams.
 #[derive(Clone, Debug)]
 pub struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
-    /// The stream of a user called `name`.
+    /// Creates the stream of the user `name`.
     pub fn new(seed: u64, name: &str) -> Dice {
         let mut hasher = SipHasher13::new_with_keys(seed, 0);
         hasher.write(name.as_bytes());
         Dice(Xoshiro256PlusPlus::seed_from_u64(hasher.finish()))
     }
 
-    /// Uniform in (0, 1], in steps of 2^-53: a logarithm of it is finite.
+    /// Returns a number uniform in (0, 1], in steps of 2^-53. It is never 0, so its logarithm is finite.
     pub fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform among 0 to `count - 1`; `count` above 0.
+    /// Returns a whole number uniform in 0 to `count - 1`. `count` must be above 0.
     pub fn below(&mut self, count: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(count)) >> 64) as u64
     }
 
-    /// Exponentially distributed.
+    /// Returns an exponentially distributed number.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -libm::log(self.unit()) * mean
     }
 
-    /// Poisson distributed, for means of a few units: takes as many draws as the result is large.
+    /// Returns a Poisson distributed number. It takes one draw more than the result, so the mean should be
+    /// small.
     pub fn poisson(&mut self, mean: f64) -> u64 {
         let enough = libm::exp(-mean);
         let mut count = 0;
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_are_as_asked_for() {
+    fn means_are_as_requested() {
         let mut dice = Dice::new(3, "dice");
         let draws = 100_000;
         let mean = |sum: f64| sum / f64::from(draws);
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_below_are_all_met() {
+    fn below_returns_every_number_about_equally_often() {
         let mut dice = Dice::new(1, "below");
         let mut met = [0; 7];
         (0..7000).for_each(|_| met[dice.below(7) as usize] += 1);

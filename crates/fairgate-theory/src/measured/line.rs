@@ -1,48 +1,54 @@
-//! A Poisson process of packets, each of a flow of its own, through a discipline on a line: what M/M/1 and M/D/1 assume.
+//! Sends a Poisson process of packets through a discipline on a link: what M/M/1 and M/D/1 assume. Each
+//! packet is a flow of its own.
 //!
-//! Every packet is the first of its flow, as those of streams are that send seldom; so a discipline that gives priority to new
-//! flows gives it to all of them. Greedy flows may stand behind them: they always have packets queued, take what the line
-//! has left, and show what priority without preemption costs, the rest of a packet already on the line.
+//! Every packet is the first of its flow, as with streams that send rarely. A discipline that gives priority
+//! to new flows therefore gives it to all of them. Greedy flows can be added. They always have packets queued
+//! and use what the streams leave of the link. They show the cost of priority without preemption: a packet
+//! has to wait until the packet in transmission is sent.
 
 use fairgate::{Discipline, FlowHash, Link, Packet, Time};
 
 use crate::measured::Dice;
 
-/// Most packets queued: at a load of 0.99 an M/M/1 queue is longer once in 10^40 times.
+/// The most packets that can be queued. At a load of 0.99 an M/M/1 queue is longer with a probability of
+/// 10^-40.
 const SLOTS: u32 = 16_384;
 /// Packets that a greedy flow keeps queued.
 const GREEDY_BACKLOG: u32 = 3;
-/// Arrivals whose delays are not counted, while the queue comes into its steady state.
+/// The number of arrivals before the queue is in its steady state. Their delays are not counted.
 const WARM_UP: u64 = 20_000;
 /// The number of the first greedy flow. The packets of a greedy flow have its number.
 const GREEDY: u64 = 1 << 63;
 
-/// How the lengths of the streams' packets are distributed.
+/// The distribution of the streams' packet lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// All alike: M/D/1.
+    /// All packets have the same length: M/D/1.
     Constant,
-    /// Exponential, in whole bytes: M/M/1.
+    /// Lengths are exponentially distributed, in whole bytes: M/M/1.
     Exponential,
 }
 
-/// What runs over the line.
+/// The traffic on the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Streams {
-    /// The line, bit/s.
+    /// The rate of the link, bit/s.
     pub line: f64,
-    /// The streams' part of it, above 0 and below 1.
+    /// The streams' share of it, above 0 and below 1.
     pub load: f64,
-    /// Mean length of a packet, bytes.
+    /// The mean length of a packet, bytes.
     pub mean: u32,
-    /// Their distribution.
+    /// The distribution of the lengths.
     pub lengths: Lengths,
-    /// Greedy flows behind the streams, with packets of the mean length.
+    /// The number of greedy flows. Their packets have the mean length.
     pub greedy: u32,
 }
 
-/// Sends `packets` of the streams' packets through an empty `discipline`, which must take any number of packets and flows, and hands back
-/// how long each took from its arrival to its last bit, s. Packets that the discipline drops are not among them.
+/// Sends `packets` of the streams' packets through an empty `discipline`. The discipline must accept any
+/// number of packets and flows.
+///
+/// Returns the delay of each packet, s, from its arrival until its last bit is sent. Dropped packets are left
+/// out.
 pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, dice: &mut Dice) -> Vec<f64> {
     let mut line = Line {
         streams,
@@ -60,7 +66,7 @@ pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, 
         if line.link.backlog().packets == 0 && line.greedy.is_empty() {
             free = free.max(next);
         }
-        // All that comes until the line is free waits for it.
+        // All packets that arrive before the link is free are queued first.
         while next <= free && line.offered < total {
             line.stream(next, dice);
             next += dice.exponential(gap);
@@ -77,18 +83,18 @@ pub fn delays(streams: &Streams, discipline: &mut dyn Discipline, packets: u64, 
     delays
 }
 
-/// The line while it runs.
+/// The link during a run.
 struct Line<'a> {
     streams: &'a Streams,
     /// A packet's payload is its number; those of greedy flows begin at [`GREEDY`].
     link: Link<u64, &'a mut dyn Discipline>,
     /// Packets queued of each greedy flow.
     greedy: Vec<u32>,
-    /// When each packet of the streams came, s.
+    /// The arrival time of each packet of the streams, s.
     arrivals: Vec<f64>,
-    /// Packets of the streams so far.
+    /// The number of the streams' packets so far.
     offered: u64,
-    /// Of these, how many are queued.
+    /// The number of the streams' packets in the queue.
     queued: u64,
 }
 
@@ -159,7 +165,7 @@ mod tests {
     use crate::queueing::{Md1, Mm1};
     use fairgate::queues::fifo::{Config, Fifo};
 
-    /// Over the delays of `runs` runs: their mean, and the part above `time`.
+    /// Returns the mean delay of one run, and the share of delays above `time`.
     fn measured(lengths: Lengths, load: f64, time: f64) -> [f64; 2] {
         let streams = Streams {
             line: 10e6,

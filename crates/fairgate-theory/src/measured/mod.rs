@@ -1,4 +1,4 @@
-//! Disciplines themselves, run under the traffic that a formula assumes.
+//! Runs real disciplines under the traffic that a formula assumes.
 
 mod dice;
 mod line;

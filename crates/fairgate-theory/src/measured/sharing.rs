@@ -1,29 +1,30 @@
-//! A video and n greedy flows on a line whose buffer is full: what the analysis of [`sqf`](crate::sqf) assumes, played through
-//! with a real discipline.
+//! Runs a video and n greedy flows through a real discipline on a link with a full buffer. This is what the
+//! analysis of [`sqf`](crate::sqf) assumes.
 //!
-//! The line sends packets of one length, one after the other. The greedy flows fill whatever room the buffer has, the one with
-//! the fewest packets first, so that they keep equal parts; the video's packets arrive in a Poisson process. The discipline
-//! decides who is sent, and who loses a packet when one too many comes.
+//! The link sends packets of one length back to back. The greedy flows fill the buffer. The flow with the
+//! fewest packets enqueues first, so that all of them keep equal parts. The video's packets arrive in a
+//! Poisson process. The discipline decides which flow sends, and which flow loses a packet when the buffer
+//! overflows.
 
 use fairgate::{Discipline, FlowHash, Link, Packet, Time};
 
 use crate::measured::Dice;
 use crate::sqf::Sharing;
 
-/// Bytes of a packet: as all have the same, the number does not matter.
+/// The length of each packet, bytes. All packets have this length, so the number does not matter.
 const LENGTH: u32 = 1250;
-/// The flow of the video; the greedy ones follow. Spread over 64 bits, as hashes are.
+/// The number of the video's flow. The greedy flows follow.
 const VIDEO: u32 = 0;
 
-/// The line while it runs.
+/// The link during a run.
 pub struct Shared<'a> {
     sharing: Sharing,
-    /// Arrivals of the video in one transmission.
+    /// The mean number of video packets that arrive during one transmission.
     arrivals: f64,
     /// A packet's payload is its flow.
     link: Link<u32, &'a mut dyn Discipline>,
     dice: Dice,
-    /// Packets queued, by flow.
+    /// The number of queued packets, by flow.
     queued: Vec<u32>,
     total: u32,
     buffer: u32,
@@ -31,21 +32,23 @@ pub struct Shared<'a> {
     video_dropped: u64,
 }
 
-/// When the video first lost its priority, in transmissions. `None`: not in the time that was asked for.
+/// The times at which the video first lost its priority, in transmissions. `None`: not within the requested
+/// time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// It had no longer fewer packets than its part of the buffer: `x >= B / (n + 1)`, if only until the discipline dropped one of
-    /// them, as it does where a flow of the greatest length loses and the video's is one.
+    /// When the video's queue reached its part of the buffer: `x >= B / (n + 1)`. This is counted even if the
+    /// discipline dropped one of the packets at once. It does so if one of the longest queues loses a packet
+    /// and the video's is among them.
     pub beyond_limit: Option<u64>,
-    /// A greedy flow's packet was sent though one of the video's waited.
+    /// When a greedy flow's packet was sent although a packet of the video was queued.
     pub passed_over: Option<u64>,
-    /// Packets of the video that were dropped until then.
+    /// The number of the video's packets that were dropped until then.
     pub video_dropped: u64,
 }
 
 impl<'a> Shared<'a> {
-    /// A line with an empty `discipline`, which holds at least `sharing`'s buffer and drops the packets beyond itself. The video sends
-    /// `rate` packets a second.
+    /// Creates a link with an empty `discipline`. The discipline must hold at least `sharing`'s buffer and
+    /// drop the packets beyond that itself. The video sends `rate` packets a second.
     pub fn new(sharing: Sharing, rate: f64, discipline: &'a mut dyn Discipline, dice: Dice) -> Shared<'a> {
         let buffer = sharing.buffer();
         Shared {
@@ -61,8 +64,8 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Begins anew with a buffer of nothing but greedy packets and plays until the video has lost its priority in both
-    /// senses, for at most `most` transmissions.
+    /// Starts with a buffer full of greedy packets, and runs until the video has lost its priority in both
+    /// senses. It runs for at most `most` transmissions.
     pub fn play(&mut self, most: u64) -> Losses {
         self.begin();
         let mut losses = Losses::default();
@@ -95,7 +98,7 @@ impl<'a> Shared<'a> {
         self.fill();
     }
 
-    /// The greedy flows take the room there is.
+    /// Lets the greedy flows fill the buffer.
     fn fill(&mut self) {
         while self.total < self.buffer {
             let fewest = (1..self.queued.len()).min_by_key(|&flow| self.queued[flow]);
@@ -117,7 +120,7 @@ impl<'a> Shared<'a> {
         self.count_drops();
     }
 
-    /// The flow whose packet is sent.
+    /// Sends one packet and returns its flow.
     fn transmit(&mut self) -> Option<u32> {
         self.transmissions += 1;
         let now = self.now();
@@ -150,8 +153,8 @@ mod tests {
     use crate::sqf::Exact;
     use fairgate::implicit::sqf::{Config, Sqf};
 
-    /// Mean transmissions, over `runs`, until a video of 900 packets a second reaches its part of the buffer beside 20 flows,
-    /// and until it is passed over.
+    /// Returns the mean number of transmissions until a video of 900 packets a second reaches its part of the
+    /// buffer beside 20 flows, and until it is passed over. The mean is over `runs`.
     fn mean_losses(buffer: u32, runs: usize) -> [f64; 2] {
         let sharing = Sharing::new(1000.0, buffer, 20).unwrap();
         let config = Config {
@@ -169,25 +172,26 @@ mod tests {
         sums.map(|sum| sum as f64 / runs as f64)
     }
 
-    /// The same after the chain.
+    /// Returns the mean number of transmissions that the Markov chain gives.
     fn chain(buffer: u32) -> f64 {
         Exact::new(&Sharing::new(1000.0, buffer, 20).unwrap(), 900.0).mean_time() * 1000.0
     }
 
     #[test]
-    fn shortest_queue_first_loses_when_the_chain_says_where_queues_cannot_tie() {
+    fn without_ties_shortest_queue_first_loses_priority_when_the_chain_says() {
         // 209 = 9 + 20 * 10: while the video has 9 packets, below its part, every greedy flow has 10.
         let [beyond, passed] = mean_losses(209, 2000);
         let exact = chain(209);
         assert!((beyond / exact - 1.0).abs() < 0.1, "{beyond} instead of {exact}");
-        // What would take it beyond its part is dropped, and so it keeps its priority for a while more.
+        // The packet that exceeds the video's part is dropped, so the video keeps its priority a little
+        // longer.
         assert!(passed > beyond, "{passed} {beyond}");
     }
 
     #[test]
-    fn ties_are_lost_before_the_chain_says_but_nothing_below_them() {
-        // 200 = 9 + 9 * 9 + 11 * 10: beside a video with 9 packets some greedy flows have 9, too. A buffer of 189 puts the
-        // chain's end there.
+    fn with_ties_priority_is_lost_earlier_but_not_below_the_shortest_queue() {
+        // 200 = 9 + 9 * 9 + 11 * 10: beside a video with 9 packets some greedy flows have 9, too. A buffer of
+        // 189 has its limit at 9.
         let [beyond, passed] = mean_losses(200, 2000);
         let (ties_lost, ties_won) = (chain(189), chain(200));
         assert!(
@@ -206,7 +210,8 @@ mod tests {
         let spec = fairgate_config::Spec::inline("drr limit=200").unwrap();
         let mut drr = spec.build(1).unwrap();
         let mut shared = Shared::new(sharing, 100.0, drr.as_mut(), Dice::new(1, "video"));
-        // Above the fair rate of 47.6 packets a second: within a fraction of a second.
+        // The rate is above the fair rate of 47.6 packets a second, so this happens within a fraction of a
+        // second.
         let passed = shared
             .play(100_000)
             .passed_over

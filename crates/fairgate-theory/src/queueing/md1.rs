@@ -1,17 +1,19 @@
 //! M/D/1: Poisson arrivals, constant service times, one server, first come first served.
 //!
-//! The mean is Pollaczek's and Khinchin's. The distribution of the wait is Erlang's; his alternating sum loses all digits
-//! after some twenty services, so the sum of positive terms of Franx (2001, "A simple solution for the M/D/c waiting time
-//! distribution") is taken: the wait is at most `t` if the packets that the server will still find before it are few enough,
-//! which needs the distribution of the number in the queue at a time shortly before.
+//! The mean is Pollaczek's and Khinchin's. The distribution of the waiting time is Erlang's. His alternating
+//! sum loses all digits after about twenty service times. This module therefore uses the sum of positive
+//! terms of Franx (2001, "A simple solution for the M/D/c waiting time distribution"): the waiting time is at
+//! most `t` if the server finds few enough packets ahead of this one. That needs the distribution of the
+//! number of packets in the queue a short time before.
 //!
-//! That distribution comes from cutting the line between n and n + 1 packets: crossings upwards by arrivals during a service
-//! equal those downwards, one a service, so that P(n+1) P(A = 0) = P(0) P(A > n) + sum of P(i) P(A > n + 1 - i) for i = 1..=n,
-//! where A is the number of arrivals during a service. Again all terms are positive.
+//! That distribution follows from the balance between n and n + 1 packets. During a service the number of
+//! upward crossings, by arrivals, equals the number of downward crossings, one per service. So P(n+1) P(A =
+//! 0) = P(0) P(A > n) + sum of P(i) P(A > n + 1 - i) for i = 1..=n, where A is the number of arrivals during
+//! a service. Again all terms are positive.
 
 use crate::queueing::{QueueingError, check, poisson_tail};
 
-/// The queue in its steady state.
+/// An M/D/1 queue in its steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Md1 {
     load: f64,
@@ -19,36 +21,37 @@ pub struct Md1 {
 }
 
 impl Md1 {
-    /// `load` is arrivals times service time, above 0 and below 1; `service` the service time, s.
+    /// Creates a queue. `load` is arrival rate times service time, above 0 and below 1. `service` is the
+    /// service time, s.
     ///
     /// # Errors
-    /// If there is no steady state.
+    /// Returns an error if there is no steady state.
     pub fn new(load: f64, service: f64) -> Result<Md1, QueueingError> {
         check(load, service)?;
         Ok(Md1 { load, service })
     }
 
-    /// Arrivals times service time.
+    /// Returns arrival rate times service time.
     pub fn load(&self) -> f64 {
         self.load
     }
 
-    /// Service time, s.
+    /// Returns the service time, s.
     pub fn service(&self) -> f64 {
         self.service
     }
 
-    /// Mean wait before service, s.
+    /// Returns the mean waiting time before service, s.
     pub fn mean_wait(&self) -> f64 {
         self.load * self.service / (2.0 * (1.0 - self.load))
     }
 
-    /// Mean of wait and service, s.
+    /// Returns the mean of waiting time plus service time, s.
     pub fn mean_delay(&self) -> f64 {
         self.mean_wait() + self.service
     }
 
-    /// P(n packets in the system), n = 0..=`most`.
+    /// Returns P(n packets in the system), n = 0..=`most`.
     pub fn in_system(&self, most: usize) -> Vec<f64> {
         let more_than: Vec<f64> = (0..=most as u64 + 1)
             .map(|n| poisson_tail(n + 1, self.load))
@@ -62,15 +65,15 @@ impl Md1 {
         probability
     }
 
-    /// P(wait > `time`), `time` in s: 1 below 0, the load at 0.
+    /// Returns P(waiting time > `time`), `time` in s. It is 1 below 0, and the load at 0.
     pub fn wait_exceeds(&self, time: f64) -> f64 {
         if time < 0.0 {
             return 1.0;
         }
-        // The end of the service that `time` falls into, counted in services.
+        // The end of the service that contains `time`, counted in services.
         let whole = libm::floor(time / self.service) as usize + 1;
         let arrivals = self.load * (whole as f64 - time / self.service);
-        // P(at most j wait), j = 0..whole: one more than that is in the system.
+        // P(at most j packets wait), j = 0..whole. One packet more is in the system.
         let mut within = 0.0;
         let at_most: Vec<f64> = self
             .in_system(whole)
@@ -90,7 +93,7 @@ impl Md1 {
         (1.0 - sum).max(0.0)
     }
 
-    /// P(wait and service > `time`).
+    /// Returns P(waiting time plus service time > `time`).
     pub fn delay_exceeds(&self, time: f64) -> f64 {
         self.wait_exceeds(time - self.service)
     }
@@ -100,7 +103,8 @@ impl Md1 {
 mod tests {
     use super::*;
 
-    /// Erlang 1909: P(W <= t) = (1 - rho) sum of (-a_k)^k / k! e^(a_k), a_k = lambda (t - k D); alternating.
+    /// Erlang 1909: P(W <= t) = (1 - rho) sum of (-a_k)^k / k! e^(a_k), a_k = lambda (t - k D). The sum
+    /// alternates.
     fn erlang(load: f64, services: f64) -> f64 {
         let mut sum = 0.0;
         let mut factorial = 1.0;
@@ -113,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_erlangs_where_his_sum_has_digits() {
+    fn the_waiting_time_is_erlangs_where_his_sum_is_accurate() {
         for load in [0.2, 0.6, 0.9] {
             let queue = Md1::new(load, 0.001).unwrap();
             for services in [0.0, 0.3, 0.999, 1.0, 1.7, 3.0, 5.25, 8.5] {
@@ -139,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_in_the_system_are_those_of_the_embedded_chain() {
-        // Balance at the ends of services, solved the plain way for the first few states.
+    fn the_numbers_in_the_system_satisfy_the_embedded_chain() {
+        // The balance at the ends of services, solved directly for the first few states.
         let load: f64 = 0.7;
         let queue = Md1::new(load, 1.0).unwrap();
         let p = queue.in_system(60);

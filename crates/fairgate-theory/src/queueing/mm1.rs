@@ -2,7 +2,7 @@
 
 use crate::queueing::{QueueingError, check};
 
-/// The queue in its steady state.
+/// An M/M/1 queue in its steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mm1 {
     load: f64,
@@ -10,36 +10,37 @@ pub struct Mm1 {
 }
 
 impl Mm1 {
-    /// `load` is arrivals times mean service time, above 0 and below 1; `service` the mean service time, s.
+    /// Creates a queue. `load` is arrival rate times mean service time, above 0 and below 1. `service` is the
+    /// mean service time, s.
     ///
     /// # Errors
-    /// If there is no steady state.
+    /// Returns an error if there is no steady state.
     pub fn new(load: f64, service: f64) -> Result<Mm1, QueueingError> {
         check(load, service)?;
         Ok(Mm1 { load, service })
     }
 
-    /// Arrivals times mean service time.
+    /// Returns arrival rate times mean service time.
     pub fn load(&self) -> f64 {
         self.load
     }
 
-    /// Mean service time, s.
+    /// Returns the mean service time, s.
     pub fn service(&self) -> f64 {
         self.service
     }
 
-    /// Mean wait before service, s.
+    /// Returns the mean waiting time before service, s.
     pub fn mean_wait(&self) -> f64 {
         self.mean_delay() - self.service
     }
 
-    /// Mean of wait and service, s.
+    /// Returns the mean of waiting time plus service time, s.
     pub fn mean_delay(&self) -> f64 {
         self.service / (1.0 - self.load)
     }
 
-    /// P(wait > `time`), `time` in s: 1 below 0, the load at 0.
+    /// Returns P(waiting time > `time`), `time` in s. It is 1 below 0, and the load at 0.
     pub fn wait_exceeds(&self, time: f64) -> f64 {
         if time < 0.0 {
             1.0
@@ -48,7 +49,7 @@ impl Mm1 {
         }
     }
 
-    /// P(wait and service > `time`): the line that the PDRR paper lays over its Figure 3.
+    /// Returns P(waiting time plus service time > `time`). The PDRR paper draws this curve in its Figure 3.
     pub fn delay_exceeds(&self, time: f64) -> f64 {
         libm::exp(-(1.0 - self.load) / self.service * time.max(0.0))
     }
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_steady_state_there_is_no_queue() {
+    fn a_load_or_service_time_without_a_steady_state_is_an_error() {
         assert_eq!(Mm1::new(1.0, 1.0), Err(QueueingError::Load(1.0)));
         assert!(matches!(Mm1::new(f64::NAN, 1.0), Err(QueueingError::Load(_))));
         assert_eq!(Mm1::new(0.5, 0.0), Err(QueueingError::Service(0.0)));

@@ -10,18 +10,18 @@ pub use poisson::{normal_tail, poisson_tail, poisson_tail_at_most};
 
 use thiserror::Error;
 
-/// A queue that formulas for the steady state say nothing about.
+/// Parameters for which a queue has no steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum QueueingError {
-    /// At load 1 and above the queue grows for ever; at 0 nothing comes.
+    /// At a load of 1 and above the queue grows without bound. At 0 nothing arrives.
     #[error("the load is {0}, but must be above 0 and below 1: otherwise there is no steady state")]
     Load(f64),
-    /// A service that takes no time, or no finite time.
+    /// The service takes no time, or no finite time.
     #[error("the mean service time is {0} s, but must be above 0 and finite")]
     Service(f64),
 }
 
-/// Checks what both queues ask for.
+/// Checks the parameters of both queues.
 fn check(load: f64, service: f64) -> Result<(), QueueingError> {
     if !(load > 0.0 && load < 1.0) {
         return Err(QueueingError::Load(load));

@@ -1,12 +1,13 @@
 //! Tails of the Poisson distribution, and of the normal distribution that approximates it.
 
-/// The series of a tail ends when a term adds less than this part of the sum.
+/// The series of a tail ends when a term is less than this part of the sum.
 const NEGLIGIBLE: f64 = 1e-17;
 
-/// P(N >= `count`) for a Poisson variable of mean `mean` >= 0.
+/// Returns P(N >= `count`) for a Poisson variable of mean `mean` >= 0.
 ///
-/// Above the mean the terms of the tail itself are added, which fall from the first on, so that tails far below 1e-16 keep
-/// their digits; below the mean those of the rest.
+/// If `count` is above the mean, the terms of the tail itself are added. They fall from the first on, so
+/// tails far below 1e-16 keep their digits. If `count` is not above the mean, the other terms are added and
+/// subtracted from 1.
 pub fn poisson_tail(count: u64, mean: f64) -> f64 {
     if count == 0 {
         return 1.0;
@@ -37,10 +38,12 @@ pub fn poisson_tail(count: u64, mean: f64) -> f64 {
     }
 }
 
-/// A number that P(N >= `count`) for a Poisson variable of mean `mean` > 0 is not above, without adding up the tail.
+/// Returns an upper bound on P(N >= `count`) for a Poisson variable of mean `mean` > 0, without adding up the
+/// tail.
 ///
-/// Above the mean each term of the tail is at most `mean / (count + 1)` of the one before: a geometric series. Far above the
-/// mean little is lost by it. A millionth more makes up for what rounding takes away.
+/// Above the mean each term of the tail is at most `mean / (count + 1)` times the term before it, so a
+/// geometric series is an upper bound. Far above the mean the bound is tight. A millionth is added to
+/// compensate for rounding.
 pub fn poisson_tail_at_most(count: u64, mean: f64) -> f64 {
     let ratio = mean / (count as f64 + 1.0);
     match ratio < 1.0 {
@@ -49,13 +52,13 @@ pub fn poisson_tail_at_most(count: u64, mean: f64) -> f64 {
     }
 }
 
-/// P(N = `count`) for a Poisson variable of mean `mean` > 0.
+/// Returns P(N = `count`) for a Poisson variable of mean `mean` > 0.
 fn probability(count: u64, mean: f64) -> f64 {
     libm::exp(count as f64 * libm::log(mean) - mean - libm::lgamma(count as f64 + 1.0))
 }
 
-/// P(N >= `value`) for a normal variable of mean and variance `mean` > 0: the approximation of a Poisson variable, without
-/// correction for whole numbers.
+/// Returns P(N >= `value`) for a normal variable of mean and variance `mean` > 0. It approximates a Poisson
+/// variable without a correction for whole numbers.
 pub fn normal_tail(value: f64, mean: f64) -> f64 {
     0.5 * libm::erfc((value - mean) / libm::sqrt(2.0 * mean))
 }
@@ -88,11 +91,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_tail_is_above_its_limit_and_far_out_they_meet(count in 0u64..400, mean in 0.05f64..300.0) {
+        fn no_tail_is_above_its_upper_bound(count in 0u64..400, mean in 0.05f64..300.0) {
             let (tail, most) = (poisson_tail(count, mean), poisson_tail_at_most(count, mean));
             prop_assert!(tail <= most, "{tail} {most}");
             if count as f64 > 2.0 * mean + 20.0 {
-                // Both may be too small for a number that is not 0.
+                // Both may underflow to 0.
                 prop_assert!(most <= 1.5 * tail, "{tail} {most}");
             }
         }

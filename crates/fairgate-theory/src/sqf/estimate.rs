@@ -3,24 +3,27 @@
 use crate::queueing::{normal_tail, poisson_tail, poisson_tail_at_most};
 use crate::sqf::{Count, Sharing};
 
-/// The search for the best number of intervals ends where the probability of loss has fallen to this part of the best one.
+/// The search for the best number of intervals ends where the probability of loss has fallen to this part of
+/// the best one.
 const FALLEN: f64 = 1e-3;
-/// Beyond this exponent the probability is 1 to the last digit.
+/// With an exponent above this one the probability is 1 to the last digit.
 const CERTAIN: f64 = 40.0;
-/// Lengths of intervals that the search for the best one tries at most.
+/// The most interval lengths that the search for the best one tries.
 const MOST_LENGTHS: u32 = 10_000;
-/// Ratio of successive lengths of intervals where any length will do, and the shortest, in transmissions.
+/// The ratio of successive interval lengths where any length is possible, and the shortest length in
+/// transmissions.
 const STEP: f64 = 1.005;
 const SHORTEST: f64 = 1e-3;
-/// So many intervals of the best length make the probability exponential in time, and so small a part of the mean time may
-/// pass until then.
+/// The probability is exponential in time if the best intervals are this many and take at most this part of
+/// the mean time.
 const MANY: f64 = 1e3;
 const SOON: f64 = 1e-3;
-/// The integral over time ends where the rest of it can't be seen.
+/// The integral over time ends where the remaining integrand is below this value.
 const REST: f64 = 1e-9;
 
 impl Sharing {
-    /// `q(t)`: more arrives in `time` s than the line and the video's part of the buffer take.
+    /// Returns `q(t)`: the probability that more packets arrive in `time` s than the link and the video's
+    /// part of the buffer accept.
     pub fn excess(&self, rate: f64, time: f64, count: Count) -> f64 {
         match count {
             Count::Poisson => poisson_tail(self.too_many(time), rate * time),
@@ -28,34 +31,35 @@ impl Sharing {
         }
     }
 
-    /// Packets that the line and the video's part of the buffer take in `time` s.
+    /// Returns the number of packets that the link and the video's part of the buffer accept in `time` s.
     fn room(&self, time: f64) -> f64 {
         self.capacity * time + self.limit()
     }
 
-    /// The least number of arrivals that is too much for it.
+    /// Returns the least number of arrivals that exceeds [`room`](Sharing::room).
     fn too_many(&self, time: f64) -> u64 {
-        // A whole number is itself enough; the sum may be a last digit above it.
+        // If the sum is a whole number, that number is enough. Rounding may put the sum slightly above it.
         libm::ceil(self.room(time) * (1.0 - 1e-12)) as u64
     }
 
-    /// `p(T)`: the estimated probability that a video of `rate` packets a second, above 0, loses its priority within
-    /// `time` s.
+    /// Returns `p(T)`: the estimated probability that a video of `rate` packets a second, above 0, loses its
+    /// priority within `time` s.
     pub fn estimate(&self, rate: f64, time: f64, count: Count) -> f64 {
         -libm::expm1(-self.exponent(rate, time, count))
     }
 
-    /// The estimated mean time until the video loses its priority, s.
+    /// Returns the estimated mean time until the video loses its priority, s.
     ///
-    /// The integral of `1 - p(t)`, by Simpson's rule over the logarithm of `t`; where the mean is far longer than the best
-    /// intervals, `1 - p(t)` is exponential, to within a thousandth.
+    /// This is the integral of `1 - p(t)`, by Simpson's rule over the logarithm of `t`. If the mean is far
+    /// longer than the best intervals, `1 - p(t)` is exponential to within a thousandth.
     pub fn estimated_time(&self, rate: f64, count: Count) -> f64 {
         const POINTS: usize = 240;
         let (intensity, length) = self.intensity(rate, count);
         if intensity * length * MANY < SOON {
             return 1.0 / intensity;
         }
-        // Nothing can be lost before as many packets have come as the limit is; after the last point nothing is left.
+        // Priority can't be lost before as many packets have arrived as the limit is. After the last point
+        // the integrand is negligible.
         let start = 1e-3 * self.limit() / (self.capacity + rate);
         let mut end = start;
         while libm::exp(-self.exponent(rate, end, count)) > REST {
@@ -75,15 +79,16 @@ impl Sharing {
         start + sum * step / 3.0
     }
 
-    /// The greatest of `-ln (1 - q(t)) / t` over all lengths `t` of intervals, and the length it is reached at: losses of
-    /// priority a second, if time is long enough for any number of intervals.
+    /// Returns the greatest value of `-ln (1 - q(t)) / t` over all interval lengths `t`, and the length at
+    /// which it is reached. This is the rate of losses of priority per second if the time is long enough for
+    /// any number of intervals.
     fn intensity(&self, rate: f64, count: Count) -> (f64, f64) {
         let of = |length: f64| -libm::log1p(-self.excess(rate, length, count).min(1.0 - 1e-16)) / length;
         let first = libm::floor(self.limit()) + 1.0;
         let mut best = (0.0, 0.0);
         for step in 0..MOST_LENGTHS {
             let length = match count {
-                // Those in which a whole number of arrivals is just too much.
+                // The lengths at which a whole number of arrivals just exceeds the room.
                 Count::Poisson => (first + f64::from(step) - self.limit()) / self.capacity,
                 Count::Normal => SHORTEST / self.capacity * libm::pow(STEP, f64::from(step)),
             };
@@ -97,7 +102,8 @@ impl Sharing {
         best
     }
 
-    /// The greatest over all `k` of `-ln (1 - q(T/k))^k`, which keeps its digits where `p` itself is next to 0 or 1.
+    /// Returns the greatest value over all `k` of `-ln (1 - q(T/k))^k`. It keeps its digits where `p` itself
+    /// is close to 0 or 1.
     fn exponent(&self, rate: f64, time: f64, count: Count) -> f64 {
         let with = |k: f64| of_intervals(k, self.excess(rate, time / k, count));
         let whole = with(1.0);
@@ -109,8 +115,9 @@ impl Sharing {
         }
     }
 
-    /// For intervals in which `m` arrivals are one too many, the longest ones are best: those of `(m - limit) / C`, or the
-    /// first shorter part of `time`. So it is enough to go through the numbers m.
+    /// Searches by the number `m` of arrivals that is one too many. For each `m` the longest intervals are
+    /// best: those of length `(m - limit) / C`, or the next shorter length that divides `time`. So it is
+    /// enough to try each m.
     fn over_counts(&self, rate: f64, time: f64, whole: f64) -> f64 {
         let mut best = whole;
         let first = libm::floor(self.limit()) + 1.0;
@@ -122,7 +129,7 @@ impl Sharing {
             }
             let k = libm::ceil(time / length * (1.0 - 1e-12));
             let (too_many, mean) = (self.too_many(time / k), rate * time / k);
-            // Most numbers are out of the question, which costs less to see than to add up the tail.
+            // Most m can be excluded by the upper bound, which is cheaper than adding up the tail.
             let most = of_intervals(k, poisson_tail_at_most(too_many, mean));
             let value = match most > best {
                 true => of_intervals(k, poisson_tail(too_many, mean)),
@@ -130,7 +137,8 @@ impl Sharing {
             };
             best = best.max(value);
             largest = largest.max(value);
-            // Rises to its maximum and falls from there, but for the rounding of k, which matters for few long intervals.
+            // The value rises to its maximum and then falls, except for the rounding of k, which matters if
+            // there are few long intervals.
             if best > CERTAIN || value < largest * FALLEN && time > 100.0 * length {
                 break;
             }
@@ -139,19 +147,19 @@ impl Sharing {
     }
 }
 
-/// `-ln (1 - q)^k`.
+/// Returns `-ln (1 - q)^k`.
 fn of_intervals(k: f64, excess: f64) -> f64 {
     -k * libm::log1p(-excess.min(1.0 - 1e-16))
 }
 
-/// Numbers of intervals to try, each some per mille above the one before.
+/// Numbers of intervals to try. Each is half a per cent above the one before.
 struct Lengths {
     k: f64,
     most: f64,
 }
 
 impl Lengths {
-    /// Of so many transmissions, down to the shortest.
+    /// Starts at one interval and ends at the shortest interval within `transmissions`.
     fn geometric(transmissions: f64) -> Lengths {
         Lengths {
             k: 1.0,
@@ -179,7 +187,7 @@ mod tests {
         Sharing::new(1000.0, 200, flows).unwrap()
     }
 
-    /// The paper's words: all k from 1 on, one after the other.
+    /// Computes the maximum as the paper defines it: for all k from 1 on, one after the other.
     fn by_hand(sharing: &Sharing, rate: f64, time: f64, count: Count, most: u32) -> f64 {
         (1..=most)
             .map(|k| {
@@ -202,7 +210,8 @@ mod tests {
                 let sharing = line(flows);
                 let expected = by_hand(&sharing, rate, time, count, 20_000);
                 let found = sharing.estimate(rate, time, count);
-                // Between two lengths of the geometric row, the normal one may be a little better.
+                // The normal count is searched in geometric steps, and the maximum may be between two of
+                // them.
                 let slack = if count == Count::Normal { 1e-3 } else { 1e-9 };
                 assert!(
                     (found / expected - 1.0).abs() < slack,
@@ -214,7 +223,7 @@ mod tests {
 
     #[test]
     fn an_excess_is_a_poisson_tail() {
-        // 10 ms: 10 packets and 9.52 of buffer, so 20 arrivals of mean 6.
+        // In 10 ms the link takes 10 packets and the buffer 9.52, so 20 arrivals of mean 6 are too many.
         let probability = (1..=19).fold((1.0, 1.0), |(term, sum): (f64, f64), k| {
             let term = term * 6.0 / f64::from(k);
             (term, sum + term)
@@ -224,18 +233,18 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_figures_follow_from_the_normal_count() {
+    fn the_papers_numbers_follow_from_the_normal_count() {
         let sharing = line(20);
         let minutes = |count| sharing.estimated_time(VIDEO, count) / 60.0;
         assert!(sharing.estimate(VIDEO, 600.0, Count::Normal) < 0.01);
         assert!(minutes(Count::Normal) > 180.0);
-        // And not from the formula as it is printed.
+        // They don't follow from the formula as it is printed.
         assert!(sharing.estimate(VIDEO, 600.0, Count::Poisson) > 0.4);
         assert!(minutes(Count::Poisson) < 20.0);
     }
 
     #[test]
-    fn the_mean_time_is_the_integral_of_what_is_left() {
+    fn the_mean_time_is_the_integral_of_the_probability_that_remains() {
         let sharing = line(20);
         let step = 0.1;
         let sum: f64 = (0..1_500)
@@ -246,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn a_long_mean_time_is_that_of_the_best_intervals() {
-        // At 4 Mbit/s priority is lost so seldom that p(T) is T over the mean time.
+    fn a_long_mean_time_follows_from_the_best_intervals() {
+        // At 4 Mbit/s priority is lost so rarely that p(T) is T divided by the mean time.
         for count in [Count::Poisson, Count::Normal] {
             let (mean, time) = (line(10).estimated_time(400.0, count), 100.0);
             let expected = time / line(10).estimate(400.0, time, count);
@@ -256,12 +265,12 @@ mod tests {
                 "{count:?}: {mean} {expected}"
             );
         }
-        // Twice the flows, and no end to it: still a number.
+        // A time far longer than any test is still a finite number.
         assert!(line(5).estimated_time(20.0, Count::Normal) > 1e30);
     }
 
     #[test]
-    fn more_traffic_more_flows_and_more_time_make_it_likelier() {
+    fn more_traffic_more_flows_and_more_time_make_a_loss_more_likely() {
         let p = |flows, rate, time| line(flows).estimate(rate, time, Count::Poisson);
         assert!(p(20, 500.0, 600.0) < p(20, 550.0, 600.0));
         assert!(p(10, 600.0, 600.0) < p(20, 600.0, 600.0));
@@ -269,9 +278,9 @@ mod tests {
         assert!(p(20, 1100.0, 600.0) > 0.999_999);
     }
 
-    /// Nothing but the unit of time tells a line from one a million times as fast.
+    /// A link that is a million times faster differs only by the unit of time.
     #[test]
-    fn a_faster_line_is_the_same_in_less_time() {
+    fn a_faster_link_gives_the_same_result_in_less_time() {
         let (slow, fast) = (line(20), Sharing::new(1e9, 200, 20).unwrap());
         for count in [Count::Poisson, Count::Normal] {
             let (long, short) = (

@@ -1,26 +1,28 @@
-//! The first loss of priority without approximation.
+//! The time to the first loss of priority, without approximation.
 //!
-//! TCP keeps the buffer full, so the line sends one packet after the other, and time is cut into transmissions. Let `x` be the
-//! video's packets in the buffer when a transmission ends. If `0 < x < limit` the next packet sent is one of the video's; then
-//! come the arrivals `A` of one transmission, Poisson: `x' = max(x - 1, 0) + A`. The first `x >= limit` ends the story.
+//! TCP keeps the buffer full, so the link sends packets back to back, and time is counted in transmissions.
+//! Let `x` be the number of the video's packets in the buffer at the end of a transmission. If `0 < x <
+//! limit`, the next packet sent is one of the video's. `A` packets arrive during the transmission, Poisson
+//! distributed: `x' = max(x - 1, 0) + A`. The process ends with the first `x >= limit`.
 //!
-//! All sums are of positive terms (for the mean the algorithm of Grassmann, Taksar and Heyman 1985), so that times of
-//! millions of years keep their digits.
+//! All sums have only positive terms, so that times of millions of years keep their digits. The mean uses the
+//! algorithm of Grassmann, Taksar and Heyman (1985).
 
 use crate::queueing::poisson_tail;
 use crate::sqf::Sharing;
 
-/// The Markov chain of the video's packets in the buffer, at the ends of transmissions.
+/// The Markov chain of the number of the video's packets in the buffer at the ends of transmissions.
 #[derive(Clone, Debug)]
 pub struct Exact {
-    /// Probabilities of going from row to column; the last state is the loss of priority, which is never left.
+    /// Probabilities of going from row to column. The last state is the loss of priority and is absorbing.
     transitions: Vec<Vec<f64>>,
-    /// Time of a transmission, s.
+    /// The time of a transmission, s.
     transmission: f64,
 }
 
 impl Exact {
-    /// Of a video of `rate` packets a second, above 0, that finds no packet of its own in the buffer.
+    /// Creates the chain of a video of `rate` packets a second, above 0. It starts without a packet of the
+    /// video in the buffer.
     pub fn new(sharing: &Sharing, rate: f64) -> Exact {
         let transmission = 1.0 / sharing.capacity();
         let mean = rate * transmission;
@@ -48,7 +50,7 @@ impl Exact {
         }
     }
 
-    /// The probability that priority is lost within `time` s.
+    /// Returns the probability that priority is lost within `time` s.
     pub fn probability(&self, time: f64) -> f64 {
         let mut left = libm::floor(time / self.transmission * (1.0 + 1e-12)) as u64;
         let mut power = self.transitions.clone();
@@ -66,10 +68,10 @@ impl Exact {
         state[power.len() - 1]
     }
 
-    /// The mean time until priority is lost, s.
+    /// Returns the mean time until priority is lost, s.
     pub fn mean_time(&self) -> f64 {
-        // Started anew after each loss, the chain has a steady state, in which a loss comes once in the mean time and the
-        // transmission of the new start.
+        // If the chain is restarted after each loss, it has a steady state. In it a loss occurs once per mean
+        // time plus one transmission for the restart.
         let mut chain = self.transitions.clone();
         let lost = chain.len() - 1;
         chain[lost].fill(0.0);
@@ -92,7 +94,7 @@ impl Exact {
     }
 }
 
-/// A row of probabilities times a matrix.
+/// Returns a row of probabilities times a matrix.
 fn times(row: &[f64], matrix: &[Vec<f64>]) -> Vec<f64> {
     let mut product = vec![0.0; row.len()];
     for (&share, line) in row.iter().zip(matrix) {
@@ -116,8 +118,9 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_one_packet_is_a_matter_of_the_first_arrival() {
-        // Two packets of buffer and a TCP flow: the limit is 1, lost with the first packet, 1/λ later in whole transmissions.
+    fn with_a_limit_of_one_packet_the_first_arrival_decides() {
+        // The buffer holds two packets, and there is one TCP flow: the limit is 1. It is reached with the
+        // first packet.
         let sharing = Sharing::new(1000.0, 2, 1).unwrap();
         let exact = Exact::new(&sharing, 100.0);
         let hit = 1.0 - (-0.1f64).exp();
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn probability_and_mean_agree_with_the_process_played_through() {
+    fn probability_and_mean_agree_with_a_simulation() {
         let (sharing, rate) = (line(20), 800.0);
         let exact = Exact::new(&sharing, rate);
         let mut dice = Dice::new(5, "chain");
@@ -158,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_the_integral_of_what_is_left() {
+    fn the_mean_is_the_integral_of_the_probability_that_remains() {
         let exact = Exact::new(&line(20), 900.0);
         let sum: f64 = (0..4_000)
             .map(|i| 0.001 * (1.0 - exact.probability(f64::from(i) * 0.001)))

@@ -94,7 +94,7 @@ impl Offered {
             sizes: job.workload.sizes,
             mode: match job.mode {
                 Mode::Bare => ModeArg::Bare,
-                Mode::Books => ModeArg::Books,
+                Mode::Statistics => ModeArg::Books,
                 Mode::Classified => ModeArg::Classified,
             },
             seed: job.seed,
@@ -120,7 +120,7 @@ impl Offered {
             },
             mode: match self.mode {
                 ModeArg::Bare => Mode::Bare,
-                ModeArg::Books => Mode::Books,
+                ModeArg::Books => Mode::Statistics,
                 ModeArg::Classified => Mode::Classified,
             },
             seed: self.seed,

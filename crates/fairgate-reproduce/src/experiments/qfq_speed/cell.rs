@@ -1,4 +1,4 @@
-//! A scheduler with so many flows under one load, and what was measured of it.
+//! A cell of the table: a scheduler with a number of flows under a load, and its measurements.
 
 use fairgate_bench::measure::Plan;
 use fairgate_bench::{Algorithm, Job, JobError, Load, Mode, Order, Sizes, Weights, Workload};
@@ -6,14 +6,14 @@ use fairgate_bench::{Algorithm, Job, JobError, Load, Mode, Order, Sizes, Weights
 use super::Parameters;
 use crate::ReproduceError;
 
-/// One scheduler with so many flows under one load.
+/// A scheduler with a number of flows under a load.
 pub(super) struct Cell {
     pub(super) job: Job,
     pub(super) title: &'static str,
-    /// By seed, ns: NONE's median, and the median of what the scheduler takes on top.
+    /// By seed, ns: the median of NONE, and the median of the time that the scheduler adds.
     pub(super) none: Vec<f64>,
     pub(super) net: Vec<f64>,
-    /// On top of NONE's.
+    /// The instructions that the scheduler adds to NONE's.
     pub(super) instructions: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ impl Cell {
         }
     }
 
-    /// One round.
+    /// Measures the time once, with one seed.
     pub(super) fn time(&mut self, plan: Plan, seed: u64) -> Result<(), ReproduceError> {
         let job = Job { seed, ..self.job };
         let timing = job.time(plan, || ()).map_err(|source| self.refused(source))?;
@@ -56,7 +56,7 @@ impl Cell {
         }
     }
 
-    /// Pairs of a round, about.
+    /// Returns the approximate number of pairs that [`time`](Cell::time) runs.
     pub(super) fn work(&self, parameters: &Parameters) -> u64 {
         let plan = parameters.plan(&self.job);
         (u64::from(plan.runs) + 1) * plan.pairs.max(self.job.pairs_of_a_cycle())
@@ -66,23 +66,23 @@ impl Cell {
         self.job.weights == Weights::Mix
     }
 
-    /// Whether claims are judged by it.
+    /// Whether claims are judged by this cell.
     pub(super) fn is_judged(&self) -> bool {
         self.job.workload.load == Load::Full && !self.is_mix()
     }
 
-    /// Whether another one differs in the scheduler alone.
+    /// Whether the other cell differs only in the scheduler.
     pub(super) fn is_beside(&self, other: &Cell) -> bool {
         self.job.workload == other.job.workload && self.job.weights == other.job.weights
     }
 
-    pub(super) fn place(&self) -> String {
+    pub(super) fn setting(&self) -> String {
         let (workload, mix) = (&self.job.workload, if self.is_mix() { ", mix" } else { "" });
         let flows = if workload.flows == 1 { "flow" } else { "flows" };
         format!("{} {flows}, {}{mix}", workload.flows, workload.load.name())
     }
 
     pub(super) fn case(&self) -> String {
-        format!("{}, {}", self.title, self.place())
+        format!("{}, {}", self.title, self.setting())
     }
 }

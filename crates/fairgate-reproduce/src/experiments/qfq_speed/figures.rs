@@ -1,4 +1,4 @@
-//! The figures: times, and instructions, by number of flows.
+//! The figures: times and instructions by number of flows.
 
 use fairgate_bench::Load;
 use fairgate_report::scaling::{Scaling, Series};
@@ -7,7 +7,7 @@ use super::cell::Cell;
 use super::{Cells, NONE};
 
 impl Cells {
-    /// Times by number of flows under a load, NONE's included, and NONE.
+    /// Draws times by number of flows under a load. They include NONE's time. NONE is a curve, too.
     pub(super) fn figure(&self, load: Load) -> Option<Scaling> {
         let under =
             || (self.cells.iter()).filter(move |cell| cell.job.workload.load == load && !cell.is_mix());
@@ -31,7 +31,7 @@ impl Cells {
                 load.name().to_uppercase()
             ),
             x: "flows",
-            y: "ns, the controller's own included",
+            y: "ns, including the controller",
             curves: curves.0,
         })
     }
@@ -52,7 +52,7 @@ impl Cells {
     }
 }
 
-/// Curves by name; NONE, with or without points, has the first colour in every figure.
+/// Curves by name. NONE has the first colour in every figure, even without points.
 #[derive(Default)]
 struct Curves(Vec<Series>);
 
@@ -66,10 +66,10 @@ impl Curves {
             self.0.push(empty(NONE));
         }
         let known = self.0.iter().position(|series| series.name == name);
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             self.0.push(empty(name));
             self.0.len() - 1
         });
-        self.0[place].points.push((f64::from(flows), value));
+        self.0[index].points.push((f64::from(flows), value));
     }
 }

@@ -1,4 +1,4 @@
-//! The claims, judged by costs: instructions where they were counted, else times.
+//! Judges the claims by costs: instructions if they were counted, otherwise times.
 
 use fairgate_bench::{Load, Weights};
 use fairgate_theory::estimate::Estimate;
@@ -7,23 +7,26 @@ use super::Cells;
 use super::cell::Cell;
 use crate::Findings;
 
-/// Instructions of a scheduler that doesn't depend on the number of flows differ by no more than this.
+/// If the cost does not depend on the number of flows, instructions differ by at most this part.
 const FLAT: f64 = 0.05;
-/// Times do, by the cache: this factor is allowed where no instructions can be counted.
+/// Times also depend on the cache. If no instructions can be counted, times may differ by this factor.
 const FLAT_TIMES: f64 = 2.0;
-/// Below so many flows short cuts for one or few flows show; from so many on (where times are judged) the cache does.
+/// With fewer flows than `FEW`, short cuts for few flows affect the cost. With more than `CACHED`, the cache
+/// affects times.
 const FEW: u32 = 64;
 const CACHED: u32 = 4096;
-/// Growth with the logarithm: what a doubling adds differs by no more than this factor.
+/// If growth is logarithmic, the costs that doublings of the number of flows add differ by at most this
+/// factor.
 const LOGARITHMIC: f64 = 2.0;
-/// "Within two times", and the least of "about three times".
+/// "Within two times", and the lower limit of "about three times".
 pub(super) const TWICE: f64 = 2.0;
 pub(super) const THRICE: f64 = 2.5;
-/// A mix that "does not show significant differences".
+/// The greatest difference of a mix that "does not show significant differences".
 const ALIKE: f64 = 0.25;
 
 impl Cells {
-    /// What judging goes by, of all cells under FULL with equal weights: `None` where it was not measured.
+    /// Returns the cost that claims are judged by, under FULL with equal weights. `None` if it was not
+    /// measured.
     fn cost(&self, title: &str, flows: u32) -> Option<f64> {
         let is_it =
             |cell: &&Cell| cell.title == title && cell.is_judged() && cell.job.workload.flows == flows;
@@ -45,7 +48,7 @@ impl Cells {
         }
     }
 
-    /// Numbers of flows at which there are costs to be judged.
+    /// Returns the numbers of flows at which costs are judged.
     fn judged_flows(&self) -> Vec<u32> {
         let mut flows: Vec<u32> = (self.cells.iter())
             .filter(|cell| cell.is_judged() && self.cost_of(cell).is_some())
@@ -57,7 +60,7 @@ impl Cells {
         flows
     }
 
-    /// That costs don't depend on the number of flows, but for WF2Q+.
+    /// Judges that costs don't depend on the number of flows, except for WF2Q+.
     pub(super) fn judge_flat(&self, findings: &mut Findings) {
         let flows = self.judged_flows();
         let (Some(&few), Some(&many)) = (flows.first(), flows.last()) else {
@@ -78,7 +81,7 @@ impl Cells {
             found.push(format!(
                 "{title} {at_few:.0} and {at_many:.0} ({:+.1} %{})",
                 change * 100.0,
-                if is_flat { "" } else { ", not so" }
+                if is_flat { "" } else { ", not flat" }
             ));
         }
         findings.judge(
@@ -92,7 +95,7 @@ impl Cells {
         );
     }
 
-    /// That each doubling of flows adds as much to WF2Q+.
+    /// Judges that each doubling of the number of flows adds about the same cost to WF2Q+.
     pub(super) fn judge_logarithmic(&self, findings: &mut Findings) {
         let costs: Vec<(u32, f64)> = (self.judged_flows().into_iter())
             .filter_map(|flows| Some((flows, self.cost("WF2Q+", flows)?)))
@@ -117,7 +120,7 @@ impl Cells {
         findings.judge("logarithmic", is_so, found);
     }
 
-    /// FIFO, DRR, QFQ, S-KPS, and WF2Q+ above QFQ.
+    /// Judges the order FIFO, DRR, QFQ, S-KPS, and WF2Q+ above QFQ.
     pub(super) fn judge_order(&self, findings: &mut Findings) {
         let mut found = Vec::new();
         let mut holds = true;
@@ -128,7 +131,7 @@ impl Cells {
             holds &= is_ordered;
             found.push(format!(
                 "{flows} flows: {fifo:.0}, {drr:.0}, {qfq:.0}, {s_kps:.0}; {wf2q_plus:.0}{}",
-                if is_ordered { "" } else { " (not so)" }
+                if is_ordered { "" } else { " (wrong order)" }
             ));
         }
         findings.judge(
@@ -138,7 +141,7 @@ impl Cells {
         );
     }
 
-    /// How one scheduler's cost is to another's.
+    /// Judges the ratio of two schedulers' costs.
     pub(super) fn judge_ratio(
         &self,
         findings: &mut Findings,
@@ -159,7 +162,7 @@ impl Cells {
             claim,
             !ratios.is_empty() && ratios.iter().all(|&(_, ratio)| is_so(ratio)),
             format!(
-                "{} of {} over those of {}: {}",
+                "{} of {} divided by those of {}: {}",
                 self.unit(),
                 of.0,
                 of.1,
@@ -168,7 +171,7 @@ impl Cells {
         );
     }
 
-    /// That the mix costs as much as equal weights.
+    /// Judges that the mix costs as much as equal weights.
     pub(super) fn judge_mix(&self, findings: &mut Findings) {
         let flows = self.judged_flows();
         let mut found = Vec::new();
@@ -179,14 +182,14 @@ impl Cells {
                 cell.title == title && job.weights == Weights::Mix && job.workload.load == load
             };
             let mix = self.cells.iter().find(is_mix).and_then(|cell| self.cost_of(cell));
-            // Of as many flows, or nearly as many.
+            // The number of flows is equal or almost equal.
             let equal = flows.last().and_then(|&flows| self.cost(title, flows));
             let (Some(mix), Some(equal)) = (mix, equal) else {
                 continue;
             };
             let is_alike = (mix / equal - 1.0).abs() <= ALIKE;
             holds &= is_alike;
-            let mark = if is_alike { "" } else { " (not so)" };
+            let mark = if is_alike { "" } else { " (different)" };
             found.push(format!("{title} {equal:.0} and {mix:.0}{mark}"));
         }
         findings.judge(
@@ -207,13 +210,13 @@ mod tests {
 
     use super::*;
 
-    /// Costs as a function of scheduler and number of flows, under FULL.
+    /// Returns cells under FULL with a cost that is a function of scheduler and number of flows.
     fn cells(by_instructions: bool, cost: impl Fn(&str, f64) -> f64) -> Cells {
         let names = ["fifo", "drr", "qfq", "s_kps", "wf2q_plus"];
         let mut cells = Vec::new();
         for flows in [1, 64, 4096, 131_072] {
             for name in names {
-                let algorithm = Algorithm::by_name(name).expect("it can be measured");
+                let algorithm = Algorithm::by_name(name).expect("the scheduler exists");
                 let mut cell = Cell::new(algorithm, flows, Weights::Equal, Load::Full, 1000);
                 let cost = cost(name, f64::from(flows));
                 match by_instructions {
@@ -230,7 +233,7 @@ mod tests {
         }
     }
 
-    /// As published: 30, 50, 105, 500 ns; 200 and 120 more for each doubling.
+    /// The published costs: 30, 50, 105 and 500 ns. WF2Q+ has 200 ns and 120 ns more for each doubling.
     fn published(name: &str, flows: f64) -> f64 {
         match name {
             "fifo" => 30.0,
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_costs_bear_out_the_claims() {
+    fn the_published_costs_confirm_the_claims() {
         for by_instructions in [true, false] {
             let cells = cells(by_instructions, published);
             for judge in [Cells::judge_flat, Cells::judge_logarithmic, Cells::judge_order] {
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_with_the_number_of_flows_is_seen() {
+    fn growth_with_the_number_of_flows_is_found() {
         let grows = cells(true, |name, flows| match name {
             "qfq" => 100.0 + flows.log2(),
             "wf2q_plus" => flows,
@@ -274,24 +277,24 @@ mod tests {
         });
         let (holds, found) = verdict(&grows, Cells::judge_flat);
         assert!(
-            !holds && found.contains("QFQ 106 and 117 (+10.4 %, not so)"),
+            !holds && found.contains("QFQ 106 and 117 (+10.4 %, not flat)"),
             "{found}"
         );
         assert!(
             !verdict(&grows, Cells::judge_logarithmic).0,
-            "linear, not logarithmic"
+            "the growth is linear, not logarithmic"
         );
     }
 
     #[test]
-    fn a_wrong_order_is_seen_at_any_number_of_flows() {
+    fn a_wrong_order_is_found_at_any_number_of_flows() {
         let swapped = cells(true, |name, flows| match (name, flows as u32) {
             ("s_kps", 4096) => 90.0,
             _ => published(name, flows),
         });
         let (holds, found) = verdict(&swapped, Cells::judge_order);
         assert!(
-            !holds && found.contains("4096 flows: 30, 50, 105, 90; 1640 (not so)"),
+            !holds && found.contains("4096 flows: 30, 50, 105, 90; 1640 (wrong order)"),
             "{found}"
         );
     }

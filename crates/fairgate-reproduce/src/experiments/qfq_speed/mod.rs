@@ -1,8 +1,10 @@
-//! Table III and Figure 9 of the QFQ paper: what a packet in and out costs, by scheduler, number of flows and load.
+//! Table III and Figure 9 of the QFQ paper: the cost of enqueueing and dequeueing a packet, by scheduler,
+//! number of flows and load.
 //!
-//! Times are those of the machine that this runs on, and of whatever else it does; each seed is a round through all cells, so
-//! that a slow minute meets all schedulers alike. Claims are judged by instructions wherever these can be counted: they are
-//! the same on a busy machine. A pair touches no more memory with many flows than with few, it only finds less of it in the cache.
+//! Times depend on the machine and on its other load. Each seed is one pass over all cells, so that a slow
+//! minute affects all schedulers equally. Claims are judged by instructions if they can be counted, because
+//! these are the same on a busy machine. With many flows a pair touches no more memory than with few flows,
+//! but less of that memory is in the cache.
 
 mod cell;
 mod figures;
@@ -17,34 +19,35 @@ use self::cell::Cell;
 use self::judge::{THRICE, TWICE};
 use crate::{Figure, Findings, ReproduceError, Run};
 
-/// The paper's name of the controller over nothing but a queue.
+/// The paper's name of the controller with only a queue.
 const NONE: &str = "NONE";
-/// What a short run measures: so many flows at most, and at least.
+/// The numbers of flows and of pairs of a short run.
 const QUICK_FLOWS: std::ops::RangeInclusive<u32> = 64..=512;
 const QUICK_PAIRS: u64 = 2_000;
 
-/// The file's parameters.
+/// The parameters in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
     algorithms: Vec<String>,
     flows: Vec<u32>,
     loads: Vec<String>,
-    /// Flows of the mix of weights.
+    /// The number of flows of the mix of weights.
     mix: Option<u32>,
-    /// Flows with which instructions are counted, under FULL.
+    /// The numbers of flows for which instructions are counted, under FULL.
     counted: Vec<u32>,
     packet: u32,
-    /// For each seed, of which the median is taken; from `long_from` flows on, whose cycles are millions of pairs, one.
+    /// The number of runs for each seed; their median is used. From `long_from` flows on there is one run,
+    /// because a cycle has millions of pairs.
     runs: u32,
     long_from: u32,
     pairs: u64,
 }
 
-/// All that was measured.
+/// All measurements.
 struct Cells {
     cells: Vec<Cell>,
-    /// Whether costs are instructions; else they are times.
+    /// Whether costs are instructions. Otherwise they are times.
     by_instructions: bool,
 }
 
@@ -94,7 +97,7 @@ impl Cells {
             let fits = !cell.job.is_too_big();
             if !fits {
                 findings.remark(format!(
-                    "{} was not measured: it takes more memory than there is.",
+                    "{} was not measured: it needs more memory than the machine has.",
                     cell.case()
                 ));
             }
@@ -120,7 +123,7 @@ impl Cells {
             for cell in cells.iter_mut().filter(|cell| counts(cell)) {
                 (conditions.progress)(1.0, &format!("instructions of {}", cell.case()));
                 let of = |job: &Job| count(job).map_err(|source| cell.refused(source));
-                // Cells with the same NONE follow each other.
+                // Cells with the same NONE are neighbours.
                 let of_none = match none {
                     Some((job, instructions)) if job.workload == cell.job.workload => instructions,
                     _ => of(&cell.job.without_scheduler())?,
@@ -131,12 +134,13 @@ impl Cells {
         }
         findings.remark(match conditions.count {
             Some(_) => {
-                "Claims are judged by instructions of a pair, net of NONE's, counted by valgrind: they are the same on a busy machine. \
-                 Times are this machine's; the paper's are of a desktop of about 2009 (2.1 GHz, 32 bit)."
+                "Claims are judged by the instructions of a pair, net of NONE's, as counted by valgrind: \
+                 they are the same on a busy machine. Times are from this machine. The paper's times are \
+                 from a desktop of about 2009 (2.1 GHz, 32 bit)."
             }
             None => {
-                "No instructions could be counted, so claims are judged by times: on a busy machine they may fail. The paper's times \
-                 are of a desktop of about 2009 (2.1 GHz, 32 bit)."
+                "No instructions could be counted, so claims are judged by times. They may fail on a busy \
+                 machine. The paper's times are from a desktop of about 2009 (2.1 GHz, 32 bit)."
             }
         });
         Ok(Cells {
@@ -145,12 +149,12 @@ impl Cells {
         })
     }
 
-    /// The figures, by load, then by number of flows.
+    /// Reports the measurements, by load and then by number of flows.
     fn tell(&self, findings: &mut Findings) {
         let mut before = None;
         for cell in &self.cells {
-            let place = (cell.job.workload.load, cell.job.workload.flows, cell.job.weights);
-            if before.replace(place) != Some(place) {
+            let setting = (cell.job.workload.load, cell.job.workload.flows, cell.job.weights);
+            if before.replace(setting) != Some(setting) {
                 let alike: Vec<&Cell> = self.cells.iter().filter(|other| other.is_beside(cell)).collect();
                 let rounds = 0..cell.none.len();
                 let none: Vec<f64> = rounds
@@ -159,7 +163,7 @@ impl Cells {
                 if let Some(estimate) = Estimate::of(&none) {
                     findings.measure(
                         "time of a pair",
-                        format!("{NONE}, {}", cell.place()),
+                        format!("{NONE}, {}", cell.setting()),
                         "ns",
                         estimate,
                     );
@@ -195,20 +199,19 @@ impl Parameters {
     }
 }
 
-/// All that is to be measured: by load, then by number of flows, then by scheduler; the mix last.
+/// Returns all cells to measure: by load, then by number of flows, then by scheduler. The mix comes last.
 fn cells(parameters: &Parameters) -> Result<Vec<Cell>, ReproduceError> {
-    let fault = |what: String| ReproduceError::Fault {
+    let bug = |what: String| ReproduceError::Bug {
         id: "qfq-table3",
         what,
     };
     let load = |name: &String| {
         let known = Load::ALL.into_iter().find(|load| load.name() == name);
-        known.ok_or_else(|| fault(format!("its parameters: there is no load `{name}`")))
+        known.ok_or_else(|| bug(format!("its parameters: there is no load `{name}`")))
     };
     let loads: Vec<Load> = parameters.loads.iter().map(load).collect::<Result<_, _>>()?;
     let algorithm = |name: &String| {
-        Algorithm::by_name(name)
-            .ok_or_else(|| fault(format!("its parameters: there is no scheduler `{name}`")))
+        Algorithm::by_name(name).ok_or_else(|| bug(format!("its parameters: there is no scheduler `{name}`")))
     };
     let algorithms: Vec<Algorithm> = parameters
         .algorithms

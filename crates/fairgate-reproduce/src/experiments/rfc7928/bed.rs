@@ -1,4 +1,4 @@
-//! The bed that every discipline is tested in: networks and traffic from the files, the scenarios made of them, and their runs.
+//! The test bed: it reads networks and traffic from the files, prepares the scenarios, and runs them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,19 +16,19 @@ use super::line::{Line, Phases};
 use super::outcome::Outcome;
 use crate::{Conditions, ReproduceError, Run};
 
-/// A full packet on the line, bytes.
+/// The length of a full packet on the link, bytes.
 const PACKET: u64 = 1514;
-/// The link that is the bottleneck begins here.
+/// The node at which the bottleneck link starts.
 const BOTTLENECK: &str = "l";
-/// Where the path begins whose length is varied.
+/// The node at which the path with a varied delay starts.
 const VARIED: &str = "a2";
-/// Delay of the rest of that path, there and back.
+/// The round-trip delay of the rest of that path.
 const REST: Duration = Duration::from_millis(2);
-/// What a short run simulates, and measures from.
+/// The end of a short run, and of its warm-up.
 const QUICK: Duration = Duration::from_secs(12);
 const QUICK_FROM: Duration = Duration::from_secs(4);
 
-/// The networks and their traffic.
+/// The networks and their traffic, by name.
 const FILES: [(&str, &str); 12] = [
     ("long", include_str!("../../../experiments/rfc7928/long.toml")),
     (
@@ -62,19 +62,19 @@ const FILES: [(&str, &str); 12] = [
     ),
 ];
 
-/// The experiment's parameters.
+/// The parameters of the experiment.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
     start_within: String,
     together: Vec<String>,
-    /// Names, and lines with places for what the bottleneck has.
+    /// Names, and inline specifications with placeholders for properties of the bottleneck.
     disciplines: Vec<[String; 2]>,
     everywhere: Vec<String>,
     scenario: Vec<Variation>,
 }
 
-/// A scenario: a file, and what is different in it.
+/// A scenario: a file, and the changes to it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Variation {
@@ -90,44 +90,44 @@ pub(super) struct Variation {
     second_rtt: Option<String>,
     phases: Option<Vec<[String; 2]>>,
     disciplines: Option<Vec<String>>,
-    /// What is shown of it besides goodput, delay and loss.
+    /// Measures to show in addition to goodput, delay and loss.
     #[serde(default)]
     pub(super) show: Vec<String>,
 }
 
-/// All that came out: by scenario, by discipline, by seed.
+/// All results: by scenario, by discipline, by seed.
 pub(super) struct Runs<'a>(pub(super) Vec<(&'a Prepared, Vec<Vec<Outcome>>)>);
 
-/// The bed.
+/// All prepared scenarios.
 pub(super) struct Bed {
     pub(super) scenarios: Vec<Prepared>,
 }
 
-/// A scenario that only lacks the discipline and the seed.
+/// A scenario without its discipline and its seed.
 pub(super) struct Prepared {
     pub(super) variation: Variation,
     scenario: Scenario,
-    /// The link.
+    /// The index of the bottleneck link.
     bottleneck: usize,
     phases: Phases,
-    /// By flow: its name in the file.
+    /// The name of each flow in the file.
     groups: Vec<String>,
-    /// In their order: name and tree.
+    /// Names and trees of the disciplines, in their order.
     pub(super) disciplines: Vec<(String, Spec)>,
     start_within: Duration,
     together: Vec<String>,
 }
 
-fn fault(what: impl Into<String>) -> ReproduceError {
-    ReproduceError::Fault {
+fn bug(what: impl Into<String>) -> ReproduceError {
+    ReproduceError::Bug {
         id: "rfc7928",
         what: what.into(),
     }
 }
 
-/// Reads a quantity with a unit.
+/// Parses a quantity with a unit.
 fn quantity<T>(read: fn(&str) -> Result<T, UnitError>, text: &str) -> Result<T, ReproduceError> {
-    read(text).map_err(|error| fault(error.message))
+    read(text).map_err(|error| bug(error.message))
 }
 
 impl Bed {
@@ -144,31 +144,34 @@ impl Bed {
             let (_, text) = FILES
                 .iter()
                 .find(|(name, _)| *name == variation.file)
-                .ok_or_else(|| fault(format!("there is no file `{}`", variation.file)))?;
+                .ok_or_else(|| bug(format!("there is no file `{}`", variation.file)))?;
             let document = Document::parse(&format!("{}.toml", variation.file), text)?;
             let mut scenario = Scenario::read(&document)?;
             let bottleneck = scenario
                 .links
                 .iter()
                 .position(|link| scenario.node_name(link.a) == BOTTLENECK && link.rate_a.is_some())
-                .ok_or_else(|| fault(format!("`{}` has no bottleneck", variation.file)))?;
-            let rate = scenario.links[bottleneck].rate_a.expect("it was looked for");
+                .ok_or_else(|| bug(format!("`{}` has no bottleneck", variation.file)))?;
+            let rate = scenario.links[bottleneck].rate_a.expect("the search checked it");
             let phases = phases(&variation, rate)?;
             let limit = limit(&document, &variation)?;
             let names = variation.disciplines.as_ref().unwrap_or(&everywhere);
-            let line = |name: &String| {
-                let (_, line) = disciplines
+            let discipline = |name: &String| {
+                let (_, text) = disciplines
                     .iter()
-                    .map(|[name, line]| (name, line))
+                    .map(|[name, text]| (name, text))
                     .find(|(other, _)| *other == name)
-                    .ok_or_else(|| fault(format!("there is no discipline `{name}`")))?;
-                let line = line
+                    .ok_or_else(|| bug(format!("there is no discipline `{name}`")))?;
+                let text = text
                     .replace("{packets}", &limit.to_string())
                     .replace("{bytes}", &(limit * PACKET).to_string())
                     .replace("{rate}", &phases.fastest().bits_per_second().to_string());
-                Ok((name.clone(), Spec::inline(&line)?))
+                Ok((name.clone(), Spec::inline(&text)?))
             };
-            let disciplines = names.iter().map(line).collect::<Result<_, ReproduceError>>()?;
+            let disciplines = names
+                .iter()
+                .map(discipline)
+                .collect::<Result<_, ReproduceError>>()?;
             let groups = vary(&mut scenario, &variation)?;
             if run.conditions.quick {
                 scenario.duration = QUICK;
@@ -193,7 +196,8 @@ impl Bed {
         })
     }
 
-    /// Runs every scenario with every discipline and seed, as many at a time as there are processors.
+    /// Runs every scenario with every discipline and seed. The number of parallel runs is the number of
+    /// processors.
     pub(super) fn run(&self, run: &Run<'_>) -> Result<Runs<'_>, ReproduceError> {
         let Conditions { seeds, progress, .. } = run.conditions;
         let mut jobs = Vec::new();
@@ -210,21 +214,21 @@ impl Bed {
                 let (sender, jobs, next) = (sender.clone(), &jobs, &next);
                 scope.spawn(move || {
                     loop {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(&(prepared, spec, seed)) = jobs.get(place) else {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(&(prepared, spec, seed)) = jobs.get(index) else {
                             return;
                         };
-                        // Nobody listens any more after an error.
-                        if sender.send((place, prepared.run(spec, seed))).is_err() {
+                        // The receiver is gone after an error.
+                        if sender.send((index, prepared.run(spec, seed))).is_err() {
                             return;
                         }
                     }
                 });
             }
             drop(sender);
-            for (done, (place, outcome)) in receiver.iter().enumerate() {
-                progress(done as f64 / jobs.len() as f64, &jobs[place].0.variation.id);
-                outcomes[place] = outcome?;
+            for (done, (index, outcome)) in receiver.iter().enumerate() {
+                progress(done as f64 / jobs.len() as f64, &jobs[index].0.variation.id);
+                outcomes[index] = outcome?;
             }
             Ok::<(), ReproduceError>(())
         })?;
@@ -243,7 +247,7 @@ impl Bed {
 }
 
 impl Prepared {
-    /// One run.
+    /// Runs the scenario once.
     fn run(&self, spec: &Spec, seed: u64) -> Result<Outcome, ReproduceError> {
         let mut scenario = self.scenario.clone();
         scenario.seed = seed;
@@ -268,12 +272,12 @@ impl Prepared {
     }
 }
 
-/// What is different from the file.
+/// Applies the changes to the scenario of the file. Returns the group of each flow.
 fn vary(scenario: &mut Scenario, variation: &Variation) -> Result<Vec<String>, ReproduceError> {
     let named = variation.leave_out.iter().chain(variation.counts.keys());
     for name in named {
         if !scenario.flows.iter().any(|flow| flow.name == *name) {
-            return Err(fault(format!("`{}` has no flow `{name}`", variation.file)));
+            return Err(bug(format!("`{}` has no flow `{name}`", variation.file)));
         }
     }
     if let Some(rtt) = &variation.second_rtt {
@@ -282,10 +286,15 @@ fn vary(scenario: &mut Scenario, variation: &Variation) -> Result<Vec<String>, R
         let link = scenario.links.iter_mut().find(|link| Some(link.a) == path);
         match (link, rest) {
             (Some(link), Some(rest)) => link.delay = rest / 2,
-            _ => return Err(fault(format!("no path of `{}` takes {rtt}", variation.file))),
+            _ => {
+                return Err(bug(format!(
+                    "no path of `{}` has a round-trip time of {rtt}",
+                    variation.file
+                )));
+            }
         }
     }
-    // Each flow by itself, so that each has a start of its own.
+    // Separate all flows, so that each has its own start.
     let mut groups = Vec::new();
     let mut flows = Vec::new();
     for flow in &scenario.flows {
@@ -308,7 +317,7 @@ fn vary(scenario: &mut Scenario, variation: &Variation) -> Result<Vec<String>, R
     Ok(groups)
 }
 
-/// The line's rates: those of the variation, else the file's.
+/// Returns the rates of the link: those of the variation, or that of the file.
 fn phases(variation: &Variation, rate: Rate) -> Result<Phases, ReproduceError> {
     let Some(phases) = &variation.phases else {
         return Ok(Phases::constant(rate));
@@ -316,17 +325,21 @@ fn phases(variation: &Variation, rate: Rate) -> Result<Phases, ReproduceError> {
     let read = phases
         .iter()
         .map(|[rate, duration]| Ok((quantity(parse_rate, rate)?, quantity(parse_duration, duration)?)));
-    Phases::new(read.collect::<Result<_, ReproduceError>>()?)
-        .ok_or_else(|| fault(format!("`{}`: its phases take no time", variation.id)))
+    Phases::new(read.collect::<Result<_, ReproduceError>>()?).ok_or_else(|| {
+        bug(format!(
+            "`{}`: each of its phases needs a duration above 0",
+            variation.id
+        ))
+    })
 }
 
-/// What the file's fifo holds, packets: all disciplines get as much.
+/// Returns the limit of the file's fifo, packets. All disciplines get the same limit.
 fn limit(document: &Document, variation: &Variation) -> Result<u64, ReproduceError> {
     let spec = document.queue("bottleneck");
     let parameters = spec.map(Spec::parameters).unwrap_or_default();
     let limit = parameters.into_iter().find(|(info, _)| info.name == "limit");
     match limit {
         Some((_, Value::Number(packets))) => Ok(packets),
-        _ => Err(fault(format!("`{}` has no limit of packets", variation.file))),
+        _ => Err(bug(format!("`{}` has no limit of packets", variation.file))),
     }
 }

@@ -1,28 +1,28 @@
-//! The claims of the experiment's file, held against what came out.
+//! Judges the claims of the experiment's file.
 
 use super::outcome::{DELAY, GOODPUT, JAIN, LOSS};
 use super::{BASE, RESPONSIVE, Runs, TIMES};
 use crate::Findings;
 
-/// Flow queues.
+/// Disciplines with a queue for each flow.
 pub(super) const FLOW_QUEUES: [&str; 3] = ["fq_codel", "fq_pie", "cake"];
-/// Those with PIE's target over one queue of classic traffic.
+/// Disciplines with PIE's target for one queue of classic traffic.
 const PIES: [&str; 2] = ["pie", "dualpi2"];
-/// What they hold, and by how much they may be above it, ms.
+/// Their target, and the delay up to which it counts as reached, ms.
 const TARGET: f64 = 15.0;
 const TARGET_MOST: f64 = TARGET * 4.0 / 3.0;
-/// Half of the line in TCP's payload, Mbit/s: 1448 of 1514 bytes.
+/// Half of the link in TCP payload, Mbit/s: 1448 of 1514 bytes.
 const FAIR_HALF: f64 = 5.0 * 1448.0 / 1514.0;
-/// Delay one way without queues, ms.
+/// The one-way delay without queueing, ms.
 const ONE_WAY: f64 = 50.0;
-/// The same of the path of `coupling`, ms.
+/// The one-way delay without queueing on the path of `coupling`, ms.
 const COUPLED_ONE_WAY: f64 = 10.0;
 /// LEDBAT's target, ms.
 const LEDBAT_TARGET: f64 = 100.0;
-/// "Nine tenths."
+/// The share that counts as "nine tenths".
 const MOST: f64 = 0.9;
 
-/// What speaks against a claim, and how many cases were looked at.
+/// The cases in which a claim does not hold, and the number of cases.
 #[derive(Default)]
 struct Exceptions {
     cases: usize,
@@ -52,7 +52,7 @@ impl Exceptions {
     }
 }
 
-/// Least and most of some values, for people.
+/// Formats the least and the greatest of some values.
 fn range(values: impl Iterator<Item = f64>, unit: &str) -> String {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -78,7 +78,7 @@ pub(super) fn all(findings: &mut Findings, runs: &Runs<'_>) {
     precedence(findings, runs);
 }
 
-/// All but tail drop.
+/// Returns all disciplines except tail drop.
 fn managed<'a>(runs: &'a Runs<'_>, scenario: &str) -> impl Iterator<Item = &'a str> {
     runs.disciplines(scenario)
         .into_iter()
@@ -129,12 +129,12 @@ fn target(findings: &mut Findings, runs: &Runs<'_>) {
 fn isolation(findings: &mut Findings, runs: &Runs<'_>) {
     let mut exceptions = Exceptions::default();
     let mut found = Vec::new();
-    // Of what there is for it, when it is alone and when it is not.
+    // The share of the goodput that is available to it, when it is alone and when it is not.
     let alone = |discipline| runs.mean("friendly", discipline, GOODPUT) / (2.0 * FAIR_HALF);
     let beside = |discipline| runs.mean("beside", discipline, "bulk: goodput") / FAIR_HALF;
     for discipline in runs.disciplines("beside") {
         let (alone, beside) = (100.0 * alone(discipline), 100.0 * beside(discipline));
-        let parts = format!("{discipline} {beside:.0} % of its half, {alone:.0} % of the whole line");
+        let parts = format!("{discipline} {beside:.0} % of its half, {alone:.0} % of the whole link");
         if FLOW_QUEUES.contains(&discipline) {
             exceptions.note(beside >= MOST * alone, || parts.clone());
         }
@@ -167,7 +167,7 @@ fn background(findings: &mut Findings, runs: &Runs<'_>) {
         "background",
         used >= MOST && delay <= LEDBAT_TARGET && beside <= 1.0 - MOST,
         format!(
-            "alone {:.1} % of the line, {delay:.1} ms; beside NewReno {:.1} % of the goodput",
+            "alone {:.1} % of the link, {delay:.1} ms; beside NewReno {:.1} % of the goodput",
             used * 100.0,
             beside * 100.0
         ),
@@ -335,7 +335,7 @@ fn coupling(findings: &mut Findings, runs: &Runs<'_>) {
         "coupling",
         ratio <= 2.0 && waits < 2.0,
         format!(
-            "classic {classic:.1} Mbit/s, scalable {scalable:.1} Mbit/s, whose packets wait {waits:.2} ms"
+            "classic {classic:.1} Mbit/s, scalable {scalable:.1} Mbit/s; scalable packets wait {waits:.2} ms"
         ),
     );
 }

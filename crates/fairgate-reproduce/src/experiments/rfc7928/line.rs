@@ -1,6 +1,7 @@
-//! The bottleneck's line: a rate that may change by the clock, where a simulated link has one for ever.
+//! The bottleneck link. Its rate may change over time, while the rate of a simulated link is constant.
 //!
-//! A packet leaves at the start of its transmission, which takes it no time: the link that this stands in has no rate of its own.
+//! A packet leaves at the start of its transmission. The simulated link under this discipline has no rate, so
+//! it adds no transmission time.
 
 use std::time::Duration;
 
@@ -9,23 +10,23 @@ use fairgate::{
     Verdict,
 };
 
-/// Rates, each for a while, over and over. One alone is for ever.
+/// Rates with durations. They repeat. A single rate is constant.
 #[derive(Clone, Debug)]
 pub(super) struct Phases(Vec<(Rate, Duration)>);
 
 impl Phases {
-    /// A rate that does not change.
+    /// Creates a constant rate.
     pub(super) fn constant(rate: Rate) -> Phases {
         Phases(vec![(rate, Duration::MAX)])
     }
 
-    /// These in turn; `None` if there are none, or one takes no time.
+    /// Creates a sequence of rates. Returns `None` if it is empty or if a duration is 0.
     pub(super) fn new(phases: Vec<(Rate, Duration)>) -> Option<Phases> {
         let sound = !phases.is_empty() && phases.iter().all(|phase| !phase.1.is_zero());
         sound.then_some(Phases(phases))
     }
 
-    /// The greatest.
+    /// Returns the greatest rate.
     pub(super) fn fastest(&self) -> Rate {
         let rates = self.0.iter().map(|phase| phase.0);
         rates
@@ -45,16 +46,16 @@ impl Phases {
             }
             left -= duration.as_nanos();
         }
-        unreachable!("what is left of a round is shorter than its phases together")
+        unreachable!("the rest of a cycle is shorter than all phases together")
     }
 }
 
-/// The line.
+/// The bottleneck link.
 pub(super) struct Line {
     phases: Phases,
-    /// When the last packet's transmission ends.
+    /// The end of the last packet's transmission.
     free_at: Time,
-    /// When it was asked for a packet last.
+    /// The time of the last dequeue.
     now: Time,
     leaf: Egress,
 }
@@ -72,7 +73,7 @@ impl Line {
 
 impl Algorithm for Line {
     const NAME: &'static str = "line";
-    /// Its rates are fixed at construction.
+    /// The rates are fixed at construction.
     type Config = ();
 
     fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict {
@@ -88,7 +89,7 @@ impl Algorithm for Line {
             return None;
         };
         let bits = u64::from(pool[packet].length) * 8;
-        // The rate at which it begins is the one at which it ends: a packet at 10 Mbit/s takes 1.2 ms.
+        // The rate at the start of a transmission is used until its end. A packet takes 1.2 ms at 10 Mbit/s.
         let rate = self.phases.at(now).bits_per_second();
         self.free_at = now + (bits * 1_000_000_000).div_ceil(rate);
         self.leaf.transmits_until(self.free_at);
@@ -137,7 +138,7 @@ mod tests {
         line.enqueue(id, now, pool);
     }
 
-    /// Takes everything out; when each packet left, ms.
+    /// Dequeues all packets. Returns when each packet left, ms.
     fn departures(line: &mut Box<dyn Discipline>, mut now: Time, pool: &mut Pool) -> Vec<u64> {
         let mut left = Vec::new();
         while line.backlog().packets > 0 {
@@ -161,7 +162,7 @@ mod tests {
         for _ in 0..8 {
             offer(&mut line, Time::ZERO, &mut pool);
         }
-        // 1 ms each at 10 Mbit/s, 10 at 1 Mbit/s; the second round begins at 23 ms.
+        // A packet takes 1 ms at 10 Mbit/s and 10 ms at 1 Mbit/s. The phases repeat at 23 ms.
         assert_eq!(
             departures(&mut line, Time::ZERO, &mut pool),
             [0, 1, 2, 3, 13, 23, 24, 25]
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn reds_queue_is_idle_from_the_end_of_the_last_transmission() {
+    fn reds_idle_time_starts_at_the_end_of_the_last_transmission() {
         let average_after = |pause: u64| {
             let mut pool = Pool::with_capacity(64);
             let red = Box::new(Red::node(red::Config::default(), 1).unwrap());

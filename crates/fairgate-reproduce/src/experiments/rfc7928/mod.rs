@@ -1,12 +1,12 @@
-//! RFC 7928: every discipline that manages a queue, in the RFC's scenarios.
+//! RFC 7928: every discipline with active queue management, in the RFC's scenarios.
 //!
 //! ```text
-//!   files --> bed.rs: networks, variations, runs --> outcome.rs: figures of a run --> judge.rs: claims
-//!              line.rs: the bottleneck                                           \-> drawings here, tables
+//!   files --> bed.rs: networks, variations, runs --> outcome.rs: results of a run --> judge.rs: claims
+//!              line.rs: the bottleneck                                           \-> figures here, tables
 //! ```
 //!
-//! A scenario is a file and what the experiment's file changes in it; the discipline under test takes the fifo's place at the
-//! bottleneck, with as much memory.
+//! A scenario is a file with the changes that the experiment's file makes to it. The discipline under test
+//! replaces the fifo at the bottleneck, with the same amount of memory.
 
 mod bed;
 mod judge;
@@ -22,17 +22,17 @@ use crate::{Figure, Findings, ReproduceError, Run};
 use bed::{Bed, Prepared, Runs};
 use outcome::{ALWAYS, DELAY, GOODPUT, JAIN, Measure};
 
-/// Tail drop: what the others are held against.
+/// Tail drop. The other disciplines are compared with it.
 const BASE: &str = "fifo";
-/// Senders that respond, long transfers only: from one to many.
+/// Scenarios with long transfers of responsive senders only, from one to many.
 const RESPONSIVE: [&str; 5] = ["friendly", "aggressive", "mild", "medium", "heavy"];
 /// The levels of congestion, rising.
 const LEVELS: [&str; 3] = ["mild", "medium", "heavy"];
-/// Unequal round-trip times, and equal ones among them.
+/// Scenarios with different round-trip times, and one with equal ones.
 const TIMES: [&str; 5] = ["rtt-5", "rtt-20", "rtt-100", "rtt-200", "rtt-560"];
 
 impl Runs<'_> {
-    /// The disciplines of a scenario in their order.
+    /// Returns the disciplines of a scenario in their order.
     fn disciplines(&self, scenario: &str) -> Vec<&str> {
         self.0
             .iter()
@@ -46,11 +46,11 @@ impl Runs<'_> {
             .0
             .iter()
             .find(|(prepared, _)| prepared.variation.id == scenario)?;
-        let place = prepared
+        let index = prepared
             .disciplines
             .iter()
             .position(|(name, _)| name == discipline)?;
-        let runs: Vec<f64> = outcomes[place]
+        let runs: Vec<f64> = outcomes[index]
             .iter()
             .map(|outcome| outcome.figure(figure))
             .filter(|value| value.is_finite())
@@ -58,7 +58,7 @@ impl Runs<'_> {
         Estimate::of(&runs)
     }
 
-    /// The mean; not a number where nothing was measured.
+    /// Returns the mean, or NaN if nothing was measured.
     fn mean(&self, scenario: &str, discipline: &str, figure: &str) -> f64 {
         self.estimate(scenario, discipline, figure)
             .map_or(f64::NAN, |estimate| estimate.mean)
@@ -102,7 +102,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ReproduceError> {
     Ok(findings)
 }
 
-/// The figures of a scenario.
+/// Reports the measurements of a scenario.
 fn tell(findings: &mut Findings, runs: &Runs<'_>, prepared: &Prepared) -> Result<(), ReproduceError> {
     let variation = &prepared.variation;
     let shown = variation.show.iter().map(String::as_str);
@@ -110,9 +110,9 @@ fn tell(findings: &mut Findings, runs: &Runs<'_>, prepared: &Prepared) -> Result
         .into_iter()
         .chain(shown)
         .map(|name| {
-            Measure::new(name).ok_or_else(|| ReproduceError::Fault {
+            Measure::new(name).ok_or_else(|| ReproduceError::Bug {
                 id: "rfc7928",
-                what: format!("`{}` shows `{name}`, which nothing measures", variation.id),
+                what: format!("`{}` shows `{name}`, which is not measured", variation.id),
             })
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -141,32 +141,36 @@ fn tell(findings: &mut Findings, runs: &Runs<'_>, prepared: &Prepared) -> Result
 
 fn remarks(findings: &mut Findings, runs: &Runs<'_>) {
     findings.remark(
-        "A discipline is asked for a packet when the line falls idle, as a device asks: RED's idle time and the end of CoDel's dropping \
-         state hang on that. It stands in front of the line in both directions.",
+        "The link asks the discipline for a packet when it becomes idle, as a network device does. RED's \
+         idle time and the end of CoDel's dropping state depend on that. The discipline queues for the link \
+         in both directions.",
     );
     findings.remark(
-        "Where no packet was lost, the time between losses is the whole time measured: a lower bound. Start-up is the handshake; \
-         completion, of a transfer, is from its first write to the last byte's arrival.",
+        "If no packet was lost, the time between losses is the whole measured time, which is a lower bound. \
+         Start-up is the duration of the handshake. Completion is the time from the first write of a \
+         transfer to the arrival of its last byte.",
     );
     let goodput = |scenario, discipline| runs.mean(scenario, discipline, GOODPUT);
     let (one, nine) = (goodput("friendly", "codel"), goodput("heavy", "codel"));
     if one < 0.9 * goodput("friendly", BASE) {
         findings.remark(format!(
-            "A lone NewReno flow halves its window for each loss and takes 40 round trips of 100 ms to grow back: only a queue as long \
-             as the path keeps the line busy meanwhile, which is what the disciplines are there to prevent. CoDel leaves it {one:.2} \
-             Mbit/s, nine flows {nine:.2}. That decides the claim on delay.",
+            "A single NewReno flow halves its window for each loss and needs 40 round trips of 100 ms to \
+             grow back. Only a queue as long as the path keeps the link busy during that time, and the \
+             disciplines exist to prevent such a queue. CoDel leaves a single flow {one:.2} Mbit/s, and nine \
+             flows {nine:.2}. That decides the claim on delay.",
         ));
     }
     let lone = goodput("unresponsive", "rred");
     if lone < 1.0 {
         findings.remark(format!(
-            "RRED takes a flow that goes on sending right after a drop for an attack. Of the unresponsive sender it lets {lone:.2} Mbit/s \
-             pass, even where there is nobody else: it is what its filter is for, and no choice for such traffic.",
+            "RRED treats a flow that keeps sending right after a drop as an attack. It delivers {lone:.2} \
+             Mbit/s of the unresponsive sender, even without other traffic. That is the purpose of its \
+             filter, and it is not suitable for such traffic.",
         ));
     }
 }
 
-/// A row for each discipline, a mark for each scenario.
+/// Draws a row for each discipline and a mark for each scenario.
 fn dots(runs: &Runs<'_>, title: &str, x: Scale, scenarios: &[&str], figure: &str) -> Dots {
     let row = |discipline: &str| Row {
         name: discipline.to_owned(),
@@ -184,7 +188,7 @@ fn dots(runs: &Runs<'_>, title: &str, x: Scale, scenarios: &[&str], figure: &str
     }
 }
 
-/// Latency against goodput (section 2.7 of the RFC), from mild to heavy congestion.
+/// Draws latency against goodput (section 2.7 of the RFC), from mild to heavy congestion.
 fn trade_off(runs: &Runs<'_>) -> Chart {
     let curve = |(colour, discipline): (usize, &str)| {
         let point = |scenario: &&str| {
@@ -198,7 +202,7 @@ fn trade_off(runs: &Runs<'_>) -> Chart {
         Curve {
             name: discipline.to_owned(),
             colour,
-            // Flow queues are dashed: there are more disciplines than colours.
+            // Flow queues are dashed, because there are more disciplines than colours.
             dash: usize::from(judge::FLOW_QUEUES.contains(&discipline)),
             drawn: Drawn::LineAndMarks,
             points: LEVELS.iter().filter_map(point).collect(),

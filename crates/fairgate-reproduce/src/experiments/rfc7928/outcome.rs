@@ -1,4 +1,4 @@
-//! What is measured of a run, by the names that the experiment's file asks for it with (section 2 of the RFC).
+//! The measurements of a run, by the names in the experiment's file (section 2 of the RFC).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,31 +6,31 @@ use fairgate::jain_index;
 use fairgate_sim::results::{FlowResults, Results};
 use fairgate_sim::{Scenario, Traffic};
 
-/// What came out of a run.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
-    /// By name.
+    /// The values by name.
     figures: BTreeMap<String, f64>,
 }
 
-/// A figure: its name, and its unit.
+/// The name of a measured value, and its unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Measure {
     pub(super) name: String,
     pub(super) unit: &'static str,
 }
 
-/// Of the bottleneck as a whole, shown for every scenario.
+/// Values of the bottleneck, shown for every scenario.
 pub(super) const GOODPUT: &str = "goodput";
 pub(super) const DELAY: &str = "delay";
 pub(super) const LONG_DELAY: &str = "delay p99";
 pub(super) const LOSS: &str = "loss";
 pub(super) const ALWAYS: [&str; 4] = [GOODPUT, DELAY, LONG_DELAY, LOSS];
-/// Of the flows that go through it.
+/// Values of the flows through the bottleneck.
 pub(super) const JAIN: &str = "Jain's index";
 
 impl Measure {
-    /// `None` for a figure that there is none of.
+    /// Returns `None` if there is no value of this name.
     pub(super) fn new(name: &str) -> Option<Measure> {
         let kind = name.rsplit_once(": ").map_or(name, |(_, kind)| kind);
         let unit = match kind {
@@ -46,7 +46,7 @@ impl Measure {
         })
     }
 
-    /// For the head of a column.
+    /// Returns the text for the head of a column.
     pub(super) fn head(&self) -> String {
         match self.unit {
             "" => self.name.clone(),
@@ -58,14 +58,14 @@ impl Measure {
 const MILLI: f64 = 1e-6;
 
 impl Outcome {
-    /// Of a run whose flows belong to these groups.
+    /// Computes the results of a run. `groups` has the group of each flow.
     pub(super) fn of(
         results: &Results,
         scenario: &Scenario,
         bottleneck: usize,
         groups: &[String],
     ) -> Outcome {
-        let line = &results.interfaces[2 * bottleneck];
+        let link = &results.interfaces[2 * bottleneck];
         let destination = scenario.node_name(scenario.links.last().expect("there are links").b);
         let forth: Vec<&FlowResults> = (results.flows.iter())
             .filter(|flow| flow.destination == destination)
@@ -75,12 +75,12 @@ impl Outcome {
         let window = (results.measured_ns[1] - results.measured_ns[0]) as f64 * MILLI;
         let mut outcome = Outcome::default();
         outcome.add(GOODPUT, goodput(&forth));
-        outcome.add(DELAY, line.sojourn.mean_ns as f64 * MILLI);
-        outcome.add(LONG_DELAY, line.sojourn.p99_ns as f64 * MILLI);
-        outcome.add(LOSS, percent(line.dropped, line.enqueued));
-        outcome.add("marks", percent(line.marked, line.enqueued));
-        // With no loss at all: at least the whole time.
-        outcome.add("between losses", window / line.dropped.max(1) as f64);
+        outcome.add(DELAY, link.sojourn.mean_ns as f64 * MILLI);
+        outcome.add(LONG_DELAY, link.sojourn.p99_ns as f64 * MILLI);
+        outcome.add(LOSS, percent(link.dropped, link.enqueued));
+        outcome.add("marks", percent(link.marked, link.enqueued));
+        // Without any loss this is the whole time, a lower bound.
+        outcome.add("between losses", window / link.dropped.max(1) as f64);
         outcome.add(JAIN, jain_index(forth.iter().map(|flow| flow.goodput_bps as f64)));
         for group in groups.iter().collect::<BTreeSet<_>>() {
             let members: Vec<(usize, &FlowResults)> = (results.flows.iter().enumerate())
@@ -104,7 +104,7 @@ impl Outcome {
             of_group("delay p99", delays.fold(0.0, f64::max));
             if matches!(scenario.flows[members[0].0].traffic, Traffic::Tcp(_)) {
                 let connections = || flows.iter().filter_map(|flow| flow.connection.as_ref());
-                // Never established: no start-up.
+                // A connection that was never established has no start-up time.
                 let start_up = (flows.iter().zip(starts)).filter_map(|(flow, start)| {
                     let established = flow.connection.as_ref()?.established_ns?;
                     Some((established as f64 - start) * MILLI)
@@ -120,7 +120,7 @@ impl Outcome {
         outcome
     }
 
-    /// The figure of this name; not a number where there is none.
+    /// Returns the value of this name, or NaN if there is none.
     pub(super) fn figure(&self, name: &str) -> f64 {
         self.figures.get(name).copied().unwrap_or(f64::NAN)
     }
@@ -138,7 +138,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// Not a number without values.
+/// Returns the mean, or NaN without values.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (count, sum) = values.fold((0u32, 0.0), |(count, sum), value| (count + 1, sum + value));
     sum / f64::from(count)

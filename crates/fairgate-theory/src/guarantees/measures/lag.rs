@@ -1,31 +1,37 @@
-//! A packet system against the fluid one.
+//! Compares a packet system with the fluid system.
 
 use crate::fraction::{Fraction, Largest};
 use crate::gps::Fluid;
 use crate::guarantees::schedule::Schedule;
 
-/// How a schedule differs from GPS under the same arrivals and weights.
+/// The difference between a schedule and GPS under the same arrivals and weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lag {
-    /// The most that a packet of the flow was finished later than in the fluid system, ns. Negative if all were earlier.
+    /// The most by which a packet of the flow was finished later than in the fluid system, ns. Negative if
+    /// all were earlier.
     pub delay: Fraction,
-    /// The most that the flow had been served more than in the fluid system, bytes.
+    /// The most by which the flow's service was ahead of the fluid system, bytes.
     pub lead: Fraction,
 }
 
 impl Lag {
-    /// Of one flow; `None` if it sent nothing.
+    /// Computes the lag of one flow. Returns `None` if it sent nothing.
     ///
-    /// The fluid system serves a flow at most at the link's rate, so that a lead is largest when a transmission ends.
+    /// The fluid system serves a flow at most at the link's rate, so a lead is largest when a transmission
+    /// ends.
     ///
     /// # Panics
-    /// If `fluid` is not of the same arrivals: a packet sent here that there is none of there.
+    /// If `fluid` is not of the same arrivals: a packet of the schedule is missing there.
     pub fn of_flow(schedule: &Schedule, fluid: &Fluid, flow: u32) -> Option<Lag> {
         let (mut delay, mut lead) = (Largest::default(), Largest::default());
         let mut served = 0u64;
         for sent in schedule.of_flow(flow) {
             let packet = &fluid.packets()[sent.number as usize];
-            assert_eq!((packet.flow, packet.work), (flow, sent.work()), "another packet");
+            assert_eq!(
+                (packet.flow, packet.work),
+                (flow, sent.work()),
+                "the packets differ"
+            );
             delay.offer(packet.finish.minus_from(sent.finish));
             served += sent.work();
             lead.offer(fluid.service(flow, sent.finish).minus_from(served));

@@ -1,16 +1,17 @@
-//! Fairness of two flows to each other.
+//! Fairness between two flows.
 
 use super::{Backlogged, Measure, Weights, backlogged, of_flow};
 use crate::guarantees::schedule::{Schedule, Sent};
 
-/// Relative fairness of two flows, in bytes at share 1: the largest difference of their services, each divided by its
-/// flow's share, over all intervals in which both were continuously backlogged. 0 if they never were.
+/// Computes the relative fairness of two flows, in bytes at share 1. This is the largest difference of their
+/// services, each divided by the flow's share, over all intervals in which both were continuously backlogged.
+/// It is 0 if they never were.
 ///
-/// With `E(t) = W_h(t) / phi_h - W_k(t) / phi_k` this is the range of `E` within a time in which both are backlogged.
-/// `E` changes its slope at the starts and ends of their transmissions only.
+/// With `E(t) = W_h(t) / phi_h - W_k(t) / phi_k` this is the range of `E` within an interval in which both
+/// are backlogged. `E` changes its slope only at the starts and ends of their transmissions.
 ///
 /// # Panics
-/// If there is no such flow, or weights are of another number of flows.
+/// If there is no such flow, or the weights are for another number of flows.
 pub fn relative_fairness(schedule: &Schedule, weights: &Weights, one: u32, other: u32) -> Measure {
     let (weight_one, weight_other) = (i128::from(weights.of(one)), i128::from(weights.of(other)));
     let (sent_one, sent_other) = (of_flow(schedule, one), of_flow(schedule, other));
@@ -36,7 +37,7 @@ pub fn relative_fairness(schedule: &Schedule, weights: &Weights, one: u32, other
     Measure::new(worst, scale) * Measure::from_integer(weights.sum().into())
 }
 
-/// A time in which both are backlogged.
+/// An interval in which both are backlogged.
 struct Both {
     from: u64,
     until: u64,
@@ -60,11 +61,11 @@ fn common<'a>(one: &'a [Backlogged], other: &'a [Backlogged]) -> impl Iterator<I
     })
 }
 
-/// What a flow has been served, asked for at rising times.
+/// The service of a flow, queried at increasing times.
 struct Service<'a> {
     sent: &'a [Sent],
-    /// The first packet that was not over when last asked, and the work before it.
-    place: usize,
+    /// The first packet that was not finished at the last query, and the work before it.
+    index: usize,
     done: u64,
 }
 
@@ -72,33 +73,33 @@ impl<'a> Service<'a> {
     fn new(sent: &'a [Sent]) -> Service<'a> {
         Service {
             sent,
-            place: 0,
+            index: 0,
             done: 0,
         }
     }
 
-    /// Begins at `ticks`. Only differences of services count, so that what was before need not be summed up.
+    /// Starts at `ticks`. Earlier service is not summed up, because only differences of services count.
     fn skip_to(&mut self, ticks: u64) {
-        self.place = self.sent.partition_point(|sent| sent.finish <= ticks);
+        self.index = self.sent.partition_point(|sent| sent.finish <= ticks);
     }
 
     fn until(&mut self, ticks: u64) -> i128 {
-        while let Some(sent) = self.sent.get(self.place)
+        while let Some(sent) = self.sent.get(self.index)
             && sent.finish <= ticks
         {
             self.done += sent.work();
-            self.place += 1;
+            self.index += 1;
         }
         let partly = self
             .sent
-            .get(self.place)
+            .get(self.index)
             .map_or(0, |sent| ticks.saturating_sub(sent.start));
         i128::from(self.done + partly)
     }
 
-    /// The next start or end of a transmission after `ticks`.
+    /// Returns the next start or end of a transmission after `ticks`.
     fn next_bend(&self, ticks: u64) -> u64 {
-        match self.sent.get(self.place) {
+        match self.sent.get(self.index) {
             None => u64::MAX,
             Some(sent) if sent.start > ticks => sent.start,
             Some(sent) => sent.finish,

@@ -1,4 +1,4 @@
-//! Against the definitions, with every interval tried.
+//! Compares with the definitions, by trying every interval.
 
 use fairgate::{Rate, Time};
 use num_bigint::BigInt;
@@ -14,21 +14,21 @@ fn rate() -> Rate {
     Rate::mbit(16_000)
 }
 
-/// What a flow was served until `ticks`.
+/// Returns the service of a flow until `ticks`.
 fn served(schedule: &Schedule, flow: u32, ticks: u64) -> i128 {
     let of = |sent: &Sent| i128::from(sent.finish.min(ticks).saturating_sub(sent.start));
     schedule.of_flow(flow).map(of).sum()
 }
 
-/// What the link did until `ticks`.
+/// Returns the work of the link until `ticks`.
 fn work(schedule: &Schedule, ticks: u64) -> i128 {
     (0..schedule.flows())
         .map(|flow| served(schedule, flow, ticks))
         .sum()
 }
 
-/// Whether the flow has a packet queued at all times from `from` to `until`, straight from the definition: when it begins,
-/// and after every packet that is taken before the end.
+/// Whether the flow has a packet queued at all times from `from` to `until`, by the definition. This is
+/// checked at the beginning, and after every packet that is dequeued before the end.
 fn is_backlogged(schedule: &Schedule, flow: u32, from: u64, until: u64) -> bool {
     let queued_after = |ticks: u64| {
         let queued = |sent: &Sent| sent.arrival <= ticks && ticks < sent.start;
@@ -46,7 +46,7 @@ fn is_backlogged(schedule: &Schedule, flow: u32, from: u64, until: u64) -> bool 
             .all(queued_after)
 }
 
-/// Every moment at which any of the functions may bend.
+/// Returns every time at which one of the functions may change its slope.
 fn moments(schedule: &Schedule) -> Vec<u64> {
     let mut all: Vec<u64> = schedule
         .sent()
@@ -77,7 +77,7 @@ fn slow_b_wfi(schedule: &Schedule, weights: &Weights, flow: u32) -> BWfi {
     let anywhere = intervals(schedule)
         .filter(|&(from, until)| is_backlogged(schedule, flow, from, until))
         .map(|(from, until)| short(from, until));
-    // Until the finish of a packet before whose start it was backlogged all the time.
+    // Intervals until the finish of a packet, with the flow backlogged until the packet's start.
     let at_finish = schedule.of_flow(flow).flat_map(|packet| {
         moments(schedule)
             .into_iter()
@@ -122,7 +122,8 @@ fn slow_relative_fairness(schedule: &Schedule, weights: &Weights, one: u32, othe
         .fold(Measure::from_integer(0), Measure::max)
 }
 
-/// A schedule by no discipline at all: which queued packet is sent next is random, and now and then the link pauses.
+/// A schedule without a discipline: the next packet sent is a random queued one, and sometimes the link
+/// pauses.
 #[derive(Clone, Debug)]
 struct Case {
     weights: Weights,
@@ -181,7 +182,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 proptest! {
     #[test]
-    fn running_extremes_are_those_over_all_intervals(case in case()) {
+    fn running_extremes_equal_those_over_all_intervals(case in case()) {
         let Case { weights, schedule, .. } = &case;
         for flow in 0..3 {
             prop_assert_eq!(b_wfi(schedule, weights, flow), slow_b_wfi(schedule, weights, flow));
@@ -194,9 +195,9 @@ proptest! {
         }
     }
 
-    /// The lead at every moment at which something happens is none above the one found.
+    /// No lead at any event is above the one found.
     #[test]
-    fn the_lag_is_that_of_every_moment(case in case()) {
+    fn the_lag_is_the_worst_over_all_events(case in case()) {
         let Case { schedule, fluid, .. } = &case;
         for flow in 0..3 {
             let Some(lag) = Lag::of_flow(schedule, fluid, flow) else {
@@ -219,15 +220,15 @@ proptest! {
     }
 }
 
-/// Two flows of equal weight; the first sends its two packets, then the second its two.
+/// Two flows of equal weight. The first sends its two packets, and then the second sends its two.
 #[test]
 fn a_small_schedule_by_hand() {
     let link = Link::new(Rate::mbit(8000));
     let mut schedule = Schedule::empty(link, 2);
-    for (place, flow) in [0, 0, 1, 1].into_iter().enumerate() {
-        let start = 100 * place as u64;
+    for (index, flow) in [0, 0, 1, 1].into_iter().enumerate() {
+        let start = 100 * index as u64;
         schedule.push(Sent {
-            number: place as u32,
+            number: index as u32,
             flow,
             length: 100,
             arrival: 0,
@@ -236,15 +237,17 @@ fn a_small_schedule_by_hand() {
         });
     }
     let weights = Weights::equal(2);
-    // Flow 1 waits for 200 bytes of which half was its due; flow 0 never waits.
+    // Flow 1 waits for 200 bytes, and half of them was its share. Flow 0 never waits.
     let whole = Measure::from_integer;
     let of = |flow| b_wfi(&schedule, &weights, flow);
     assert_eq!((of(1).anywhere, of(1).at_finish), (whole(100), whole(50)));
     assert_eq!((of(0).anywhere, of(0).at_finish), (whole(0), whole(0)));
-    // Its packets: finished at 300 and 400. With half the link: 200 and 400.
+    // The packets of flow 1 are finished at 300 and 400. With half of the link they would be finished at 200
+    // and 400.
     assert_eq!(t_wfi(&schedule, &weights, 1), Some(Measure::from_integer(100)));
     assert_eq!(t_wfi(&schedule, &weights, 0), Some(Measure::from_integer(-100)));
-    // Both have packets queued for the first 100 ns: 100 bytes to none, at half a share each.
+    // Both have packets queued for the first 100 ns. One sends 100 bytes and the other none, at half a share
+    // each.
     assert_eq!(
         relative_fairness(&schedule, &weights, 0, 1),
         Measure::from_integer(200)
