@@ -1,11 +1,11 @@
-//! Results as other programs read them.
+//! Runs commands with `--json` and reads their results.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs `fairgate ARGUMENTS --json`, which must work, and returns its document.
+/// Runs `fairgate ARGUMENTS --json`, which must succeed, and returns its document.
 pub(crate) fn fairgate(arguments: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_fairgate"))
         .args(arguments)
@@ -20,11 +20,11 @@ pub(crate) fn fairgate(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// How often a measurement on live traffic is tried.
+/// The number of attempts for a measurement on live traffic.
 const ATTEMPTS: u32 = 3;
 
-/// Measures, and again if an assertion fails: another load on the machine takes the processor away for longer than a
-/// shaper's bucket makes up for. A fault of ours fails every attempt.
+/// Measures, and repeats the measurement if an assertion fails. Other programs can take the processor for
+/// longer than a shaper's bucket compensates. A bug of ours fails every attempt.
 pub(crate) fn measured(measurement: impl Fn()) {
     for attempt in 1..=ATTEMPTS {
         match catch_unwind(AssertUnwindSafe(&measurement)) {
@@ -35,7 +35,7 @@ pub(crate) fn measured(measurement: impl Fn()) {
     }
 }
 
-/// The number at a JSON pointer.
+/// Returns the number at a JSON pointer.
 pub(crate) fn number(value: &Value, pointer: &str) -> f64 {
     value
         .pointer(pointer)

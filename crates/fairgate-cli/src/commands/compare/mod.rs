@@ -23,8 +23,8 @@ use fairgate_report::{Comparison, page, table};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Mistake, Outcome};
-use crate::input::some_time;
+use crate::exit::{Failure, Imbalanced, Outcome};
+use crate::input::positive_duration;
 use crate::output::{self, Format, Target, Targets, colour};
 use crate::shell;
 use direction::{Direction, parse_prefix};
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     queues: Vec<String>,
 
     /// How long: of the scenario, or from the capture's beginning [default: 60s, or all of the capture]
-    #[arg(long, value_parser = some_time)]
+    #[arg(long, value_parser = positive_duration)]
     duration: Option<Duration>,
 
     /// Seed of every random choice
@@ -184,7 +184,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             home::run(&options, contestants, command)?
         }
     };
-    comparison.check().map_err(Mistake::from)?;
+    comparison.check().map_err(Imbalanced::from)?;
     show(&comparison, report, format)
 }
 

@@ -23,7 +23,7 @@ use super::direction::Direction;
 use super::flows::Placed;
 use super::lane::{Arrival, Books, Lane, QueueTooLong};
 use super::reading::{self, Pauses, Reading};
-use crate::exit::{Failure, Mistake};
+use crate::exit::{Failure, Imbalanced};
 use crate::output::Format;
 
 /// Packets that travel together.
@@ -151,7 +151,7 @@ pub(super) fn run(
         }
         .into());
     }
-    reading.check().map_err(Mistake::from)?;
+    reading.check().map_err(Imbalanced::from)?;
     Ok(assemble(options, reading, names, books, command))
 }
 
