@@ -1,4 +1,4 @@
-//! One configuration file, run live and simulated: shares and delays are the same.
+//! Runs one configuration file live and simulated, and compares shares and delays.
 
 mod common;
 #[path = "common/json.rs"]
@@ -39,7 +39,7 @@ fn shares_and_delays() {
     );
     assert!((live_total / total - 1.0).abs() < 0.03);
 
-    // Everyone's share of a quarter.
+    // Each download gets a quarter.
     let flows = live["flows"].as_array().unwrap();
     assert_eq!((downloads.len(), flows.len()), (4, 4));
     for (simulated, flow) in downloads.iter().zip(flows) {
@@ -48,8 +48,8 @@ fn shares_and_delays() {
         assert!((simulated - 0.25).abs() < 0.01 && (live - 0.25).abs() < 0.01);
     }
 
-    // A sparse packet beside the downloads: the line's 5 ms each way and next to no queue. A live machine wakes up
-    // late now and then, which the median does not show.
+    // A sparse packet beside the downloads: 5 ms of the link each way and almost no queueing. A real machine
+    // sometimes wakes up late, which does not affect the median.
     let round_trip = ping_nanos / 1e6 + 5.0;
     let live_round_trip = number(live, "/ping_load/p50_ms");
     eprintln!("ping: simulated {round_trip:.3}, live {live_round_trip:.3} ms");

@@ -1,4 +1,4 @@
-//! A line of 20 Mb/s under four TCP connections, for real: what a shaper over fq_codel gives, and what a deep fifo does.
+//! A real link of 20 Mbit/s with four TCP connections: with a shaper over fq_codel, and with a deep fifo.
 
 mod common;
 #[path = "common/json.rs"]
@@ -8,8 +8,8 @@ use common::can_build_networks;
 use json::{fairgate, measured, number};
 
 #[test]
-fn a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short() {
-    if !can_build_networks("a_shaped_line_holds_its_rate_and_fq_codel_keeps_ping_short") {
+fn a_shaped_link_keeps_its_rate_and_fq_codel_keeps_the_delay_low() {
+    if !can_build_networks("a_shaped_link_keeps_its_rate_and_fq_codel_keeps_the_delay_low") {
         return;
     }
     measured(rate_and_pings);
@@ -28,7 +28,7 @@ fn rate_and_pings() {
     assert_eq!(document["schema"], "fairgate.testbed/1");
     let (fq_codel, fifo) = (&document["outcomes"][0], &document["outcomes"][1]);
     for outcome in [fq_codel, fifo] {
-        // Ethernet headers counted, as the shaper does.
+        // Ethernet headers count, as in the shaper.
         let of_rate = number(outcome, "/frames_bps") / 20e6;
         assert!(
             (0.98..1.02).contains(&of_rate),
@@ -36,13 +36,13 @@ fn rate_and_pings() {
         );
         assert_eq!(outcome["flows"].as_array().unwrap().len(), 4);
     }
-    // 1448 bytes of payload in 1514 of a frame; retransmissions and pings take a little.
+    // A frame of 1514 bytes has 1448 bytes of payload. Retransmissions and pings take a little.
     let payload = number(fq_codel, "/goodput_bps") / 20e6;
     assert!(
         (0.92..0.97).contains(&payload),
         "{payload} of the rate is payload: {fq_codel}"
     );
-    // The median, because a machine with other work to do holds single packets up. Two delays of 5 ms are the line's.
+    // The median is used, because a busy machine delays single packets. The link adds 5 ms each way.
     let short = number(fq_codel, "/ping_load/p50_ms");
     assert!((10.0..15.0).contains(&short), "ping beside fq_codel: {short} ms");
     let long = number(fifo, "/ping_load/p50_ms");

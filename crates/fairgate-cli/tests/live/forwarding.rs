@@ -1,4 +1,4 @@
-//! What passes, how a run ends, what it leaves.
+//! Forwarding, and the state after a run ends.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use crate::common::can_build_networks;
 use crate::harness::{PLAIN, Run, ping, promiscuity, refusal, transfer};
 
-/// Checksum offload and super-packets of unmodified hosts: TCP gets through, and is counted as full-sized frames.
+/// Hosts with checksum offload and super-packets: TCP works, and its bytes are counted as full-sized frames.
 #[test]
 fn tcp_passes_with_all_offloads_on() {
     if !can_build_networks("tcp_passes_with_all_offloads_on") {
@@ -37,10 +37,10 @@ fn tcp_passes_with_all_offloads_on() {
     assert!(of_ours.clone().all(|(_, count)| count == 0), "{lost:?}");
 }
 
-/// One tree for both directions, which filters tell apart.
+/// One tree serves both directions. Filters distinguish them.
 #[test]
-fn filters_know_by_which_interface_a_packet_came() {
-    if !can_build_networks("filters_know_by_which_interface_a_packet_came") {
+fn filters_match_the_interface_of_a_packet() {
+    if !can_build_networks("filters_match_the_interface_of_a_packet") {
         return;
     }
     let network = Network::build().unwrap();
@@ -77,7 +77,7 @@ right_to_left = \"line\"
     run.stop();
 }
 
-/// The pipe of an office for real TCP: all goes by the queue that the last rule leads to, at the pipe's rate.
+/// The pipe of an office with real TCP: all packets pass the queue of the last rule, at the pipe's rate.
 #[test]
 fn a_script_of_dummynet_schedules_tcp() {
     if !can_build_networks("a_script_of_dummynet_schedules_tcp") {
@@ -92,7 +92,10 @@ fn a_script_of_dummynet_schedules_tcp() {
         panic!("two directions")
     };
     assert_eq!((out.to.as_str(), out.tree.discipline.as_str()), ("right", "tbf"));
-    assert!(back.tree.classes.is_empty(), "what comes back is not scheduled");
+    assert!(
+        back.tree.classes.is_empty(),
+        "the other direction is not scheduled"
+    );
     let scheduler = &out.tree.classes[0];
     assert_eq!(scheduler.discipline, "wf2q_plus");
     let sent: Vec<u64> = scheduler
@@ -103,7 +106,7 @@ fn a_script_of_dummynet_schedules_tcp() {
     assert!(sent[0] == 0 && sent[1] > 4_000_000 && sent[2] == 0, "{sent:?}");
     assert!(
         out.tree.overlimits > 0,
-        "4 MB at once wait for a pipe of 20 Mbit/s"
+        "4 MB at once have to wait for a pipe of 20 Mbit/s"
     );
     run.stop();
 }
@@ -156,8 +159,8 @@ fn jumbo_frames_pass() {
 }
 
 #[test]
-fn two_tap_devices_are_joined_and_removed() {
-    if !can_build_networks("two_tap_devices_are_joined_and_removed") {
+fn two_tap_devices_are_created_and_removed() {
+    if !can_build_networks("two_tap_devices_are_created_and_removed") {
         return;
     }
     let network = Network::build().unwrap();
@@ -222,8 +225,8 @@ fn a_lost_interface_is_an_error_that_names_it() {
 }
 
 #[test]
-fn what_can_not_work_is_refused_at_the_start() {
-    if !can_build_networks("what_can_not_work_is_refused_at_the_start") {
+fn invalid_runs_are_rejected_at_the_start() {
+    if !can_build_networks("invalid_runs_are_rejected_at_the_start") {
         return;
     }
     let network = Network::build().unwrap();
@@ -254,7 +257,7 @@ fn what_can_not_work_is_refused_at_the_start() {
     assert_eq!((code, message.contains("is down")), (Some(3), true), "{message}");
 }
 
-/// Without its capabilities, as an ordinary user has none.
+/// Runs without capabilities, like an ordinary user.
 #[test]
 fn missing_privileges_are_an_error_that_says_so() {
     if !can_build_networks("missing_privileges_are_an_error_that_says_so") {
@@ -287,8 +290,8 @@ fn missing_privileges_are_an_error_that_says_so() {
 }
 
 #[test]
-fn a_second_run_of_the_same_name_is_refused() {
-    if !can_build_networks("a_second_run_of_the_same_name_is_refused") {
+fn a_second_run_with_the_same_socket_is_rejected() {
+    if !can_build_networks("a_second_run_with_the_same_socket_is_rejected") {
         return;
     }
     let network = Network::build().unwrap();
@@ -316,8 +319,8 @@ fn a_hangup_changes_parameters_in_place() {
     let network = Network::build().unwrap();
     let configuration = |limit: u32, left: &str| {
         format!(
-            "[queue.line]\ndiscipline = \"fifo\"\nlimit = {limit}\n[run]\nleft = \"{left}\"\nright = \"right\"\n\
-             left_to_right = \"line\"\n"
+            "[queue.line]\ndiscipline = \"fifo\"\nlimit = {limit}\n[run]\nleft = \"{left}\"\nright = \
+             \"right\"\nleft_to_right = \"line\"\n"
         )
     };
     let mut run = Run::start(&network.router, &configuration(1000, "left"));
@@ -329,7 +332,8 @@ fn a_hangup_changes_parameters_in_place() {
     };
     assert_eq!(limit(&run), 1000);
     let file = run.folder.path().join("run.toml");
-    // The second can't be made in place, the third can't be read: both change nothing.
+    // The second file has a change that is not possible during a run. The third one is invalid. Both change
+    // nothing.
     for (text, expected) in [
         (configuration(77, "left"), 77),
         (configuration(88, "nowhere"), 77),
@@ -337,7 +341,7 @@ fn a_hangup_changes_parameters_in_place() {
     ] {
         fs::write(&file, text).unwrap();
         run.signal(Signal::SIGHUP);
-        // The answer comes after the signal: one thread does both, in this order.
+        // The status is answered after the signal is handled, because one thread does both in this order.
         let mut now = limit(&run);
         while now != expected {
             thread::sleep(Duration::from_millis(10));
@@ -352,7 +356,7 @@ fn a_hangup_changes_parameters_in_place() {
     assert!(said.contains("unclosed table"), "{said}");
 }
 
-/// The namespaces of process `id`.
+/// Returns the number of network namespaces of process `id`.
 fn namespaces(id: u32) -> usize {
     let output = Command::new("ip").args(["netns", "list"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -362,8 +366,8 @@ fn namespaces(id: u32) -> usize {
 }
 
 #[test]
-fn an_interrupted_testbed_is_taken_down() {
-    if !can_build_networks("an_interrupted_testbed_is_taken_down") {
+fn an_interrupted_testbed_is_removed() {
+    if !can_build_networks("an_interrupted_testbed_is_removed") {
         return;
     }
     let mut child = Command::new(env!("CARGO_BIN_EXE_fairgate"))
@@ -386,7 +390,7 @@ fn a_missing_program_is_named_with_its_package() {
     if !can_build_networks("a_missing_program_is_named_with_its_package") {
         return;
     }
-    // A search path on which there is all but iperf3.
+    // The search path contains everything except iperf3.
     let folder = tempfile::tempdir().unwrap();
     for program in ["ip", "ping"] {
         let path = std::env::var_os("PATH").unwrap();

@@ -1,4 +1,4 @@
-//! `fairgate run` in the router of a network of its own, and traffic through it.
+//! Runs `fairgate run` in the router of a test network, and sends traffic through it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// A bump between the testbed's interfaces.
+/// A configuration that forwards between the testbed's interfaces without queues.
 pub(crate) const PLAIN: &str = "[run]\nleft = \"left\"\nright = \"right\"\n";
 
 /// A `fairgate run` in the router of a network.
@@ -25,14 +25,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Starts it, without waiting.
+    /// Starts a run without waiting.
     pub(crate) fn spawn(router: &Namespace, configuration: &str) -> Run {
         Run::spawn_with(router, configuration, &["run", "--json"], |command| {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         })
     }
 
-    /// Starts it with other words, and what `prepare` does to the command, without waiting.
+    /// Starts a run with other arguments, and after `prepare` changed the command, without waiting.
     pub(crate) fn spawn_with(
         router: &Namespace,
         configuration: &str,
@@ -57,12 +57,13 @@ impl Run {
         }
     }
 
-    /// Starts it and waits until it forwards.
+    /// Starts a run and waits until it forwards.
     pub(crate) fn start(router: &Namespace, configuration: &str) -> Run {
         Run::spawn(router, configuration).wait()
     }
 
-    /// Starts `fairgate LANGUAGE` with a script, from the left interface to the right one, and waits until it forwards.
+    /// Starts `fairgate LANGUAGE` with a script, from the left interface to the right one, and waits until it
+    /// forwards.
     pub(crate) fn of_script(router: &Namespace, language: &str, script: &str) -> Run {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("script");
@@ -110,7 +111,7 @@ impl Run {
         kill(Pid::from_raw(id as i32), signal).unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     pub(crate) fn output(&mut self) -> Output {
         self.child
             .take()
@@ -119,7 +120,7 @@ impl Run {
             .unwrap()
     }
 
-    /// Ends it by Ctrl-C; returns the final status.
+    /// Ends the run as Ctrl-C does, and returns the final status.
     pub(crate) fn stop(mut self) -> serde_json::Value {
         self.signal(Signal::SIGINT);
         let output = self.output();
@@ -143,13 +144,13 @@ impl Drop for Run {
     }
 }
 
-/// Runs `fairgate run` until it refuses; returns exit code and message.
+/// Runs `fairgate run`, which must fail, and returns exit code and message.
 pub(crate) fn refusal(router: &Namespace, configuration: &str) -> (Option<i32>, String) {
     let output = Run::spawn(router, configuration).output();
     code_and_message(&output)
 }
 
-/// How a command with `--json` ended, and its first error.
+/// Returns the exit code of a command with `--json`, and its first error.
 pub(crate) fn code_and_message(output: &Output) -> (Option<i32>, String) {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let message = document["errors"][0]["message"]
@@ -159,7 +160,7 @@ pub(crate) fn code_and_message(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), message)
 }
 
-/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives.
+/// Sends bytes over TCP from the left host to an address of the right one, and compares what arrives.
 pub(crate) fn transfer(network: &Network, address: &str) {
     let bytes: Vec<u8> = (0..4_000_000u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
@@ -170,7 +171,7 @@ pub(crate) fn transfer(network: &Network, address: &str) {
         .enter(|| TcpListener::bind(address))
         .unwrap()
         .unwrap();
-    // The listener's kernel answers before anyone accepts.
+    // The kernel of the listener completes the connection before it is accepted.
     let mut sender = network
         .left
         .enter(|| TcpStream::connect(address))
@@ -188,7 +189,7 @@ pub(crate) fn transfer(network: &Network, address: &str) {
         let received = received.join().unwrap().unwrap();
         assert!(
             received == bytes,
-            "other bytes arrive at {address} than were sent"
+            "the bytes that arrive at {address} differ from those sent"
         );
     });
 }

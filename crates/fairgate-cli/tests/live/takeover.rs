@@ -1,4 +1,4 @@
-//! What a run does to its interfaces, and what else this machine does with them meanwhile.
+//! How a run takes its interfaces over, and other uses of them by this machine.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use crate::common::can_build_networks;
 use crate::harness::{PLAIN, Run, ping, refusal, transfer};
 
-/// Settings of the kernel in a namespace, below /proc/sys/net.
+/// Writes a setting of the kernel in a namespace, below /proc/sys/net.
 fn set(namespace: &Namespace, name: &str, value: &str) {
     let write = || fs::write(format!("/proc/sys/net/{name}"), value);
     namespace.enter(write).unwrap().unwrap();
@@ -22,7 +22,7 @@ fn ip(namespace: &Namespace, command: &str) -> String {
     namespace.ip(&words).unwrap()
 }
 
-/// Packets that the kernel of a namespace has forwarded itself.
+/// Returns the number of packets that the kernel of a namespace has forwarded itself.
 fn forwarded_by_kernel(namespace: &Namespace) -> u64 {
     let read = || fs::read_to_string("/proc/thread-self/net/snmp");
     let text = namespace.enter(read).unwrap().unwrap();
@@ -32,10 +32,10 @@ fn forwarded_by_kernel(namespace: &Namespace) -> u64 {
     values.split(' ').nth(at).unwrap().parse().unwrap()
 }
 
-/// Beside the run the kernel would route between the two, unshaped.
+/// Without isolation the kernel would also route between the two interfaces, unshaped.
 #[test]
-fn a_router_that_routes_itself_is_refused_or_kept_away() {
-    if !can_build_networks("a_router_that_routes_itself_is_refused_or_kept_away") {
+fn a_router_is_rejected_or_isolated() {
+    if !can_build_networks("a_router_is_rejected_or_isolated") {
         return;
     }
     let network = Network::build().unwrap();
@@ -50,7 +50,8 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
         "{message}"
     );
 
-    // Two networks, and hosts that send by the router's address: only the kernel's own forwarding joins them.
+    // The hosts are in two networks and send to the router's address. Only the kernel's own forwarding
+    // connects them.
     ip(&network.right, "address add 10.78.0.2/24 dev eth0");
     ip(&network.right, "address del 10.77.0.2/24 dev eth0");
     ip(&network.left, "route add 10.78.0.0/24 via 10.77.0.254");
@@ -70,7 +71,7 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
     run.stop();
     assert!(ping(&network, "10.78.0.2"), "the router routes again");
 
-    // Killed, it leaves nothing behind either.
+    // A run that is killed leaves nothing behind either.
     let mut run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
     assert!(!ping(&network, "10.77.0.254"));
     run.signal(Signal::SIGKILL);
@@ -79,8 +80,8 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
 }
 
 #[test]
-fn ports_of_a_bridge_are_refused_or_kept_away() {
-    if !can_build_networks("ports_of_a_bridge_are_refused_or_kept_away") {
+fn bridge_ports_are_rejected_or_isolated() {
+    if !can_build_networks("bridge_ports_are_rejected_or_isolated") {
         return;
     }
     let network = Network::build().unwrap();
@@ -104,13 +105,13 @@ fn ports_of_a_bridge_are_refused_or_kept_away() {
         "{text}"
     );
     run.stop();
-    assert!(ping(&network, Network::RIGHT), "the kernel's bridge is back");
+    assert!(ping(&network, Network::RIGHT), "the kernel's bridge works again");
 }
 
-/// A VLAN on top is found in the same way; not every kernel has VLANs.
+/// A VLAN on top is found in the same way, but not every kernel supports VLANs.
 #[test]
-fn an_interface_with_others_on_top_is_refused() {
-    if !can_build_networks("an_interface_with_others_on_top_is_refused") {
+fn an_interface_below_another_is_rejected() {
+    if !can_build_networks("an_interface_below_another_is_rejected") {
         return;
     }
     let network = Network::build().unwrap();
@@ -122,7 +123,8 @@ fn an_interface_with_others_on_top_is_refused() {
     Run::start(&network.router, PLAIN).stop();
 }
 
-/// Nothing uses the interfaces; but their kernel would take an address from any router advertisement that passes.
+/// Nothing uses the interfaces. Without isolation their kernel would take an address from a router
+/// advertisement that passes.
 #[test]
 fn router_advertisements_pass_and_leave_no_address() {
     if !can_build_networks("router_advertisements_pass_and_leave_no_address") {
@@ -136,11 +138,11 @@ fn router_advertisements_pass_and_leave_no_address() {
     }
     let run = Run::start(router, PLAIN);
     assert!(run.status().isolated);
-    // Until the left host has taken it: then the advertisement has passed.
-    let mut patience = 50;
+    // When the left host has an address, the advertisement has passed.
+    let mut attempts = 50;
     while !ip(&network.left, "-6 address show dev eth0").contains("fd0f::1:") {
-        assert!(patience > 0, "the advertisement does not pass");
-        patience -= 1;
+        assert!(attempts > 0, "the advertisement does not pass");
+        attempts -= 1;
         advertise(&network.right);
         thread::sleep(Duration::from_millis(100));
     }
@@ -176,11 +178,11 @@ fn advertise(host: &Namespace) {
         )
         .map(drop)
     };
-    // A link-local address is not usable before it is known to be unique.
-    let mut patience = 500;
+    // A link-local address is usable only after duplicate address detection.
+    let mut attempts = 500;
     while let Err(error) = host.enter(send).unwrap() {
-        assert!(patience > 0, "{error}");
-        patience -= 1;
+        assert!(attempts > 0, "{error}");
+        attempts -= 1;
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -200,14 +202,14 @@ fn an_interface_belongs_to_one_run() {
             "{message}"
         );
     }
-    // The same names in another namespace are other interfaces.
+    // The same names in another namespace are different interfaces.
     let beside = Network::build().unwrap();
     Run::start(&beside.router, PLAIN).stop();
     run.stop();
     Run::start(&network.router, PLAIN).stop();
 }
 
-/// What ethtool says of generic receive offload at both interfaces of the router.
+/// Returns whether generic receive offload is on at the two interfaces of the router.
 fn merging(network: &Network) -> Vec<bool> {
     let is_on = |interface: &&str| {
         let output = network
@@ -229,7 +231,7 @@ fn offloads_are_switched_off_and_on_again() {
         return;
     }
     let network = Network::build().unwrap();
-    // One that was off before stays off.
+    // An offload that was off before stays off.
     for (interface, state) in [("right", "off"), ("left", "on")] {
         let command = ["-K", interface, "gro", state];
         assert!(
@@ -249,17 +251,17 @@ fn offloads_are_switched_off_and_on_again() {
         transfer(&network, &format!("{}:4000", Network::RIGHT));
         run.signal(signal);
         run.output();
-        // After a kill it is another process that puts them back, a moment later.
-        let mut patience = 500;
+        // After a kill another process restores them a moment later.
+        let mut attempts = 500;
         while merging(&network) != [true, false] {
-            assert!(patience > 0, "not put back after {signal}");
-            patience -= 1;
+            assert!(attempts > 0, "not restored after {signal}");
+            attempts -= 1;
             thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-/// Whether echo requests of `payload` bytes, which must not be fragmented, come back.
+/// Returns whether echo requests of `payload` bytes, which must not be fragmented, are answered.
 fn echo_passes(network: &Network, address: &str, payload: usize) -> bool {
     let output = network
         .left

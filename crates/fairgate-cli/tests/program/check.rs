@@ -63,8 +63,9 @@ fn a_bucket_below_a_full_sized_frame_is_a_warning() {
         "[queue.wan]\ndiscipline = 'tbf'\nrate = '1mbit'\nburst = '1000b'\ninner = { discipline = 'fifo' }\n",
     );
     let expected = format!(
-        "{path}:4:9: `burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would be \
-         dropped; raise `burst` to 1514b or more, or let only shorter frames come: lower the interfaces' MTU"
+        "{path}:4:9: `burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would \
+         be dropped; raise `burst` to 1514b or more, or let only shorter frames come: lower the interfaces' \
+         MTU"
     );
     let (stdout, stderr) = ends(&["check", &path], 0);
     assert!(stdout.contains("is valid"), "{stdout}");

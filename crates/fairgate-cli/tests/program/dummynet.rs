@@ -22,8 +22,8 @@ fn mistakes_are_shown_in_the_script() {
 fn a_script_becomes_a_configuration_file() {
     let (toml, _) = ends(&["dummynet", &office()], 0);
     let (tree, _) = ends(&["ipfw", &office(), "--tree"], 0);
-    let place = tempfile::tempdir().expect("a temporary folder");
-    let path = place.path().join("office.toml");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("office.toml");
     std::fs::write(&path, toml).expect("the folder is writable");
     let (checked, _) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
     assert!(checked.starts_with(&tree), "{tree}\n{checked}");

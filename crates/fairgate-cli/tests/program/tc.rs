@@ -27,8 +27,8 @@ fn mistakes_are_shown_in_the_script() {
 fn a_script_becomes_a_configuration_file() {
     let (toml, _) = ends(&["tc", &office()], 0);
     let (tree, _) = ends(&["tc", &office(), "--tree"], 0);
-    let place = tempfile::tempdir().expect("a temporary folder");
-    let path = place.path().join("office.toml");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("office.toml");
     std::fs::write(&path, toml).expect("the folder is writable");
     let (checked, _) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
     assert!(checked.starts_with(&tree), "{tree}\n{checked}");
@@ -89,12 +89,12 @@ fn an_htb_without_classes_gives_a_warning() {
         toml.contains("discipline = \"htb\"\nhandle = \"1\"\ndefault = 18\n"),
         "{toml}"
     );
-    let expected = "warning: queue eth0: `htb` has no classes yet: it shapes nothing, and all packets go straight \
-                    through\n";
+    let expected = "warning: queue eth0: `htb` has no classes yet: it shapes nothing, and all packets go \
+                    straight through\n";
     assert_eq!(warning, expected);
 
-    let place = tempfile::tempdir().expect("a temporary folder");
-    let path = place.path().join("htb.toml");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("htb.toml");
     std::fs::write(&path, toml).expect("the folder is writable");
     let (_, warning) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
     assert_eq!(warning, expected);

@@ -1,4 +1,4 @@
-//! Tunnels of the hosts themselves, whose devices leave cutting and checksums to the hardware.
+//! Tunnels of the hosts themselves, whose devices leave segmentation and checksums to the hardware.
 
 use std::io::{IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -10,17 +10,17 @@ use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use crate::common::can_build_networks;
-use crate::lab::{Run, Wire, call, offloads, succeeds};
+use crate::lab::{FrameSocket, Run, call, offloads, succeeds};
 use crate::missing;
 
-/// A connection that brings nothing for so long has stalled.
+/// A connection without data for this long has stalled.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// Ethernet's MTU and header.
+/// MTU and header of Ethernet.
 const LONGEST_FRAME: usize = 1514;
 
-/// Commands of `ip` that make the device `t0`. LOCAL4, REMOTE4, LOCAL6 and REMOTE6 stand for the hosts'
-/// addresses.
+/// Commands of `ip` that create the device `t0`. LOCAL4, REMOTE4, LOCAL6 and REMOTE6 are placeholders for the
+/// hosts' addresses.
 const DEVICES: [&[&str]; 21] = [
     &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 4789 noudpcsum"],
     &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 4789 udpcsum"],
@@ -28,7 +28,7 @@ const DEVICES: [&[&str]; 21] = [
     &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 9999 udpcsum"],
     &["link add t0 type vxlan id 42 local LOCAL6 remote REMOTE6 dstport 4789"],
     &["link add t0 type vxlan id 42 local LOCAL6 remote REMOTE6 dstport 4789 udp6zerocsumtx udp6zerocsumrx"],
-    // One in the other.
+    // A tunnel in a tunnel.
     &[
         "link add t1 type vxlan id 41 local LOCAL4 remote REMOTE4 dstport 4789 udpcsum",
         "address add INNER4/24 dev t1",
@@ -57,7 +57,7 @@ const DEVICES: [&[&str]; 21] = [
     &["link add t0 link eth0 type vlan id 5"],
 ];
 
-/// Fills in a command for the host with this number, 1 or 2.
+/// Fills in the placeholders of a command for host 1 or 2.
 fn filled(command: &str, number: u8) -> String {
     let other = 3 - number;
     command
@@ -74,7 +74,8 @@ fn ip(host: &Namespace, command: &str) -> bool {
     succeeds(host, "ip", &arguments)
 }
 
-/// Makes the device on both hosts, with addresses inside. False if this kernel can't.
+/// Creates the device on both hosts, with addresses inside the tunnel. Returns false if this kernel cannot do
+/// it.
 fn build(network: &Network, commands: &[&str]) -> bool {
     [(&network.left, 1), (&network.right, 2)]
         .into_iter()
@@ -86,7 +87,7 @@ fn build(network: &Network, commands: &[&str]) -> bool {
         })
 }
 
-/// Addresses of the right host inside of a tunnel, by which versions of IP the tunnel carries.
+/// Returns the right host's addresses inside a tunnel, for the IP versions that the tunnel carries.
 fn inside(commands: &str) -> &'static [&'static str] {
     const BOTH: [&str; 2] = ["10.78.0.2:4000", "[fd78::2]:4000"];
     if commands.contains("type ipip") {
@@ -98,7 +99,7 @@ fn inside(commands: &str) -> &'static [&'static str] {
     }
 }
 
-/// Takes the devices down again.
+/// Removes the devices.
 fn clear(network: &Network) {
     for host in [&network.left, &network.right] {
         for device in ["t0", "t1"] {
@@ -107,7 +108,7 @@ fn clear(network: &Network) {
     }
 }
 
-/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives.
+/// Sends bytes over TCP from the left host to an address of the right one, and compares what arrives.
 fn transfer(network: &Network, address: &str, what: &str) {
     let bytes: Vec<u8> = (0..2_000_000u32)
         .map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0])
@@ -129,11 +130,14 @@ fn transfer(network: &Network, address: &str, what: &str) {
         drop(sender);
         sent.expect(what);
         let received = received.join().unwrap().expect(what);
-        assert!(received == bytes, "other bytes arrive than were sent: {what}");
+        assert!(
+            received == bytes,
+            "the bytes that arrive differ from those sent: {what}"
+        );
     });
 }
 
-/// Sends one buffer that the kernel is to cut into datagrams (`UDP_SEGMENT`), and compares what arrives.
+/// Sends one buffer that the kernel cuts into datagrams (`UDP_SEGMENT`), and compares what arrives.
 fn datagrams(network: &Network, address: &str, what: &str) {
     const SIZE: u16 = 1000;
     let bytes: Vec<u8> = (0..20_500u32).map(|number| (number % 251) as u8).collect();
@@ -157,11 +161,11 @@ fn datagrams(network: &Network, address: &str, what: &str) {
     for part in bytes.chunks(SIZE.into()) {
         let mut datagram = [0; 2000];
         let length = receiver.recv(&mut datagram).expect(what);
-        assert!(datagram[..length] == *part, "another datagram arrives: {what}");
+        assert!(datagram[..length] == *part, "a datagram differs: {what}");
     }
 }
 
-/// How often a host found a checksum wrong.
+/// Returns how many wrong checksums a host has counted.
 fn checksum_errors(host: &Namespace) -> u64 {
     let named = call(host, "nstat", &["-az"]);
     named
@@ -172,8 +176,8 @@ fn checksum_errors(host: &Namespace) -> u64 {
 }
 
 #[test]
-fn what_a_local_tunnel_leaves_undone_is_done() {
-    const TEST: &str = "what_a_local_tunnel_leaves_undone_is_done";
+fn offloaded_work_of_a_local_tunnel_is_completed() {
+    const TEST: &str = "offloaded_work_of_a_local_tunnel_is_completed";
     if !can_build_networks(TEST) {
         return;
     }
@@ -181,17 +185,17 @@ fn what_a_local_tunnel_leaves_undone_is_done() {
     for (host, number) in [(&network.left, 1), (&network.right, 2)] {
         assert!(ip(host, &format!("address add fd77::{number}/64 dev eth0 nodad")));
     }
-    // What arrives is looked at before it is merged again.
+    // Frames are checked before the receiver merges them again.
     offloads(&network.right, "eth0", &["gro"], "off");
     let run = Run::start(&network.router);
     let quiet = Duration::from_millis(20);
-    let mut left = Wire::open(&network.router, "left", quiet);
-    let mut right = Wire::open(&network.right, "eth0", quiet);
+    let mut left = FrameSocket::open(&network.router, "left", quiet);
+    let mut right = FrameSocket::open(&network.right, "eth0", quiet);
     let mut tested = 0;
     for commands in DEVICES {
         let what = commands.join("; ");
         if build(&network, commands) {
-            // A device says hello at once, and nobody who can read it may be there yet.
+            // A device sends packets as soon as it is up. The other host may not be able to receive them yet.
             let errors = checksum_errors(&network.right);
             left.longest();
             right.longest();
@@ -201,8 +205,8 @@ fn what_a_local_tunnel_leaves_undone_is_done() {
                 datagrams(&network, address, &what);
                 let before = left.longest();
                 let after = right.longest();
-                // Devices cut on their own what hardware could not: counted packets, and a tunnel in a
-                // tunnel.
+                // Devices cut packets themselves if hardware cannot: packets with sequence numbers, and a
+                // tunnel in a tunnel.
                 let cuts_itself = what.contains(" seq") || what.contains(" t1 ");
                 assert!(before > LONGEST_FRAME || cuts_itself, "no super-packets: {what}");
                 assert!(after <= LONGEST_FRAME, "{after} bytes in a frame: {what}");

@@ -1,4 +1,4 @@
-//! What a run says, and to whom: forwarding depends on nobody who reads it.
+//! Messages and the status of a run. Forwarding never waits for a reader.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -15,12 +15,13 @@ use nix::sys::signal::Signal;
 use crate::common::can_build_networks;
 use crate::harness::{PLAIN, Run, code_and_message, ping, refusal};
 
-/// Where standard output or error goes that takes nothing.
+/// Returns a stream that is always full.
 fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()
 }
 
-/// Closed, full, or a pipe that nobody reads: frames pass, reloads happen, and the run ends when asked to.
+/// Output is closed, full, or a pipe that nobody reads. Frames pass, reloads work, and the run ends on
+/// request.
 #[test]
 fn forwarding_depends_on_no_reader() {
     if !can_build_networks("forwarding_depends_on_no_reader") {
@@ -48,7 +49,7 @@ fn forwarding_depends_on_no_reader() {
             }
         };
         let mut run = Run::spawn_with(&network.router, PLAIN, &["run"], prepare).wait();
-        // A file that can't be read is told of at length: more than any pipe holds.
+        // The error for an invalid file is long. Fifty of them are more than the pipe holds.
         let file = run.folder.path().join("run.toml");
         fs::write(&file, "[run]\nnonsense = 1\n").unwrap();
         for _ in 0..50 {
@@ -57,26 +58,26 @@ fn forwarding_depends_on_no_reader() {
         }
         assert!(ping(&network, Network::RIGHT), "{kind}");
         run.signal(Signal::SIGTERM);
-        let mut patience = 1000;
+        let mut attempts = 1000;
         while fetch(&run.socket()).is_ok() {
-            assert!(patience > 0, "{kind}: it does not end");
-            patience -= 1;
+            assert!(attempts > 0, "{kind}: it does not end");
+            attempts -= 1;
             thread::sleep(Duration::from_millis(10));
         }
-        // Whoever reads at last finds what there was room for.
+        // A late reader gets as much as the pipe held.
         let mut text = String::new();
         if let Some(mut reader) = unread {
             reader.read_to_string(&mut text).unwrap();
             assert!(text.contains("nonsense"), "{text}");
         }
         let code = run.output().status.code();
-        // A final status that finds no room is an error of the machine's, said by the exit code at least.
+        // If the final status cannot be written, the exit code reports an error of the environment.
         let expected = if kind == "full" { Some(3) } else { Some(0) };
         assert_eq!(code, expected, "{kind}");
     }
 }
 
-/// `fairgate status --socket PATH`: exit code, and what it says.
+/// Runs `fairgate status --socket PATH` and returns exit code and message.
 fn status_of(path: &std::path::Path) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_fairgate"))
         .args(["status", "--json", "--socket"])
@@ -87,8 +88,8 @@ fn status_of(path: &std::path::Path) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_stopped_run_is_said_to_be_stopped() {
-    if !can_build_networks("a_stopped_run_is_said_to_be_stopped") {
+fn a_stopped_run_is_reported_as_stopped() {
+    if !can_build_networks("a_stopped_run_is_reported_as_stopped") {
         return;
     }
     let network = Network::build().unwrap();
@@ -106,10 +107,10 @@ fn a_stopped_run_is_said_to_be_stopped() {
     run.stop();
 }
 
-/// The answer of another user is not taken for that of a run.
+/// The answer of another user's process is not accepted as that of a run.
 #[test]
-fn another_users_answer_is_refused() {
-    if !can_build_networks("another_users_answer_is_refused") {
+fn an_answer_of_another_user_is_rejected() {
+    if !can_build_networks("an_answer_of_another_user_is_rejected") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -127,10 +128,10 @@ fn another_users_answer_is_refused() {
         .gid(65534)
         .spawn()
         .unwrap();
-    let mut patience = 1000;
+    let mut attempts = 1000;
     while !socket.exists() {
-        assert!(patience > 0);
-        patience -= 1;
+        assert!(attempts > 0);
+        attempts -= 1;
         thread::sleep(Duration::from_millis(10));
     }
     let (code, message) = status_of(&socket);
@@ -141,8 +142,8 @@ fn another_users_answer_is_refused() {
 }
 
 #[test]
-fn a_file_in_the_sockets_place_stays() {
-    if !can_build_networks("a_file_in_the_sockets_place_stays") {
+fn a_file_at_the_sockets_path_is_kept() {
+    if !can_build_networks("a_file_at_the_sockets_path_is_kept") {
         return;
     }
     let network = Network::build().unwrap();
@@ -165,10 +166,10 @@ fn a_file_in_the_sockets_place_stays() {
     assert_eq!(text, "precious");
 }
 
-/// Trees that could forward nothing between these interfaces.
+/// These trees could not forward anything between these interfaces.
 #[test]
-fn trees_that_would_drop_every_frame_are_refused() {
-    if !can_build_networks("trees_that_would_drop_every_frame_are_refused") {
+fn trees_that_drop_every_frame_are_rejected() {
+    if !can_build_networks("trees_that_drop_every_frame_are_rejected") {
         return;
     }
     let network = Network::build().unwrap();
