@@ -118,15 +118,15 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let mut results = Vec::with_capacity(experiments.len());
     let mut written = Ok(());
     for (index, (experiment, sink)) in experiments.iter().zip(sinks).enumerate() {
-        let tell = |share: f64, what: &str| {
+        let report = |share: f64, what: &str| {
             bar.set_position(((index as f64 + share.clamp(0.0, 1.0)) * STEPS) as u64);
             bar.set_message(format!("{}: {what}", experiment.id));
         };
-        tell(0.0, "");
+        report(0.0, "");
         let conditions = Conditions {
             seeds: &seeds,
             quick: args.quick,
-            progress: &tell,
+            progress: &report,
             count,
         };
         let result = experiment

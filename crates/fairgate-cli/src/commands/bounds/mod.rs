@@ -51,8 +51,8 @@ pub(crate) struct Args {
     seed: u64,
 
     /// The effort of the search for bad traffic
-    #[arg(long, value_enum, default_value_t = HowHard::Usual)]
-    effort: HowHard,
+    #[arg(long, value_enum, default_value_t = EffortArg::Usual)]
+    effort: EffortArg,
 
     /// Also write the results to a file (.csv, .html, .json), or the figure (.svg); can be given several
     /// times
@@ -84,7 +84,7 @@ fn writer(path: &Path) -> Result<Write, FormatError> {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum HowHard {
+enum EffortArg {
     /// Takes seconds
     Quick,
     /// Takes one or two minutes
@@ -93,12 +93,12 @@ enum HowHard {
     Thorough,
 }
 
-impl HowHard {
+impl EffortArg {
     fn effort(self) -> Effort {
         match self {
-            HowHard::Quick => Effort::QUICK,
-            HowHard::Usual => Effort::USUAL,
-            HowHard::Thorough => Effort::USUAL.times(10),
+            EffortArg::Quick => Effort::QUICK,
+            EffortArg::Usual => Effort::USUAL,
+            EffortArg::Thorough => Effort::USUAL.times(10),
         }
     }
 }

@@ -135,11 +135,11 @@ pub(super) fn run(
 }
 
 fn simulate(scenario: &Scenario, bar: &ProgressBar) -> Result<Results, fairgate_sim::Error> {
-    let mut told = 0;
+    let mut reported = 0;
     Simulation::new(scenario)?.run_with(|now| {
         let millis = now.nanos() / 1_000_000;
-        bar.inc(millis - told);
-        told = millis;
+        bar.inc(millis - reported);
+        reported = millis;
     })
 }
 
