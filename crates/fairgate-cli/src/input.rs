@@ -17,7 +17,7 @@ pub(crate) enum ReadError {
     #[error("can't read {path}")]
     #[diagnostic(help("give the path of a configuration file; examples/home.toml is one"))]
     Unreadable { path: String, source: io::Error },
-    #[error("{path} is not text: the byte at offset {offset} is no UTF-8")]
+    #[error("{path} is not text: the byte at offset {offset} is not UTF-8")]
     #[diagnostic(help("a configuration file is TOML, in UTF-8"))]
     NotText { path: String, offset: usize },
 }
