@@ -15,7 +15,7 @@ help:
 	@echo 'make demo        compare disciplines on a simulated link and on recorded traffic'
 	@echo 'make test        all tests (as root also tests with live traffic, in network namespaces)'
 	@echo 'make bench       all benchmarks; see docs/performance.md'
-	@echo 'make lint        formatting, clippy, documentation, and no-std'
+	@echo 'make lint        formatting, line lengths, clippy, documentation, and no-std'
 	@echo 'make no-std      build the library for a machine without an operating system'
 	@echo 'make package     pack every published crate and build it from its package'
 	@echo 'make deny        check licences, bans and sources of all dependencies'
@@ -39,6 +39,7 @@ bench:
 
 lint: no-std
 	cargo fmt --all --check
+	scripts/line-length
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
 

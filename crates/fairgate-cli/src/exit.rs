@@ -1,4 +1,4 @@
-//! How the program ends: exit codes that mean something, and errors as text or JSON.
+//! How the program ends: exit codes, and errors as text or JSON.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -11,59 +11,59 @@ use thiserror::Error;
 
 use crate::output::{self, Format, Unwritten};
 
-/// What a command that worked found out.
+/// The result of a command that worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Done, and the answer, if there was a question, is yes. Exit code 0.
+    /// The command succeeded, and the answer, if there was a question, is yes. Exit code 0.
     Yes,
     /// The answer is no: a difference, a failed check. Exit code 1.
     No,
-    /// Some of the input could not be read, and the result says which. Exit code 2.
+    /// A part of the input could not be read, and the result says which. Exit code 2.
     Incomplete,
 }
 
-/// Why a command did not work.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Bad input or usage. Exit code 2.
+    /// Invalid input or usage. Exit code 2.
     Input(Report),
-    /// The environment refused: privileges, an interface, a full disk. Exit code 3.
+    /// The system refused: privileges, an interface, a full disk. Exit code 3.
     Environment(Report),
-    /// Whoever read our output has gone away. Not an error: exit code 0, nothing said.
+    /// The reader of our output has closed it. This is not an error: exit code 0 and no message.
     ReaderGone,
 }
 
 impl Failure {
-    /// The environment's refusal.
+    /// Makes a failure of the environment from an error.
     pub(crate) fn environment(error: impl Diagnostic + Send + Sync + 'static) -> Failure {
         Failure::Environment(error.into())
     }
 }
 
-/// Figures that do not add up, and so are not shown: a fault of this program, whatever its input.
+/// The figures do not add up, so they are not shown. This is a bug in the program, whatever its input was.
 #[derive(Debug, Error, Diagnostic)]
-#[error("a fault of this program: its figures do not add up, and none of them is shown")]
-#[diagnostic(help("please report it, with the command and its files; no other input makes up for it"))]
-pub(crate) struct Mistake(#[from] Imbalance);
+#[error("bug in this program: its figures do not add up, so none of them is shown")]
+#[diagnostic(help("please report it, with the command and its files; other input does not avoid it"))]
+pub(crate) struct Imbalanced(#[from] Imbalance);
 
-/// Exit code of a [`Mistake`].
-const MISTAKE: u8 = 4;
+/// Exit code of a [`Imbalanced`].
+const IMBALANCE_CODE: u8 = 4;
 
-/// What a `?` passes on is the user's input, unless it is said to be the environment.
+/// An error passed on by `?` is the user's input, unless it is explicitly of the environment.
 impl<E: Diagnostic + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Failure {
         Failure::Input(error.into())
     }
 }
 
-/// Reports a failure, and gives the exit code.
+/// Reports a failure and returns the exit code.
 pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCode {
     let (code, report) = match result {
         Ok(Outcome::Yes) | Err(Failure::ReaderGone) => return ExitCode::SUCCESS,
         Ok(Outcome::No) => return ExitCode::from(1),
         Ok(Outcome::Incomplete) => return ExitCode::from(2),
-        Err(Failure::Input(report) | Failure::Environment(report)) if is_mistake(&report) => {
-            (MISTAKE, report)
+        Err(Failure::Input(report) | Failure::Environment(report)) if is_imbalance(&report) => {
+            (IMBALANCE_CODE, report)
         }
         Err(Failure::Input(report)) => (2, report),
         Err(Failure::Environment(report)) => (3, report),
@@ -71,24 +71,24 @@ pub(crate) fn finish(result: Result<Outcome, Failure>, format: Format) -> ExitCo
     let document = || ErrorDocument::of(&report);
     match format {
         Format::Text => output::say(shown(&report)),
-        // Standard output has the result, and a document only.
+        // Standard output has the result, and must hold one document only.
         Format::Json if report.is::<Unwritten>() => {
             output::say(output::json_text("error", &document()).trim_end())
         }
         Format::Json => {
-            // If even this can't be written, the exit code still tells.
+            // If this cannot be written either, the exit code still reports the failure.
             let _ = output::json("error", &document());
         }
     }
     ExitCode::from(code)
 }
 
-/// Whether figures that do not add up are the cause, of whatever command.
-fn is_mistake(report: &Report) -> bool {
+/// Returns whether the cause is figures that do not add up.
+fn is_imbalance(report: &Report) -> bool {
     report.chain().any(|cause| cause.is::<Imbalance>())
 }
 
-/// The report as people read it. Where its place can't be drawn, what it says is all the more needed.
+/// Returns the report as text. If the location cannot be drawn, returns only the message.
 pub(crate) fn shown(report: &Report) -> String {
     let mut text = String::new();
     match write!(text, "{report:?}") {
@@ -97,7 +97,8 @@ pub(crate) fn shown(report: &Report) -> String {
     }
 }
 
-/// Ends after arguments that clap could not read, or after `--help` and `--version`, which it treats alike.
+/// Ends the program after arguments that clap could not parse, or after `--help` and `--version`, which clap
+/// reports in the same way.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && json {
@@ -106,7 +107,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         return finish(Err(Failure::Input(miette!("{message}"))), Format::Json);
     }
     match (error.print(), error.use_stderr()) {
-        // If even this can't be said, the exit code still tells.
+        // If this cannot be printed either, the exit code still reports it.
         (_, true) => ExitCode::from(2),
         (Ok(()), false) => ExitCode::SUCCESS,
         (Err(error), false) => finish(Err(output::lost(error)), Format::Text),
@@ -124,11 +125,11 @@ struct ErrorEntry {
     message: String,
     help: Option<String>,
     #[serde(flatten)]
-    place: Option<Place>,
+    location: Option<Location>,
 }
 
 #[derive(Serialize)]
-struct Place {
+struct Location {
     file: String,
     line: usize,
     column: usize,
@@ -136,12 +137,12 @@ struct Place {
     length: usize,
 }
 
-/// Behind the errors that are told, how many are not.
+/// Returns an entry with the number of errors that are not shown, if there are any.
 fn more(error: &FileError) -> Option<ErrorEntry> {
     (error.more() > 0).then(|| ErrorEntry {
         message: format!("{} more errors are not shown", error.more()),
         help: Some("correct those that are shown first".to_owned()),
-        place: None,
+        location: None,
     })
 }
 
@@ -156,7 +157,7 @@ impl ErrorDocument {
                     ErrorEntry {
                         message: problem.message.clone(),
                         help: Some(problem.help.clone()),
-                        place: Some(Place {
+                        location: Some(Location {
                             file: error.file().to_owned(),
                             line,
                             column,
@@ -174,7 +175,7 @@ impl ErrorDocument {
                     .collect::<Vec<_>>()
                     .join(": "),
                 help: report.help().map(|help| help.to_string()),
-                place: None,
+                location: None,
             }],
         };
         ErrorDocument { errors }
@@ -185,18 +186,21 @@ impl ErrorDocument {
 mod tests {
     use super::*;
 
-    /// The simulator's own check reaches the exit code through the errors of whatever command ran it.
+    /// The error of the simulator's own check reaches the exit code, whichever command ran it.
     #[test]
     fn figures_that_do_not_add_up_have_an_exit_code_of_their_own() {
         let imbalance = || fairgate::balance::of("a", "packets", ("in", 2), &[("out", 1)]).unwrap_err();
         let from_simulator = fairgate_sim::Error::from(imbalance());
         let failures = [
-            Failure::from(Mistake::from(imbalance())),
+            Failure::from(Imbalanced::from(imbalance())),
             Failure::from(crate::commands::simulate::SimulateError::from(from_simulator)),
         ];
         for failure in failures {
             let code = finish(Err(failure), Format::Text);
-            assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(MISTAKE)));
+            assert_eq!(
+                format!("{code:?}"),
+                format!("{:?}", ExitCode::from(IMBALANCE_CODE))
+            );
         }
         let other = finish(Err(Failure::Input(miette!("no such file"))), Format::Text);
         assert_eq!(format!("{other:?}"), format!("{:?}", ExitCode::from(2)));

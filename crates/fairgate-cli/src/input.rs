@@ -1,4 +1,4 @@
-//! What users hand in.
+//! Reading and checking of what users provide: files and values on the command line.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) enum ReadError {
     #[error("can't read {path}")]
     #[diagnostic(help("give the path of a configuration file; examples/home.toml is one"))]
     Unreadable { path: String, source: io::Error },
-    #[error("{path} is not text: the byte at offset {offset} is no UTF-8")]
+    #[error("{path} is not text: the byte at offset {offset} is not UTF-8")]
     #[diagnostic(help("a configuration file is TOML, in UTF-8"))]
     NotText { path: String, offset: usize },
 }
@@ -27,7 +27,7 @@ pub(crate) fn document(path: &Path) -> Result<Document, Failure> {
     Ok(Document::parse(&path.display().to_string(), &text(path)?)?)
 }
 
-/// What is right in queues, and hardly meant to stay.
+/// Returns warnings for settings that are valid but probably not intended.
 pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) -> Vec<String> {
     let of_queue = |(name, spec): (&str, &Spec)| -> Vec<String> {
         let warnings = spec.warnings().into_iter();
@@ -38,27 +38,27 @@ pub(crate) fn warnings<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) ->
     queues.flat_map(of_queue).collect()
 }
 
-/// What may go wrong where a tree forwards frames.
+/// Returns warnings for a tree that is to forward frames.
 pub(crate) fn live_warnings(spec: &Spec) -> Vec<String> {
-    spec.live_warnings().iter().map(at_its_place).collect()
+    spec.live_warnings().iter().map(at_location).collect()
 }
 
-/// What `fairgate run` refuses whatever the interfaces are.
+/// Returns what `fairgate run` rejects on any interface.
 pub(crate) fn refused_live(spec: &Spec) -> Vec<String> {
     let refused = spec.asks_for_marks();
     refused
         .iter()
-        .map(|problem| format!("{}; `fairgate run` refuses this", at_its_place(problem)))
+        .map(|problem| format!("{}; `fairgate run` rejects this", at_location(problem)))
         .collect()
 }
 
-/// What is wrong where, in one line.
-pub(crate) fn at_its_place(problem: &Problem) -> String {
+/// Returns the location, the problem and the remedy in one line.
+pub(crate) fn at_location(problem: &Problem) -> String {
     let (line, column) = problem.position();
     format!("{}:{line}:{column}: {problem}; {}", problem.file(), problem.help)
 }
 
-/// Says it to people; a document has no place beside it.
+/// Prints warnings for people. A JSON document has them as a key.
 pub(crate) fn warn(warnings: &[String], format: Format) {
     if format == Format::Text {
         for warning in warnings {
@@ -67,8 +67,8 @@ pub(crate) fn warn(warnings: &[String], format: Format) {
     }
 }
 
-/// A time on the command line in which something is to happen.
-pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+/// Parses a duration above 0 from the command line.
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(Duration::ZERO) => Err("must be above 0, such as 10s".to_owned()),
         Ok(time) => Ok(time),
@@ -76,12 +76,13 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Bytes of memory that can be had without swapping; no bound where the system doesn't say.
+/// Returns the bytes of memory that are available without swapping, or the maximum if the system does not
+/// say.
 pub(crate) fn available_memory() -> u64 {
     fairgate_bench::campaign::available_memory().unwrap_or(u64::MAX)
 }
 
-/// Reads a file of text.
+/// Reads a text file.
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ReadError::Unreadable {

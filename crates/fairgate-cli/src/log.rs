@@ -1,7 +1,8 @@
-//! What a run says while it forwards, on standard error.
+//! Messages of a run on standard error while it forwards.
 //!
-//! Forwarding never waits for it: a thread of its own writes the lines. If standard error takes nothing, because nobody
-//! reads the pipe, a few lines wait and the rest is counted. If it is closed, they are gone.
+//! Forwarding never waits for standard error: a separate thread writes the lines. If standard error blocks,
+//! because nobody reads the pipe, a few lines are kept and the others are counted. If it is closed, the lines
+//! are lost.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -12,17 +13,17 @@ use std::time::Duration;
 
 use crate::output;
 
-/// Lines that wait to be written, at most.
+/// The maximum number of lines that wait to be written.
 const WAITING: usize = 64;
 
-/// For how long the end of the program waits for the last lines to be written.
+/// How long the end of the program waits for the last lines to be written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Says lines without waiting.
+/// Prints lines without waiting.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     lines: SyncSender<String>,
-    /// Lines that found no room.
+    /// The number of lines for which there was no room.
     lost: Arc<AtomicU64>,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Writer {
     written: Receiver<()>,
 }
 
-/// Starts the thread that writes. Signals that this thread has blocked stay blocked there.
+/// Starts the writer thread. It inherits the blocked signals of the calling thread.
 pub(crate) fn start() -> (Log, Writer) {
     let (lines, waiting) = mpsc::sync_channel::<String>(WAITING);
     let (done, written) = mpsc::channel();
@@ -49,14 +50,14 @@ pub(crate) fn start() -> (Log, Writer) {
                 count => output::say(format!("({count} more lines were not written in time)")),
             }
         }
-        // Nobody may wait for it any more.
+        // The receiver may have stopped waiting.
         let _ = done.send(());
     });
     (log, Writer { written })
 }
 
 impl Log {
-    /// Says a line, some time soon.
+    /// Passes a line to the writer thread.
     pub(crate) fn say(&self, line: impl Display) {
         if self.lines.try_send(line.to_string()).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -65,7 +66,7 @@ impl Log {
 }
 
 impl Writer {
-    /// Waits for the last lines, but not for ever: standard error may take nothing.
+    /// Waits for the last lines to be written, for a limited time, because standard error may block.
     pub(crate) fn finish(self) {
         let _ = self.written.recv_timeout(PATIENCE);
     }

@@ -1,7 +1,8 @@
 //! The program `fairgate`.
 //!
-//! A command is a file in `commands/`, with its arguments and a function `run`; a line in [`Command`] and one in
-//! [`Command::run`] join it. Results go through [`output`], errors through [`exit::Failure`].
+//! Each command is a file in `commands/`, with its arguments and a function `run`. To add a command, add it
+//! to [`Command`] and to [`Command::run`]. Results are printed through [`output`], errors through
+//! [`exit::Failure`].
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -95,7 +96,8 @@ mod tests {
 
     use super::*;
 
-    /// The words of an example as a shell takes them. Two blanks outside of quotes end it, for what follows explains it, and so does a pipe.
+    /// Splits an example into words as a shell does. Two spaces outside quotes end it, because an explanation
+    /// follows. A pipe or redirection ends it too.
     fn words(example: &str) -> Vec<String> {
         let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
         let mut letters = example.chars().peekable();
@@ -117,7 +119,7 @@ mod tests {
         words
     }
 
-    /// The examples in the help of a command and of those below it.
+    /// Collects the examples in the help of a command and of its subcommands.
     fn examples(command: &clap::Command, into: &mut Vec<String>) {
         let help = command
             .get_after_help()
@@ -132,9 +134,9 @@ mod tests {
         command.get_subcommands().for_each(|below| examples(below, into));
     }
 
-    /// Defaults included: they are read like what is given.
+    /// The check includes default values, because clap parses them like given ones.
     #[test]
-    fn every_example_in_the_help_is_taken() {
+    fn every_example_in_the_help_is_accepted() {
         let mut all = Vec::new();
         examples(&Cli::command(), &mut all);
         assert!(all.len() > 40, "only {} examples were found", all.len());

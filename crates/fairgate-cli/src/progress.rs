@@ -1,4 +1,4 @@
-//! Progress on standard error: if that is a terminal, and the result isn't for a program.
+//! Progress bars on standard error. They are shown only on a terminal, and not with `--json`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::Format;
 
-/// By bytes of a file; without a size, by bytes alone.
+/// Shows the bytes read of a file. If the size is unknown, shows only the bytes.
 pub(crate) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
     match size {
         Some(size) => bar(
@@ -18,27 +18,27 @@ pub(crate) fn bytes(size: Option<u64>, format: Format) -> ProgressBar {
     }
 }
 
-/// By simulated time of all simulations together, ms.
+/// Shows the simulated time of all simulations together, in ms.
 pub(crate) fn simulated(millis: u64, format: Format) -> ProgressBar {
     bar(millis, "{bar:40} simulating, {percent} %, {eta} left", format)
 }
 
-/// By steps, with what is being done now.
+/// Shows the number of steps, and a message about the current step.
 pub(crate) fn steps(count: u64, format: Format) -> ProgressBar {
     bar(count, "{bar:40} {pos}/{len} {msg}", format)
 }
 
-/// By trials, with what is being tried.
+/// Shows the share of trials, and a message about the current trial.
 pub(crate) fn trials(count: u64, format: Format) -> ProgressBar {
     bar(count, "{bar:40} {percent} %, {eta} left, {msg}", format)
 }
 
-/// By a share, with a message about what is being done now.
+/// Shows a share, and a message about the current work.
 pub(crate) fn share(format: Format) -> ProgressBar {
     bar(0, "{bar:40} {percent} %, {eta} left, {msg}", format)
 }
 
-/// By a message about what is being done now.
+/// Shows a message about the current work.
 pub(crate) fn stages(format: Format) -> ProgressBar {
     let bar = bar(0, "{spinner} {msg}", format);
     bar.enable_steady_tick(Duration::from_millis(100));

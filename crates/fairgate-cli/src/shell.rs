@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// A command of these words.
+/// Returns a command with these words.
 pub(crate) fn words(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
     let quoted: Vec<String> = words.into_iter().map(|word| quoted(word.as_ref())).collect();
     quoted.join(" ")
 }
 
-/// A word as a shell reads it back to the same bytes.
+/// Quotes a word so that a shell reads back the same bytes.
 pub(crate) fn quoted(word: &OsStr) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%".contains(c);
     match word.to_str() {
@@ -20,8 +20,8 @@ pub(crate) fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// What stands in `$'...'`: bash, zsh, ksh and POSIX since 2024 know it. Bytes that are no text are in octal,
-/// always of three digits, so that a digit behind them is none of theirs.
+/// Returns the content of `$'...'`, which bash, zsh, ksh and POSIX 2024 support. Bytes that are not text are
+/// octal numbers with three digits, so that a digit after them does not belong to them.
 fn escaped(word: &OsStr) -> String {
     let mut text = String::new();
     for chunk in word.as_bytes().utf8_chunks() {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_only_where_the_shell_asks_for_it() {
+    fn words_are_quoted_only_if_the_shell_requires_it() {
         assert_eq!(quoted(OsStr::new("--rate=20mbit")), "--rate=20mbit");
         assert_eq!(quoted(OsStr::new("drr limit=1000")), "'drr limit=1000'");
         assert_eq!(quoted(OsStr::new("it's")), r"'it'\''s'");
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(words(["a", "b c"]), "a 'b c'");
     }
 
-    /// Every byte but 0, which no file name has, and text beyond ASCII.
+    /// Tests every byte except 0, which no file name has, and text beyond ASCII.
     #[test]
     fn bash_reads_back_the_same_bytes() {
         let all: Vec<u8> = (1..=255).chain("é→\u{85}12".bytes()).collect();
@@ -68,7 +68,7 @@ mod tests {
         let output = Command::new("bash")
             .args(["-c", &script])
             .output()
-            .expect("there is a bash");
+            .expect("bash is installed");
         assert_eq!(output.stdout, all);
     }
 }

@@ -1,4 +1,4 @@
-//! `fairgate bench schedulers` as users run it, over few packets.
+//! `fairgate bench schedulers` as users run it, with few packets.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -28,9 +28,9 @@ const TINY: [&str; 7] = [
 ];
 
 #[test]
-fn a_tiny_run_gives_a_figure_for_each_scheduler_and_number_of_flows_in_every_format() {
-    let desk = tempfile::tempdir().unwrap();
-    let file = |name: &str| desk.path().join(name).display().to_string();
+fn a_small_run_writes_all_values_in_every_format() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = |name: &str| scratch.path().join(name).display().to_string();
     let outs = ["speed.csv", "speed.html", "speed.svg", "speed.json"].map(file);
     let mut arguments = TINY.to_vec();
     for out in &outs {
@@ -71,7 +71,7 @@ fn a_tiny_run_gives_a_figure_for_each_scheduler_and_number_of_flows_in_every_for
 }
 
 #[test]
-fn the_table_has_a_line_for_each() {
+fn the_table_has_a_row_for_each_measurement() {
     let output = bench(&TINY);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
@@ -80,16 +80,16 @@ fn the_table_has_a_line_for_each() {
         4,
         "{table}"
     );
-    assert!(table.contains("The floor: a load"), "{table}");
+    assert!(table.contains("Lower limits: a memory access"), "{table}");
 }
 
 #[test]
-fn mistakes_are_told_apart_by_their_exit_codes() {
+fn invalid_arguments_give_exit_code_2() {
     for (arguments, said) in [
         (&["--algorithms", "wfq3"][..], "fifo"),
         (&["--flows", "2M"], "1048576"),
         (&["--sizes", "9000"], "2048"),
-        (&["--out", "speed.png"], "can't tell the format of speed.png"),
+        (&["--out", "speed.png"], "the format of speed.png is unknown"),
     ] {
         let output = bench(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -97,9 +97,9 @@ fn mistakes_are_told_apart_by_their_exit_codes() {
     }
 }
 
-/// Counts of two runs differ by nothing but what is measured: a whole number of instructions for each pair.
+/// The difference between two runs is only what is measured: a whole number of instructions for each pair.
 #[test]
-fn instructions_are_counted_where_there_is_a_valgrind() {
+fn instructions_are_counted_if_valgrind_is_installed() {
     let arguments = [
         "--algorithms",
         "fifo",

@@ -1,4 +1,4 @@
-//! `fairgate bounds` as users run it, with little effort.
+//! `fairgate bounds` as users run it, with the effort `quick`.
 
 use std::process::{Command, Output};
 
@@ -13,12 +13,12 @@ fn bounds(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_same_figures_in_json_csv_and_text() {
-    let desk = tempfile::tempdir().unwrap();
-    let csv = desk.path().join("bounds.csv");
+fn json_csv_and_text_have_the_same_values() {
+    let scratch = tempfile::tempdir().unwrap();
+    let csv = scratch.path().join("bounds.csv");
     let quick = ["drr", "fifo", "--effort", "quick"];
-    let page = desk.path().join("bounds.html");
-    let figure = desk.path().join("growth.svg");
+    let page = scratch.path().join("bounds.html");
+    let figure = scratch.path().join("growth.svg");
     let files = [&csv, &page, &figure].map(|path| ["--out", path.to_str().unwrap()]);
     let with_csv = [&quick[..], &["--json"], &files.concat()].concat();
     let output = bounds(&with_csv);
@@ -29,7 +29,7 @@ fn the_same_figures_in_json_csv_and_text() {
     let row = &document["schedulers"][0]["measures"][0];
     assert_eq!((&row["measure"], &row["within"]), (&"b_wfi".into(), &true.into()));
     assert_eq!(document["schedulers"][1]["measures"][0]["within"], Value::Null);
-    // Deficit round robin: a heavy flow waits for a packet of each light one.
+    // With deficit round robin, a heavy flow waits for a packet of each light flow.
     let heavy = &document["schedulers"][0]["heavy_b_wfi"];
     assert!(
         heavy[6].as_f64().unwrap() > 20.0 * heavy[0].as_f64().unwrap(),
@@ -52,7 +52,7 @@ fn the_same_figures_in_json_csv_and_text() {
     assert_eq!(
         figure.matches("<path class=\"line").count(),
         1,
-        "drr alone has weights: {figure}"
+        "only drr has weights: {figure}"
     );
 
     let text = bounds(&quick);
@@ -64,14 +64,14 @@ fn the_same_figures_in_json_csv_and_text() {
 }
 
 #[test]
-fn an_unknown_scheduler_is_refused_with_those_there_are() {
+fn the_error_for_an_unknown_scheduler_lists_the_known_ones() {
     let output = bounds(&["quick_fair"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("wf2q_plus"));
 }
 
 #[test]
-fn what_is_left_out_is_refused_with_the_reason_and_an_unknown_format_before_anything_is_measured() {
+fn unmeasured_schedulers_and_unknown_formats_are_rejected_before_the_work() {
     let output = bounds(&["msfc"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(

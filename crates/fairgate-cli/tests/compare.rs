@@ -10,12 +10,12 @@ use serde_json::Value;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/home.pcap.gz");
 
-/// A folder of its own to run in.
-struct Desk(tempfile::TempDir);
+/// A temporary folder to run in.
+struct Scratch(tempfile::TempDir);
 
-impl Desk {
-    fn new() -> Desk {
-        Desk(tempfile::tempdir().expect("a temporary folder can be made"))
+impl Scratch {
+    fn new() -> Scratch {
+        Scratch(tempfile::tempdir().expect("a temporary folder"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -51,12 +51,12 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A capture of `packets` UDP packets to a home, 100 µs apart.
+/// Writes a capture of `packets` UDP packets to a home, 100 µs apart.
 fn small_capture(path: &Path, packets: u64) {
     capture_of_flows(path, packets, 1);
 }
 
-/// The same, of so many flows that take turns: the destination's port tells them apart.
+/// The same with several flows in turn. They differ by destination port.
 fn capture_of_flows(path: &Path, packets: u64, flows: u64) {
     let mut frame = vec![0; 42];
     frame[12] = 0x08;
@@ -75,13 +75,13 @@ fn capture_of_flows(path: &Path, packets: u64, flows: u64) {
     std::fs::write(path, writer.finish().unwrap()).unwrap();
 }
 
-/// A flow that gave up its place, which no other took, was in no total.
+/// In an earlier version, a flow whose slot was taken away and not used again was missing from all totals.
 #[test]
-fn every_packet_of_more_flows_than_are_kept_apart_is_counted() {
-    let desk = Desk::new();
+fn all_packets_are_counted_with_more_flows_than_slots() {
+    let scratch = Scratch::new();
     for (packets, flows) in [(513, 513), (600, 600), (20_000, 3_000)] {
-        capture_of_flows(&desk.path("many.pcap"), packets, flows);
-        let result = desk.json(&["--trace", "many.pcap", "--rate", "20mbit"]);
+        capture_of_flows(&scratch.path("many.pcap"), packets, flows);
+        let result = scratch.json(&["--trace", "many.pcap", "--rate", "20mbit"]);
         assert_eq!(result["input"]["replayed"], packets);
         for discipline in result["disciplines"].as_array().unwrap() {
             let number = |value: &Value, name: &str| value[name].as_u64().unwrap();
@@ -95,69 +95,69 @@ fn every_packet_of_more_flows_than_are_kept_apart_is_counted() {
     }
 }
 
-/// A first packet from 1970 made a run of decades, in which every rate was 0.
+/// In an earlier version, a first packet from 1970 led to a run of decades with a rate of 0.
 #[test]
-fn a_clock_that_was_set_makes_no_pause_of_years() {
-    let desk = Desk::new();
-    small_capture(&desk.path("later.pcap"), 1000);
-    let mut file = std::fs::read(desk.path("later.pcap")).unwrap();
+fn a_pause_of_years_is_replayed_as_one_second() {
+    let scratch = Scratch::new();
+    small_capture(&scratch.path("later.pcap"), 1000);
+    let mut file = std::fs::read(scratch.path("later.pcap")).unwrap();
     for record in file[24..].chunks_mut(16 + 42).skip(1) {
         record[..4].copy_from_slice(&1_300_000_000u32.to_le_bytes());
     }
-    std::fs::write(desk.path("set.pcap"), file).unwrap();
-    let result = desk.json(&["--trace", "set.pcap", "--rate", "1gbit", "--queue", "fifo"]);
+    std::fs::write(scratch.path("set.pcap"), file).unwrap();
+    let result = scratch.json(&["--trace", "set.pcap", "--rate", "1gbit", "--queue", "fifo"]);
     let seconds = result["duration_ns"].as_u64().unwrap() as f64 / 1e9;
     assert!((1.0..1.2).contains(&seconds), "{seconds} s");
     let remarks = result["remarks"].to_string();
     assert!(
-        remarks.contains("longest of 15046 days behind packet 1"),
+        remarks.contains("longest of 15046 days after packet 1"),
         "{remarks}"
     );
 }
 
-/// The packet behind the end was read to see that it is, and counted.
+/// In an earlier version, the first packet after the end was counted too.
 #[test]
 fn with_a_duration_only_the_packets_within_are_counted() {
-    let desk = Desk::new();
-    small_capture(&desk.path("small.pcap"), 1000);
-    let result = desk.json(&["--trace", "small.pcap", "--duration", "50ms", "--queue", "fifo"]);
+    let scratch = Scratch::new();
+    small_capture(&scratch.path("small.pcap"), 1000);
+    let result = scratch.json(&["--trace", "small.pcap", "--duration", "50ms", "--queue", "fifo"]);
     assert_eq!(result["input"]["packets"], 500);
     assert_eq!(result["input"]["replayed"], 500);
 }
 
-/// The capture is read once, so that it may come through a pipe.
+/// The capture is read only once, so a pipe works.
 #[test]
-fn a_capture_may_come_through_a_pipe() {
-    let desk = Desk::new();
-    small_capture(&desk.path("small.pcap"), 1000);
+fn a_capture_can_be_read_from_a_pipe() {
+    let scratch = Scratch::new();
+    small_capture(&scratch.path("small.pcap"), 1000);
     let program = Command::new(env!("CARGO_BIN_EXE_fairgate"))
         .args(["compare", "--trace", "/dev/stdin", "--queue", "fifo", "--json"])
-        .current_dir(desk.0.path())
+        .current_dir(scratch.0.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
     let mut program = program.expect("the program starts");
-    let mut pipe = program.stdin.take().expect("it was asked for");
-    pipe.write_all(&std::fs::read(desk.path("small.pcap")).unwrap())
+    let mut pipe = program.stdin.take().expect("it is piped");
+    pipe.write_all(&std::fs::read(scratch.path("small.pcap")).unwrap())
         .expect("the program reads");
     drop(pipe);
     let output = program.wait_with_output().expect("the program ends");
     let piped: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    let read = desk.json(&["--trace", "small.pcap", "--queue", "fifo"]);
+    let read = scratch.json(&["--trace", "small.pcap", "--queue", "fifo"]);
     assert_eq!(piped["disciplines"], read["disciplines"]);
     assert_eq!(piped["input"]["packets"], 1000);
 }
 
-/// What a packet costs to replay follows from its length, which a record only claims.
+/// The cost of a packet depends on its length, and a record can contain any length.
 #[test]
-fn a_length_that_no_packet_has_is_refused() {
-    let desk = Desk::new();
-    small_capture(&desk.path("long.pcap"), 10);
-    let mut file = std::fs::read(desk.path("long.pcap")).unwrap();
+fn an_impossible_length_is_rejected() {
+    let scratch = Scratch::new();
+    small_capture(&scratch.path("long.pcap"), 10);
+    let mut file = std::fs::read(scratch.path("long.pcap")).unwrap();
     let last = file.len() - 42 - 4;
     file[last..last + 4].copy_from_slice(&(16u32 << 20).to_le_bytes());
-    std::fs::write(desk.path("long.pcap"), file).unwrap();
-    let output = desk.compare(&["--trace", "long.pcap"]);
+    std::fs::write(scratch.path("long.pcap"), file).unwrap();
+    let output = scratch.compare(&["--trace", "long.pcap"]);
     assert_eq!(output.status.code(), Some(2));
     let complaint = stderr(&output).replace("│", " ");
     let complaint = complaint.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -169,18 +169,18 @@ fn a_length_that_no_packet_has_is_refused() {
 }
 
 #[test]
-fn the_report_needs_nothing_but_itself() {
-    let desk = Desk::new();
-    let output = desk.compare(&["--trace", EXAMPLE, "--rate", "20mbit"]);
+fn the_report_has_no_external_references() {
+    let scratch = Scratch::new();
+    let output = scratch.compare(&["--trace", EXAMPLE, "--rate", "20mbit"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(desk.files(), ["fairgate-report.html"]);
-    let page = std::fs::read_to_string(desk.path("fairgate-report.html")).unwrap();
+    assert_eq!(scratch.files(), ["fairgate-report.html"]);
+    let page = std::fs::read_to_string(scratch.path("fairgate-report.html")).unwrap();
     for reference in [
         "http://", "https://", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe",
     ] {
         assert!(
             !page.contains(reference),
-            "the report refers to something outside: {reference}"
+            "the report has an external reference: {reference}"
         );
     }
     for name in [
@@ -200,17 +200,18 @@ fn the_report_needs_nothing_but_itself() {
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("Report: fairgate-report.html"), "{table}");
     assert!(table.contains("open loop"), "{table}");
-    assert!(!table.contains('\u{1b}'), "no colour into a pipe");
+    assert!(!table.contains('\u{1b}'), "no colours in a pipe");
 }
 
 #[test]
 fn the_same_command_gives_the_same_bytes() {
     for arguments in [vec!["--trace", EXAMPLE], vec!["--duration", "5s", "--seed", "7"]] {
         let run = || {
-            let desk = Desk::new();
-            let output = desk.compare(&[arguments.as_slice(), &["--json", "--out", "report.html"]].concat());
+            let scratch = Scratch::new();
+            let output =
+                scratch.compare(&[arguments.as_slice(), &["--json", "--out", "report.html"]].concat());
             assert!(output.status.success(), "{}", stderr(&output));
-            (output.stdout, std::fs::read(desk.path("report.html")).unwrap())
+            (output.stdout, std::fs::read(scratch.path("report.html")).unwrap())
         };
         assert!(run() == run(), "{arguments:?}");
     }
@@ -218,7 +219,7 @@ fn the_same_command_gives_the_same_bytes() {
 
 #[test]
 fn the_home_scenario_compares_seven_disciplines() {
-    let result = Desk::new().json(&["--duration", "20s"]);
+    let result = Scratch::new().json(&["--duration", "20s"]);
     assert_eq!(result["schema"], "fairgate.compare/1");
     let command = result["command"].as_str().unwrap();
     assert!(
@@ -249,17 +250,18 @@ fn the_home_scenario_compares_seven_disciplines() {
             .as_u64()
             .unwrap()
     };
-    // What the whole program is for: 1000 packets at 20 Mbit/s are 0.6 s, a fair queue lets the call pass.
+    // This is the purpose of the comparison: 1000 packets at 20 Mbit/s take 0.6 s, and a fair queue lets the
+    // call pass.
     assert!(call_p95("fifo") > 200_000_000, "{}", call_p95("fifo"));
     assert!(call_p95("fq_codel") < 50_000_000, "{}", call_p95("fq_codel"));
 }
 
-/// An uncongested line and one flow: each figure is known.
+/// With an uncongested link and one flow, all values are known.
 #[test]
 fn figures_of_a_known_capture_are_exact() {
-    let desk = Desk::new();
-    small_capture(&desk.path("small.pcap"), 1000);
-    let result = desk.json(&["--trace", "small.pcap", "--rate", "1gbit", "--queue", "fifo"]);
+    let scratch = Scratch::new();
+    small_capture(&scratch.path("small.pcap"), 1000);
+    let result = scratch.json(&["--trace", "small.pcap", "--rate", "1gbit", "--queue", "fifo"]);
     let discipline = &result["disciplines"][0];
     let group = &discipline["groups"][0];
     assert_eq!(
@@ -279,47 +281,47 @@ fn figures_of_a_known_capture_are_exact() {
 }
 
 #[test]
-fn a_damaged_capture_is_refused_unless_part_of_it_is_enough() {
-    let desk = Desk::new();
-    small_capture(&desk.path("whole.pcap"), 100);
-    let whole = std::fs::read(desk.path("whole.pcap")).unwrap();
-    std::fs::write(desk.path("cut.pcap"), &whole[..whole.len() - 7]).unwrap();
+fn a_damaged_capture_is_rejected_without_partial() {
+    let scratch = Scratch::new();
+    small_capture(&scratch.path("whole.pcap"), 100);
+    let whole = std::fs::read(scratch.path("whole.pcap")).unwrap();
+    std::fs::write(scratch.path("cut.pcap"), &whole[..whole.len() - 7]).unwrap();
 
-    let output = desk.compare(&["--trace", "cut.pcap", "--queue", "fifo"]);
+    let output = scratch.compare(&["--trace", "cut.pcap", "--queue", "fifo"]);
     assert_eq!(output.status.code(), Some(2));
     let complaint = stderr(&output);
     assert!(
         complaint.contains("99 packets") && complaint.contains("--partial"),
         "{complaint}"
     );
-    assert_eq!(desk.files(), ["cut.pcap", "whole.pcap"]);
+    assert_eq!(scratch.files(), ["cut.pcap", "whole.pcap"]);
 
-    let result = desk.json(&["--trace", "cut.pcap", "--queue", "fifo", "--partial"]);
+    let result = scratch.json(&["--trace", "cut.pcap", "--queue", "fifo", "--partial"]);
     assert_eq!(result["input"]["replayed"], 99);
     assert!(result["remarks"].to_string().contains("ends in the middle"));
 }
 
 #[test]
-fn what_can_not_be_compared_is_an_error_without_a_report() {
-    let desk = Desk::new();
-    small_capture(&desk.path("small.pcap"), 10);
-    std::fs::write(desk.path("text.pcap"), "no capture at all").unwrap();
-    std::fs::write(desk.path("empty.pcap"), "").unwrap();
+fn invalid_input_is_an_error_and_leaves_no_report() {
+    let scratch = Scratch::new();
+    small_capture(&scratch.path("small.pcap"), 10);
+    std::fs::write(scratch.path("text.pcap"), "no capture at all").unwrap();
+    std::fs::write(scratch.path("empty.pcap"), "").unwrap();
     let cases: [(&[&str], &str); 8] = [
         (&["--trace", "text.pcap"], "not a packet capture"),
         (&["--trace", "empty.pcap"], "empty"),
         (&["--trace", "nowhere.pcap"], "nowhere.pcap"),
         (
             &["--trace", "small.pcap", "--direction", "up"],
-            "none of its 10 packets",
+            "none of the 10 packets",
         ),
         (&["--rate", "0mbit"], "rate"),
         (&["--queue", "fifo limit=0"], "limit"),
-        (&["--queue", "fifo", "--queue", "fifo"], "named twice"),
+        (&["--queue", "fifo", "--queue", "fifo"], "given twice"),
         (&["--trace", "small.pcap", "--local", "home"], "IP address"),
     ];
     for (arguments, complaint) in cases {
-        let output = desk.compare(arguments);
+        let output = scratch.compare(arguments);
         assert_eq!(
             output.status.code(),
             Some(2),
@@ -332,17 +334,17 @@ fn what_can_not_be_compared_is_an_error_without_a_report() {
             stderr(&output)
         );
     }
-    assert_eq!(desk.files(), ["empty.pcap", "small.pcap", "text.pcap"]);
+    assert_eq!(scratch.files(), ["empty.pcap", "small.pcap", "text.pcap"]);
 }
 
 #[test]
-fn a_report_that_can_not_be_written_leaves_nothing_behind() {
-    let desk = Desk::new();
+fn a_report_that_cannot_be_written_leaves_nothing_behind() {
+    let scratch = Scratch::new();
     let arguments = ["--duration", "2s", "--queue", "fifo", "--out"];
-    let output = desk.compare(&[&arguments[..], &["nowhere/report.html"]].concat());
+    let output = scratch.compare(&[&arguments[..], &["nowhere/report.html"]].concat());
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
 
-    // No more than 8 blocks of 512 bytes to a file: what a full disk looks like to who writes.
+    // Limits files to 8 blocks of 512 bytes. For a writer this looks like a full disk.
     let output = Command::new("sh")
         .args([
             "-c",
@@ -351,10 +353,10 @@ fn a_report_that_can_not_be_written_leaves_nothing_behind() {
         ])
         .args(arguments)
         .arg("report.html")
-        .current_dir(desk.0.path())
+        .current_dir(scratch.0.path())
         .output()
-        .expect("there is a shell");
+        .expect("sh is installed");
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("report.html"), "{}", stderr(&output));
-    assert_eq!(desk.files(), Vec::<String>::new());
+    assert_eq!(scratch.files(), Vec::<String>::new());
 }

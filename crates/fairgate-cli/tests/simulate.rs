@@ -30,9 +30,10 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("the program prints text")
 }
 
-/// The table of the example, to the last digit. After a change that is meant: FAIRGATE_BLESS=1 writes it anew.
+/// Compares the table of the example to the last digit. After an intended change, FAIRGATE_BLESS=1 writes it
+/// again.
 #[test]
-fn the_table_is_the_one_that_was_looked_at() {
+fn the_table_is_equal_to_the_snapshot() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/dumbbell.txt");
     let table = stdout(&simulate(&[]));
     if std::env::var_os("FAIRGATE_BLESS").is_some() {
@@ -41,12 +42,12 @@ fn the_table_is_the_one_that_was_looked_at() {
     let expected = std::fs::read_to_string(&path).expect("the snapshot is there");
     assert_eq!(
         table, expected,
-        "if this is meant, run the test with FAIRGATE_BLESS=1 and look at the difference"
+        "if the change is intended, run the test with FAIRGATE_BLESS=1 and check the difference"
     );
 }
 
 #[test]
-fn the_seed_decides() {
+fn the_result_depends_on_the_seed() {
     let json = |seed: &str| stdout(&simulate(&["--duration", "6s", "--json", "--seed", seed]));
     let one = json("1");
     assert_eq!(one, json("1"));
@@ -57,8 +58,8 @@ fn the_seed_decides() {
     assert_eq!(value["duration_ns"], 6_000_000_000u64);
 }
 
-/// Each subscriber gets what his class may have, whatever number of downloads he has; and what waits for a call is not his
-/// neighbours' packets.
+/// Each subscriber gets the rate of the class, whatever the number of downloads. A call is not delayed by the
+/// packets of other subscribers.
 #[test]
 fn subscribers_get_a_class_each() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/isp.toml");
@@ -68,7 +69,7 @@ fn subscribers_get_a_class_each() {
     for subscriber in ["anna", "ben", "carla"] {
         let own = flows.iter().filter(|flow| flow["destination"] == subscriber);
         let bits: f64 = own.filter_map(|flow| flow["goodput_bps"].as_f64()).sum();
-        // Of 50 Mb/s on the line 54 or 66 of each 1514 bytes are headers.
+        // With 50 Mbit/s on the link, 54 or 66 of each 1514 bytes are headers.
         assert!((46.0e6..48.5e6).contains(&bits), "{subscriber} got {bits} bit/s");
     }
     let call = flows
@@ -80,9 +81,9 @@ fn subscribers_get_a_class_each() {
 }
 
 #[test]
-fn results_go_to_files_by_their_ending_and_to_folders() {
-    let desk = tempfile::tempdir().unwrap();
-    let at = |name: &str| desk.path().join(name);
+fn results_are_written_to_files_by_extension_and_to_folders() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name);
     for name in ["results.json", "flows.csv", "flows.parquet", "folder"] {
         let path = at(name);
         stdout(&simulate(&["--duration", "6s", "--out", path.to_str().unwrap()]));
@@ -115,9 +116,9 @@ fn results_go_to_files_by_their_ending_and_to_folders() {
 }
 
 #[test]
-fn bad_input_ends_with_2_and_one_clear_paragraph() {
-    let desk = tempfile::tempdir().unwrap();
-    let file = desk.path().join("broken.toml");
+fn invalid_input_gives_exit_code_2_and_a_message() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("broken.toml");
     let text = std::fs::read_to_string(EXAMPLE).unwrap();
     let text = text.replace("b = \"provider\"", "b = \"island\"");
     std::fs::write(&file, text).unwrap();
@@ -126,7 +127,7 @@ fn bad_input_ends_with_2_and_one_clear_paragraph() {
     let short = simulate(&["--duration", "2s"]);
     for (output, said) in [
         (&no_path, "no path from `servers` to `home`"),
-        (&ending, "can't tell the format"),
+        (&ending, "is unknown"),
         (&short, "before the measurement begins"),
     ] {
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -136,23 +137,23 @@ fn bad_input_ends_with_2_and_one_clear_paragraph() {
     }
 }
 
-/// On a file system of 8 kB, in a mount namespace of its own.
+/// Runs on a file system of 8 kB in its own mount namespace.
 #[test]
 fn a_full_disk_leaves_no_half_written_file() {
-    let desk = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=8k none \"$1\" || exit 99
         \"$2\" simulate \"$3\" --duration 6s --out \"$1\"/results.json >&2
         echo \"code $?\"
         ls -A \"$1\"";
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", script, "sh"])
-        .arg(desk.path())
+        .arg(scratch.path())
         .args([PROGRAM, EXAMPLE])
         .output();
     let output = match output {
         Ok(output) if output.status.code() != Some(99) && !output.stdout.is_empty() => output,
         _ => {
-            // Past the test harness, which swallows what `eprintln!` says.
+            // Written directly, because the test harness captures what `eprintln!` prints.
             let _ = writeln!(
                 std::io::stderr(),
                 "SKIPPED: a_full_disk_leaves_no_half_written_file needs root to mount a tmpfs"

@@ -1,4 +1,4 @@
-//! `fairgate check`: is a configuration file right?
+//! `fairgate check`: checks a configuration file.
 
 use std::path::PathBuf;
 
@@ -18,11 +18,13 @@ use crate::output::{self, Format};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate check home.toml          what is wrong, or the trees as they will be built
-  fairgate check --json home.toml   the same for a script; exit code 2 if something is wrong
+  fairgate check home.toml          the errors, or the trees that the file describes
+  fairgate check --json home.toml   the same for a script; exit code 2 if there is an error
 
-What is right but hardly meant so is a warning: a bucket below a full frame (of 1514 bytes at an MTU of 1500, 1518 with a VLAN tag;
-`fairgate run` knows the interfaces' MTU, and refuses), a filter on a mark in a tree that is to be run.")]
+Settings that are valid but probably not intended give a warning: a bucket below a full-sized frame, or a
+filter on a mark in a tree that is to be run. A full-sized frame has 1514 bytes at an MTU of 1500, or 1518
+with a VLAN tag.
+`fairgate run` knows the MTU of the interfaces, and rejects a bucket that is too small.")]
 pub(crate) struct Args {
     /// The file to check
     file: PathBuf,
@@ -40,7 +42,8 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// The sections of the crates that run and simulate: each checks its own. What is to be run, if anything is.
+/// Checks the other sections. The crates that simulate and run check their own. Returns what is to be run, if
+/// anything.
 fn check_sections(document: &Document) -> Result<Option<Plan>, FileError> {
     let available = input::available_memory();
     let too_large = document
@@ -59,15 +62,15 @@ fn check_sections(document: &Document) -> Result<Option<Plan>, FileError> {
     Ok(Some(plan))
 }
 
-/// Of `[run]`, what is told apart by place here.
+/// The key of `[run]` whose location is needed here.
 #[derive(Deserialize)]
 struct Frames {
     frames: Option<Spanned<i64>>,
 }
 
-/// Both directions hold so many frames, of an MTU of 1500.
+/// Checks the memory of two directions that hold this many frames, for an MTU of 1500.
 fn check_frames(document: &Document, frames: u32, available: u64) -> Result<(), FileError> {
-    // A frame, its descriptor, its headers.
+    // Bytes of a frame, its descriptor and its headers.
     const A_FRAME: u64 = 1536 + 64 + 64;
     let needed = 2 * u64::from(frames) * A_FRAME;
     let place = document.section::<Frames>("run")?.and_then(|run| run.frames);
@@ -75,21 +78,21 @@ fn check_frames(document: &Document, frames: u32, available: u64) -> Result<(), 
         Some(place) if needed > available => Err(document.error(
             place.span(),
             format!(
-                "two directions of {frames} frames take {} of memory, and {} can be had",
+                "two directions of {frames} frames take {} of memory, but only {} is available",
                 format_memory(needed),
                 format_memory(available)
             ),
-            "lower `frames`: what all queues of a direction hold together",
+            "lower `frames`, the number of frames in all queues of a direction",
         )),
         _ => Ok(()),
     }
 }
 
-/// What is right, and hardly meant so.
+/// Returns warnings for settings that are valid but probably not intended.
 fn warnings(document: &Document, plan: Option<&Plan>) -> Vec<String> {
     let mut warnings = input::warnings(document.queues());
     warnings.extend(document.queues().flat_map(|(_, spec)| input::live_warnings(spec)));
-    // A simulated packet may carry a mark.
+    // Filters on marks are not an error, because a simulated packet can have a mark.
     let run = document
         .queues()
         .filter(|(_, spec)| plan.is_some_and(|plan| plan.queues.contains(spec)));
@@ -102,11 +105,11 @@ fn tree_text(document: &Document) -> String {
     for section in document.sections() {
         text.push_str(&format!("section {section}\n"));
     }
-    text.push_str(&format!("{} is right\n", document.name()));
+    text.push_str(&format!("{} is valid\n", document.name()));
     text
 }
 
-/// Trees for people.
+/// Returns trees as text.
 pub(crate) fn queues_text<'s>(queues: impl Iterator<Item = (&'s str, &'s Spec)>) -> String {
     let mut text = String::new();
     for (name, spec) in queues {
@@ -139,9 +142,16 @@ impl Checked<'_> {
     }
 }
 
-/// A tree with all its parameters.
+/// Returns a tree with all its parameters.
 pub(crate) fn tree(spec: &Spec) -> Json {
-    let class = |class: &ClassSpec<'_>| json!({ "id": class.minor, "count": class.count(), "parameters": values(&class.parameters), "tree": class.tree.map(tree) });
+    let class = |class: &ClassSpec<'_>| {
+        json!({
+            "id": class.minor,
+            "count": class.count(),
+            "parameters": values(&class.parameters),
+            "tree": class.tree.map(tree),
+        })
+    };
     json!({
         "discipline": spec.discipline(),
         "parameters": values(&spec.parameters()),
@@ -152,7 +162,7 @@ pub(crate) fn tree(spec: &Spec) -> Json {
     })
 }
 
-/// All parameters as users write them.
+/// Returns all parameters as users write them.
 fn values(parameters: &[(ParameterInfo, Value)]) -> Map<String, Json> {
     let value = |(info, value): &(ParameterInfo, Value)| (info.name.to_owned(), json!(info.unit.show(value)));
     parameters.iter().map(value).collect()

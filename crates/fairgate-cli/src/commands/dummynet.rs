@@ -1,4 +1,4 @@
-//! `fairgate dummynet`: what dummynet's commands describe, as a configuration file, checked or run.
+//! `fairgate dummynet`: converts dummynet's commands to a configuration file, checks them, or runs them.
 
 use fairgate_scripts::dummynet::{self, Direction, Script};
 use fairgate_scripts::tc::Device;
@@ -17,18 +17,19 @@ const LANGUAGE: Language = Language {
 #[command(visible_aliases = ["ipfw", "dnctl"], after_help = "\
 Examples:
   fairgate dummynet 'pipe 1 config bw 10Mbit/s codel'   a pipe as TOML, for all packets
-  fairgate dummynet office.ipfw > office.toml      a script; lines may begin with `ipfw` or `dnctl` or not
-  fairgate dummynet office.ipfw --tree             the trees as people read them
+  fairgate dummynet office.ipfw > office.toml      a script; `ipfw` and `dnctl` at the start are optional
+  fairgate dummynet office.ipfw --tree             the trees in readable form
   fairgate dummynet office.ipfw --run em1          live: between em1 and the interface that the rules name
-  fairgate dummynet out.ipfw --device em0 --run em1     the same where rules name none
+  fairgate dummynet out.ipfw --device em0 --run em1     the same if the rules name none
 
-Read are pipe, queue and sched with config, delete and flush; rules with pipe, queue and allow, by protocol, addresses, ports,
-dscp, iptos, in, out, via. What can't be carried over (delay, plr, profile ...) is an error at its place.")]
+Supported: pipe, queue and sched with config, delete and flush; rules with pipe, queue and allow, by protocol,
+addresses, ports, dscp, iptos, in, out and via. What cannot be translated (delay, plr, profile ...) is an
+error with its location.")]
 pub(crate) struct Args {
     #[command(flatten)]
     script: ScriptArgs,
 
-    /// The interface that rules are for which name none
+    /// The interface of rules that do not name one
     #[arg(long, value_name = "INTERFACE")]
     device: Option<String>,
 }

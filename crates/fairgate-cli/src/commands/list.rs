@@ -14,8 +14,8 @@ use crate::output::{self, Format};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate list                                     all disciplines, with when to use each
-  fairgate list fq_codel                            what the parameters of one mean
+  fairgate list                                     all disciplines, and when to use each
+  fairgate list fq_codel                            the parameters of one, and what they mean
   fairgate list --json | jq '.disciplines[].name'   the names, for a script")]
 pub(crate) struct Args {
     /// The discipline to show in detail
@@ -82,12 +82,12 @@ fn overview(entries: &[&dyn Entry]) -> String {
     }
     let mut text = output::table_text(&table);
     text.push_str(
-        "\n(inner), (classes): what the discipline holds. `fairgate list NAME` tells what parameters mean.\n",
+        "\n(inner), (classes): what the discipline holds. `fairgate list NAME` explains the parameters.\n",
     );
     text
 }
 
-/// `limit = 1000 packets`.
+/// Returns a parameter with its default, such as `limit = 1000 packets`.
 fn assignment(info: &ParameterInfo) -> String {
     let unit = match (info.unit, info.default.is_some()) {
         (Unit::Count(of), true) if of != info.name => format!(" {of}"),
@@ -104,28 +104,31 @@ fn detail(entry: &dyn Entry) -> String {
         Children::None => "",
         Children::Inner => "It holds one discipline, written as `inner`.\n",
         Children::InnerOrQueue => {
-            "It may hold one discipline, written as `inner`, in place of its own queue.\n"
+            "It can hold one discipline, written as `inner`, instead of its own queue.\n"
         }
-        Children::Classes => "It holds a discipline in each of its classes, written as [[queue.NAME.class]].\n",
+        Children::Classes => {
+            "It holds a discipline in each of its classes, written as [[queue.NAME.class]].\n"
+        }
         Children::Tree | Children::TreeOrNone => {
-            "It holds a tree of classes, written as [[queue.NAME.class]]: a class names the one above it as its `parent`; \
-             a discipline is in each of those that have none below them.\n"
+            "It holds a tree of classes, written as [[queue.NAME.class]]. A class names the one above it \
+             as its `parent`. The leaf classes hold disciplines.\n"
         }
         Children::Bands => {
-            "It holds a discipline in each of its classes, written as [[queue.NAME.class]], numbered 1, 2, 3; \
-             class 1 goes first.\n"
+            "It holds a discipline in each of its classes, written as [[queue.NAME.class]] and numbered 1, \
+             2, 3. Class 1 goes first.\n"
         }
     });
     if about.children == Children::TreeOrNone {
-        text.push_str("Without a class it passes all packets on as they come.\n");
+        text.push_str("Without classes it passes all packets unshaped.\n");
     }
     if entry.takes_templates() {
         text.push_str(
-            "A class with `each`, `count` and `overflow` stands for many: one for each host, from the class's number on.\n",
+            "A class with `each`, `count` and `overflow` is a template for many classes, one for each host. \
+             They are numbered from the class's number on.\n",
         );
     }
     if entry.takes_filters() {
-        text.push_str("`handle`, [[queue.NAME.filter]] and `default` place packets.\n");
+        text.push_str("`handle`, [[queue.NAME.filter]] and `default` classify packets.\n");
     }
     let width = output::page_width().into();
     let mut text: String = text
@@ -134,7 +137,7 @@ fn detail(entry: &dyn Entry) -> String {
         .collect();
     text.push_str(&parameter_table(&entry.parameters()));
     if !entry.class_parameters().is_empty() {
-        text.push_str("\nOf each class:\n");
+        text.push_str("\nParameters of each class:\n");
         text.push_str(&parameter_table(&entry.class_parameters()));
     }
     text
@@ -157,7 +160,7 @@ fn parameter_table(parameters: &[ParameterInfo]) -> String {
     format!("\n{}", output::table_text(&table))
 }
 
-/// The default as users write it.
+/// Returns the default as users write it.
 fn default(info: &ParameterInfo) -> String {
     info.shown_default().unwrap_or_else(|| "(required)".to_owned())
 }

@@ -1,4 +1,4 @@
-//! The commands, a file for each.
+//! The commands, one file each.
 
 pub(crate) mod bench;
 pub(crate) mod bounds;
@@ -21,22 +21,22 @@ pub(crate) mod validate;
 /// The examples under `fairgate --help`.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  fairgate compare                  a home line under seven disciplines, side by side
+  fairgate compare                  a home's access line with seven disciplines, side by side
   fairgate list                     all disciplines, with when to use each
   fairgate list fq_codel            the parameters of one, with units, defaults and ranges
-  fairgate check home.toml          is this configuration right?
-  fairgate tc home.tc               tc commands as a configuration file, or live
-  fairgate dummynet home.ipfw       dummynet's commands likewise
+  fairgate check home.toml          is this configuration valid?
+  fairgate tc home.tc               tc commands as a configuration file, or run live
+  fairgate dummynet home.ipfw       the same for dummynet's commands
   fairgate replay traces            do our disciplines decide as those recorded from Linux?
-  fairgate validate kernel-tcp      does simulated TCP do what Linux's did?
+  fairgate validate kernel-tcp      does simulated TCP behave like recorded Linux TCP?
   fairgate bounds                   do schedulers keep their published guarantees?
-  fairgate reproduce sqf-fig3       an experiment of a paper, measured beside published
-  fairgate theory sqf               what a formula says, and the real code beside it
-  fairgate simulate home.toml       the network described in it, simulated
-  fairgate run home.toml            live, between the two interfaces named in it
-  fairgate status                   what a run is doing
-  fairgate show                     the same as tc -s would show it
-  fairgate bench schedulers         what each scheduler costs on this machine
-  fairgate testbed                  real TCP and ping through a run, between hosts made for it
+  fairgate reproduce sqf-fig3       an experiment of a paper, measured beside published values
+  fairgate theory sqf               a formula, and a measurement of the real code beside it
+  fairgate simulate home.toml       simulate the network in this file
+  fairgate run home.toml            run live between the two interfaces in this file
+  fairgate status                   the state of a run
+  fairgate show                     the same in the format of tc -s
+  fairgate bench schedulers         the cost of each scheduler on this machine
+  fairgate testbed                  real TCP and ping through a run, between hosts in namespaces
 
-Exit codes: 0 done; 1 the answer is no; 2 bad input or usage; 3 the environment refused.";
+Exit codes: 0 success; 1 the answer is no; 2 invalid input or usage; 3 the system refused; 4 a bug.";

@@ -1,4 +1,4 @@
-//! `fairgate replay`: do our disciplines decide as those recorded from Linux did?
+//! `fairgate replay`: compares the decisions of our disciplines with those recorded from Linux.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::progress;
 
-/// Replay recorded operations of Linux's disciplines through ours and compare
+/// Run recorded operations of Linux's disciplines through ours and compare the results
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,9 +18,10 @@ Examples:
   fairgate replay traces                      all traces below a folder
   fairgate replay --json traces | jq .summary
 
-A trace is TRACE.jsonl.gz, an operation a line, with its setup TRACE.json beside it. A trace of a discipline that
-there is none of here is unsupported and not compared. One that can't be read is told, and the others are compared.
-Exit codes: 0 no trace differs; 1 one does; 2 one can't be read.")]
+A trace is TRACE.jsonl.gz, one operation per line, with its setup TRACE.json beside it. A trace of a
+discipline that does not exist here is unsupported and not compared. A trace that cannot be read is reported,
+and the others are compared.
+Exit codes: 0 no trace differs; 1 a trace differs; 2 a trace cannot be read.")]
 pub(crate) struct Args {
     /// Traces, and folders of traces
     #[arg(required = true, value_name = "PATH")]
@@ -47,7 +48,7 @@ struct Summary {
     unreadable: u64,
 }
 
-/// One trace, and what its replay found.
+/// A trace and the result of its replay.
 #[derive(Serialize)]
 struct Trace {
     path: String,
@@ -62,7 +63,7 @@ enum TraceResult {
         operations: u64,
     },
     Different {
-        /// In the trace, from 1.
+        /// Line number in the trace, from 1.
         line: u64,
         t_ns: u64,
         operation: &'static str,
@@ -167,7 +168,7 @@ impl Report {
 
 impl TraceResult {
     fn unreadable(trace: &Path, error: &fairgate_replay::Error) -> TraceResult {
-        // The table names the trace; the file at fault may be its setup.
+        // The table names the trace. The invalid file may be its setup.
         let file = match error.path == trace {
             true => String::new(),
             false => format!("{}: ", error.path.display()),

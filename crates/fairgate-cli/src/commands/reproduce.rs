@@ -1,4 +1,4 @@
-//! `fairgate reproduce`: the papers' experiments, measured beside published.
+//! `fairgate reproduce`: runs the papers' experiments and prints measured beside published values.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,40 +14,45 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
-/// Steps of the progress bar for each experiment.
+/// The number of steps of the progress bar for each experiment.
 const STEPS: f64 = 1000.0;
-/// Width that text is broken at.
+/// The width to which text is wrapped, in columns.
 const WIDTH: usize = 110;
 
-/// Run the papers' experiments again: measured beside published
+/// Repeat the papers' experiments: measured beside published values
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate reproduce                         what there is
+  fairgate reproduce                         list the experiments
   fairgate reproduce sqf-fig3                one experiment
   fairgate reproduce sqf-fig3 sqf-fig4       two
-  fairgate reproduce all --out results       all of them; qfq-fig9 and qfq-table3 take 12 minutes, and a quiet machine
+  fairgate reproduce all --out results       all; qfq-fig9 and qfq-table3 take 12 minutes on an idle machine
   fairgate reproduce sqf-fig4 --seeds 20     narrower intervals
-  fairgate reproduce sqf-fig4 --quick        does it run at all?
+  fairgate reproduce sqf-fig4 --quick        a short run, to see that it works
   fairgate reproduce sqf-fig3 --json         for a script
 
-Each writes into its folder below --out: result.json, measured.csv, curves.csv, figure-N.svg, page.html.
-Intervals hold the true mean with 95 %.
-Exit codes: 0 every claim holds; 1 one does not; 2 there is no such experiment; 3 a file can't be written.")]
+Each experiment writes into its own folder below --out: result.json, measured.csv, curves.csv, figure-N.svg,
+page.html. Intervals contain the true mean with a probability of 95 %.
+Exit codes: 0 all claims hold; 1 a claim does not hold; 2 unknown experiment; 3 a file cannot be written.")]
 pub(crate) struct Args {
-    /// Which experiments; `all` for all. Without any: a list
+    /// The experiments to run, or `all`; without any, they are listed
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
-    /// Runs with chance of their own where chance matters: seeds 1 to N
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    /// Number of runs of a random experiment, with seeds 1 to N
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u64).range(1..=1000)
+    )]
     seeds: u64,
 
-    /// Where to write results, a folder for each experiment
+    /// Folder for the results, with a folder for each experiment
     #[arg(long, value_name = "FOLDER", default_value = "fairgate-reproduce")]
     out: PathBuf,
 
-    /// Measure as little as shows that it works; claims may fail for want of data
+    /// Measure only enough to see that it works; claims may fail because there is too little data
     #[arg(long)]
     quick: bool,
 }
@@ -55,16 +60,18 @@ pub(crate) struct Args {
 #[derive(Debug, Error, Diagnostic)]
 enum CommandError {
     #[error("there is no experiment `{id}`")]
-    #[diagnostic(help("there are {known}; `fairgate reproduce` lists them with a line each"))]
+    #[diagnostic(help("the experiments are {known}; `fairgate reproduce` describes each in a line"))]
     Unknown { id: String, known: String },
     #[error("{id} has no result")]
-    #[diagnostic(help("this is a mistake in the program's own files: please report it"))]
+    #[diagnostic(help("this is a bug in the program's own files: please report it"))]
     Failed {
         id: &'static str,
         source: Box<ReproduceError>,
     },
     #[error("{id} has no result")]
-    #[diagnostic(help("instructions are counted by valgrind, in a second process: is there room for it?"))]
+    #[diagnostic(help(
+        "valgrind counts instructions in a second process: check that there is memory for it"
+    ))]
     Job {
         id: &'static str,
         source: Box<ReproduceError>,
@@ -111,15 +118,15 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let mut results = Vec::with_capacity(experiments.len());
     let mut written = Ok(());
     for (index, (experiment, sink)) in experiments.iter().zip(sinks).enumerate() {
-        let tell = |share: f64, what: &str| {
+        let report = |share: f64, what: &str| {
             bar.set_position(((index as f64 + share.clamp(0.0, 1.0)) * STEPS) as u64);
             bar.set_message(format!("{}: {what}", experiment.id));
         };
-        tell(0.0, "");
+        report(0.0, "");
         let conditions = Conditions {
             seeds: &seeds,
             quick: args.quick,
-            progress: &tell,
+            progress: &report,
             count,
         };
         let result = experiment
@@ -151,7 +158,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
 }
 
-/// What can't be measured on this machine is the machine's matter; all else is the program's.
+/// A measurement that this machine cannot do is a failure of the environment. Any other failure is a bug.
 fn failure(id: &'static str, source: ReproduceError) -> Failure {
     let source = Box::new(source);
     match *source {
@@ -160,7 +167,7 @@ fn failure(id: &'static str, source: ReproduceError) -> Failure {
     }
 }
 
-/// The experiments by their names, each once.
+/// Returns the experiments with these names, each once.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, CommandError> {
     let mut chosen: Vec<&'static Experiment> = Vec::new();
     for id in ids {
@@ -210,13 +217,13 @@ fn list(format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// The command that gives the same result again.
+/// Returns the command that gives the same result again.
 fn command(result: &Reproduction, args: &Args) -> String {
     let quick = if args.quick { " --quick" } else { "" };
     format!("fairgate reproduce {} --seeds {}{quick}", result.id, args.seeds)
 }
 
-/// Where an experiment's results go, found to be writable before it runs.
+/// The files for an experiment's results, found to be writable before it runs.
 struct Sink {
     path: PathBuf,
     files: Vec<(Target, Content)>,
@@ -282,7 +289,7 @@ fn text(result: &Reproduction, folder: Option<&Path>) -> String {
     text
 }
 
-/// Measured beside published.
+/// Returns a table of measured beside published values.
 fn rows(result: &Reproduction) -> String {
     let mut table = output::table(["MEASURE", "CASE", "MEASURED", "95 %", "PUBLISHED", "UNIT"]);
     for row in &result.rows {
@@ -301,7 +308,7 @@ fn rows(result: &Reproduction) -> String {
     output::table_text(&table)
 }
 
-/// Means side by side; their intervals are in the files.
+/// Returns means side by side. Their intervals are in the files.
 fn grid_text(grid: &Grid) -> String {
     let head = grid.head.iter().map(String::as_str);
     let mut table = output::table(std::iter::once("").chain(head));

@@ -1,4 +1,4 @@
-//! `fairgate run`: a bump in the wire.
+//! `fairgate run`: the live data plane as a bump in the wire.
 
 use std::path::{Path, PathBuf};
 
@@ -16,46 +16,47 @@ use crate::output::{self, Format};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate run home.toml             join the interfaces named in its [run] section, until Ctrl-C
-  fairgate status                    what the run is doing, from another terminal
-  kill -HUP PID                      read the file again and change the queues' parameters in place
+  fairgate run home.toml             forward between the interfaces of its [run] section until Ctrl-C
+  fairgate status                    the state of the run, from another terminal
+  kill -HUP PID                      read the file again and change the trees in place
   fairgate run --json home.toml      print the final statistics as JSON
 
 The file's [run] section:
   [run]
-  left = \"eth0\"                      # or \"tap:fg0\": a TAP device, made for the run
+  left = \"eth0\"                      # or \"tap:fg0\": a TAP device, created for the run
   right = \"eth1\"
   left_to_right = \"wan\"              # [queue.wan]; without a queue, frames pass in order of arrival
   right_to_left = \"wan\"
-  name = \"home\"                      # of the status socket [default: the file's name without its ending]
-  frames = 16384                     # most frames held in a direction, 64 to 1048576 [default: 16384]
-  delay = \"5ms\"                      # added in each direction behind the queue, up to 10s, for tests [default: none]
-  spin = \"20us\"                      # stay awake for the last part of a wait, up to 1ms [default: none]
-  offloads = \"off\"                   # switch GRO and LRO off while running [default: \"keep\"]
-  isolate = true                     # keep this machine's own stack away from the two interfaces [default: if it
-                                     # does not use them; false: never]
+  name = \"home\"                      # of the status socket [default: the file's name without extension]
+  frames = 16384                     # frames held in a direction at most, 64 to 1048576 [default: 16384]
+  delay = \"5ms\"                      # for tests: added in each direction, up to 10s [default: none]
+  spin = \"20us\"                      # busy-wait for the last part of a wait, up to 1ms [default: none]
+  offloads = \"off\"                   # disable GRO and LRO during the run [default: \"keep\"]
+  isolate = true                     # keep this machine's own network stack away from the two interfaces
+                                     # [default: if it does not use them; false: never]
   realtime = false                   # do not ask for real-time scheduling [default: true]
 
-It needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. While it runs, this machine's own
-stack neither sees frames on the two interfaces nor sends by them. Interfaces with an address, in a bridge, or with
-VLANs on top are refused unless `isolate = true` says that this use may rest.")]
+It needs the capabilities cap_net_raw and cap_net_admin, and cap_bpf to isolate. During the run, this
+machine's own network stack neither sees frames on the two interfaces nor sends through them. Interfaces with
+an address, in a bridge, or with VLANs on top are rejected, unless `isolate = true` accepts that this use is
+suspended.")]
 pub(crate) struct Args {
     /// The configuration file
     file: PathBuf,
 
-    /// Where to answer `fairgate status` [default: NAME.sock in /run/fairgate or $XDG_RUNTIME_DIR/fairgate]
+    /// The socket for `fairgate status` [default: NAME.sock in /run/fairgate or $XDG_RUNTIME_DIR/fairgate]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// Seed of the hash's key and of what the queues leave to chance, to repeat a test [default: unknown to everybody]
+    /// Seed of the hash key and of random decisions, to repeat a test [default: random]
     #[arg(long)]
     seed: Option<u64>,
 }
 
-/// Tells the configuration's mistakes from the machine's refusals.
+/// Sorts errors into invalid configurations and refusals of the machine.
 pub(crate) fn failure(error: LiveError) -> Failure {
     match error {
-        // By itself, so that its places are told one by one.
+        // Passed on unwrapped, so that all locations in it are reported.
         LiveError::Unfit(error) => error.into(),
         error if error.is_bad_input() => Failure::Input(error.into()),
         error => Failure::environment(error),
@@ -72,7 +73,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     run_document(&read, &name, &socket, args.seed, format)
 }
 
-/// Runs what `read` gives, and reads it again when asked to. `name` tells people what it is.
+/// Runs the document that `read` returns, and reads it again on a reload. `name` is for messages.
 pub(crate) fn run_document(
     read: &dyn Fn() -> Result<Document, Failure>,
     name: &str,
@@ -91,19 +92,19 @@ pub(crate) fn run_document(
     let mut bridge = Bridge::open(&plan, seed).map_err(failure)?;
     bridge.watch_signals().map_err(failure)?;
     bridge.serve_status(socket).map_err(failure)?;
-    // After the signals are taken over: the log's thread must not receive them.
+    // The log is started after signals are handled, because its thread must not receive them.
     let (log, writer) = log::start();
     let notices = log.clone();
     bridge.on_notice(move |notice| notices.say(notice));
     warn(&bridge, &document, &log, format);
     if let Err(error) = bridge.prioritise() {
         log.say(format_args!(
-            "warning: {error}; on a busy machine packets will wait for the processor"
+            "warning: {error}; on a busy machine packets will be delayed"
         ));
     }
     if format == Format::Text {
         log.say(format_args!(
-            "Forwarding between {} and {}; `fairgate status --socket {}` shows how, Ctrl-C ends it.",
+            "Forwarding between {} and {}; `fairgate status --socket {}` shows its state, Ctrl-C ends it.",
             plan.ends[0].name(),
             plan.ends[1].name(),
             socket.display()
@@ -117,7 +118,7 @@ pub(crate) fn run_document(
         }
     };
     let last = bridge.status();
-    // The interfaces are given back before anything is printed: standard output may take its time.
+    // The interfaces are released before anything is printed, because standard output may block.
     drop((bridge, log));
     writer.finish();
     ended?;
@@ -128,7 +129,8 @@ pub(crate) fn run_document(
     Ok(Outcome::Yes)
 }
 
-/// Reads the file again. A mistake in it, or a change that can't be made in place, is said and changes nothing.
+/// Reads the file again. An error in it, or a change that is not possible during a run, is reported and
+/// changes nothing.
 fn reload(
     bridge: &mut Bridge,
     read: &dyn Fn() -> Result<Document, Failure>,
@@ -147,10 +149,10 @@ fn reload(
         Ok(())
     };
     match reload() {
-        Ok(()) => log.say(format_args!("Read {name} again: its queues are in force.")),
+        Ok(()) => log.say(format_args!("Read {name} again: its queues are active.")),
         Err(Failure::Input(report) | Failure::Environment(report)) => {
             log.say(format_args!(
-                "{}\n{name} is not in force; running on as before.",
+                "{}\n{name} was not applied; the run continues unchanged.",
                 exit::shown(&report)
             ));
         }
@@ -158,12 +160,13 @@ fn reload(
     }
 }
 
-/// Says what is right in the queues of a file, and hardly meant to stay; a document has no place beside it.
+/// Prints warnings for settings of the queues that are valid but probably not intended. A JSON document has
+/// no place for them.
 fn warn(bridge: &Bridge, document: &Document, log: &Log, format: Format) {
     if format == Format::Text {
-        let doubts = bridge.warnings();
-        let doubts = doubts.iter().map(input::at_its_place);
-        for warning in input::warnings(document.queues()).into_iter().chain(doubts) {
+        let warnings = bridge.warnings();
+        let warnings = warnings.iter().map(input::at_location);
+        for warning in input::warnings(document.queues()).into_iter().chain(warnings) {
             log.say(format_args!("warning: {warning}"));
         }
     }

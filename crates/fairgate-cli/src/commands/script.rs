@@ -1,4 +1,4 @@
-//! What commands that read scripts share: where the script is, how its trees are shown, what is run.
+//! Common parts of the commands that read scripts: finding the script, printing its trees, running them.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -17,10 +17,10 @@ use crate::exit::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Format};
 
-/// What all such commands are told.
+/// The arguments that all these commands share.
 #[derive(clap::Args)]
 pub(crate) struct ScriptArgs {
-    /// Commands, the file that they are in, or - for standard input
+    /// Commands, a file with commands, or - for standard input
     #[arg(required = true, value_name = "COMMANDS|FILE|-")]
     commands: Vec<OsString>,
 
@@ -28,20 +28,20 @@ pub(crate) struct ScriptArgs {
     #[arg(long)]
     tree: bool,
 
-    /// Join this interface and the script's device, whose tree schedules what leaves by it, until Ctrl-C
+    /// Run the trees: forward between this interface and the script's device until Ctrl-C
     #[arg(long, value_name = "INTERFACE", conflicts_with = "tree")]
     run: Option<String>,
 
-    /// Longest IP packet of the device, bytes: defaults follow it
+    /// MTU of the device, in bytes; some defaults depend on it
     #[arg(long, default_value_t = Device::default().mtu)]
     pub(crate) mtu: u32,
 }
 
-/// A language of scripts.
+/// A scripting language.
 pub(crate) struct Language {
-    /// Of the command, and of its document.
+    /// The name of the command, and of its document's schema.
     pub(crate) name: &'static str,
-    /// The words that a command may begin with.
+    /// The words with which a command can begin.
     pub(crate) starts: &'static [&'static str],
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Tree {
     pub(crate) name: String,
     /// The device, if the script names one.
     pub(crate) device: Option<String>,
-    /// Whether it is for what comes in by the device, and not for what leaves.
+    /// Whether it is for packets that arrive at the device, and not for those that leave.
     pub(crate) is_incoming: bool,
     pub(crate) spec: Spec,
 }
@@ -58,16 +58,16 @@ pub(crate) struct Tree {
 #[derive(Debug, Error, Diagnostic)]
 enum ScriptError {
     #[error("can't read standard input")]
-    #[diagnostic(help("give a script as text, in UTF-8"))]
+    #[diagnostic(help("the script must be text in UTF-8"))]
     Unreadable(#[source] std::io::Error),
-    #[error("the commands are not text: some bytes are no UTF-8")]
-    #[diagnostic(help("write them in UTF-8, or name one file"))]
+    #[error("the commands are not text: some bytes are not UTF-8")]
+    #[diagnostic(help("write them in UTF-8, or give one file"))]
     NoText,
-    #[error("the script has trees for {devices}; one can be run")]
-    #[diagnostic(help("leave the lines for the other devices out"))]
+    #[error("the script has trees for {devices}, but only one device can be run")]
+    #[diagnostic(help("remove the lines for the other devices"))]
     Several { devices: String },
     #[error("the script does not say which device its trees are for")]
-    #[diagnostic(help("name it, with --device or in the script"))]
+    #[diagnostic(help("give it with --device or in the script"))]
     NoDevice,
 }
 
@@ -78,7 +78,7 @@ struct Trees {
     warnings: Vec<String>,
 }
 
-/// Prints the trees that `read` finds in the script, whose name and text it is given, or runs them.
+/// Prints the trees of a script, or runs them. `read` parses the script; its arguments are name and text.
 pub(crate) fn run(
     args: &ScriptArgs,
     language: &Language,
@@ -120,7 +120,7 @@ pub(crate) fn run(
     }
 }
 
-/// What is right in the trees, and hardly meant so; a script's trees are for frames from a wire.
+/// Returns warnings. The trees of a script are for real frames, so warnings for live use are included.
 fn warnings(trees: &[Tree]) -> Vec<String> {
     let mut warnings = input::warnings(trees.iter().map(|tree| (tree.name.as_str(), &tree.spec)));
     for tree in trees {
@@ -130,7 +130,7 @@ fn warnings(trees: &[Tree]) -> Vec<String> {
     warnings
 }
 
-/// The script's name for messages, and its text.
+/// Returns the script's name for messages, and its text.
 fn script(arguments: &[OsString], language: &Language) -> Result<(String, String), Failure> {
     let commands: Vec<&str> = arguments
         .iter()
@@ -138,7 +138,7 @@ fn script(arguments: &[OsString], language: &Language) -> Result<(String, String
         .collect();
     let single = match (arguments, &commands[..]) {
         ([_], [single]) => *single,
-        // A file's name need not be text.
+        // The name of a file need not be UTF-8.
         ([file], _) => return Ok((file.display().to_string(), input::text(Path::new(file))?)),
         _ if commands.len() == arguments.len() => {
             return Ok(("command line".to_owned(), join(&commands)));
@@ -158,7 +158,7 @@ fn script(arguments: &[OsString], language: &Language) -> Result<(String, String
     Ok((single.to_owned(), input::text(Path::new(single))?))
 }
 
-/// Commands, one an argument, each a line; or the words of a single one.
+/// Joins commands. Several commands become one line each; the words of a single command become one line.
 fn join(commands: &[&str]) -> String {
     let are_lines = commands
         .iter()
@@ -171,7 +171,7 @@ fn toml(trees: &[Tree]) -> String {
     texts.join("\n")
 }
 
-/// The one device that all trees are for.
+/// Returns the one device that all trees are for.
 fn device(trees: &[Tree]) -> Result<&str, ScriptError> {
     let mut devices: Vec<&str> = trees.iter().filter_map(|tree| tree.device.as_deref()).collect();
     devices.dedup();
@@ -184,7 +184,7 @@ fn device(trees: &[Tree]) -> Result<&str, ScriptError> {
     }
 }
 
-/// What `fairgate run` would be given for these trees.
+/// Returns the document that `fairgate run` would get for these trees.
 fn document(trees: &[Tree], device: &str, interface: &str) -> Result<Document, Failure> {
     let mut text = String::new();
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
@@ -202,7 +202,7 @@ fn document(trees: &[Tree], device: &str, interface: &str) -> Result<Document, F
         };
         let _ = writeln!(text, "{way} = {}", quoted(&tree.name));
     }
-    // The trees as they were read, so that whoever finds a mistake in one can tell its place in the script.
+    // The trees are added as parsed, so that an error in one of them has its location in the script.
     let queues = trees.iter().map(|tree| (tree.name.clone(), tree.spec.clone()));
     Ok(Document::parse(device, &text)?.with_queues(queues))
 }

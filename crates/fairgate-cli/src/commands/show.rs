@@ -1,4 +1,4 @@
-//! `fairgate show`: a running tree as tc would show it.
+//! `fairgate show`: prints the trees of a run in the format of tc.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,27 +22,28 @@ use crate::output::{self, Format};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate show                      as tc -s qdisc show and tc -s class show
-  fairgate show -d qdisc --dev eth1  as tc -s -d qdisc show dev eth1
-  fairgate show -j | jq '.[].drops'  as tc -s -j qdisc show prints it
-  fairgate show --json               the same with the classes, in an envelope
+  fairgate show                      like tc -s qdisc show and tc -s class show
+  fairgate show -d qdisc --dev eth1  like tc -s -d qdisc show dev eth1
+  fairgate show -j | jq '.[].drops'  like tc -s -j qdisc show
+  fairgate show --json               the same with classes, in a document with a schema
   fairgate show --socket /run/fairgate/home.sock
 
-A qdisc without a handle of its own has one from 8001: on. A discipline that tc does not know has its own name.")]
+A qdisc without a configured handle gets one from 8001: on. A discipline that tc does not have keeps its
+name.")]
 pub(crate) struct Args {
-    /// Only these
+    /// Show only these
     #[arg(value_enum)]
     object: Option<Object>,
 
-    /// Only what leaves by this interface
+    /// Show only the tree of the packets that leave by this interface
     #[arg(long, value_name = "INTERFACE")]
     dev: Option<String>,
 
-    /// With the details that tc shows with -d
+    /// Show the details that tc shows with -d
     #[arg(short)]
     d: bool,
 
-    /// The socket of the run; may be left out if there is only one
+    /// The socket of the run; optional if there is only one
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     j: bool,
 }
 
-/// What is shown.
+/// The kind of objects to show.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Object {
     Qdisc,
@@ -73,24 +74,24 @@ struct Listing {
     classes: Vec<Line>,
 }
 
-/// A qdisc or a class, its keys in tc's order.
+/// A qdisc or a class, with keys in tc's order.
 #[derive(Serialize)]
 struct Line {
     kind: &'static str,
     handle: String,
-    /// As in tc, unless it was asked for.
+    /// Left out, as in tc, if `--dev` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     dev: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<bool>,
-    /// Of a root: the device with its one queue, and the kernel's own.
+    /// Only of a root: one reference from the device's single queue, and one from the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     refcnt: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     leaf: Option<String>,
-    /// Of a class that a host has.
+    /// Only of a class that is assigned to a host.
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<String>,
     options: Map<String, Json>,
@@ -101,20 +102,20 @@ struct Line {
     requeues: u64,
     backlog: u64,
     qlen: u64,
-    /// What only this kind counts.
+    /// Counters that only this kind has.
     #[serde(flatten)]
     own: Map<String, Json>,
     #[serde(skip)]
     text: Text,
 }
 
-/// What a line has of its kind, as text.
+/// The text of a line that depends on its kind.
 struct Text {
     options: String,
     statistics: Vec<String>,
 }
 
-/// How lines are made.
+/// What lines contain.
 #[derive(Clone, Copy)]
 struct Style {
     in_detail: bool,
@@ -206,7 +207,8 @@ impl Listing {
 }
 
 impl Line {
-    /// One line; of a class for hosts and of what is in it, one for each host. A qdisc of which there are many has no handle.
+    /// Returns one line, or one line for each host if the path leads through a class for hosts. A qdisc
+    /// inside such a class has no handle, because there are many of it.
     fn all_of(shown: &Shown, direction: &DirectionStatus, spec: &Spec, style: Style) -> Vec<Line> {
         let tree = &direction.tree;
         let line = |state: Option<State>| Line::of(shown, &direction.to, &state.unwrap_or_default(), style);
@@ -235,7 +237,7 @@ impl Line {
 
     fn of(shown: &Shown, device: &str, state: &State, style: Style) -> Line {
         let handle = |major: u16| format!("{major:x}:");
-        // tc leaves a minor number of 0 out.
+        // tc does not print a minor number of 0.
         let id = |id: ClassId| match id.minor() {
             0 => handle(id.major()),
             _ => id.to_string(),
@@ -272,7 +274,7 @@ impl Line {
         }
     }
 
-    /// In tc's order of words, with what is counted below them.
+    /// Appends the words in tc's order, with the statistics below them.
     fn add_to(&self, text: &mut String, object: &str) {
         let word = |name: &str, value: &Option<String>| {
             value
@@ -283,12 +285,12 @@ impl Line {
             Some(references) => format!(" root refcnt {references}"),
             None => " root".to_owned(),
         };
-        let place = match self.parent {
+        let parent = match self.parent {
             Some(_) => word("parent", &self.parent),
             None => root,
         };
         let head = format!(
-            "{object} {} {}{}{place}{} {}",
+            "{object} {} {}{}{parent}{} {}",
             self.kind,
             self.handle,
             word("dev", &self.dev),
@@ -326,7 +328,7 @@ fn as_map(details: &[Detail]) -> Map<String, Json> {
         .collect()
 }
 
-/// The discipline at the end of a path of classes.
+/// Returns the discipline at the end of a path of classes.
 fn node<'s>(tree: &'s NodeStatus, path: &[u16]) -> Option<&'s NodeStatus> {
     path.iter().try_fold(tree, |node, minor| {
         node.classes.iter().find(|class| class.class == Some(*minor))
@@ -357,7 +359,8 @@ fn variables(known: &BTreeMap<String, ValueStatus>) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// If a path leads through a class for hosts: how long it is up to there, and the classes that hosts have.
+/// If a path leads through a class for hosts: returns the length of the path up to it, and the classes that
+/// are assigned.
 fn hosts<'s>(spec: &Spec, tree: &'s NodeStatus, path: &[u16]) -> Option<(usize, Vec<(u16, &'s NodeStatus)>)> {
     let (mut spec, mut tree) = (spec, tree);
     for (depth, minor) in (1..).zip(path) {
@@ -377,14 +380,14 @@ fn hosts<'s>(spec: &Spec, tree: &'s NodeStatus, path: &[u16]) -> Option<(usize, 
     None
 }
 
-/// As tc -j gives it: times in microseconds, rates in bytes per second.
+/// Returns a value as tc -j prints it: times in microseconds, rates in bytes per second.
 fn as_json(amount: &Amount) -> Json {
     match amount {
         Amount::Count(number, _) | Amount::Size(number) => json!(number),
         Amount::Signed(number) => json!(number),
         Amount::Time(nanos) => json!(nanos / 1000),
         Amount::Rate(rate) => json!(rate.bits_per_second() / 8),
-        // With the digits of the text.
+        // Rounded to the digits of the text.
         Amount::Decimal(number) => json!((number * 1e6).round() / 1e6),
         Amount::Digits(_) => amount
             .text()

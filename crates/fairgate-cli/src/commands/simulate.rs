@@ -1,4 +1,4 @@
-//! `fairgate simulate`: a scenario file through the discrete-event simulator.
+//! `fairgate simulate`: runs a scenario file in the discrete-event simulator.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use crate::input;
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
-/// Flows shown one by one; of more, groups are shown.
+/// The maximum number of flows in the table. If there are more, groups are shown too.
 const MOST_ROWS: usize = 40;
 
 /// Simulate a network described in a file
@@ -25,38 +25,39 @@ const MOST_ROWS: usize = 40;
 #[command(after_help = "\
 Examples:
   fairgate simulate home.toml                     a table of flows and queues
-  fairgate simulate home.toml --seed 2            the same with other chance
-  fairgate simulate home.toml --json              everything, with time series, for a script
-  fairgate simulate home.toml --out flows.csv     a row for each flow; .parquet too; .json for everything
-  fairgate simulate home.toml --out results       a folder with all of these
+  fairgate simulate home.toml --seed 2            the same with other random numbers
+  fairgate simulate home.toml --json              all results, with time series, for a script
+  fairgate simulate home.toml --out flows.csv     a row for each flow (also .parquet; .json has all)
+  fairgate simulate home.toml --out results       a folder with all results in all formats
 
 The file's [simulate] section:
   [simulate]
   duration = \"60s\"
   measure = [\"10s\", \"60s\"]
-  [[simulate.link]]                # without links: the network of [run], its nodes left, router, right
+  [[simulate.link]]                # without links: the network of [run] with nodes left, router, right
   a = \"home\"
   b = \"server\"
   rate = \"20mbit\"
   delay = \"10ms\"
-  queue_b = \"wan\"                  # [queue.wan]; else a fifo of 1000 packets
+  queue_b = \"wan\"                  # [queue.wan]; default: a fifo of 1000 packets
   [[simulate.flow]]
   name = \"downloads\"
   from = \"server\"
   to = \"home\"
   count = 4
-  tcp = {}                         # or { congestion_control = \"reno\" }: cubic (the default), reno, dctcp, ledbat
+  tcp = {}                         # or { congestion_control = \"reno\" }: cubic (default), reno, dctcp or
+                                   # ledbat
                                    # or udp = { rate = \"1mbit\", size = \"1000b\" }")]
 pub(crate) struct Args {
-    /// The scenario
+    /// The scenario file
     file: PathBuf,
 
-    /// Where all chance comes from; equal seeds give equal results [default: the file's]
+    /// Seed of all random numbers; equal seeds give equal results [default: the file's]
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Simulate and measure for so long instead of the file's time: 10s, 5min
-    #[arg(long, value_parser = input::some_time)]
+    /// Simulated time instead of the file's duration: 10s, 5min
+    #[arg(long, value_parser = input::positive_duration)]
     duration: Option<Duration>,
 
     /// Write results to a file (.json, .csv, .parquet) or a folder
@@ -67,13 +68,13 @@ pub(crate) struct Args {
 #[derive(Debug, Error, Diagnostic)]
 pub(crate) enum SimulateError {
     #[error(transparent)]
-    #[diagnostic(help("look at the scenario's queues and rates"))]
+    #[diagnostic(help("check the queues and rates of the scenario"))]
     Simulation(#[from] fairgate_sim::Error),
-    #[error("`--duration` ends before the measurement begins, at {begins:?}")]
+    #[error("`--duration` ends before the measurement begins at {begins:?}")]
     #[diagnostic(help("simulate for longer, or change `measure` in the file"))]
     Short { begins: Duration },
-    #[error("can't tell the format of {path}")]
-    #[diagnostic(help("end the name with .json, .csv or .parquet, or without an ending for a folder"))]
+    #[error("the format of {path} is unknown")]
+    #[diagnostic(help("use a name that ends in .json, .csv or .parquet, or a folder without extension"))]
     Format { path: String },
     #[cfg(not(feature = "parquet"))]
     #[error("this program was built without Parquet")]
@@ -85,7 +86,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let memory = input::available_memory();
     let document = input::document(&args.file)?;
     let mut scenario = match args.duration {
-        // Another duration decides what is needed.
+        // The memory depends on the duration, so it is checked after the duration was changed.
         Some(_) => Scenario::read(&document)?,
         None => Scenario::read_for(&document, memory)?,
     };
@@ -111,7 +112,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// Sets the duration, and with it the end of the measurement.
+/// Sets the duration, and the end of the measurement to the same time.
 fn shorten(scenario: &mut Scenario, duration: Duration) -> Result<(), SimulateError> {
     if scenario.measure.start >= duration {
         return Err(SimulateError::Short {
@@ -132,13 +133,13 @@ fn simulate(scenario: &Scenario, format: Format) -> Result<Results, SimulateErro
     Ok(results?)
 }
 
-/// Where results go, found to be writable before the simulation.
+/// The files for results, found to be writable before the simulation.
 #[derive(Default)]
 struct Sink(Vec<(Target, Content)>);
 
 #[derive(Clone, Copy)]
 enum Content {
-    /// Everything.
+    /// All results.
     Json,
     Csv(Figures),
     #[cfg(feature = "parquet")]
@@ -154,7 +155,7 @@ enum Figures {
 }
 
 impl Sink {
-    /// By the ending of the name.
+    /// Opens the file or folder. The extension of the name decides on the format.
     fn open(path: &Path, targets: &mut Targets) -> Result<Sink, Failure> {
         let content = match path.extension().and_then(|ending| ending.to_str()) {
             None => return Sink::folder(path, targets),
@@ -173,7 +174,7 @@ impl Sink {
         Ok(Sink(vec![(targets.open(path)?, content)]))
     }
 
-    /// All results, in all formats.
+    /// Opens a folder for all results in all formats.
     fn folder(path: &Path, targets: &mut Targets) -> Result<Sink, Failure> {
         let mut files = Vec::new();
         let mut add = |name: &str, content| -> Result<(), Failure> {
@@ -295,7 +296,7 @@ fn flow_table(results: &Results) -> String {
     text
 }
 
-/// Only interfaces that something passed.
+/// Returns a table of the interfaces that packets passed.
 fn queue_table(results: &Results) -> String {
     let header = [
         "INTERFACE",
@@ -345,7 +346,7 @@ fn queue_table(results: &Results) -> String {
     text
 }
 
-/// Numbers stand right: all columns from this one on.
+/// Right-aligns the columns from this one on, which hold numbers.
 fn align(table: &mut comfy_table::Table, from: usize) {
     for column in table.column_iter_mut().skip(from) {
         column.set_cell_alignment(CellAlignment::Right);

@@ -1,4 +1,4 @@
-//! `fairgate status`: what a run is doing.
+//! `fairgate status`: prints the state of a run.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -12,18 +12,18 @@ use fairgate_live::status::{
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Mistake, Outcome};
+use crate::exit::{Failure, Imbalanced, Outcome};
 use crate::output::{self, Format};
 
-/// Show what a `fairgate run` is doing
+/// Show the state of a `fairgate run`
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate status                             the one run of this machine
+  fairgate status                             the only run of this machine
   fairgate status --watch                     again every second
   fairgate status --socket /run/fairgate/home.sock --json")]
 pub(crate) struct Args {
-    /// The socket of the run; may be left out if there is only one
+    /// The socket of the run; optional if there is only one
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
@@ -34,26 +34,26 @@ pub(crate) struct Args {
 
 #[derive(Debug, Error, Diagnostic)]
 pub(crate) enum StatusError {
-    #[error("no run answers here")]
+    #[error("no run was found")]
     #[diagnostic(help("start one with `fairgate run FILE`, or give its --socket"))]
     NoneRuns,
-    #[error("several runs may answer: {sockets}")]
-    #[diagnostic(help("say which one, with --socket PATH"))]
+    #[error("there are several runs: {sockets}")]
+    #[diagnostic(help("choose one with --socket PATH"))]
     Several { sockets: String },
     #[error("no status from {socket}")]
-    #[diagnostic(help("is the run still there? Its process must be yours or root's"))]
+    #[diagnostic(help("check that the run still exists; its process must be yours or root's"))]
     NoAnswer { socket: String, source: FetchError },
-    #[error("no run can be looked for")]
-    #[diagnostic(help("name its socket, with --socket PATH"))]
+    #[error("cannot search for runs")]
+    #[diagnostic(help("give the socket with --socket PATH"))]
     Untrusted(#[source] FetchError),
 }
 
-/// Rates and delays are measured between two statuses so far apart.
+/// The time between two statuses. Rates and delays are measured over it.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let socket = args.socket.as_deref();
-    // A document has counts, of which its reader makes what rates he likes.
+    // A JSON document has counts only. Its reader can compute rates.
     let mut before = match format {
         Format::Json => None,
         Format::Text => Some(ask(socket)?),
@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
         match format {
             Format::Json => output::json("status", &status)?,
             Format::Text => {
-                // Home and clear: the tables stand still and only the figures move.
+                // Cursor home and clear, so that the tables stay in place.
                 let clear = if args.watch && io::stdout().is_terminal() {
                     "\x1b[H\x1b[2J"
                 } else {
@@ -86,7 +86,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
 }
 
-/// The status of the run at `socket`, or of the only one.
+/// Returns the status of the run at `socket`, or of the only run.
 pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
     let socket = match socket {
         Some(socket) => socket.to_owned(),
@@ -98,7 +98,7 @@ pub(crate) fn ask(socket: Option<&Path>) -> Result<Status, Failure> {
             source,
         })
     })?;
-    status.check().map_err(Mistake::from)?;
+    status.check().map_err(Imbalanced::from)?;
     Ok(status)
 }
 
@@ -117,7 +117,7 @@ fn only_socket() -> Result<PathBuf, StatusError> {
     }
 }
 
-/// The status for people. Rates and delays are those since `before`, or since the start.
+/// Returns the status as text. Rates and delays are since `before`, or since the start.
 pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
     let before = before.filter(|before| before.pid == status.pid && before.uptime_s < status.uptime_s);
     let seconds = status.uptime_s - before.map_or(0.0, |before| before.uptime_s);
@@ -127,11 +127,11 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
     );
     text.push_str(&processor_text(&status.processor));
     if !status.isolated {
-        text.push_str("this machine's own stack sees the frames too\n");
+        text.push_str("this machine's own network stack sees the frames too\n");
     }
     let _ = match before {
-        Some(_) => writeln!(text, "rates and delays are those of the last {seconds:.1} s"),
-        None => writeln!(text, "rates and delays are those since the start"),
+        Some(_) => writeln!(text, "rates and delays are for the last {seconds:.1} s"),
+        None => writeln!(text, "rates and delays are since the start"),
     };
     for (index, direction) in status.directions.iter().enumerate() {
         let before = before.and_then(|before| before.directions.get(index));
@@ -141,12 +141,12 @@ pub(crate) fn tables(status: &Status, before: Option<&Status>) -> String {
     output::harmless(&text)
 }
 
-/// Whether packets wait for the processor; nothing if they never did.
+/// Returns whether packets had to wait for the processor; nothing if they never had to.
 fn processor_text(processor: &ProcessorStatus) -> String {
     let mut causes = Vec::new();
     if processor.late_wake_ups > 0 {
         causes.push(format!(
-            "{} of {} wake-ups were over 1 ms late, the latest {}",
+            "{} of {} wake-ups were more than 1 ms late, at most {}",
             processor.late_wake_ups,
             processor.wake_ups,
             millis(processor.latest_us)
@@ -154,7 +154,7 @@ fn processor_text(processor: &ProcessorStatus) -> String {
     }
     if processor.stalls > 0 {
         causes.push(format!(
-            "it stood still {} times for over 5 ms, at most {}",
+            "{} stalls of more than 5 ms, at most {}",
             processor.stalls,
             millis(processor.longest_stall_us)
         ));
@@ -181,7 +181,7 @@ fn direction_text(direction: &DirectionStatus, before: Option<&DirectionStatus>,
     );
     let _ = writeln!(
         text,
-        "in the queue since the start: mean {}, median {}, 95 % {}, 99 % {}, longest {}",
+        "sojourn times since the start: mean {}, median {}, 95 % {}, 99 % {}, longest {}",
         millis(sojourn.mean_us),
         millis(sojourn.p50_us),
         millis(sojourn.p95_us),
@@ -236,7 +236,7 @@ fn add_rows(
     seconds: f64,
     depth: usize,
 ) {
-    // A class that was replaced, or that another host has now, begins anew.
+    // A class that was replaced, or that was assigned to another host, starts again at 0.
     let before = before.filter(|before| {
         before.discipline == node.discipline
             && before.host == node.host
@@ -277,13 +277,13 @@ fn add_rows(
     }
 }
 
-/// Bytes since `before` as Mbit/s.
+/// Returns the rate of the bytes since `before`, in Mbit/s.
 fn megabits(bytes: u64, before: u64, seconds: f64) -> String {
     let rate = (bytes - before.min(bytes)) as f64 * 8e-6 / seconds.max(1e-9);
     format!("{rate:.3}")
 }
 
-/// Mean delay of the packets that have left since `before`; a dash if none has.
+/// Returns the mean sojourn time of the packets that left since `before`, or a dash if there are none.
 fn delay(node: &NodeStatus, before: Option<&NodeStatus>) -> String {
     let packets = node.dequeued.packets - before.map_or(0, |before| before.dequeued.packets);
     let sojourn_s = node.sojourn_s - before.map_or(0.0, |before| before.sojourn_s);
@@ -293,7 +293,7 @@ fn delay(node: &NodeStatus, before: Option<&NodeStatus>) -> String {
     }
 }
 
-/// Microseconds as milliseconds, for a table.
+/// Formats microseconds as milliseconds.
 fn millis(micros: f64) -> String {
     format!("{:.3} ms", micros / 1e3)
 }

@@ -1,4 +1,4 @@
-//! `fairgate tc`: what tc's commands describe, as a configuration file, checked or run.
+//! `fairgate tc`: converts tc's commands to a configuration file, checks them, or runs them.
 
 use fairgate_scripts::tc::{Device, Script};
 
@@ -16,19 +16,20 @@ const LANGUAGE: Language = Language {
 #[command(after_help = "\
 Examples:
   fairgate tc 'qdisc add dev eth0 root fq_codel limit 1000'   the same as TOML
-  fairgate tc home.tc > home.toml                  a script; lines may begin with `tc` or not, as for tc -batch
+  fairgate tc home.tc > home.toml                  a script; `tc` at the start of a line is optional
   fairgate tc - < home.tc                          the same from standard input
-  fairgate tc home.tc --tree                       the trees as people read them
+  fairgate tc home.tc --tree                       the trees in readable form
   fairgate tc home.tc --json                       every parameter, for a script
-  fairgate tc home.tc --run eth1                   live: what comes in on eth1 leaves by the script's device
+  fairgate tc home.tc --run eth1                   live: frames from eth1 leave by the script's device
 
-Read are qdisc, class and filter with add, change, replace and del; the filters u32, fw, flower, basic and matchall.
-What can't be carried over is an error at its place.")]
+Supported: qdisc, class and filter with add, change, replace and del; the filters u32, fw, flower, basic and
+matchall.
+What cannot be translated is an error with its location.")]
 pub(crate) struct Args {
     #[command(flatten)]
     script: ScriptArgs,
 
-    /// Default limit of the device's fifos, packets
+    /// Default limit of the device's fifos, in packets
     #[arg(long, default_value_t = Device::default().txqueuelen)]
     txqueuelen: u32,
 }

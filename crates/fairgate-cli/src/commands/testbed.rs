@@ -1,4 +1,4 @@
-//! `fairgate testbed`: real traffic through a bridge, between two hosts made of network namespaces.
+//! `fairgate testbed`: real traffic through a live run, between two hosts in network namespaces.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,25 +10,26 @@ use fairgate_live::testbed::{
 };
 use serde::Serialize;
 
-use crate::exit::{Failure, Mistake, Outcome};
+use crate::exit::{Failure, Imbalanced, Outcome};
 use crate::input;
 use crate::output::{self, Format};
 use crate::progress;
 
-/// Send real TCP and ping through `fairgate run`, between two hosts made for it on this machine
+/// Send real TCP and ping through `fairgate run`, between two hosts in namespaces on this machine
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate testbed                                            fq_codel on a line of 20 Mb/s and 5 ms each way
+  fairgate testbed                                            fq_codel on a link of 20 Mbit/s, 5 ms each way
   fairgate testbed --queue fq_codel --queue 'fifo limit=1000'  two disciplines in one table
   fairgate testbed --rate 100mbit --delay 1ms --flows 8 --duration 30s
   fairgate testbed --config home.toml                         the queues of a file's [run] section
 
-It builds network namespaces, and so must be run as root; it needs iperf3, ping (iputils-ping) and ip (iproute2).
-Nothing outside of its own namespaces is touched, and they are removed when it ends, also after Ctrl-C.
-FRAMES counts Ethernet headers, as shapers do; GOODPUT is TCP payload, 0.956 of it in full-sized frames.")]
+It creates network namespaces, and therefore needs root. It needs iperf3, ping (iputils-ping) and ip
+(iproute2). It changes nothing outside its own namespaces, and removes them when it ends, also after Ctrl-C.
+FRAMES counts Ethernet headers, as shapers do. GOODPUT is TCP payload, which is 0.956 of it with full-sized
+frames.")]
 pub(crate) struct Args {
-    /// The queue of the bottleneck; several are measured one after the other [default: fq_codel]
+    /// The queue of the bottleneck; give it several times to measure one after the other [default: fq_codel]
     #[arg(long = "queue", value_name = "DISCIPLINE", conflicts_with = "config")]
     queues: Vec<String>,
 
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "20mbit", value_parser = parse_rate, conflicts_with = "config")]
     rate: Rate,
 
-    /// Delay of the line, each way
+    /// Delay of the link, each way
     #[arg(long, default_value = "5ms", value_parser = parse_duration, conflicts_with = "config")]
     delay: Duration,
 
@@ -44,19 +45,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// TCP connections
+    /// Number of TCP connections
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=128))]
     flows: u32,
 
-    /// Their congestion control: cubic, reno, bbr or any other that this machine's kernel has
+    /// Congestion control: cubic, reno, bbr or any other that this machine's kernel supports
     #[arg(long, default_value = "cubic", value_name = "NAME")]
     congestion: String,
 
-    /// For how long to measure, in whole seconds
+    /// Duration of the measurement, in whole seconds
     #[arg(long, default_value = "10s", value_parser = whole_seconds)]
     duration: Duration,
 
-    /// Seed of the hash's key and of what the queues leave to chance; the machine's own chance remains
+    /// Seed of the hash key and of random decisions of the queues; the timing of the machine stays random
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -74,7 +75,9 @@ struct Results {
 fn whole_seconds(text: &str) -> Result<Duration, String> {
     let duration = parse_duration(text).map_err(|error: UnitError| error.to_string())?;
     if duration.subsec_nanos() != 0 || !(1..=3600).contains(&duration.as_secs()) {
-        return Err("must be from 1s to 3600s, in whole seconds, because iperf3 counts in them".to_owned());
+        return Err(
+            "must be from 1s to 3600s, in whole seconds, because iperf3 accepts no fractions".to_owned(),
+        );
     }
     Ok(duration)
 }
@@ -115,7 +118,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
     progress.finish_and_clear();
     for outcome in &outcomes {
-        outcome.status.check().map_err(Mistake::from)?;
+        outcome.status.check().map_err(Imbalanced::from)?;
     }
     match format {
         Format::Json => output::json(
@@ -153,14 +156,14 @@ fn scenarios(args: &Args) -> Result<Vec<Scenario>, Failure> {
 fn describe(stage: Stage, duration: Duration) -> String {
     match stage {
         Stage::Starting => "building hosts and router".to_owned(),
-        Stage::Idle => "ping over the idle line, 1 s".to_owned(),
+        Stage::Idle => "ping over the idle link, 1 s".to_owned(),
         Stage::WarmUp => "TCP fills the queue, 5 s".to_owned(),
         Stage::Load => format!("measuring, {} s", duration.as_secs()),
         Stage::Collecting => "collecting results".to_owned(),
     }
 }
 
-/// The results for people: a row for each scenario, then one for each flow.
+/// Returns the results as text: a row for each scenario, then a row for each flow.
 fn tables(outcomes: &[Measured]) -> String {
     let mut lines = output::table([
         "QUEUE",
@@ -213,7 +216,7 @@ fn mbit(bits_per_second: f64) -> String {
     format!("{:.3} Mbit/s", bits_per_second / 1e6)
 }
 
-/// A time, or nothing if no answer came back.
+/// Formats a time, or a dash if no answer came back.
 fn millis(millis: f64) -> String {
     if millis.is_finite() {
         format!("{millis:.1} ms")

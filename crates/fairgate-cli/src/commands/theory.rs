@@ -1,4 +1,4 @@
-//! `fairgate theory`: what formulas say, with runs of the real code beside them.
+//! `fairgate theory`: prints formulas of queueing theory, and measurements of the real code beside them.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,36 +18,37 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::exit::{Failure, Outcome};
-use crate::input::some_time;
+use crate::input::positive_duration;
 use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 
-/// Packets of which each run measures the delays.
+/// The number of packets of each run whose delays are measured.
 const PACKETS: u64 = 200_000;
-/// The highest load at which they are enough: a queue forgets where it began in some `4 / (1 - load)^2`
-/// services, here 40,000 (Abate, Whitt 1987: the relaxation time of M/M/1).
+/// The highest load at which these packets are enough. A queue forgets its initial state after about
+/// `4 / (1 - load)^2` services, here 40,000 (Abate, Whitt 1987: the relaxation time of M/M/1).
 const MOST_LOAD: f64 = 0.99;
-/// Losses of priority in each run. The real code is run where one comes within so many transmissions in the
-/// mean, and where these and the buffer, each times the flows, are not too much work.
+/// The number of losses of priority in each run. The real code runs only if the mean time to a loss is at
+/// most [`LONGEST`] transmissions, and if the work, (transmissions + buffer) times flows, is at most
+/// [`MOST_WORK`].
 const LOSSES: u64 = 20;
 const LONGEST: f64 = 120_000.0;
 const MOST_WORK: f64 = 5e6;
-/// States of the Markov chain: its cost is their third power.
+/// The maximum number of states of the Markov chain. Its cost is their third power.
 const MOST_STATES: f64 = 256.0;
-/// Points of a curve.
+/// The number of points of a curve.
 const CURVE: u32 = 100;
 
-/// What formulas say of a queue, with runs of the real code beside them
+/// Print formulas for a queue, and measurements of the real code beside them
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate theory mm1 --load 0.9                 delays in M/M/1, and those through a fifo
+  fairgate theory mm1 --load 0.9                 delays in M/M/1, and measured through a fifo
   fairgate theory md1 --rate 10mbit --packet 1250b
-  fairgate theory pdrr --load 0.25 --greedy 5    the PDRR paper's M/M/1 line, and its priority queue over greedy flows
+  fairgate theory pdrr --load 0.25 --greedy 5    the PDRR paper's M/M/1 curve, and its priority queue
   fairgate theory sqf --flows 20                 how long a video keeps its priority beside 20 TCP flows
   fairgate theory sqf --plot sqf.svg --json
 
-Measured values are means of --seeds runs with the interval that holds the true mean with 95 %.")]
+Measured values are means of --seeds runs, with the interval that contains the true mean with 95 %.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     question: Question,
@@ -59,8 +60,8 @@ enum Question {
     Mm1(QueueArgs),
     /// Delays with Poisson arrivals and packets of one length, through a fifo
     Md1(QueueArgs),
-    /// Delays of streams through PDRR, which gives them priority over greedy flows, beside the M/M/1 line of
-    /// its paper
+    /// Delays of streams through PDRR, which prefers them to greedy flows, beside the M/M/1 curve of its
+    /// paper
     Pdrr(QueueArgs),
     /// How long a video keeps its priority beside TCP under shortest queue first
     Sqf(SqfArgs),
@@ -68,15 +69,20 @@ enum Question {
 
 #[derive(clap::Args)]
 struct Common {
-    /// Rate of the line
+    /// Rate of the link
     #[arg(long, default_value = "10mbit", value_parser = parse_rate)]
     rate: Rate,
 
-    /// Runs of the real code: seeds 1 to N
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    /// Number of runs of the real code, with seeds 1 to N
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u64).range(1..=1000)
+    )]
     seeds: u64,
 
-    /// Draw the figure, SVG
+    /// Write the figure to a file, as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }
@@ -90,7 +96,7 @@ impl Common {
 
 #[derive(clap::Args)]
 struct QueueArgs {
-    /// The streams' part of the line, above 0 and below 1
+    /// The streams' share of the link, above 0 and below 1
     #[arg(long, default_value_t = 0.5)]
     load: f64,
 
@@ -98,7 +104,7 @@ struct QueueArgs {
     #[arg(long, default_value = "1000b", value_parser = parse_size)]
     packet: u64,
 
-    /// Greedy flows behind the streams: only for pdrr
+    /// Number of greedy flows beside the streams; only for pdrr
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=400))]
     greedy: u32,
 
@@ -108,11 +114,11 @@ struct QueueArgs {
 
 #[derive(clap::Args)]
 struct SqfArgs {
-    /// TCP flows that fill the buffer
+    /// Number of TCP flows that fill the buffer
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     flows: u32,
 
-    /// Packets that the buffer holds
+    /// Size of the buffer, in packets
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     buffer: u32,
 
@@ -120,8 +126,8 @@ struct SqfArgs {
     #[arg(long, default_value = "1250b", value_parser = parse_size)]
     packet: u64,
 
-    /// Length of the video
-    #[arg(long, default_value = "10min", value_parser = some_time)]
+    /// Duration of the video
+    #[arg(long, default_value = "10min", value_parser = positive_duration)]
     time: Duration,
 
     #[command(flatten)]
@@ -143,15 +149,16 @@ enum TheoryError {
     #[diagnostic(help("choose a load of at most {MOST_LOAD}"))]
     Load(f64),
     #[error(
-        "the video's part of the buffer is {0} packets; its Markov chain is computed for at most {MOST_STATES}"
+        "the video's part of the buffer is {0} packets, but its Markov chain is computed for at most \
+         {MOST_STATES}"
     )]
-    #[diagnostic(help("choose a smaller --buffer or more --flows: the part is B / (n + 1)"))]
+    #[diagnostic(help("choose a smaller --buffer or more --flows; the part is B / (n + 1)"))]
     States(f64),
     #[error("packets have {0} bytes, but must have from 1 to 65535")]
     #[diagnostic(help("choose for example --packet 1000b"))]
     Packet(u64),
-    #[error("a fifo serves greedy flows like all others, and the streams' queue would grow for ever")]
-    #[diagnostic(help("leave --greedy out, or ask for pdrr"))]
+    #[error("a fifo serves greedy flows like all others, so the streams' queue would grow without limit")]
+    #[diagnostic(help("remove --greedy, or use pdrr"))]
     Greedy,
 }
 
@@ -162,16 +169,16 @@ struct Answer {
     /// The discipline that was run.
     discipline: String,
     seeds: u64,
-    /// Names of `x` and of the values, with units.
+    /// The name of `x`, with its unit.
     x: &'static str,
     rows: Vec<Row>,
 }
 
-/// What formulas and the real code say at one point.
+/// The values of formulas and of the real code at one point.
 #[derive(Serialize)]
 struct Row {
     x: f64,
-    /// By the column's name.
+    /// One value for each column.
     values: Vec<Value>,
 }
 
@@ -179,7 +186,7 @@ struct Row {
 struct Value {
     name: &'static str,
     value: f64,
-    /// Of a measured value, the ends of its 95 % interval.
+    /// The ends of the 95 % interval of a measured value.
     interval: Option<[f64; 2]>,
 }
 
@@ -210,7 +217,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
 }
 
-/// Delays: the formula's and those through a discipline.
+/// Computes delays by the formula, and measures them through a discipline.
 fn queue(
     question: &'static str,
     args: &QueueArgs,
@@ -280,7 +287,7 @@ fn queue(
     } else {
         exponential.mean_delay()
     };
-    // As far as one packet in ten thousand goes.
+    // The curve ends where one packet in ten thousand is slower.
     let last = (1..)
         .map(|n| f64::from(n) * service)
         .find(|&time| exceeds(time) < 1e-4)
@@ -313,7 +320,7 @@ fn queue(
         curves: vec![Curve::line(name, 0, line), measured_curve(&answer, "measured", 1)],
     };
     let remark = format!(
-        "Mean delay {:.4} ms by {name}, {} measured through {}, of packets of {mean} bytes at load {}{}.",
+        "Mean delay: {:.4} ms by {name}, {} ms measured through {}; packets of {mean} bytes at load {}{}.",
         formula * 1e3,
         in_words(&Value::measured(
             "",
@@ -323,13 +330,14 @@ fn queue(
         args.load,
         match args.greedy {
             0 => String::new(),
-            greedy => format!(", over {greedy} greedy flows"),
+            greedy => format!(", beside {greedy} greedy flows"),
         }
     );
     show(&answer, &chart, &remark, plot, format)
 }
 
-/// Priority of a video: the estimate in both readings, the Markov chain, and the discipline.
+/// Computes how long a video keeps its priority: the estimate in both readings, the Markov chain, and the
+/// discipline.
 fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
     let packet = f64::from(packet(args.packet)?) * 8.0;
     let line = args.common.rate.bits_per_second() as f64;
@@ -408,17 +416,18 @@ fn sqf(args: &SqfArgs, format: Format) -> Result<Outcome, Failure> {
         ],
     };
     let remark = format!(
-        "P: probability that a video of {seconds} s loses its priority; time: mean until it does. The paper's estimate \
-         with N(t) normal, from which the figures in its text follow, and as printed, with N(t) Poisson; the Markov \
-         chain that it estimates, exactly; the discipline itself where that is played through soon enough, within \
-         {LONGEST} transmissions at most. Fair queueing gives priority up to {:.3} Mbit/s.",
+        "P: probability that a video of {seconds} s loses its priority; time: mean time until it does. \
+         normal: the paper's estimate with a normal distribution of N(t), from which the figures in its text \
+         follow. printed: the estimate as printed, with a Poisson distribution of N(t). exact: the Markov \
+         chain that it estimates. measured: the discipline itself, where the loss comes within {LONGEST} \
+         transmissions. Fair queueing gives priority up to {:.3} Mbit/s.",
         sharing.fair_rate() * packet / 1e6
     );
     show(&answer, &chart, &remark, plot, format)
 }
 
-/// Whether losses that take so long in the mean, s, are played through with the real code. What that costs
-/// depends on the transmissions, not on the seconds that they take, and on the flows: each fills its part of
+/// Returns whether losses that take `mean_time` seconds in the mean are simulated with the real code. The
+/// cost depends on the transmissions, not on the seconds, and on the flows, because each fills its part of
 /// the buffer.
 fn is_played(sharing: &Sharing, mean_time: f64) -> bool {
     let transmissions = mean_time * sharing.capacity();
@@ -426,7 +435,7 @@ fn is_played(sharing: &Sharing, mean_time: f64) -> bool {
     transmissions < LONGEST && work < MOST_WORK
 }
 
-/// Bytes of a packet.
+/// Checks the length of a packet, in bytes.
 fn packet(bytes: u64) -> Result<u32, TheoryError> {
     let length = u32::try_from(bytes).ok();
     length
@@ -438,7 +447,7 @@ fn spec(text: &str) -> Result<Spec, FileError> {
     Spec::inline(text)
 }
 
-/// The points of a measured column.
+/// Returns the points of a measured column.
 fn measured_curve(answer: &Answer, name: &'static str, colour: usize) -> Curve {
     let of = |row: &Row| {
         let value = row.values.iter().find(|value| value.name == name)?;
@@ -500,7 +509,7 @@ fn text(answer: &Answer, remark: &str) -> String {
     format!("{}\n{}\n", output::table_text(&table), output::wrap(remark, 110))
 }
 
-/// Three or four digits, and the half width of the interval.
+/// Formats a value with three or four digits, and the half width of its interval.
 fn in_words(value: &Value) -> String {
     let digits = |value: f64| match value.abs() {
         0.0 => "0".into(),

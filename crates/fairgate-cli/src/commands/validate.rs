@@ -1,4 +1,4 @@
-//! `fairgate validate`: does the simulator do what was recorded from a real kernel?
+//! `fairgate validate`: compares the simulator with recordings of a real kernel.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -14,26 +14,27 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::progress;
 
-/// The recordings of a checkout of Fairgate, seen from its root. The program does not carry them with it.
+/// The folder of recordings in a checkout of Fairgate, relative to its root. They are not part of the
+/// program.
 const CHECKOUT: &str = "tests/data/kernel-tcp";
 
-/// Run recorded experiments in the simulator and compare
+/// Repeat recorded experiments in the simulator and compare the results
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate validate kernel-tcp                          in a checkout of Fairgate: all of its recordings
+  fairgate validate kernel-tcp                          all recordings of a checkout of Fairgate
   fairgate validate kernel-tcp recordings/codel-*.json  some of them
-  fairgate validate kernel-tcp --runs 1 --seed 7        one run of each instead of the mean of several
+  fairgate validate kernel-tcp --runs 1 --seed 7        one run of each cell instead of the mean of several
 
-kernel-tcp: TCP through queueing disciplines of Linux 6.1. Goodput within 1 %, mean sojourn time within 20 %, Jain's
-index within 0.05. Below the table stands what is known of each cell that differs.
-Exit codes: 0 all agree or are explained; 1 a cell differs without explanation; 2 a file can't be read.")]
+kernel-tcp: TCP through queueing disciplines of Linux 6.1. The tolerances are 1 % of goodput, 20 % of mean
+sojourn time, and 0.05 of Jain's index. Known reasons of differences are printed below the table.
+Exit codes: 0 all agree or are explained; 1 a cell differs without explanation; 2 a file cannot be read.")]
 pub(crate) struct Args {
-    /// Which recordings
+    /// The kind of recordings
     #[arg(value_enum)]
     experiment: Experiment,
 
-    /// Recordings, and folders of recordings; by default those of a checkout: tests/data/kernel-tcp
+    /// Recordings, and folders of recordings [default: tests/data/kernel-tcp of a checkout]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Runs of each cell, of which the mean is taken
+    /// Number of runs of each cell, whose mean is compared
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
 }
@@ -52,7 +53,7 @@ enum Experiment {
     KernelTcp,
 }
 
-/// A recording that can't be compared.
+/// An error in a recording.
 #[derive(Debug, Error, Diagnostic)]
 enum RecordingError {
     #[error("can't read {path}")]
@@ -60,16 +61,16 @@ enum RecordingError {
     Unreadable { path: String, source: io::Error },
     #[error("there are no recordings in {CHECKOUT}")]
     #[diagnostic(help(
-        "run it in the root of a checkout of Fairgate, or give the path of a recording or of a folder of recordings"
+        "run the command in the root of a checkout of Fairgate, or give the path of a recording or a folder"
     ))]
     NoCheckout { source: io::Error },
-    #[error("{path} is no recording")]
+    #[error("{path} is not a recording")]
     #[diagnostic(help(
         "a recording is one JSON document with `cell`, `total_goodput_bps`, `jain_tcp`, `sojourn`"
     ))]
     Malformed { path: String, source: serde_json::Error },
-    #[error("no recording below {path}")]
-    #[diagnostic(help("a recording's name ends in .json"))]
+    #[error("there is no recording in {path}")]
+    #[diagnostic(help("the name of a recording ends in .json"))]
     None { path: String },
     #[error(transparent)]
     Experiment(DataError),
@@ -90,7 +91,7 @@ struct Summary {
     agree: u64,
     explained: u64,
     differ: u64,
-    /// Recordings of leaves that there is no discipline for.
+    /// Recordings of qdiscs that have no discipline here.
     unsupported: u64,
 }
 
@@ -129,7 +130,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
 }
 
-/// All recordings at and below the paths, in the order of their names.
+/// Reads all recordings at and below the paths, sorted by name.
 fn recordings(paths: &[PathBuf]) -> Result<Vec<Recording>, RecordingError> {
     let default = [PathBuf::from(CHECKOUT)];
     let paths = if paths.is_empty() {
@@ -236,8 +237,8 @@ impl Report {
         } = self.summary;
         let _ = writeln!(
             text,
-            "\n{agree} cells agree, {explained} differ for a known reason, {differ} differ; {unsupported} are of \
-             disciplines that there are none of here."
+            "\n{agree} cells agree, {explained} differ for a known reason, {differ} differ; {unsupported} \
+             have a discipline that does not exist here."
         );
         text
     }

@@ -1,4 +1,4 @@
-//! Results: text, JSON documents, tables, files.
+//! Output of results: text, JSON documents, tables, files.
 
 pub(crate) mod colour;
 mod tables;
@@ -26,7 +26,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// From `--json`.
+    /// Returns the format for the value of `--json`.
     pub(crate) fn from_json_flag(json: bool) -> Format {
         if json { Format::Json } else { Format::Text }
     }
@@ -37,14 +37,14 @@ impl Format {
 #[diagnostic(help("look at where the output is sent: a full disk, a closed terminal"))]
 struct StdoutError(io::Error);
 
-/// Prints text as it is.
+/// Prints text unchanged.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(lost)
 }
 
-/// Why standard output did not take what was printed.
+/// Converts an error of standard output.
 pub(crate) fn lost(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ReaderGone,
@@ -52,8 +52,8 @@ pub(crate) fn lost(error: io::Error) -> Failure {
     }
 }
 
-/// Text whose control characters are shown and not sent: names in it come from files, interfaces and other processes, and
-/// must not command the terminal. Line ends, tabs and colours (`ESC [ numbers m`) stay.
+/// Escapes control characters. Names come from files, interfaces and other processes, and must not control
+/// the terminal. Line ends, tabs and colours (`ESC [ numbers m`) are kept.
 pub(crate) fn harmless(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -70,14 +70,15 @@ pub(crate) fn harmless(text: &str) -> String {
     plain
 }
 
-/// Bytes of the colour sequence that the text begins with (ECMA-48, "select graphic rendition").
+/// Returns the length in bytes of a colour sequence at the beginning of the text (ECMA-48, "select graphic
+/// rendition").
 fn colour_length(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
     let length = parameters.find(|character: char| !character.is_ascii_digit() && character != ';')?;
     parameters[length..].starts_with('m').then_some(length + 3)
 }
 
-/// Says a line to people, on standard error. If that is closed or full there is nobody to tell: unlike
+/// Prints a line on standard error. If standard error is closed or full, the line is lost. Unlike
 /// `eprintln!`, this never panics.
 pub(crate) fn say(line: impl Display) {
     let mut stderr = io::stderr().lock();
@@ -92,7 +93,7 @@ struct Envelope<'a, T> {
     content: &'a T,
 }
 
-/// The JSON document `fairgate.NAME/1`. Every schema is described in `docs/json.md`.
+/// Returns the JSON document `fairgate.NAME/1`. `docs/json.md` describes every schema.
 pub(crate) fn json_text(name: &str, content: &impl Serialize) -> String {
     let envelope = Envelope {
         schema: format!("fairgate.{name}/1"),
@@ -109,8 +110,8 @@ pub(crate) fn json(name: &str, content: &impl Serialize) -> Result<(), Failure> 
     text(&json_text(name, content))
 }
 
-/// Writes the files of a result and prints it. A file that can't be written does not keep the result from who
-/// waited for it: `print` is told whether all are there, and the failure comes after.
+/// Writes the files of a result and prints the result. If a file cannot be written, the result is still
+/// printed: `print` receives whether all files were written, and the failure is returned afterwards.
 pub(crate) fn deliver(
     write: impl FnOnce() -> Result<(), Failure>,
     print: impl FnOnce(bool) -> Result<(), Failure>,
@@ -120,7 +121,7 @@ pub(crate) fn deliver(
     written.and(printed)
 }
 
-/// Writes each, and tells the first failure.
+/// Writes all outputs and returns the first failure.
 pub(crate) fn each<T>(outputs: Vec<T>, write: impl FnMut(T) -> Result<(), Failure>) -> Result<(), Failure> {
     outputs.into_iter().map(write).fold(Ok(()), Result::and)
 }

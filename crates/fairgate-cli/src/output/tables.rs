@@ -1,12 +1,11 @@
-//! Tables and text for people.
+//! Tables and wrapped text.
 
 use std::io::{self, IsTerminal};
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 
-/// A table in the program's one style: columns aligned, no frames. Lines are wrapped on a terminal only, so
-/// that
-/// `grep` sees whole rows.
+/// Creates a table in the style of the program: aligned columns, no borders. Lines are wrapped only on a
+/// terminal, so that `grep` finds whole rows.
 pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.into_iter());
@@ -19,17 +18,16 @@ pub(crate) fn table<'a>(header: impl IntoIterator<Item = &'a str>) -> Table {
     table
 }
 
-/// Width of a page of text that goes anywhere but to a terminal.
+/// The width of a page that is not printed on a terminal, in columns.
 const PAGE: u16 = 100;
 
-/// Width of a page: the terminal's, if there is one.
+/// Returns the width of a page: the terminal's, if there is one.
 pub(crate) fn page_width() -> u16 {
     Table::new().width().unwrap_or(PAGE)
 }
 
-/// A table to be read and not searched: its cells are broken between words so that it fits the page. The
-/// first
-/// `unbroken` columns are names.
+/// Creates a table whose cells are wrapped between words so that it fits the page. The first `unbroken`
+/// columns are not wrapped.
 pub(crate) fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken: usize) -> Table {
     let mut table = table(header);
     table
@@ -41,7 +39,7 @@ pub(crate) fn page_table<'a>(header: impl IntoIterator<Item = &'a str>, unbroken
     table
 }
 
-/// Text in lines of at most `width` characters, broken between words, for a cell of a table.
+/// Wraps text between words to lines of at most `width` characters, for a cell of a table.
 pub(crate) fn wrap(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -58,7 +56,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// A table as text, without blanks at the ends of lines.
+/// Returns a table as text, without spaces at the ends of lines.
 pub(crate) fn table_text(table: &Table) -> String {
     table
         .lines()

@@ -1,10 +1,11 @@
-//! Files that results go to.
+//! Files that results are written to.
 //!
-//! A [`Target`] is opened before the work begins: what can't be written is found then, and not after an hour.
-//! The result has no name while it is written, so that no signal leaves a half of it behind, and takes the
-//! place of what was there in one step, when it is safe on the disk. A file that is replaced keeps its mode,
-//! owner and other attributes, and symbolic links are followed. What can't be replaced so is written in
-//! place: a device, a pipe, a file with several names, a file in a folder where nothing may be added.
+//! A [`Target`] is opened before the work begins. So a file that cannot be written is reported at once and
+//! not after an hour. The result has no name while it is written, so that a signal does not leave an
+//! incomplete file behind. When it is safe on disk, it replaces the old file in one step. A replaced file
+//! keeps its mode, owner and other attributes, and symbolic links are followed. Where replacement is not
+//! possible, the result is written in place: a device, a pipe, a file with several names, a file in a folder
+//! without write permission.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek};
@@ -21,7 +22,7 @@ use xattr::FileExt;
 
 use crate::exit::Failure;
 
-/// Links that are followed from one to the next, as in the kernel.
+/// The maximum number of symbolic links that are followed, as in the kernel.
 const MOST_LINKS: usize = 40;
 
 #[derive(Debug, Error, Diagnostic)]
@@ -37,7 +38,7 @@ enum TargetError {
     Twice { path: String, other: String },
 }
 
-/// A result that was found out, and is printed, but can't be written to a file.
+/// A result that was computed and printed, but cannot be written to a file.
 #[derive(Debug, Error, Diagnostic)]
 pub(crate) enum Unwritten {
     #[error("can't write {path}")]
@@ -48,18 +49,19 @@ pub(crate) enum Unwritten {
     Part { path: String, source: io::Error },
 }
 
-/// What a file is, whatever its name: device and number.
+/// What identifies a file under any name: device and inode number.
 type Identity = (u64, u64);
 
-/// All that a command writes, kept apart from what it reads.
+/// All outputs of a command. They are checked against its inputs and against each other.
 pub(crate) struct Targets {
     inputs: Vec<(PathBuf, Identity)>,
-    /// As they were named, with what they are if they are there, and where they will be.
+    /// The name as given, the identity if the file exists, and the final path.
     outputs: Vec<(PathBuf, Option<Identity>, PathBuf)>,
 }
 
 impl Targets {
-    /// For a command that reads these files. Those that can't be found are reported by whoever reads them.
+    /// Creates the outputs of a command that reads these files. Missing inputs are ignored here; the code
+    /// that reads them reports them.
     pub(crate) fn beside<'p>(inputs: impl IntoIterator<Item = &'p Path>) -> Targets {
         let found = |path: &'p Path| Some((path.to_owned(), identity(&fs::metadata(path).ok()?)?));
         let stdout = standard_output().map(|own| ("standard output".into(), Some(own), PathBuf::new()));
@@ -69,7 +71,7 @@ impl Targets {
         }
     }
 
-    /// Finds out whether a result can go to `path`, and changes nothing there.
+    /// Checks whether a result can be written to `path`, and changes nothing there.
     pub(crate) fn open(&mut self, path: &Path) -> Result<Target, Failure> {
         self.keep_apart(path)?;
         Target::open(path).map_err(|source| {
@@ -78,7 +80,7 @@ impl Targets {
         })
     }
 
-    /// The same for a file in a folder of results, which is made with the first of them.
+    /// Does the same for a file in a folder of results. The folder is created with its first file.
     pub(crate) fn open_in(&mut self, folder: &Path, name: &str) -> Result<Target, Failure> {
         let path = folder.join(name);
         if folder.exists() {
@@ -122,29 +124,30 @@ impl Targets {
     }
 }
 
-/// Where the shell sent what is printed, if that is a file.
+/// Returns the identity of the file that standard output is redirected to, if it is one.
 fn standard_output() -> Option<Identity> {
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned().ok()?);
     let metadata = stdout.metadata().ok()?;
     metadata.is_file().then(|| identity(&metadata))?
 }
 
-/// Of a file whose content can be overwritten. A terminal or /dev/null may well be input and output.
+/// Returns the identity of a file whose content can be overwritten. A terminal or /dev/null may be input and
+/// output at the same time.
 fn identity(metadata: &Metadata) -> Option<Identity> {
     use std::os::unix::fs::FileTypeExt;
     let is_stream = metadata.file_type().is_char_device();
     (!is_stream).then(|| (metadata.dev(), metadata.ino()))
 }
 
-/// A place for a result, found to be writable.
+/// A file for a result, which was found to be writable.
 pub(crate) struct Target {
-    /// As the user named it.
+    /// The path as the user gave it.
     path: PathBuf,
-    /// What is there now, open for writing.
+    /// The existing file, open for writing.
     present: Option<File>,
-    /// Where the result gets its name. Without, it is written into what is there.
+    /// Where the result gets its name. If none, the result is written into the existing file.
     place: Option<PathBuf>,
-    /// Takes the result. It has no name.
+    /// The file that receives the result. It has no name.
     draft: File,
 }
 
@@ -165,7 +168,7 @@ impl Target {
             }
             Err(error) => return Err(error),
         };
-        // Neither shortened nor changed: the kernel says whether it may be.
+        // This does not truncate the file. It only asks the kernel whether writing is allowed.
         let present = OpenOptions::new().write(true).open(path)?;
         let replaced = || -> io::Result<(PathBuf, File)> {
             let place = fs::canonicalize(path)?;
@@ -178,8 +181,8 @@ impl Target {
         }
     }
 
-    /// Writes the result: `write` fills a file without a name, which then gets the name or is copied into
-    /// what is there.
+    /// Writes the result. `write` fills a file without a name. This file then gets its name, or is copied
+    /// into the existing file.
     pub(crate) fn write(mut self, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
         let path = self.path.display().to_string();
         let nothing = |source| {
@@ -199,8 +202,8 @@ impl Target {
         self.overwrite().map_err(part)
     }
 
-    /// Puts the draft in the place of what is there. Not done, and `false`, if that would lose other names or
-    /// attributes.
+    /// Replaces the existing file with the draft. Returns `false` and does nothing if that would lose other
+    /// names or attributes.
     fn replace(&self, place: &Path) -> io::Result<bool> {
         if let Some(present) = &self.present
             && present.metadata()?.nlink() > 1
@@ -221,7 +224,7 @@ impl Target {
         Ok(true)
     }
 
-    /// Copies the draft into what is there.
+    /// Copies the draft into the existing file.
     fn overwrite(&mut self) -> io::Result<()> {
         let Some(present) = &mut self.present else {
             return Err(io::ErrorKind::NotFound.into());
@@ -236,19 +239,19 @@ impl Target {
     }
 }
 
-/// A file without a name. If the file system can give it one later, it is readable by whoever the user's mask
-/// lets, as any file that a program creates.
+/// Creates a file without a name. If the file system can name it later, its permissions follow the user's
+/// umask like those of any new file.
 fn draft_in(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o666);
     match options.custom_flags(OFlag::O_TMPFILE.bits()).open(folder) {
         Ok(file) => Ok(file),
-        // Not every file system has them: then one that is deleted at once, and copied.
+        // Some file systems do not support O_TMPFILE. There the file is deleted at once and copied later.
         Err(_) => tempfile::tempfile_in(folder),
     }
 }
 
-/// The draft under a name that nobody else uses, which goes away with the value.
+/// Gives the draft a temporary name that is unique. The name is removed when the value is dropped.
 fn named(draft: &File, folder: &Path) -> io::Result<(File, tempfile::TempPath)> {
     let mut builder = tempfile::Builder::new();
     let builder = builder
@@ -269,7 +272,7 @@ fn named(draft: &File, folder: &Path) -> io::Result<(File, tempfile::TempPath)> 
     Ok(copy.into_parts())
 }
 
-/// Gives `file` owner, mode and extended attributes (access lists are among them) of another.
+/// Copies owner, mode and extended attributes (which include access lists) to `file`.
 fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
     let (kept, own) = (of.metadata()?, file.metadata()?);
     if (kept.uid(), kept.gid()) != (own.uid(), own.gid()) {
@@ -288,11 +291,11 @@ fn keep_attributes(of: &File, file: &File) -> io::Result<()> {
             file.set_xattr(&name, &value)?;
         }
     }
-    // Last, for a change of the owner takes bits away.
+    // The mode is set last, because a change of owner clears bits of it.
     file.set_permissions(Permissions::from_mode(kept.mode() & 0o7777))
 }
 
-/// The file that a path leads to, though it need not be there.
+/// Resolves symbolic links. The file itself need not exist.
 fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -313,7 +316,8 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A while in which the signals that end a program wait. It has no other thread then that could take them.
+/// A scope in which signals that end the program are blocked. The program must have no other thread that
+/// could receive them.
 struct Uninterrupted(SigSet);
 
 impl Uninterrupted {
@@ -327,7 +331,7 @@ impl Uninterrupted {
 
 impl Drop for Uninterrupted {
     fn drop(&mut self) {
-        // Fails for a mask that is none alone, and this one came from the kernel.
+        // Fails only for an invalid mask, and this one came from the kernel.
         let _ = self.0.thread_set_mask();
     }
 }

@@ -1,4 +1,4 @@
-//! What passes, how a run ends, what it leaves.
+//! Forwarding, and the state after a run ends.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::common::{live, output, until};
 use crate::harness::{ping, promiscuity, refusal};
 use crate::run::{PLAIN, Run, transfer};
 
-/// Checksum offload and super-packets of unmodified hosts: TCP gets through, and is counted as full-sized frames.
+/// Hosts with checksum offload and super-packets: TCP works, and its bytes are counted as full-sized frames.
 #[test]
 fn tcp_passes_with_all_offloads_on() {
     let Some(_watched) = live("tcp_passes_with_all_offloads_on") else {
@@ -36,7 +36,7 @@ fn tcp_passes_with_all_offloads_on() {
     assert!(of_ours.clone().all(|(_, count)| count == 0), "{lost:?}");
 }
 
-/// One tree for both directions, which filters tell apart.
+/// One tree serves both directions. Filters distinguish them.
 #[test]
 fn filters_know_by_which_interface_a_packet_came() {
     let Some(_watched) = live("filters_know_by_which_interface_a_packet_came") else {
@@ -76,7 +76,7 @@ right_to_left = \"line\"
     run.stop();
 }
 
-/// The pipe of an office for real TCP: all goes by the queue that the last rule leads to, at the pipe's rate.
+/// The pipe of an office with real TCP: all packets pass the queue of the last rule, at the pipe's rate.
 #[test]
 fn a_script_of_dummynet_schedules_tcp() {
     let Some(_watched) = live("a_script_of_dummynet_schedules_tcp") else {
@@ -95,7 +95,10 @@ fn a_script_of_dummynet_schedules_tcp() {
         panic!("two directions")
     };
     assert_eq!((out.to.as_str(), out.tree.discipline.as_str()), ("right", "tbf"));
-    assert!(back.tree.classes.is_empty(), "what comes back is not scheduled");
+    assert!(
+        back.tree.classes.is_empty(),
+        "the other direction is not scheduled"
+    );
     let scheduler = &out.tree.classes[0];
     assert_eq!(scheduler.discipline, "wf2q_plus");
     let sent: Vec<u64> = scheduler
@@ -106,7 +109,7 @@ fn a_script_of_dummynet_schedules_tcp() {
     assert!(sent[0] == 0 && sent[1] > 4_000_000 && sent[2] == 0, "{sent:?}");
     assert!(
         out.tree.overlimits > 0,
-        "4 MB at once wait for a pipe of 20 Mbit/s"
+        "4 MB at once have to wait for a pipe of 20 Mbit/s"
     );
     run.stop();
 }
@@ -257,7 +260,7 @@ fn what_can_not_work_is_refused_at_the_start() {
     assert_eq!((code, message.contains("is down")), (Some(3), true), "{message}");
 }
 
-/// Without its capabilities, as an ordinary user has none.
+/// Runs without capabilities, like an ordinary user.
 #[test]
 fn missing_privileges_are_an_error_that_says_so() {
     let Some(_watched) = live("missing_privileges_are_an_error_that_says_so") else {
@@ -312,8 +315,8 @@ fn a_hangup_changes_parameters_in_place() {
     let network = Network::build().unwrap();
     let configuration = |limit: u32, left: &str| {
         format!(
-            "[queue.line]\ndiscipline = \"fifo\"\nlimit = {limit}\n[run]\nleft = \"{left}\"\nright = \"right\"\n\
-             left_to_right = \"line\"\n"
+            "[queue.line]\ndiscipline = \"fifo\"\nlimit = {limit}\n[run]\nleft = \"{left}\"\nright = \
+             \"right\"\nleft_to_right = \"line\"\n"
         )
     };
     let mut run = Run::start(&network.router, &configuration(1000, "left"));
@@ -325,7 +328,8 @@ fn a_hangup_changes_parameters_in_place() {
     };
     assert_eq!(limit(&run), 1000);
     let file = run.folder.path().join("run.toml");
-    // The second can't be made in place, the third can't be read: both change nothing.
+    // The second file has a change that is not possible during a run. The third one is invalid. Both change
+    // nothing.
     for (text, expected) in [
         (configuration(77, "left"), 77),
         (configuration(88, "nowhere"), 77),
@@ -344,7 +348,7 @@ fn a_hangup_changes_parameters_in_place() {
     assert!(said.contains("unclosed table"), "{said}");
 }
 
-/// The namespaces of process `id`.
+/// Returns the number of network namespaces of process `id`.
 fn namespaces(id: u32) -> usize {
     let output = output(Command::new("ip").args(["netns", "list"]));
     let text = String::from_utf8(output.stdout).unwrap();

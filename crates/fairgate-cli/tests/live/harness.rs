@@ -30,13 +30,13 @@ impl Run {
     }
 }
 
-/// Runs `fairgate run` until it refuses; returns exit code and message.
+/// Runs `fairgate run`, which must fail, and returns exit code and message.
 pub(crate) fn refusal(router: &Namespace, configuration: &str) -> (Option<i32>, String) {
     let output = Run::spawn(router, configuration, &["run", "--json"], |_| {}).output();
     code_and_message(&output)
 }
 
-/// How a command with `--json` ended, and its first error.
+/// Returns the exit code of a command with `--json`, and its first error.
 pub(crate) fn code_and_message(output: &Output) -> (Option<i32>, String) {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let message = document["errors"][0]["message"]

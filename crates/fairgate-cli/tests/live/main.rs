@@ -1,4 +1,4 @@
-//! `fairgate run` on real interfaces, in network namespaces of its own.
+//! `fairgate run` on real interfaces, in network namespaces.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -7,4 +7,3 @@ mod harness;
 #[path = "../common/run.rs"]
 mod run;
 mod takeover;
-mod talking;

@@ -1,4 +1,4 @@
-//! What a run does to its interfaces, and what else this machine does with them meanwhile.
+//! How a run takes its interfaces over, and other uses of them by this machine.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -10,7 +10,7 @@ use crate::common::{live, until};
 use crate::harness::{ping, refusal};
 use crate::run::{PLAIN, Run, call, succeeds, transfer};
 
-/// Settings of the kernel in a namespace, below /proc/sys/net.
+/// Writes a setting of the kernel in a namespace, below /proc/sys/net.
 fn set(namespace: &Namespace, name: &str, value: &str) {
     let write = || fs::write(format!("/proc/sys/net/{name}"), value);
     namespace.enter(write).unwrap().unwrap();
@@ -21,7 +21,7 @@ fn ip(namespace: &Namespace, command: &str) -> String {
     namespace.ip(&words).unwrap()
 }
 
-/// Packets that the kernel of a namespace has forwarded itself.
+/// Returns the number of packets that the kernel of a namespace has forwarded itself.
 fn forwarded_by_kernel(namespace: &Namespace) -> u64 {
     let read = || fs::read_to_string("/proc/thread-self/net/snmp");
     let text = namespace.enter(read).unwrap().unwrap();
@@ -31,7 +31,7 @@ fn forwarded_by_kernel(namespace: &Namespace) -> u64 {
     values.split(' ').nth(at).unwrap().parse().unwrap()
 }
 
-/// Beside the run the kernel would route between the two, unshaped.
+/// Without isolation the kernel would also route between the two interfaces, unshaped.
 #[test]
 fn a_router_that_routes_itself_is_refused_or_kept_away() {
     let Some(_watched) = live("a_router_that_routes_itself_is_refused_or_kept_away") else {
@@ -49,7 +49,8 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
         "{message}"
     );
 
-    // Two networks, and hosts that send by the router's address: only the kernel's own forwarding joins them.
+    // The hosts are in two networks and send to the router's address. Only the kernel's own forwarding
+    // connects them.
     ip(&network.right, "address add 10.78.0.2/24 dev eth0");
     ip(&network.right, "address del 10.77.0.2/24 dev eth0");
     ip(&network.left, "route add 10.78.0.0/24 via 10.77.0.254");
@@ -69,7 +70,7 @@ fn a_router_that_routes_itself_is_refused_or_kept_away() {
     run.stop();
     assert!(ping(&network, "10.78.0.2"), "the router routes again");
 
-    // Killed, it leaves nothing behind either.
+    // A run that is killed leaves nothing behind either.
     let mut run = Run::start(router, &format!("{PLAIN}isolate = true\n"));
     assert!(!ping(&network, "10.77.0.254"));
     run.signal(Signal::SIGKILL);
@@ -99,10 +100,10 @@ fn ports_of_a_bridge_are_refused_or_kept_away() {
         "{text}"
     );
     run.stop();
-    assert!(ping(&network, Network::RIGHT), "the kernel's bridge is back");
+    assert!(ping(&network, Network::RIGHT), "the kernel's bridge works again");
 }
 
-/// A VLAN on top is found in the same way; not every kernel has VLANs.
+/// A VLAN on top is found in the same way, but not every kernel supports VLANs.
 #[test]
 fn an_interface_with_others_on_top_is_refused() {
     let Some(_watched) = live("an_interface_with_others_on_top_is_refused") else {
@@ -117,7 +118,8 @@ fn an_interface_with_others_on_top_is_refused() {
     Run::start(&network.router, PLAIN).stop();
 }
 
-/// Nothing uses the interfaces; but their kernel would take an address from any router advertisement that passes.
+/// Nothing uses the interfaces. Without isolation their kernel would take an address from a router
+/// advertisement that passes.
 #[test]
 fn router_advertisements_pass_and_leave_no_address() {
     let Some(_watched) = live("router_advertisements_pass_and_leave_no_address") else {
@@ -189,14 +191,14 @@ fn an_interface_belongs_to_one_run() {
             "{message}"
         );
     }
-    // The same names in another namespace are other interfaces.
+    // The same names in another namespace are different interfaces.
     let beside = Network::build().unwrap();
     Run::start(&beside.router, PLAIN).stop();
     run.stop();
     Run::start(&network.router, PLAIN).stop();
 }
 
-/// What ethtool says of generic receive offload at both interfaces of the router.
+/// Returns whether generic receive offload is on at the two interfaces of the router.
 fn merging(network: &Network) -> Vec<bool> {
     let is_on = |interface: &&str| {
         let offloads = call(&network.router, "ethtool", &["-k", interface]);
@@ -211,7 +213,7 @@ fn offloads_are_switched_off_and_on_again() {
         return;
     };
     let network = Network::build().unwrap();
-    // One that was off before stays off.
+    // An offload that was off before stays off.
     for (interface, state) in [("right", "off"), ("left", "on")] {
         call(&network.router, "ethtool", &["-K", interface, "gro", state]);
     }
@@ -232,7 +234,7 @@ fn offloads_are_switched_off_and_on_again() {
     }
 }
 
-/// Whether echo requests of `payload` bytes, which must not be fragmented, come back.
+/// Returns whether echo requests of `payload` bytes, which must not be fragmented, are answered.
 fn echo_passes(network: &Network, address: &str, payload: usize) -> bool {
     let payload = payload.to_string();
     let arguments = "-n -c 3 -i 0.05 -W 2 -M do -s".split(' ');

@@ -1,14 +1,14 @@
-//! `check` of what is right: the examples, and what is right but hardly meant so.
+//! `fairgate check` with valid files: the examples, and files that give warnings.
 
 use std::path::PathBuf;
 
 use super::{ends, folder, json};
 
-/// A file of this text, in a folder that goes with the first.
+/// Writes a file with this text. The folder is removed when the first value is dropped.
 fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
-    let folder = tempfile::tempdir().expect("a place for files");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join(name);
-    std::fs::write(&path, text).expect("the place is writable");
+    std::fs::write(&path, text).expect("the folder is writable");
     let path = path.to_str().expect("an ordinary path").to_owned();
     (folder, path)
 }
@@ -21,14 +21,14 @@ fn examples(extension: &str) -> Vec<String> {
     of_kind.map(text).collect()
 }
 
-/// Right, and without a warning: they are to be taken as they are.
+/// The examples are valid and give no warning.
 #[test]
-fn every_example_is_right() {
+fn every_example_is_valid() {
     let files = examples("toml");
     assert!(files.len() >= 4, "{files:?}");
     for path in files {
         let (stdout, stderr) = ends(&["check", &path], 0);
-        assert!(stdout.contains("is right"), "{stdout}");
+        assert!(stdout.contains("is valid"), "{stdout}");
         assert_eq!(stderr, "", "{path}");
         let document = json(&["check", "--json", &path], 0);
         assert_eq!(document["schema"], "fairgate.check/1");
@@ -39,7 +39,11 @@ fn every_example_is_right() {
         };
         for command in ["run", "simulate"] {
             let is_named = text.contains(&format!("fairgate {command} examples/"));
-            assert_eq!(has(command), is_named, "what {path} says of `fairgate {command}`");
+            assert_eq!(
+                has(command),
+                is_named,
+                "{path} mentions `fairgate {command}` if it has the section"
+            );
         }
     }
     for (language, extension) in [("tc", "tc"), ("dummynet", "ipfw")] {
@@ -53,25 +57,26 @@ fn every_example_is_right() {
 }
 
 #[test]
-fn a_bucket_below_a_full_frame_is_a_warning() {
+fn a_bucket_below_a_full_sized_frame_is_a_warning() {
     let (_folder, path) = file(
         "small.toml",
         "[queue.wan]\ndiscipline = 'tbf'\nrate = '1mbit'\nburst = '1000b'\ninner = { discipline = 'fifo' }\n",
     );
     let expected = format!(
-        "{path}:4:9: `burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would be dropped; raise \
-         `burst` to 1514b or more, or let only shorter frames come: lower the interfaces' MTU"
+        "{path}:4:9: `burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would \
+         be dropped; raise `burst` to 1514b or more, or let only shorter frames come: lower the interfaces' \
+         MTU"
     );
     let (stdout, stderr) = ends(&["check", &path], 0);
-    assert!(stdout.contains("is right"), "{stdout}");
+    assert!(stdout.contains("is valid"), "{stdout}");
     assert_eq!(stderr, format!("warning: {expected}\n"));
     let document = json(&["check", "--json", &path], 0);
     assert_eq!(document["warnings"], serde_json::json!([expected]));
 }
 
-/// A simulated packet may carry a mark, and one from a wire carries none.
+/// A simulated packet can have a mark, and a real frame cannot.
 #[test]
-fn a_filter_on_a_mark_is_a_warning_where_it_is_to_be_run() {
+fn a_filter_on_a_mark_is_a_warning_if_the_tree_is_to_be_run() {
     let tree = "[queue.wan]\ndiscipline = 'drr'\ndefault = 1\nclass = [{ id = 1, discipline = 'fifo' }]\n\
                 filter = [{ class = 1, mark = 7 }]\n";
     let (_folder, path) = file("marks.toml", tree);
@@ -85,7 +90,7 @@ fn a_filter_on_a_mark_is_a_warning_where_it_is_to_be_run() {
         )),
         "{stderr}"
     );
-    assert!(stderr.ends_with("`fairgate run` refuses this\n"), "{stderr}");
+    assert!(stderr.ends_with("`fairgate run` rejects this\n"), "{stderr}");
 
     let script = "qdisc add dev e root handle 1: drr\nclass add dev e parent 1: classid 1:1 drr\n\
                   filter add dev e parent 1: handle 7 fw flowid 1:1";
@@ -96,7 +101,7 @@ fn a_filter_on_a_mark_is_a_warning_where_it_is_to_be_run() {
     );
 }
 
-/// The reader of the section tells its keys when one is wrong.
+/// The error for an unknown key lists all keys.
 #[test]
 fn the_help_of_run_names_every_key_of_its_section() {
     let (_folder, path) = file("keys.toml", "[run]\nnonsense = 1\n");
@@ -112,10 +117,11 @@ fn the_help_of_run_names_every_key_of_its_section() {
     }
 }
 
-/// None of these is begun: it would end without a word, or take the machine with it.
+/// These runs must not start. They would be killed for lack of memory, or make the machine unusable.
 #[test]
-fn what_the_memory_does_not_hold_is_refused_at_its_place() {
-    let scenario = "[simulate]\nduration = '60s'\ninterval = '100ms'\n[[simulate.link]]\na = 'a'\nb = 'b'\nrate = '1mbit'\n\
+fn what_does_not_fit_the_memory_is_rejected_with_its_location() {
+    let scenario = "[simulate]\nduration = '60s'\ninterval = '100ms'\n\
+                    [[simulate.link]]\na = 'a'\nb = 'b'\nrate = '1mbit'\n\
                     [[simulate.flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\ncount = 2\ntcp = {}\n";
     let (_folder, path) = file("fine.toml", &scenario.replace("100ms", "1ns"));
     for command in ["check", "simulate"] {
@@ -130,7 +136,7 @@ fn what_the_memory_does_not_hold_is_refused_at_its_place() {
     let (_, stderr) = ends(&["simulate", &path, "--duration", "1us"], 0);
     assert_eq!(stderr, "");
 
-    // Together more than any machine has.
+    // Together these flows need more memory than any machine has.
     let group =
         |n| format!("[[simulate.flow]]\nname = 'g{n}'\nfrom = 'a'\nto = 'b'\ncount = 1000000\ntcp = {{}}\n");
     let groups: String = (0..4).map(group).collect();
@@ -144,8 +150,10 @@ fn what_the_memory_does_not_hold_is_refused_at_its_place() {
 
     let (_folder, path) = file(
         "hosts.toml",
-        "[queue.wan]\ndiscipline = 'htb'\ndefault = 1\n[[queue.wan.class]]\nid = 1\nrate = '1mbit'\ndiscipline = 'fifo'\n\
-         [[queue.wan.class]]\nid = 2\nrate = '1mbit'\neach = 'destination'\ncount = 60000\ndiscipline = 'fq_codel'\nflows = 1048576\n",
+        "[queue.wan]\ndiscipline = 'htb'\ndefault = 1\n\
+         [[queue.wan.class]]\nid = 1\nrate = '1mbit'\ndiscipline = 'fifo'\n\
+         [[queue.wan.class]]\nid = 2\nrate = '1mbit'\neach = 'destination'\ncount = 60000\n\
+         discipline = 'fq_codel'\nflows = 1048576\n",
     );
     let errors = json(&["check", "--json", &path], 2);
     let error = &errors["errors"][0];

@@ -1,4 +1,4 @@
-//! `dummynet`.
+//! `fairgate dummynet`.
 
 use super::{ends, folder, json};
 
@@ -7,24 +7,24 @@ fn office() -> String {
     path.to_str().expect("an ordinary path").to_owned()
 }
 
-/// The text lies beside the file, as `fairgate dummynet` prints it.
+/// The expected text is beside the file.
 #[test]
 fn mistakes_are_shown_in_the_script() {
     let (stdout, stderr) = ends(&["dummynet", "pipes.ipfw"], 2);
     assert_eq!(stdout, "");
     let path = folder("tests/mistakes/pipes.ipfw.txt");
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(stderr, expected, "what stands in {}", path.display());
+    assert_eq!(stderr, expected, "the expected text is {}", path.display());
 }
 
-/// What is printed is a configuration file of the same trees.
+/// The output is a configuration file with the same trees.
 #[test]
 fn a_script_becomes_a_configuration_file() {
     let (toml, _) = ends(&["dummynet", &office()], 0);
     let (tree, _) = ends(&["ipfw", &office(), "--tree"], 0);
-    let place = tempfile::tempdir().expect("a place for files");
-    let path = place.path().join("office.toml");
-    std::fs::write(&path, toml).expect("the place is writable");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("office.toml");
+    std::fs::write(&path, toml).expect("the folder is writable");
     let (checked, _) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
     assert!(checked.starts_with(&tree), "{tree}\n{checked}");
     assert!(tree.contains("tbf rate=20mbit burst=10000b"), "{tree}");
@@ -66,7 +66,7 @@ fn commands_come_from_arguments() {
 }
 
 #[test]
-fn what_is_run_is_for_one_device() {
+fn only_trees_of_one_device_can_be_run() {
     let pipe = "pipe 1 config bw 1Mbit/s";
     let (_, stderr) = ends(&["dummynet", pipe, "--run", "a"], 2);
     assert!(stderr.contains("does not say which device"), "{stderr}");
@@ -82,5 +82,8 @@ fn what_is_run_is_for_one_device() {
         "c",
     ];
     let (_, stderr) = ends(&two, 2);
-    assert!(stderr.contains("trees for a, b; one can be run"), "{stderr}");
+    assert!(
+        stderr.contains("trees for a, b, but only one device can be run"),
+        "{stderr}"
+    );
 }

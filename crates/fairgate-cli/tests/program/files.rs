@@ -1,4 +1,4 @@
-//! What commands write to: inputs stay, devices stay, nothing is found out too late or lost.
+//! Output files: inputs and devices are kept, and errors are found before the work.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,12 +16,12 @@ use serde_json::Value;
 
 use super::{fairgate, folder, text};
 
-/// A folder to write in.
-struct Desk(tempfile::TempDir);
+/// A temporary folder.
+struct Scratch(tempfile::TempDir);
 
-impl Desk {
-    fn new() -> Desk {
-        Desk(tempfile::tempdir().expect("a place for files"))
+impl Scratch {
+    fn new() -> Scratch {
+        Scratch(tempfile::tempdir().expect("a temporary folder"))
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -29,7 +29,7 @@ impl Desk {
     }
 
     fn with(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        fs::write(self.at(name), content).expect("the place is writable");
+        fs::write(self.at(name), content).expect("the folder is writable");
         self.at(name)
     }
 
@@ -63,7 +63,7 @@ impl Desk {
         self.command(arguments).output().expect("the program was built")
     }
 
-    /// Checks the exit code, and gives standard error.
+    /// Checks the exit code and returns standard error.
     #[track_caller]
     fn ends(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
@@ -77,23 +77,23 @@ const QUICK: [&str; 5] = ["compare", "--duration", "2s", "--queue", "fifo"];
 
 #[test]
 fn what_a_command_reads_is_not_written() {
-    let desk = Desk::new();
-    let capture = desk.with_copy("my.pcap", "home.pcap.gz");
-    let scenario = desk.with_copy("flows.csv", "dumbbell.toml");
-    fs::create_dir(desk.at("results")).unwrap();
-    fs::hard_link(&scenario, desk.at("results/results.json")).unwrap();
-    symlink("my.pcap", desk.at("link")).unwrap();
+    let scratch = Scratch::new();
+    let capture = scratch.with_copy("my.pcap", "home.pcap.gz");
+    let scenario = scratch.with_copy("flows.csv", "dumbbell.toml");
+    fs::create_dir(scratch.at("results")).unwrap();
+    fs::hard_link(&scenario, scratch.at("results/results.json")).unwrap();
+    symlink("my.pcap", scratch.at("link")).unwrap();
     let before = (fs::read(&capture).unwrap(), fs::read(&scenario).unwrap());
     for arguments in [
         ["compare", "--trace", "my.pcap", "--out", "my.pcap"],
         ["compare", "--trace", "link", "--out", "results/../my.pcap"],
         ["compare", "--trace", "my.pcap", "--out", "link"],
     ] {
-        let stderr = desk.ends(&arguments, 2);
+        let stderr = scratch.ends(&arguments, 2);
         assert!(stderr.contains("the command reads"), "{stderr}");
     }
     for out in ["flows.csv", "results", "results/results.json"] {
-        let stderr = desk.ends(&["simulate", "flows.csv", "--out", out], 2);
+        let stderr = scratch.ends(&["simulate", "flows.csv", "--out", out], 2);
         assert!(stderr.contains("the command reads"), "{stderr}");
     }
     assert!((fs::read(&capture).unwrap(), fs::read(&scenario).unwrap()) == before);
@@ -101,14 +101,14 @@ fn what_a_command_reads_is_not_written() {
 
 #[test]
 fn outputs_are_kept_apart_from_each_other() {
-    let desk = Desk::new();
+    let scratch = Scratch::new();
     let twice = [
         "bounds", "drr", "--effort", "quick", "--out", "a.csv", "--out", "./a.csv",
     ];
-    let stderr = desk.ends(&twice, 2);
+    let stderr = scratch.ends(&twice, 2);
     assert!(stderr.contains("is written too"), "{stderr}");
-    let printed = fs::File::create(desk.at("printed.json")).unwrap();
-    let mut command = desk.command(&[
+    let printed = fs::File::create(scratch.at("printed.json")).unwrap();
+    let mut command = scratch.command(&[
         "bounds",
         "drr",
         "--effort",
@@ -119,7 +119,7 @@ fn outputs_are_kept_apart_from_each_other() {
     ]);
     let output = command.stdout(printed).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let document = fs::read_to_string(desk.at("printed.json")).unwrap();
+    let document = fs::read_to_string(scratch.at("printed.json")).unwrap();
     assert!(
         document.contains("standard output is the same file"),
         "{document}"
@@ -127,61 +127,62 @@ fn outputs_are_kept_apart_from_each_other() {
 }
 
 #[test]
-fn a_device_stays_one() {
-    let desk = Desk::new();
-    let node = desk.at("null");
+fn a_device_is_not_replaced() {
+    let scratch = Scratch::new();
+    let node = scratch.at("null");
     let made = Command::new("mknod").arg(&node).args(["c", "1", "3"]).status();
     if !made.is_ok_and(|made| made.success()) || fs::OpenOptions::new().write(true).open(&node).is_err() {
-        super::skipped("a_device_stays_one needs root to make one");
+        super::skipped("a_device_is_not_replaced needs root to create a device");
         return;
     }
-    let output = desk.run(&[&QUICK[..], &["--out", "null"]].concat());
+    let output = scratch.run(&[&QUICK[..], &["--out", "null"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(fs::metadata(&node).unwrap().file_type().is_char_device());
-    assert_eq!(desk.names(), ["null"]);
+    assert_eq!(scratch.names(), ["null"]);
 }
 
 #[test]
-fn json_writes_no_report_unless_one_is_asked_for() {
-    let desk = Desk::new();
-    desk.ends(&[&QUICK[..], &["--json"]].concat(), 0);
-    assert_eq!(desk.names(), Vec::<String>::new());
-    desk.ends(&[&QUICK[..], &["--json", "--out", "mine.html"]].concat(), 0);
-    assert_eq!(desk.names(), ["mine.html"]);
+fn json_writes_a_report_only_on_request() {
+    let scratch = Scratch::new();
+    scratch.ends(&[&QUICK[..], &["--json"]].concat(), 0);
+    assert_eq!(scratch.names(), Vec::<String>::new());
+    scratch.ends(&[&QUICK[..], &["--json", "--out", "mine.html"]].concat(), 0);
+    assert_eq!(scratch.names(), ["mine.html"]);
 }
 
 #[test]
-fn only_a_report_is_replaced_by_one_that_nobody_named() {
-    let desk = Desk::new();
-    desk.ends(&QUICK, 0);
-    desk.ends(&QUICK, 0);
-    let mine = desk.with("fairgate-report.html", "<!DOCTYPE html><title>My thesis</title>");
-    let stderr = desk.ends(&QUICK, 2);
+fn the_default_report_replaces_only_a_report() {
+    let scratch = Scratch::new();
+    scratch.ends(&QUICK, 0);
+    scratch.ends(&QUICK, 0);
+    let mine = scratch.with("fairgate-report.html", "<!DOCTYPE html><title>My thesis</title>");
+    let stderr = scratch.ends(&QUICK, 2);
     assert!(
         stderr.contains("no report") && stderr.contains("--out"),
         "{stderr}"
     );
     assert!(fs::read_to_string(&mine).unwrap().contains("My thesis"));
-    desk.ends(&[&QUICK[..], &["--out", "fairgate-report.html"]].concat(), 0);
+    scratch.ends(&[&QUICK[..], &["--out", "fairgate-report.html"]].concat(), 0);
     assert!(!fs::read_to_string(&mine).unwrap().contains("My thesis"));
 }
 
-/// The inputs are wrong as well: that would be found by the run.
+/// The inputs are invalid too, which only the run would find.
 #[test]
-fn an_output_that_can_not_be_written_is_found_before_the_run() {
-    let desk = Desk::new();
-    desk.with("text.pcap", "no capture at all");
-    fs::create_dir(desk.at("folder.html")).unwrap();
+fn an_output_that_cannot_be_written_is_found_before_the_run() {
+    let scratch = Scratch::new();
+    scratch.with("text.pcap", "no capture at all");
+    fs::create_dir(scratch.at("folder.html")).unwrap();
     for out in ["nowhere/report.html", "folder.html", "text.pcap/report.html"] {
-        let stderr = desk.ends(&["compare", "--trace", "text.pcap", "--out", out], 3);
+        let stderr = scratch.ends(&["compare", "--trace", "text.pcap", "--out", out], 3);
         assert!(stderr.contains(out), "{stderr}");
     }
-    assert_eq!(desk.names(), ["folder.html", "text.pcap"]);
+    assert_eq!(scratch.names(), ["folder.html", "text.pcap"]);
 }
 
-/// A command of each that writes files, with figures that it must print whatever becomes of the file.
+/// Tests one command of each kind that writes files. It must print its figures even if the file cannot be
+/// written.
 #[test]
-fn figures_are_printed_though_the_disk_is_full() {
+fn figures_are_printed_even_if_the_disk_is_full() {
     let example = folder("../../examples/dumbbell.toml");
     let example = example.to_str().expect("an ordinary path");
     let commands: [&[&str]; 6] = [
@@ -213,9 +214,9 @@ fn figures_are_printed_though_the_disk_is_full() {
         ],
     ];
     for arguments in commands {
-        let desk = Desk::new();
-        // Every write to it finds the disk full.
-        fs::create_dir(desk.at("sqf-fig3")).unwrap();
+        let scratch = Scratch::new();
+        // Every write to these names fails because the device is full.
+        fs::create_dir(scratch.at("sqf-fig3")).unwrap();
         for name in [
             "full.html",
             "full.csv",
@@ -223,15 +224,15 @@ fn figures_are_printed_though_the_disk_is_full() {
             "full.json",
             "sqf-fig3/result.json",
         ] {
-            symlink("/dev/full", desk.at(name)).unwrap();
+            symlink("/dev/full", scratch.at(name)).unwrap();
         }
-        let output = desk.run(arguments);
+        let output = scratch.run(arguments);
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{arguments:?}: {stderr}");
         assert!(stderr.contains("No space left"), "{arguments:?}: {stderr}");
         assert!(text(&output.stdout).lines().count() > 3, "{arguments:?}");
 
-        let output = desk.run(&[arguments, &["--json"]].concat());
+        let output = scratch.run(&[arguments, &["--json"]].concat());
         assert_eq!(output.status.code(), Some(3), "{arguments:?}");
         let result: Value = serde_json::from_slice(&output.stdout).expect("the result");
         let error: Value = serde_json::from_slice(&output.stderr).expect("the error");
@@ -240,52 +241,52 @@ fn figures_are_printed_though_the_disk_is_full() {
     }
 }
 
-/// The pipe takes a part of the report, so that the program is in the middle of writing.
+/// The pipe accepts only a part of the report, so that the signal arrives while the program is writing.
 #[test]
 fn a_signal_leaves_nothing_behind() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
-        let desk = Desk::new();
-        make_pipe(&desk.at("pipe"));
+        let scratch = Scratch::new();
+        make_pipe(&scratch.at("pipe"));
         let arguments = [&QUICK[..], &["--out", "pipe"]].concat();
-        let mut program = desk
+        let mut program = scratch
             .command(&arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("the program was built");
-        let mut pipe = fs::File::open(desk.at("pipe")).unwrap();
+        let mut pipe = fs::File::open(scratch.at("pipe")).unwrap();
         pipe.read_exact(&mut [0; 100])
             .expect("a report has more than that");
         kill(Pid::from_raw(program.id() as i32), signal).unwrap();
         let status = program.wait().unwrap();
         assert_eq!(status.signal(), Some(signal as i32));
-        assert_eq!(desk.names(), ["pipe"]);
-        assert!(fs::metadata(desk.at("pipe")).unwrap().file_type().is_fifo());
+        assert_eq!(scratch.names(), ["pipe"]);
+        assert!(fs::metadata(scratch.at("pipe")).unwrap().file_type().is_fifo());
     }
 }
 
-/// A folder of results is made with the first of them, when the run is over.
+/// A folder of results is created with its first file, when the run is complete.
 #[test]
-fn a_run_that_is_ended_leaves_no_folder() {
-    let desk = Desk::new();
+fn an_interrupted_run_leaves_no_folder() {
+    let scratch = Scratch::new();
     let scenario = folder("../../examples/dumbbell.toml");
     let scenario = scenario.to_str().expect("an ordinary path");
-    desk.ends(
+    scratch.ends(
         &["simulate", scenario, "--duration", "6s", "--out", "results/first"],
         0,
     );
-    assert_eq!(desk.names(), ["results"]);
+    assert_eq!(scratch.names(), ["results"]);
     for arguments in [
         &["simulate", scenario, "--duration", "10h"][..],
         &["reproduce", "rfc7928", "--seeds", "1000"],
     ] {
         let arguments = [arguments, &["--out", "outer/folder"]].concat();
-        let mut program = desk.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        let mut program = scratch.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
         let files = format!("/proc/{}/fd", program.id());
         let drafts = || {
             let entries = fs::read_dir(&files).expect("it runs");
             let open = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-            open.filter(|file| file.starts_with(desk.0.path())).count()
+            open.filter(|file| file.starts_with(scratch.0.path())).count()
         };
         while drafts() < 4 {
             std::thread::sleep(Duration::from_millis(5));
@@ -294,28 +295,28 @@ fn a_run_that_is_ended_leaves_no_folder() {
         }
         kill(Pid::from_raw(program.id() as i32), Signal::SIGTERM).unwrap();
         assert_eq!(program.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
-        assert_eq!(desk.names(), ["results"]);
+        assert_eq!(scratch.names(), ["results"]);
     }
-    desk.with("file", "");
-    let stderr = desk.ends(&["simulate", scenario, "--out", "file/results"], 3);
+    scratch.with("file", "");
+    let stderr = scratch.ends(&["simulate", scenario, "--out", "file/results"], 3);
     assert!(stderr.contains("Not a directory"), "{stderr}");
 }
 
-/// The command that is shown is read by a shell as the name that the file has.
+/// A shell reads the printed command as the name of the file.
 #[test]
 fn a_file_may_have_any_name() {
     let name = OsStr::from_bytes(b"m\xfc n.pcap");
-    let desk = Desk::new();
-    fs::copy(folder("../../examples/home.pcap.gz"), desk.0.path().join(name)).unwrap();
-    let mut command = desk.command(&["compare", "--queue", "fifo", "--json", "--trace"]);
+    let scratch = Scratch::new();
+    fs::copy(folder("../../examples/home.pcap.gz"), scratch.0.path().join(name)).unwrap();
+    let mut command = scratch.command(&["compare", "--queue", "fifo", "--json", "--trace"]);
     let output = command.arg(name).output().expect("the program was built");
     let document: Value = serde_json::from_slice(&output.stdout).expect("the result");
     let shown = document["command"].as_str().expect("text");
     assert!(shown.contains(r"--trace $'m\374 n.pcap'"), "{shown}");
 
     let script = OsStr::from_bytes(b"m\xfc.tc");
-    fs::write(desk.0.path().join(script), "qdisc add dev eth0 root fq_codel").unwrap();
-    let output = desk
+    fs::write(scratch.0.path().join(script), "qdisc add dev eth0 root fq_codel").unwrap();
+    let output = scratch
         .command(&["tc"])
         .arg(script)
         .output()
@@ -327,10 +328,10 @@ fn a_file_may_have_any_name() {
     );
 }
 
-/// Its own arguments are in the result of `bench`.
+/// The result of `bench` contains its arguments.
 #[test]
 fn an_output_may_have_any_name() {
-    let desk = Desk::new();
+    let scratch = Scratch::new();
     let bench = [
         "bench",
         "schedulers",
@@ -344,13 +345,13 @@ fn an_output_may_have_any_name() {
         "--out",
     ];
     let name = OsStr::from_bytes(b"m\xfc.json");
-    let output = desk
+    let output = scratch
         .command(&bench)
         .arg(name)
         .output()
         .expect("the program was built");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(desk.0.path().join(name).exists());
+    assert!(scratch.0.path().join(name).exists());
 }
 
 fn make_pipe(path: &Path) {

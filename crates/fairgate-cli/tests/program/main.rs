@@ -1,5 +1,5 @@
-//! The program as its users meet it: what commands print, errors, exit codes, pipes. Here `list` and `check`, in files
-//! of their own the others.
+//! Tests of the program as users run it: output, errors, exit codes, pipes. `list` and `check` are in this
+//! file, the other commands in files of their own.
 
 mod check;
 mod dummynet;
@@ -22,7 +22,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// The program with everything fixed that its output depends on: no colours, Unicode, no terminal.
+/// Returns the program with a fixed environment: no colours, Unicode, no terminal.
 fn fairgate(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
     command
@@ -42,7 +42,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("the program prints text")
 }
 
-/// Checks the exit code, and gives standard output and standard error.
+/// Checks the exit code and returns standard output and standard error.
 #[track_caller]
 fn ends(arguments: &[&str], code: i32) -> (String, String) {
     let output = run(arguments);
@@ -54,11 +54,12 @@ fn ends(arguments: &[&str], code: i32) -> (String, String) {
 #[track_caller]
 fn json(arguments: &[&str], code: i32) -> Value {
     let (stdout, stderr) = ends(arguments, code);
-    assert_eq!(stderr, "", "with --json nothing is said besides");
+    assert_eq!(stderr, "", "standard error is empty with --json");
     serde_json::from_str(&stdout).expect("one JSON document on standard output")
 }
 
-/// Says that a test did not run, past the test harness, which swallows what `eprintln!` says.
+/// Reports that a test did not run. It writes directly, because the test harness captures what `eprintln!`
+/// prints.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
@@ -86,7 +87,7 @@ fn list_shows_every_discipline_with_its_parameters() {
     assert_eq!(
         overview.lines().find(|line| line.ends_with(' ')),
         None,
-        "no blanks at the ends of lines"
+        "no line ends with a space"
     );
 }
 
@@ -106,13 +107,13 @@ fn list_fits_the_page() {
 }
 
 #[test]
-fn list_knows_what_was_meant() {
+fn list_suggests_a_similar_name() {
     let (_, stderr) = ends(&["list", "fqcodel"], 2);
     assert!(stderr.contains("there is no discipline `fqcodel`"), "{stderr}");
     assert!(stderr.contains("did you mean `fq_codel`?"), "{stderr}");
 }
 
-/// Among them those of the README. The texts lie beside the files, as `fairgate check` prints them.
+/// The README shows some of these errors. The expected texts are beside the files.
 #[test]
 fn mistakes_are_shown_in_the_file() {
     for name in ["typo", "unit", "dangling", "queue"] {
@@ -120,12 +121,12 @@ fn mistakes_are_shown_in_the_file() {
         assert_eq!(stdout, "");
         let path = folder("tests/mistakes").join(format!("{name}.txt"));
         let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(stderr, expected, "what stands in {}", path.display());
+        assert_eq!(stderr, expected, "the expected text is {}", path.display());
     }
 }
 
 #[test]
-fn mistakes_are_told_to_machines() {
+fn mistakes_are_reported_as_json() {
     let errors = json(&["check", "--json", "unit.toml"], 2);
     assert_eq!(errors["schema"], "fairgate.error/1");
     assert_eq!(errors["errors"].as_array().map(Vec::len), Some(2));
@@ -149,18 +150,18 @@ fn mistakes_are_told_to_machines() {
 }
 
 #[test]
-fn what_cannot_be_read_is_bad_input() {
+fn a_file_that_cannot_be_read_is_invalid_input() {
     let (_, stderr) = ends(&["check", "missing.toml"], 2);
     assert!(stderr.contains("can't read missing.toml"), "{stderr}");
     assert!(stderr.contains("No such file"), "{stderr}");
     let (_, stderr) = ends(&["check", "."], 2);
     assert!(stderr.contains("directory"), "{stderr}");
 
-    let folder = tempfile::tempdir().expect("a place for files");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("latin1.toml");
-    std::fs::write(&path, b"# M\xfcnchen\n").expect("the place is writable");
+    std::fs::write(&path, b"# M\xfcnchen\n").expect("the folder is writable");
     let (_, stderr) = ends(&["check", path.to_str().expect("an ordinary path")], 2);
-    assert!(stderr.contains("at offset 3 is no UTF-8"), "{stderr}");
+    assert!(stderr.contains("at offset 3 is not UTF-8"), "{stderr}");
 }
 
 #[test]
@@ -200,9 +201,9 @@ fn every_command_has_help_with_examples() {
     ends(&[], 2);
 }
 
-/// As in `fairgate list | head`, only that the reader has gone before anything is written.
+/// Like `fairgate list | head`, but the reader closes the pipe before anything is written.
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let output = fairgate(&["list"])

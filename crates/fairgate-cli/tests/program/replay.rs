@@ -7,10 +7,16 @@ use flate2::{Compression, write::GzEncoder};
 
 use super::{ends, json};
 
-const LINES: &str = r#"{"op":"enq","t":0,"flow":1,"prio":"0:0","size":100,"seq":0,"ecn":0,"mem":768,"rc":0,"qlen":1,"backlog":100}
-{"op":"enq","t":0,"flow":1,"prio":"0:0","size":100,"seq":1,"ecn":0,"mem":768,"rc":1,"drops":[1],"qlen":1,"backlog":100}
-{"op":"deq","t":256,"flow":1,"size":100,"seq":0,"ecn":0,"qlen":0,"backlog":0}
-"#;
+const LINES: &str = concat!(
+    r#"{"op":"enq","t":0,"flow":1,"prio":"0:0","size":100,"seq":0,"ecn":0,"mem":768,"#,
+    r#""rc":0,"qlen":1,"backlog":100}"#,
+    "\n",
+    r#"{"op":"enq","t":0,"flow":1,"prio":"0:0","size":100,"seq":1,"ecn":0,"mem":768,"#,
+    r#""rc":1,"drops":[1],"qlen":1,"backlog":100}"#,
+    "\n",
+    r#"{"op":"deq","t":256,"flow":1,"size":100,"seq":0,"ecn":0,"qlen":0,"backlog":0}"#,
+    "\n",
+);
 
 fn compressed(lines: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -18,21 +24,21 @@ fn compressed(lines: &str) -> Vec<u8> {
     encoder.finish().expect("memory is writable")
 }
 
-/// Writes `NAME.jsonl.gz`, and its setup with this qdisc at the root.
+/// Writes `NAME.jsonl.gz`, and its setup file with this qdisc at the root.
 fn write(folder: &Path, name: &str, qdisc: &str, trace: &[u8]) -> String {
     let setup = serde_json::json!({
         "setup": [format!("tc qdisc add dev q root handle 10: {qdisc}")],
         "device": {"mtu": 1500, "txqueuelen": 1000, "hard_header_len": 14},
     });
-    std::fs::write(folder.join(format!("{name}.json")), setup.to_string()).expect("the place is writable");
+    std::fs::write(folder.join(format!("{name}.json")), setup.to_string()).expect("the folder is writable");
     let path = folder.join(format!("{name}.jsonl.gz"));
-    std::fs::write(&path, trace).expect("the place is writable");
+    std::fs::write(&path, trace).expect("the folder is writable");
     path.to_str().expect("an ordinary path").to_owned()
 }
 
 #[test]
 fn each_trace_is_equal_different_or_unsupported() {
-    let folder = tempfile::tempdir().expect("a place for files");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = compressed(LINES);
     let equal = write(folder.path(), "equal", "pfifo limit 1", &trace);
     let different = write(folder.path(), "different", "pfifo limit 2", &trace);
@@ -68,10 +74,10 @@ fn each_trace_is_equal_different_or_unsupported() {
     assert_eq!(report["traces"][1]["operations"], 3);
 }
 
-/// Each is told beside the others, which are compared.
+/// Unreadable traces are reported, and the others are still compared.
 #[test]
-fn what_is_no_trace_is_told_and_the_others_are_compared() {
-    let folder = tempfile::tempdir().expect("a place for files");
+fn unreadable_traces_are_reported_and_the_others_are_compared() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let whole = compressed(LINES);
     write(folder.path(), "a-equal", "pfifo limit 1", &whole);
     write(folder.path(), "z-different", "pfifo limit 2", &whole);
@@ -90,7 +96,7 @@ fn what_is_no_trace_is_told_and_the_others_are_compared() {
     for (name, trace, _) in &cases {
         write(folder.path(), name, "pfifo limit 1", trace);
     }
-    std::fs::write(folder.path().join("setup.json"), "no JSON").expect("the place is writable");
+    std::fs::write(folder.path().join("setup.json"), "no JSON").expect("the folder is writable");
 
     let all = folder.path().to_str().expect("an ordinary path");
     let (stdout, stderr) = ends(&["replay", "missing", all], 2);
@@ -123,12 +129,12 @@ fn what_is_no_trace_is_told_and_the_others_are_compared() {
     }
 }
 
-/// A name that is no text: the setup beside it is found.
+/// The name is not UTF-8. The setup file beside the trace is found.
 #[test]
 fn a_trace_may_have_any_name() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
-    let folder = tempfile::tempdir().expect("a place for files");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let plain = write(folder.path(), "plain", "pfifo limit 1", &compressed(LINES));
     let odd = folder.path().join(OsStr::from_bytes(b"m\xfcnchen.jsonl.gz"));
     std::fs::rename(plain, &odd).expect("a name is free");

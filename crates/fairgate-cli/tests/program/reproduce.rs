@@ -54,7 +54,7 @@ fn an_experiment_prints_its_claims_and_writes_its_files() {
 }
 
 #[test]
-fn formulas_stand_beside_what_was_measured() {
+fn theory_prints_formulas_beside_measured_values() {
     let result = json(&["theory", "md1", "--load", "0.8", "--seeds", "2", "--json"], 0);
     let row = &result["rows"][0]["values"];
     let (formula, measured) = (

@@ -1,12 +1,11 @@
-//! Standard streams that are closed, full or read by nobody: no command panics, and the exit code still
-//! tells.
+//! Standard streams that are closed, full or not read: no command panics, and the exit code is right.
 
 use std::fs::{File, OpenOptions};
 use std::process::Stdio;
 
 use super::{fairgate, text};
 
-/// A command of each family, and the exit code that it has where all is well.
+/// One command of each kind, and its exit code with ordinary streams.
 const FAMILIES: &[(&[&str], i32)] = &[
     (&["list"], 0),
     (&["list", "nonsense"], 2),
@@ -41,7 +40,7 @@ fn full() -> File {
         .expect("Linux has it")
 }
 
-/// A pipe that nobody reads.
+/// Returns a pipe that nobody reads.
 fn unread() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -58,7 +57,7 @@ fn nothing_panics_when_standard_error_takes_nothing() {
     }
 }
 
-/// What is printed there is lost: code 3 if the disk is full, 0 if the reader did not want it.
+/// Printed results are lost: the exit code is 3 if the disk is full, and 0 if the reader closed the pipe.
 #[test]
 fn nothing_panics_when_standard_output_takes_nothing() {
     for (arguments, code) in FAMILIES {
@@ -76,18 +75,18 @@ fn nothing_panics_when_standard_output_takes_nothing() {
     }
 }
 
-/// By the standards: `NO_COLOR` and `TERM=dumb` ask for none, `CLICOLOR_FORCE` for colours in a pipe too. Of
-/// results, errors and clap's usage alike.
+/// The standards: `NO_COLOR` and `TERM=dumb` disable colours, `CLICOLOR_FORCE` enables them also in a pipe.
+/// They apply to results, errors and clap's usage.
 #[test]
 fn one_rule_decides_on_colours() {
-    let desk = tempfile::tempdir().expect("a place for files");
+    let scratch = tempfile::tempdir().expect("a temporary folder");
     let is_coloured = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = fairgate(arguments);
         for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "CI"] {
             command.env_remove(variable);
         }
         let output = command
-            .current_dir(desk.path())
+            .current_dir(scratch.path())
             .envs(variables.iter().copied())
             .output()
             .expect("built");
@@ -104,7 +103,7 @@ fn one_rule_decides_on_colours() {
     ];
     for arguments in [compare, &["list", "nonsense"], &["lisp"]] {
         let is_coloured = |variables| is_coloured(arguments, variables);
-        assert!(!is_coloured(&[]), "{arguments:?}: into a pipe");
+        assert!(!is_coloured(&[]), "{arguments:?}: no colours in a pipe");
         assert!(
             !is_coloured(&[("FORCE_COLOR", "0"), ("TERM", "xterm")]),
             "{arguments:?}"

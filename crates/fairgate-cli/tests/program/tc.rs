@@ -1,4 +1,4 @@
-//! `tc`.
+//! `fairgate tc`.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ fn office() -> String {
     path.to_str().expect("an ordinary path").to_owned()
 }
 
-/// The texts lie beside the files, as `fairgate tc` prints them.
+/// The expected texts are beside the files.
 #[test]
 fn mistakes_are_shown_in_the_script() {
     for name in ["scripts", "options", "filters"] {
@@ -18,18 +18,18 @@ fn mistakes_are_shown_in_the_script() {
         assert_eq!(stdout, "");
         let path = folder("tests/mistakes").join(format!("{name}.tc.txt"));
         let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(stderr, expected, "what stands in {}", path.display());
+        assert_eq!(stderr, expected, "the expected text is {}", path.display());
     }
 }
 
-/// What is printed is a configuration file of the same trees.
+/// The output is a configuration file with the same trees.
 #[test]
 fn a_script_becomes_a_configuration_file() {
     let (toml, _) = ends(&["tc", &office()], 0);
     let (tree, _) = ends(&["tc", &office(), "--tree"], 0);
-    let place = tempfile::tempdir().expect("a place for files");
-    let path = place.path().join("office.toml");
-    std::fs::write(&path, toml).expect("the place is writable");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("office.toml");
+    std::fs::write(&path, toml).expect("the folder is writable");
     let (checked, _) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
     assert!(checked.starts_with(&tree), "{tree}\n{checked}");
     assert!(tree.contains("tbf handle=1: rate=20mbit"), "{tree}");
@@ -80,21 +80,22 @@ fn commands_come_from_arguments_and_from_standard_input() {
     assert_eq!(text(&output.stdout), "queue e\n  fifo limit=9\n");
 }
 
-/// In Linux it passes everything on until classes are added, and takes a default that is to come.
+/// In Linux an htb without classes passes all packets, and accepts a default class that does not exist yet.
 #[test]
-fn an_htb_alone_is_read_and_said_to_shape_nothing() {
+fn an_htb_without_classes_gives_a_warning() {
     let script = "qdisc add dev eth0 root handle 1: htb default 12";
     let (toml, warning) = ends(&["tc", script], 0);
     assert!(
         toml.contains("discipline = \"htb\"\nhandle = \"1\"\ndefault = 18\n"),
         "{toml}"
     );
-    let expected = "warning: queue eth0: `htb` has no classes yet: it shapes nothing, and all packets go straight through\n";
+    let expected = "warning: queue eth0: `htb` has no classes yet: it shapes nothing, and all packets go \
+                    straight through\n";
     assert_eq!(warning, expected);
 
-    let place = tempfile::tempdir().expect("a place for files");
-    let path = place.path().join("htb.toml");
-    std::fs::write(&path, toml).expect("the place is writable");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("htb.toml");
+    std::fs::write(&path, toml).expect("the folder is writable");
     let (_, warning) = ends(&["check", path.to_str().expect("an ordinary path")], 0);
     assert_eq!(warning, expected);
 
@@ -111,10 +112,13 @@ fn an_htb_alone_is_read_and_said_to_shape_nothing() {
 }
 
 #[test]
-fn what_is_run_is_one_tree() {
+fn only_one_tree_can_be_run() {
     let two = "qdisc add dev a root pfifo\nqdisc add dev b root pfifo";
     let (_, stderr) = ends(&["tc", two, "--run", "c"], 2);
-    assert!(stderr.contains("trees for a, b; one can be run"), "{stderr}");
+    assert!(
+        stderr.contains("trees for a, b, but only one device can be run"),
+        "{stderr}"
+    );
     let (_, stderr) = ends(&["tc", "qdisc add dev a root pfifo", "--run", "a"], 2);
     assert!(stderr.contains("the same interface"), "{stderr}");
 }

@@ -6,7 +6,8 @@ use super::{ends, fairgate, folder, json, text};
 
 const CELL: &str = "../../../../tests/data/kernel-tcp/codel-cubic-rtt20-n1-udp0.json";
 
-/// By default the recordings of a checkout are read. Elsewhere the program says where it looked, and what to do.
+/// The default is the recordings of a checkout. Elsewhere the error says where the program looked, and what
+/// to do.
 #[test]
 fn recordings_are_found_in_a_checkout_only() {
     let (_, stderr) = ends(&["validate", "kernel-tcp"], 2);
@@ -16,12 +17,12 @@ fn recordings_are_found_in_a_checkout_only() {
     );
     assert!(stderr.contains("a checkout of Fairgate"), "{stderr}");
 
-    // With one cell only: a run of all takes minutes.
-    let checkout = tempfile::tempdir().expect("a place for files");
+    // Only one cell is used, because a run of all cells takes minutes.
+    let checkout = tempfile::tempdir().expect("a temporary folder");
     let recordings = checkout.path().join("tests/data/kernel-tcp");
-    fs::create_dir_all(&recordings).expect("the place is writable");
+    fs::create_dir_all(&recordings).expect("the folder is writable");
     let cell = folder("tests/mistakes").join(CELL);
-    fs::copy(cell, recordings.join("cell.json")).expect("the place is writable");
+    fs::copy(cell, recordings.join("cell.json")).expect("the folder is writable");
     let output = fairgate(&["validate", "kernel-tcp", "--runs", "1"])
         .current_dir(checkout.path())
         .output()

@@ -1,4 +1,4 @@
-//! Values on the command line that can't work: refused with the rule and the remedy, before any work.
+//! Values on the command line that cannot work are rejected before any work, with the rule and the remedy.
 
 use super::{ends, folder, json};
 
@@ -11,9 +11,8 @@ fn is_refused(arguments: &[&str], rule: &str) {
     assert!(stderr.contains(rule), "{arguments:?}: {stderr}");
 }
 
-/// A run that takes no time shows nothing.
 #[test]
-fn a_run_takes_time() {
+fn a_run_has_a_duration_above_0() {
     let scenario = folder("../../examples/dumbbell.toml");
     let scenario = scenario.to_str().expect("an ordinary path");
     let capture = folder("../../examples/home.pcap.gz");
@@ -30,18 +29,18 @@ fn a_run_takes_time() {
 }
 
 #[test]
-fn a_short_evening_is_one_too() {
+fn a_very_short_simulation_works() {
     let result = json(&["compare", "--duration", "1us", "--queue", "fifo", "--json"], 0);
     assert_eq!(result["duration_ns"], 1000);
 }
 
 #[test]
-fn a_range_goes_upwards() {
+fn a_range_is_ascending() {
     is_refused(&["bench", "schedulers", "--sizes", "1500-64"], "write 64-1500");
 }
 
 #[test]
-fn theory_is_asked_for_no_more_than_it_can_compute() {
+fn theory_rejects_what_it_cannot_compute() {
     for load in ["0.999999999", "0.991"] {
         is_refused(&["theory", "mm1", "--load", load], "at most 0.99");
         is_refused(&["theory", "md1", "--load", load], "at most 0.99");
@@ -57,10 +56,9 @@ fn theory_is_asked_for_no_more_than_it_can_compute() {
     }
 }
 
-/// A faster line is the same in less time, and the work with it. The last has more flows than are played
-/// through.
+/// A faster link does the same in less time. The last case has more flows than are simulated.
 #[test]
-fn theory_takes_any_line() {
+fn theory_accepts_any_link() {
     for line in [
         ["--rate", "1bit"],
         ["--rate", "4294967295"],

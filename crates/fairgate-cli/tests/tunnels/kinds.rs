@@ -1,16 +1,16 @@
-//! Kinds of tunnels, and what makes the kernel merge them.
+//! Kinds of tunnels, and the devices that make the kernel merge their packets.
 
 use crate::wire::{Stack, Transport, Tunnel, Version, Wrap};
 
 /// Whether the kernel merges packets of a kind.
 pub(crate) enum Merged {
-    /// It always does.
+    /// The kernel always merges.
     Always,
-    /// It does where a device like this takes such packets: arguments of `ip`.
+    /// The kernel merges if a device of this kind receives such packets. The value is arguments of `ip`.
     With(&'static [&'static str]),
-    /// It does not. The packets pass as they are.
+    /// The kernel does not merge. The packets pass unchanged.
     Never,
-    /// Kernels differ.
+    /// It depends on the kernel.
     Perhaps,
 }
 
@@ -39,7 +39,8 @@ fn kind(name: String, wraps: Vec<Wrap>, version: Version, merged: Merged) -> Kin
     }
 }
 
-/// All kinds. Devices that take packets get no address: the router takes no packet, it only knows the port.
+/// Returns all kinds. The devices get no address: the router does not receive the packets, its kernel only
+/// learns the port.
 pub(crate) fn all() -> Vec<Kind> {
     let mut kinds = Vec::new();
     for inner in VERSIONS {
@@ -72,7 +73,7 @@ pub(crate) fn all() -> Vec<Kind> {
     }
     for (name, wraps) in [("nothing", vec![]), ("IP in IP", vec![Wrap::Ip(Version::V4)])] {
         for seed in [0, 1000] {
-            let name = format!("{name} with identification {seed} all the time");
+            let name = format!("{name} with constant identification {seed}");
             let mut constant = kind(name, wraps.clone(), Version::V4, Merged::Always);
             constant.stack.seed = seed;
             constant.stack.constant = true;
@@ -100,7 +101,7 @@ fn gre(over: Version, inner: Version) -> Vec<Kind> {
             sequence,
             ethernet,
         };
-        // Every packet has its own number, which a super-packet could not carry.
+        // Every packet has its own sequence number, which a super-packet cannot carry.
         let merged = if sequence { Merged::Never } else { Merged::Always };
         kinds.push(kind(format!("{name} over {over:?}"), vec![wrap], inner, merged));
     }
@@ -132,7 +133,7 @@ fn udp(over: Version, inner: Version) -> Vec<Kind> {
             "link", "add", "vp6", "type", "vxlan", "id", "47", "local", "fd09::9", "dstport", "9998", "gbp",
         ],
     ];
-    // A device of the generic extension takes the packets of both versions.
+    // A VXLAN-GPE device receives the packets of both IP versions.
     const VXLAN_GENERIC: &[&str] = &[
         "link", "add", "vg", "type", "vxlan", "dstport", "4790", "gpe", "external",
     ];

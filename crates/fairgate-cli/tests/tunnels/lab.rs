@@ -1,4 +1,4 @@
-//! Two hosts, the router between them, and eyes on its wires.
+//! Two hosts, the router between them, and sockets that see the frames on their interfaces.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use pnet_datalink::{Channel, Config, DataLinkReceiver, DataLinkSender, channel, 
 use crate::run::call;
 
 /// A socket that sends and receives whole frames.
-pub(crate) struct Wire {
+pub(crate) struct FrameSocket {
     sender: Box<dyn DataLinkSender>,
     receiver: Box<dyn DataLinkReceiver>,
 }
 
-impl Wire {
-    /// Opens it on an interface of a namespace. A read that brings nothing for `quiet` ends a look at it.
-    pub(crate) fn open(namespace: &Namespace, interface: &str, quiet: Duration) -> Wire {
+impl FrameSocket {
+    /// Opens the socket on an interface of a namespace. Reading ends when no frame arrives for `quiet`.
+    pub(crate) fn open(namespace: &Namespace, interface: &str, quiet: Duration) -> FrameSocket {
         let open = || {
             let interface = interfaces()
                 .into_iter()
                 .find(|found| found.name == interface)
                 .unwrap_or_else(|| panic!("`{interface}` is in {}", namespace.name()));
             let config = Config {
-                // A super-packet with its headers.
+                // Room for a super-packet with its headers.
                 read_buffer_size: 128 << 10,
                 read_timeout: Some(quiet),
                 ..Config::default()
             };
             match channel(&interface, config) {
-                Ok(Channel::Ethernet(sender, receiver)) => Wire { sender, receiver },
+                Ok(Channel::Ethernet(sender, receiver)) => FrameSocket { sender, receiver },
                 Ok(_) => panic!("`{}` is not Ethernet", interface.name),
                 Err(error) => panic!("`{}`: {error}", interface.name),
             }
@@ -40,12 +40,12 @@ impl Wire {
         for frame in frames {
             self.sender
                 .send_to(frame, None)
-                .expect("packet sockets say what went wrong")
+                .expect("a packet socket returns a result")
                 .unwrap();
         }
     }
 
-    /// Frames from a sender of this address: up to so many, until nothing more comes.
+    /// Returns the frames from a sender with this address, at most `most`, until no more arrive.
     pub(crate) fn arrived(&mut self, from: &[u8], most: usize) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         while frames.len() < most
@@ -58,7 +58,7 @@ impl Wire {
         frames
     }
 
-    /// Length of the longest frame that came, until nothing more comes; zero if none.
+    /// Returns the length of the longest frame that arrives, or 0 if none does.
     pub(crate) fn longest(&mut self) -> usize {
         let mut longest = 0;
         while let Ok(frame) = self.receiver.next() {
@@ -78,12 +78,12 @@ pub(crate) fn offloads(namespace: &Namespace, interface: &str, offloads: &[&str]
 /// A network whose left interface of the router merges what the left host sends packet by packet.
 pub(crate) fn merging_network() -> Network {
     let network = Network::build().unwrap();
-    // veth merges only what a sender without segmentation offload hands over.
+    // veth merges only packets of a sender without segmentation offload.
     for host in [&network.left, &network.right] {
         offloads(host, "eth0", &["tso", "gso", "gro", "tx"], "off");
     }
     offloads(&network.router, "left", &["gro", "rx-udp-gro-forwarding"], "on");
-    // Merged packets wait for more to come, instead of going on at once.
+    // Packets wait for others to merge with, instead of being passed on at once.
     for (file, value) in [("gro_flush_timeout", 2_000_000), ("napi_defer_hard_irqs", 2)] {
         let script = format!("echo {value} > /sys/class/net/left/{file}");
         call(&network.router, "sh", &["-c", &script]);

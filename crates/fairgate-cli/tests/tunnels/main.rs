@@ -1,7 +1,8 @@
-//! Tunnels through `fairgate run`: what the kernel merged arrives as it was sent, byte for byte, and what a
-//! local sender left to its hardware arrives finished.
+//! Tunnels through `fairgate run`. Packets that the kernel merged arrive as they were sent, byte for byte.
+//! Packets that a local sender left to its hardware arrive complete.
 //!
-//! The kernel of this machine may lack kinds of tunnels. Each one that is missing is named on standard error.
+//! The kernel of this machine may not support all kinds of tunnels. Each unsupported kind is named on
+//! standard error.
 
 #[path = "../common/mod.rs"]
 mod common;

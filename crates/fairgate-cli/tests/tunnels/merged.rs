@@ -1,5 +1,5 @@
-//! Packets that the kernel merges on their way into the router: what `fairgate run` makes of them is held
-//! against what was sent, and against what the kernel makes of them where an interface has no offload.
+//! Packets that the kernel merges when they enter the router. The output of `fairgate run` is compared with
+//! what was sent, and with the kernel's own output on an interface without offloads.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use fairgate_live::testbed::Network;
 
 use crate::common::{live, say};
 use crate::kinds::{Kind, Merged, all};
-use crate::lab::{Wire, merging_network, offloads};
+use crate::lab::{FrameSocket, merging_network, offloads};
 use crate::missing;
 use crate::run::{PLAIN, Run, call, succeeds};
 use crate::wire::SegmentFields;
@@ -19,7 +19,7 @@ const SIZE: usize = 700;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
-/// A burst of one connection.
+/// Returns a burst of one connection.
 fn burst(kind: &Kind) -> Vec<Vec<u8>> {
     let packets = (0..COUNT).map(|index| {
         let payload: Vec<u8> = (0..SIZE)
@@ -42,29 +42,29 @@ fn burst(kind: &Kind) -> Vec<Vec<u8>> {
     packets.collect()
 }
 
-/// What became of a burst.
+/// The result of a burst.
 struct Passage {
-    /// Frames that came into the router after merging.
+    /// The number of frames that entered the router after merging.
     came_in: usize,
-    /// Longest of them.
+    /// The length of the longest of them.
     longest: usize,
     arrived: Vec<Vec<u8>>,
 }
 
-/// Sends a burst of each kind from the left to the right.
+/// Sends a burst of each kind from left to right.
 fn pass(network: &Network, kinds: &[Kind]) -> HashMap<String, Passage> {
-    // All are awaited at the right, so that a loss shows. By then they have passed the router.
-    let patience = Duration::from_secs(1);
+    // The right side waits for all frames, so that a loss is noticed. By then they have passed the router.
+    let timeout = Duration::from_secs(1);
     let at_once = Duration::from_millis(5);
-    let mut left = Wire::open(&network.left, "eth0", at_once);
-    let mut router = Wire::open(&network.router, "left", at_once);
-    let mut right = Wire::open(&network.right, "eth0", patience);
+    let mut left = FrameSocket::open(&network.left, "eth0", at_once);
+    let mut router = FrameSocket::open(&network.router, "left", at_once);
+    let mut right = FrameSocket::open(&network.right, "eth0", timeout);
     let mut passages = HashMap::new();
     for kind in kinds {
         let sent = burst(kind);
         let from = &sent[0][6..12];
         if kind.stack.constant {
-            // That an identification stays is known from the second super-packet on.
+            // The second super-packet shows that an identification is constant.
             left.send(&sent);
             right.arrived(from, COUNT);
             router.arrived(from, COUNT);
@@ -82,10 +82,10 @@ fn pass(network: &Network, kinds: &[Kind]) -> HashMap<String, Passage> {
     passages
 }
 
-/// Makes the devices that let the kernel merge; returns those that it can't make.
+/// Creates the devices that make the kernel merge. Returns the devices that it cannot create.
 fn make_devices(network: &Network, kinds: &[Kind]) -> HashSet<&'static [&'static str]> {
     let router = &network.router;
-    // Sockets on IPv6, though the router says nothing by it.
+    // The devices need IPv6 sockets, although the router sends nothing over IPv6.
     call(
         router,
         "sysctl",
@@ -122,7 +122,7 @@ fn merged_packets_arrive_as_they_were_sent() {
     };
     let kinds = all();
 
-    // The kernel alone: a bridge, and an interface whose offloads it has to do itself.
+    // First the kernel alone: a bridge, and an outgoing interface without offloads.
     let network = merging_network();
     let router = &network.router;
     make_devices(&network, &kinds);
@@ -158,7 +158,7 @@ fn merged_packets_arrive_as_they_were_sent() {
                 kind.name
             ));
         }
-        // Not seen but with Linux 6.18's VXLAN-GPE, of which nothing arrives.
+        // This was seen only with VXLAN-GPE of Linux 6.18, where nothing arrives.
         let wrong_kernels = wrong(&sent, &kernel.arrived);
         if wrong_kernels > 0 {
             let name = &kind.name;
@@ -178,12 +178,12 @@ fn merged_packets_arrive_as_they_were_sent() {
                 ));
             }
             Merged::Never if was_merged => {
-                failures.push(format!("{}: merged against what this test knows", kind.name));
+                failures.push(format!("{}: merged, which this test does not expect", kind.name));
             }
             Merged::Perhaps if !was_merged => missing(TEST, &format!("merging of {}", kind.name)),
             _ => {}
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(as_the_kernel > kinds.len() / 2, "the kernel is a poor reference");
+    assert!(as_the_kernel > kinds.len() / 2, "the kernel is no good reference");
 }

@@ -1,4 +1,4 @@
-//! Tunnels of the hosts themselves, whose devices leave cutting and checksums to the hardware.
+//! Tunnels of the hosts themselves, whose devices leave segmentation and checksums to the hardware.
 
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
@@ -9,15 +9,15 @@ use fairgate_live::testbed::{Namespace, Network};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use crate::common::live;
-use crate::lab::{Wire, offloads};
+use crate::lab::{FrameSocket, offloads};
 use crate::missing;
 use crate::run::{PLAIN, Run, STALLED, call, succeeds, transfer};
 
-/// Ethernet's MTU and header.
+/// MTU and header of Ethernet.
 const LONGEST_FRAME: usize = 1514;
 
-/// Commands of `ip` that make the device `t0`. LOCAL4, REMOTE4, LOCAL6 and REMOTE6 stand for the hosts'
-/// addresses.
+/// Commands of `ip` that create the device `t0`. LOCAL4, REMOTE4, LOCAL6 and REMOTE6 are placeholders for the
+/// hosts' addresses.
 const DEVICES: [&[&str]; 21] = [
     &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 4789 noudpcsum"],
     &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 4789 udpcsum"],
@@ -25,7 +25,7 @@ const DEVICES: [&[&str]; 21] = [
     &["link add t0 type vxlan id 42 local LOCAL4 remote REMOTE4 dstport 9999 udpcsum"],
     &["link add t0 type vxlan id 42 local LOCAL6 remote REMOTE6 dstport 4789"],
     &["link add t0 type vxlan id 42 local LOCAL6 remote REMOTE6 dstport 4789 udp6zerocsumtx udp6zerocsumrx"],
-    // One in the other.
+    // A tunnel in a tunnel.
     &[
         "link add t1 type vxlan id 41 local LOCAL4 remote REMOTE4 dstport 4789 udpcsum",
         "address add INNER4/24 dev t1",
@@ -54,7 +54,7 @@ const DEVICES: [&[&str]; 21] = [
     &["link add t0 link eth0 type vlan id 5"],
 ];
 
-/// Fills in a command for the host with this number, 1 or 2.
+/// Fills in the placeholders of a command for host 1 or 2.
 fn filled(command: &str, number: u8) -> String {
     let other = 3 - number;
     command
@@ -71,7 +71,8 @@ fn ip(host: &Namespace, command: &str) -> bool {
     succeeds(host, "ip", &arguments)
 }
 
-/// Makes the device on both hosts, with addresses inside. False if this kernel can't.
+/// Creates the device on both hosts, with addresses inside the tunnel. Returns false if this kernel cannot do
+/// it.
 fn build(network: &Network, commands: &[&str]) -> bool {
     [(&network.left, 1), (&network.right, 2)]
         .into_iter()
@@ -83,7 +84,7 @@ fn build(network: &Network, commands: &[&str]) -> bool {
         })
 }
 
-/// Addresses of the right host inside of a tunnel, by which versions of IP the tunnel carries.
+/// Returns the right host's addresses inside a tunnel, for the IP versions that the tunnel carries.
 fn inside(commands: &str) -> &'static [&'static str] {
     const BOTH: [&str; 2] = ["10.78.0.2:4000", "[fd78::2]:4000"];
     if commands.contains("type ipip") {
@@ -95,7 +96,7 @@ fn inside(commands: &str) -> &'static [&'static str] {
     }
 }
 
-/// Takes the devices down again.
+/// Removes the devices.
 fn clear(network: &Network) {
     for host in [&network.left, &network.right] {
         for device in ["t0", "t1"] {
@@ -128,11 +129,11 @@ fn datagrams(network: &Network, address: &str, what: &str) {
     for part in bytes.chunks(SIZE.into()) {
         let mut datagram = [0; 2000];
         let length = receiver.recv(&mut datagram).expect(what);
-        assert!(datagram[..length] == *part, "another datagram arrives: {what}");
+        assert!(datagram[..length] == *part, "a datagram differs: {what}");
     }
 }
 
-/// How often a host found a checksum wrong.
+/// Returns how many wrong checksums a host has counted.
 fn checksum_errors(host: &Namespace) -> u64 {
     let named = call(host, "nstat", &["-az"]);
     named
@@ -152,17 +153,17 @@ fn what_a_local_tunnel_leaves_undone_is_done() {
     for (host, number) in [(&network.left, 1), (&network.right, 2)] {
         assert!(ip(host, &format!("address add fd77::{number}/64 dev eth0 nodad")));
     }
-    // What arrives is looked at before it is merged again.
+    // Frames are checked before the receiver merges them again.
     offloads(&network.right, "eth0", &["gro"], "off");
     let run = Run::start(&network.router, PLAIN);
     let quiet = Duration::from_millis(20);
-    let mut left = Wire::open(&network.router, "left", quiet);
-    let mut right = Wire::open(&network.right, "eth0", quiet);
+    let mut left = FrameSocket::open(&network.router, "left", quiet);
+    let mut right = FrameSocket::open(&network.right, "eth0", quiet);
     let mut tested = 0;
     for commands in DEVICES {
         let what = commands.join("; ");
         if build(&network, commands) {
-            // A device says hello at once, and nobody who can read it may be there yet.
+            // A device sends packets as soon as it is up. The other host may not be able to receive them yet.
             let errors = checksum_errors(&network.right);
             left.longest();
             right.longest();
@@ -172,8 +173,8 @@ fn what_a_local_tunnel_leaves_undone_is_done() {
                 datagrams(&network, address, &what);
                 let before = left.longest();
                 let after = right.longest();
-                // Devices cut on their own what hardware could not: counted packets, and a tunnel in a
-                // tunnel.
+                // Devices cut packets themselves if hardware cannot: packets with sequence numbers, and a
+                // tunnel in a tunnel.
                 let cuts_itself = what.contains(" seq") || what.contains(" t1 ");
                 assert!(before > LONGEST_FRAME || cuts_itself, "no super-packets: {what}");
                 assert!(after <= LONGEST_FRAME, "{after} bytes in a frame: {what}");

@@ -1,16 +1,16 @@
-//! What is to be measured, as it is written on the command line, and back.
+//! The arguments that describe a measurement, parsed and printed.
 
 use clap::ValueEnum;
 use fairgate_bench::{ALGORITHMS, Algorithm, Job, Load, Mode, Order, Sizes, Weights, Workload};
 
-/// Most flows.
+/// The maximum number of flows.
 const MOST_FLOWS: u32 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum LoadArg {
-    /// Bursts of N packets, then drained; N flows
+    /// Bursts of N packets that are drained, with N flows
     Small,
-    /// Bursts of 30 N packets, then drained
+    /// Bursts of 30 N packets that are drained
     Large,
     /// Always between N and 30 N packets
     Full,
@@ -30,7 +30,7 @@ impl From<LoadArg> for Load {
 pub(super) enum OrderArg {
     /// The flow with the shortest backlog, as in the paper
     Shortest,
-    /// Any flow with equal chance
+    /// Any flow with equal probability
     Random,
     /// The flows in turn
     RoundRobin,
@@ -38,34 +38,35 @@ pub(super) enum OrderArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum WeightsArg {
-    /// 1 each
+    /// Weight 1 for each flow
     Equal,
-    /// Most flows 1, few up to 1024
+    /// Weight 1 for most flows, up to 1024 for a few
     Mix,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ModeArg {
-    /// The paper's work: the flow is known, no hash, no books
+    /// The paper's work: the flow is known, without hash and statistics
     Bare,
-    /// As programs call it: with statistics, flows by a hash that came with the packet
-    Books,
-    /// The same, and each packet's headers are read and hashed
+    /// The calls of a program: with statistics, and with flows by a hash that comes with the packet
+    #[value(alias = "books")]
+    Statistics,
+    /// The same, and the headers of each packet are parsed and hashed
     Classified,
 }
 
-/// What a job is, but for the scheduler and the flows.
+/// Everything that describes a job, except the scheduler and the flows.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Offered {
-    /// Whose packet arrives next
+    /// The flow of the next packet
     #[arg(long, value_enum, default_value = "shortest")]
     pub(super) order: OrderArg,
 
-    /// What flows are entitled to
+    /// The weights of flows
     #[arg(long, value_enum, default_value = "equal")]
     pub(super) weights: WeightsArg,
 
-    /// Bytes of a packet, up to 2048: `1000`, `64-1500` for all between, `64/1500` for one or the other
+    /// Length of packets in bytes, up to 2048: `1000`, `64-1500` for a range, `64/1500` for two lengths
     #[arg(long, default_value = "1000", value_name = "BYTES", value_parser = parse_sizes)]
     pub(super) sizes: Sizes,
 
@@ -73,13 +74,13 @@ pub(super) struct Offered {
     #[arg(long, value_enum, default_value = "bare")]
     pub(super) mode: ModeArg,
 
-    /// Where all chance comes from
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
 }
 
 impl Offered {
-    /// What a job is offered.
+    /// Returns the arguments of a job.
     pub(super) fn of(job: &Job) -> Offered {
         Offered {
             order: match job.workload.order {
@@ -94,7 +95,7 @@ impl Offered {
             sizes: job.workload.sizes,
             mode: match job.mode {
                 Mode::Bare => ModeArg::Bare,
-                Mode::Statistics => ModeArg::Books,
+                Mode::Statistics => ModeArg::Statistics,
                 Mode::Classified => ModeArg::Classified,
             },
             seed: job.seed,
@@ -120,14 +121,14 @@ impl Offered {
             },
             mode: match self.mode {
                 ModeArg::Bare => Mode::Bare,
-                ModeArg::Books => Mode::Statistics,
+                ModeArg::Statistics => Mode::Statistics,
                 ModeArg::Classified => Mode::Classified,
             },
             seed: self.seed,
         }
     }
 
-    /// The options that give the same again.
+    /// Returns the options that give the same job again.
     pub(super) fn options(&self) -> Vec<String> {
         let name = |value: Option<clap::builder::PossibleValue>| {
             value.map_or(String::new(), |value| value.get_name().to_owned())
@@ -145,7 +146,7 @@ impl Offered {
     }
 }
 
-/// A number of flows: `64`, `4K` (4096), `1M` (1,048,576).
+/// Parses a number of flows: `64`, `4K` (4096), `1M` (1,048,576).
 pub(super) fn parse_flows(text: &str) -> Result<u32, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1 << 10),
@@ -156,28 +157,31 @@ pub(super) fn parse_flows(text: &str) -> Result<u32, String> {
     let number = digits.parse::<u32>().ok().and_then(|n| n.checked_mul(factor));
     number
         .filter(|flows| (1..=MOST_FLOWS).contains(flows))
-        .ok_or_else(|| "a number from 1 to 1048576; 4K is 4096, 1M is 1048576".into())
+        .ok_or_else(|| "must be a number from 1 to 1048576; 4K is 4096, 1M is 1048576".into())
 }
 
-/// The name of a scheduler.
+/// Parses the name of a scheduler.
 pub(super) fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
     Algorithm::by_name(text).ok_or_else(|| {
         let names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
-        format!("there are {}; `none` is always measured", names.join(", "))
+        format!(
+            "the schedulers are {}; `none` is always measured",
+            names.join(", ")
+        )
     })
 }
 
 pub(super) fn parse_sizes(text: &str) -> Result<Sizes, String> {
     let size = |text: &str| {
         let size = text.parse().ok().filter(|size| (1..=Sizes::MOST).contains(size));
-        size.ok_or_else(|| format!("a length is a number of bytes from 1 to {}", Sizes::MOST))
+        size.ok_or_else(|| format!("a length must be a number of bytes from 1 to {}", Sizes::MOST))
     };
     if let Some((least, most)) = text.split_once('-') {
         let (least, most) = (size(least)?, size(most)?);
         return match least <= most {
             true => Ok(Sizes::Uniform(least, most)),
             false => Err(format!(
-                "the range begins at {least}, above its end {most}; write {most}-{least}"
+                "the range begins at {least}, which is above its end {most}; write {most}-{least}"
             )),
         };
     }
@@ -201,7 +205,7 @@ mod tests {
     use clap::{Command, FromArgMatches};
 
     #[test]
-    fn flows_are_read_as_people_write_them() {
+    fn numbers_of_flows_are_parsed_with_suffixes() {
         assert_eq!(parse_flows("1"), Ok(1));
         assert_eq!(parse_flows("4K"), Ok(4096));
         assert_eq!(parse_flows("128k"), Ok(131_072));
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_and_written_alike() {
+    fn sizes_are_parsed_and_printed_alike() {
         for text in ["1000", "64-1500", "64/1500", "2048"] {
             assert_eq!(format_sizes(parse_sizes(text).unwrap()), text);
         }

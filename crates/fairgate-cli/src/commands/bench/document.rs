@@ -1,4 +1,4 @@
-//! The results: as JSON, as CSV, as a table, as a page and as a drawing.
+//! The results as JSON, CSV, table, page and figure.
 
 use std::io::{self, Write};
 
@@ -26,20 +26,20 @@ pub(super) struct Document {
     pub(super) results: Vec<Measurement>,
 }
 
-/// What no scheduler can be quicker than.
+/// The costs that no scheduler can avoid.
 #[derive(Debug, Serialize)]
 pub(super) struct Floor {
     pub(super) latency: Vec<Latency>,
     pub(super) branch_miss_ns: f64,
 }
 
-/// One scheduler with so many flows under one load.
+/// The measurement of one scheduler with one number of flows under one load.
 #[derive(Debug, Serialize)]
 pub(super) struct Measurement {
     pub(super) algorithm: &'static str,
     pub(super) load: &'static str,
     pub(super) flows: u32,
-    /// ns for a pair.
+    /// Time for an enqueue and a dequeue, in ns.
     pub(super) time: Option<Timing>,
     pub(super) instructions: Option<Instructions>,
     /// Why there is no time.
@@ -47,7 +47,7 @@ pub(super) struct Measurement {
 }
 
 impl Document {
-    /// Whether a scheduler did not do its work.
+    /// Returns whether a scheduler failed to schedule all packets.
     pub(super) fn has_errors(&self) -> bool {
         self.results.iter().any(|result| result.error.is_some())
     }
@@ -77,8 +77,8 @@ impl Document {
             text.push('\n');
         }
         text += &format!(
-            "ns for an enqueue and a dequeue, net of NONE: median of {} runs, its quartiles, quickest run less \
-             quickest NONE.\n{}\n",
+            "ns for an enqueue and a dequeue, net of NONE: median of {} runs; quartiles; fastest run minus \
+             fastest run of NONE.\n{}\n",
             self.runs,
             self.floor.text()
         );
@@ -126,11 +126,12 @@ impl Document {
         Ok(())
     }
 
-    /// The paper's Figure 9: everything, and NONE beside it. Of the last load, which is FULL where it was measured.
+    /// Returns the paper's Figure 9 with all schedulers and NONE, for the last load, which is FULL if it was
+    /// measured.
     pub(super) fn figure(&self) -> Option<Scaling> {
         let load = self.loads().pop()?;
         let title = format!(
-            "Figure 9: ns for a pair, the controller's own time included; {}",
+            "Figure 9: ns for an enqueue and a dequeue, including the controller's own time; {}",
             load.to_uppercase()
         );
         let none = Series {
@@ -149,25 +150,29 @@ impl Document {
         }
         for load in self.loads() {
             blocks.push(Block::Scaling(figure(
-                format!("ns for a pair, net of NONE; {}", load.to_uppercase()),
+                format!(
+                    "ns for an enqueue and a dequeue, net of NONE; {}",
+                    load.to_uppercase()
+                ),
                 self.curves(load, |time| time.net.median),
             )));
         }
-        blocks.push(Block::Heading("All figures".into()));
+        blocks.push(Block::Heading("All values".into()));
         blocks.push(Block::Text(format!(
-            "ns for an enqueue and a dequeue, net of NONE, the controller over nothing but a queue: median of {} runs \
-             in turns with NONE, its quartiles; instructions counted by callgrind, net of NONE's.",
+            "ns for an enqueue and a dequeue, net of NONE, which is the controller with only a queue: median \
+             of {} runs that alternate with NONE, and quartiles. Instructions are counted by callgrind, net \
+             of NONE.",
             self.runs
         )));
         blocks.push(Block::Table(self.table()));
-        blocks.push(Block::Heading("How it was made".into()));
+        blocks.push(Block::Heading("How it was measured".into()));
         blocks.push(Block::Text(self.floor.text()));
         blocks.push(Block::Code(self.command.clone()));
         Sheet {
-            title: "What schedulers cost".into(),
+            title: "Cost of schedulers".into(),
             lead: format!(
-                "A packet in and a packet out, by the number of flows, on a logarithmic scale both ways: packets of \
-                 {} bytes, {} weights, the next packet of {}; called {}.",
+                "The cost of an enqueue and a dequeue by the number of flows, on logarithmic scales: packets \
+                 of {} bytes; weights: {}; order of flows: {}; mode: {}.",
                 self.sizes, self.weights, self.order, self.mode
             ),
             blocks,
@@ -198,14 +203,15 @@ impl Document {
         }
     }
 
-    /// The loads measured, in their order.
+    /// Returns the measured loads in their order.
     fn loads(&self) -> Vec<&'static str> {
         let mut loads: Vec<&str> = self.results.iter().map(|result| result.load).collect();
         loads.dedup();
         loads
     }
 
-    /// A curve for each scheduler that can be measured, so that each has its colour whatever else was.
+    /// Returns a curve for each scheduler, so that the colour of a scheduler does not depend on the
+    /// selection.
     fn curves(&self, load: &str, value: impl Fn(&Timing) -> f64) -> Vec<Series> {
         ALGORITHMS
             .iter()
@@ -221,7 +227,7 @@ impl Document {
             .collect()
     }
 
-    /// NONE by flows: the median of what it took beside each scheduler.
+    /// Returns NONE by flows: the median of what it took beside each scheduler.
     fn none(&self, load: &str) -> Vec<(f64, f64)> {
         let mut flows: Vec<u32> = self.results.iter().map(|result| result.flows).collect();
         flows.sort_unstable();
@@ -266,7 +272,8 @@ impl Floor {
             .map(|step| format!("{:.1} ns in {} KiB", step.nanos, step.bytes >> 10))
             .collect();
         format!(
-            "The floor: a load that depends on the one before takes {}; a branch guessed wrong {:.1} ns.",
+            "Lower limits: a memory access that depends on the one before takes {}; a mispredicted branch \
+             takes {:.1} ns.",
             latency.join(", "),
             self.branch_miss_ns
         )
@@ -340,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_aligned_and_tells_what_went_wrong() {
+    fn the_table_is_aligned_and_reports_errors() {
         let document = document();
         let text = document.text();
         assert!(document.has_errors());
@@ -376,6 +383,6 @@ mod tests {
         assert_eq!(of("DRR"), [(64.0, 25.0)]);
         assert_eq!(of("NONE"), [(1.0, 20.0), (64.0, 20.0)]);
         let page = document().page();
-        assert!(page.contains("fairgate bench schedulers") && page.contains("All figures"));
+        assert!(page.contains("fairgate bench schedulers") && page.contains("All values"));
     }
 }

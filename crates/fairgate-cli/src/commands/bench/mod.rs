@@ -1,4 +1,4 @@
-//! `fairgate bench`: what things cost on this machine.
+//! `fairgate bench`: measures costs on this machine.
 
 mod arguments;
 mod document;
@@ -11,13 +11,13 @@ use fairgate_bench::{Job, JobError};
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Format};
 
-/// Measure what schedulers cost on this machine
+/// Measure the cost of schedulers on this machine
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate bench schedulers                                   all schedulers, 1 to 32K flows, a minute or two
-  fairgate bench schedulers --algorithms drr,qfq --flows 512  two of them at one number of flows
-  fairgate bench schedulers --help                            all that can be measured")]
+  fairgate bench schedulers                                   all schedulers, 1 to 32K flows, 1 to 2 minutes
+  fairgate bench schedulers --algorithms drr,qfq --flows 512  two of them with one number of flows
+  fairgate bench schedulers --help                            all options")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     Schedulers(schedulers::Args),
-    /// Runs so many cycles and ends: what the process does that instructions are counted of
+    /// Runs a number of cycles and ends. The process whose instructions are counted runs this command
     #[command(hide = true)]
     Cycles(schedulers::CyclesArgs),
 }
@@ -38,22 +38,21 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     }
 }
 
-/// Instructions of a pair of a job, the controller's own included: this program runs again under valgrind.
+/// Returns the instructions of one enqueue and one dequeue in a job, including the controller's own. It runs
+/// this program again under valgrind.
 ///
 /// # Errors
-/// If there is no valgrind, or the run fails.
+/// If valgrind is not installed, or the run fails.
 pub(super) fn instructions(job: &Job) -> Result<f64, JobError> {
     Ok(schedulers::instructions(job)?)
 }
 
-/// The same, where there is a valgrind; if not it is said, once, on standard error.
+/// Returns the function that counts instructions if valgrind is installed. Otherwise prints a message.
 pub(super) fn counter() -> Option<fairgate_reproduce::Count<'static>> {
     match callgrind::check() {
         Ok(()) => Some(&instructions),
         Err(error) => {
-            output::say(format_args!(
-                "{error}; what is judged by instructions is judged by times"
-            ));
+            output::say(format_args!("{error}; times are used instead of instructions"));
             None
         }
     }

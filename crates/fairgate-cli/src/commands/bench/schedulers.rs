@@ -1,4 +1,4 @@
-//! `fairgate bench schedulers`: the controller of the QFQ paper's Figure 8 over every scheduler.
+//! `fairgate bench schedulers`: runs the controller of the QFQ paper's Figure 8 over every scheduler.
 
 use std::path::{Path, PathBuf};
 
@@ -17,62 +17,70 @@ use crate::output::{self, Format, Target, Targets};
 use crate::progress;
 use crate::shell;
 
-/// Flows that are measured by default, and with `--full`.
+/// The numbers of flows that are measured by default, and with `--full`.
 const FLOWS: [u32; 6] = [1, 8, 64, 512, 4_096, 32_768];
 const ALL_FLOWS: [u32; 8] = [1, 8, 64, 512, 4_096, 32_768, 131_072, 1_048_576];
-/// Pairs of a run, at least.
+/// The minimum number of enqueues and dequeues of a run.
 const PAIRS: u64 = 100_000;
 
-/// Measure a packet in and a packet out, by scheduler and number of flows
+/// Measure an enqueue and a dequeue, by scheduler and number of flows
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate bench schedulers                             all schedulers, 1 to 32K flows, a minute or two
+  fairgate bench schedulers                             all schedulers, 1 to 32K flows, 1 to 2 minutes
   fairgate bench schedulers --algorithms drr,scfq       two of them
   fairgate bench schedulers --flows 64,4K,1M            other numbers of flows
-  fairgate bench schedulers --full --out speed.html     1 to 1M flows under three loads, with figures: half an hour
+  fairgate bench schedulers --full --out speed.html     1 to 1M flows, three loads, with figures: half an hour
   fairgate bench schedulers --order random --sizes 64-1500 --weights mix --mode classified
-                                                        what a program has to expect
+                                                        conditions as in a real program
 
-One thread enqueues until the backlog reaches its upper bound and dequeues until the lower one (Checconi, Rizzo, Valente:
-QFQ, Figure 8). Schedulers are told the flow and are called through a function pointer; `--mode` adds what else a packet
-costs. Times are the thread's own, net of NONE, the controller over nothing but a queue, run in turns with it.
-Instructions are counted by valgrind's callgrind.
+One thread enqueues until the backlog reaches its upper limit, and dequeues until it reaches the lower one
+(Checconi, Rizzo, Valente: QFQ, Figure 8). Schedulers get the flow with the packet, and are called through a
+function pointer; `--mode` adds the other costs of a packet. Times are the thread's own, net of NONE, which is
+the controller with only a queue; runs alternate with runs of NONE. Instructions are counted by valgrind's
+callgrind.
 
-Exit codes: 0 done; 1 a scheduler dropped, withheld or lost a packet; 2 bad input; 3 no valgrind, or too little memory.")]
+Exit codes: 0 success; 1 a scheduler dropped, withheld or lost a packet; 2 invalid input; 3 no valgrind, or
+too little memory.")]
 pub(crate) struct Args {
     /// Numbers of flows, 1 to 1M [default: 1,8,64,512,4K,32K]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_flows)]
     flows: Vec<u32>,
 
-    /// How much is queued [default: full]
+    /// The number of queued packets [default: full]
     #[arg(long, value_enum, value_delimiter = ',')]
     load: Vec<LoadArg>,
 
-    /// Which schedulers [default: all]
+    /// The schedulers to measure [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = parse_algorithm)]
     algorithms: Vec<Algorithm>,
 
     #[command(flatten)]
     offered: Offered,
 
-    /// Runs of each, of which the median is taken
+    /// Number of runs of each, of which the median is shown
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// 1 to 1M flows under all three loads, instructions for all up to 4K
+    /// Measure 1 to 1M flows under all three loads, and instructions up to 4K flows
     #[arg(long)]
     full: bool,
 
-    /// Count instructions with so many flows [default: 64, if there is a valgrind]
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = parse_flows, conflicts_with = "no_instructions")]
+    /// Numbers of flows with which instructions are counted [default: 64, if valgrind is installed]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        value_parser = parse_flows,
+        conflicts_with = "no_instructions"
+    )]
     instructions: Vec<u32>,
 
-    /// Count no instructions
+    /// Do not count instructions
     #[arg(long)]
     no_instructions: bool,
 
-    /// Write the results to a file too (.csv, .html, .svg, .json); may be given several times
+    /// Also write the results to a file (.csv, .html, .svg, .json); can be given several times
     #[arg(long, value_name = "FILE")]
     out: Vec<PathBuf>,
 }
@@ -94,15 +102,16 @@ pub(super) struct CyclesArgs {
 #[derive(Debug, Error, Diagnostic)]
 enum BenchError {
     #[error(transparent)]
-    #[diagnostic(help("add `--no-instructions` to measure times alone"))]
+    #[diagnostic(help("add `--no-instructions` to measure only times"))]
     Count(#[from] callgrind::CountError),
-    #[error("can't tell the format of {path}")]
-    #[diagnostic(help("end the name with .csv, .html, .svg or .json"))]
+    #[error("the format of {path} is unknown")]
+    #[diagnostic(help("use a name that ends in .csv, .html, .svg or .json"))]
     Format { path: String },
     #[error(
-        "{flows} flows under the load {load} take about {needed} MiB of memory, and {available} MiB are available"
+        "{flows} flows under the load {load} need about {needed} MiB of memory, but only {available} MiB are \
+         available"
     )]
-    #[diagnostic(help("take fewer flows, or the load `small`"))]
+    #[diagnostic(help("choose fewer flows, or the load `small`"))]
     Memory {
         flows: u32,
         load: &'static str,
@@ -160,7 +169,7 @@ pub(super) fn run_cycles(args: &CyclesArgs) -> Result<Outcome, Failure> {
     }
 }
 
-/// Every scheduler with every number of flows under every load.
+/// Returns a job for every scheduler with every number of flows under every load.
 fn jobs(args: &Args) -> Vec<Job> {
     let algorithms = match args.algorithms.as_slice() {
         [] => ALGORITHMS,
@@ -187,7 +196,7 @@ fn jobs(args: &Args) -> Vec<Job> {
     jobs
 }
 
-/// The numbers of flows with which instructions are counted.
+/// Returns the numbers of flows with which instructions are counted.
 fn counted_at(args: &Args) -> Result<Vec<u32>, Failure> {
     if args.no_instructions {
         return Ok(Vec::new());
@@ -199,7 +208,7 @@ fn counted_at(args: &Args) -> Result<Vec<u32>, Failure> {
         Ok(()) => Ok(vec![64]),
         Err(error) if is_asked_for => Err(Failure::environment(BenchError::Count(error))),
         Err(error) => {
-            output::say(format_args!("{error}; the times come without"));
+            output::say(format_args!("{error}; instructions are not counted"));
             Ok(Vec::new())
         }
     }
@@ -231,7 +240,7 @@ fn measure(job: &Job, args: &Args, counts: bool, progress: &ProgressBar) -> Resu
     })
 }
 
-/// Counts instructions, NONE's apart.
+/// Counts instructions, with those of NONE separate.
 fn count(job: &Job) -> Result<Instructions, Failure> {
     let of = |job: &Job| instructions(job).map_err(|error| Failure::environment(BenchError::Count(error)));
     let none = of(&job.without_scheduler())?;
@@ -241,7 +250,8 @@ fn count(job: &Job) -> Result<Instructions, Failure> {
     })
 }
 
-/// Instructions of a pair, the controller's own included, counted by running this program again.
+/// Counts the instructions of an enqueue and a dequeue, including the controller's own, by running this
+/// program again.
 pub(super) fn instructions(job: &Job) -> Result<f64, callgrind::CountError> {
     let program = std::env::current_exe().map_err(callgrind::CountError::NoProgram)?;
     job.instructions(&program, |job, cycles| {
@@ -280,7 +290,7 @@ fn document(args: &Args) -> Document {
 
 type Write = fn(&Document, &mut std::fs::File) -> std::io::Result<()>;
 
-/// What writes the format that a file's name ends with.
+/// Returns the function that writes the format of a file name's extension.
 fn writer(path: &Path) -> Result<Write, BenchError> {
     use std::io::Write as _;
     match path.extension().and_then(|ending| ending.to_str()) {
@@ -299,7 +309,7 @@ fn writer(path: &Path) -> Result<Write, BenchError> {
     }
 }
 
-/// Whether a job needs more memory than there is.
+/// Returns an error if a job needs more memory than is available.
 fn too_big(job: &Job) -> Option<BenchError> {
     job.is_too_big().then(|| BenchError::Memory {
         flows: job.workload.flows,

@@ -1,4 +1,4 @@
-//! The survey as a page: how the index grows, every figure, and where each bound comes from.
+//! The survey as an HTML page: how the index grows, all values, and the sources of the bounds.
 
 use fairgate_report::scaling::{Scaling, Series};
 use fairgate_report::sheet::{Block, Cell, Sheet, Table};
@@ -8,9 +8,9 @@ use fairgate_theory::guarantees::survey::{Row, Survey, Surveyed};
 
 use super::cells;
 
-/// How the B-WFI of a heavy flow grows with the number of light ones beside it.
+/// Returns the figure of how the B-WFI of a heavy flow grows with the number of light flows.
 pub(super) fn figure(survey: &Survey) -> Scaling {
-    // A curve for each scheduler that can be measured, so that each has its colour whatever else was.
+    // All schedulers get a curve, so that the colour of a scheduler does not depend on the selection.
     let curve = |name: &str| {
         let surveyed = survey
             .schedulers
@@ -33,7 +33,7 @@ pub(super) fn figure(survey: &Survey) -> Scaling {
     }
 }
 
-/// None of a scheduler that takes fewer flows: it would end among the others' curves.
+/// Returns no points for a scheduler that accepts fewer flows. Its curve would end before the others.
 fn points(survey: &Survey, surveyed: &Surveyed) -> Vec<(f64, f64)> {
     let bytes = |(&light, packets): (&u32, &Option<f64>)| {
         let bytes = (*packets)? * f64::from(LENGTH);
@@ -47,36 +47,37 @@ pub(super) fn page(survey: &Survey) -> String {
     let blocks = vec![
         Block::Scaling(figure(survey)),
         Block::Text(
-            "A scheduler that serves in rounds, or far ahead of the ideal, lets the heavy flow wait for a packet of each light \
-             one: its curve rises with their number. The others' are constant. Schedulers that know no weights have no \
-             heavy flow and no curve; ets, deficit round robin too, has 64 bands at most."
+            "A scheduler that serves in rounds, or far ahead of the ideal, lets the heavy flow wait for a \
+             packet of each light flow, so its curve rises with their number. The other curves are constant. \
+             Schedulers without weights have no heavy flow and no curve. ets, which is deficit round robin \
+             too, has at most 64 bands."
                 .into(),
         ),
         Block::Heading("Measured beside the bounds".into()),
         Block::Text(
-            "The worst that was found, by chance and by an adversary that makes traffic worse step by step. Decided in \
-             fractions: above is above."
+            "The worst values that were found with random traffic and with traffic that an adversary makes \
+             worse step by step. They are compared with the bounds in exact fractions."
                 .into(),
         ),
         Block::Table(measured(survey)),
-        Block::Heading("Where the bounds come from".into()),
+        Block::Heading("Sources of the bounds".into()),
         Block::Text(
-            "Published; a corollary of what is published; or derived from the scheduler's own rules, with the proof beside it \
-             in the source."
+            "A bound is published, or it is a corollary of a published bound, or it is derived from the \
+             scheduler's own rules, with the proof in the source code."
                 .into(),
         ),
         Block::Table(sources(survey)),
     ];
     Sheet {
-        title: "What schedulers promise, and what they keep".into(),
+        title: "Fairness of schedulers against published bounds".into(),
         lead: format!(
             "Worst-case fairness on a link of {} Mbit/s, seed {}; {}.",
             survey.rate_bps / 1_000_000,
             survey.seed,
             if survey.all_within() {
-                "nothing measured is above its bound"
+                "all measured values are within their bounds"
             } else {
-                "something measured is above its bound"
+                "a measured value is above its bound"
             }
         ),
         blocks,
@@ -84,7 +85,7 @@ pub(super) fn page(survey: &Survey) -> String {
     .render()
 }
 
-/// Every measure of every scheduler.
+/// Returns every measure of every scheduler.
 fn rows(survey: &Survey) -> impl Iterator<Item = (&Surveyed, &Row)> {
     let of = |surveyed| {
         let surveyed: &Surveyed = surveyed;
@@ -141,13 +142,13 @@ fn sources(survey: &Survey) -> Table {
                 .to_vec()
         });
     let mut rows: Vec<Vec<Cell>> = bounds.chain(remarks).collect();
-    let place = |row: &Vec<Cell>| {
+    let position = |row: &Vec<Cell>| {
         survey
             .schedulers
             .iter()
             .position(|surveyed| row[0] == Cell::Words(surveyed.scheduler.into()))
     };
-    rows.sort_by_key(place);
+    rows.sort_by_key(position);
     Table {
         head: ["Scheduler", "Measure", "Bound", "Source, or why there is none"]
             .map(String::from)

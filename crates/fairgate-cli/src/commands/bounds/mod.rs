@@ -1,4 +1,4 @@
-//! `fairgate bounds`: do schedulers keep what is published of them?
+//! `fairgate bounds`: compares the measured fairness of schedulers with published bounds.
 
 mod document;
 
@@ -21,26 +21,28 @@ use crate::progress;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate bounds                           every scheduler, the usual effort
-  fairgate bounds qfq wf2q_plus             these two
+  fairgate bounds                           every scheduler, with the usual effort
+  fairgate bounds qfq wf2q_plus             two schedulers
   fairgate bounds --effort thorough --seed 7 --out bounds.csv --out bounds.html
   fairgate bounds --out growth.svg          how the index grows with the number of flows
   fairgate bounds --json | jq '.schedulers[] | select(.measures[].within == false).scheduler'
 
-Each scheduler is run on a link of 1 Gbit/s, under random traffic and under traffic that an adversary makes worse step by
-step: few heavy and many light flows, lengths just above powers of two, flows that wake up together. Measured and bound are
-those of the worst flow, which may be another one in each row. Where no bound is published the worst is told in packets.
+Each scheduler runs on a link of 1 Gbit/s, with random traffic and with traffic that an adversary makes worse
+step by step: few heavy and many light flows, lengths just above powers of two, flows that become active
+together. Each row shows the worst flow, which can be a different one in each row. Where no bound is
+published, the worst value is in packets.
 
-  b_wfi               bytes that a backlogged flow was short of its share, when a packet of it was finished
+  b_wfi               bytes by which a backlogged flow is behind its share when one of its packets is finished
   b_wfi_anywhere      the same at any moment
-  t_wfi               time that a packet was finished after its flow's backlog at its share would have been
-  relative_fairness   difference of two backlogged flows' services, each divided by the flow's share
-  delay_behind_gps    time that a packet was finished later than under perfect sharing (GPS)
-  lead_over_gps       bytes that a flow had been served more than under GPS
+  t_wfi               time by which a packet is finished later than its flow's backlog at the flow's share
+  relative_fairness   difference between the services of two backlogged flows, each divided by its share
+  delay_behind_gps    time by which a packet is finished later than under perfect sharing (GPS)
+  lead_over_gps       bytes by which a flow's service is ahead of its service under GPS
 
-Exit codes: 0 nothing measured is above its bound; 1 something is; 2 bad usage; 3 a result can't be written.")]
+Exit codes: 0 all values are within bounds; 1 a value is above its bound; 2 invalid usage; 3 a file cannot be
+written.")]
 pub(crate) struct Args {
-    /// Schedulers; all of them if none is named
+    /// The schedulers to measure [default: all]
     #[arg(value_name = "SCHEDULER")]
     schedulers: Vec<String>,
 
@@ -48,25 +50,26 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// How hard to look for bad traffic
-    #[arg(long, value_enum, default_value_t = HowHard::Usual)]
-    effort: HowHard,
+    /// The effort of the search for bad traffic
+    #[arg(long, value_enum, default_value_t = EffortArg::Usual)]
+    effort: EffortArg,
 
-    /// Write the results to a file too (.csv, .html, .json), or the figure (.svg); may be given several times
+    /// Also write the results to a file (.csv, .html, .json), or the figure (.svg); can be given several
+    /// times
     #[arg(long, value_name = "FILE")]
     out: Vec<PathBuf>,
 }
 
 #[derive(Debug, Error, Diagnostic)]
-#[error("can't tell the format of {path}")]
-#[diagnostic(help("end the name with .csv, .html, .svg or .json"))]
+#[error("the format of {path} is unknown")]
+#[diagnostic(help("use a name that ends in .csv, .html, .svg or .json"))]
 struct FormatError {
     path: String,
 }
 
 type Write = fn(&Survey, &mut std::fs::File) -> std::io::Result<()>;
 
-/// What writes the format that a file's name ends with.
+/// Returns the function that writes the format of a file name's extension.
 fn writer(path: &Path) -> Result<Write, FormatError> {
     use std::io::Write as _;
     match path.extension().and_then(|ending| ending.to_str()) {
@@ -81,21 +84,21 @@ fn writer(path: &Path) -> Result<Write, FormatError> {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum HowHard {
-    /// Seconds
+enum EffortArg {
+    /// Takes seconds
     Quick,
-    /// A minute or two
+    /// Takes one or two minutes
     Usual,
-    /// Ten times as long
+    /// Takes ten times as long as usual
     Thorough,
 }
 
-impl HowHard {
+impl EffortArg {
     fn effort(self) -> Effort {
         match self {
-            HowHard::Quick => Effort::QUICK,
-            HowHard::Usual => Effort::USUAL,
-            HowHard::Thorough => Effort::USUAL.times(10),
+            EffortArg::Quick => Effort::QUICK,
+            EffortArg::Usual => Effort::USUAL,
+            EffortArg::Thorough => Effort::USUAL.times(10),
         }
     }
 }
@@ -155,7 +158,7 @@ fn chosen(names: &[String]) -> Result<Vec<Candidate>, Failure> {
                 .copied();
             let reason = NOT_MEASURED.iter().find(|(other, _)| other == name);
             found.ok_or_else(|| {
-                let help = format!("these are: {}", known());
+                let help = format!("choose from: {}", known());
                 Failure::Input(match reason {
                     Some((_, reason)) => miette!(help = help, "`{name}` is not measured: {reason}"),
                     None => miette!(help = help, "no scheduler `{name}` is measured"),
@@ -178,8 +181,8 @@ fn text(survey: &Survey) -> String {
         "",
     ]);
     for surveyed in &survey.schedulers {
-        for (place, row) in surveyed.measures.iter().enumerate() {
-            let name = if place == 0 { surveyed.scheduler } else { "" };
+        for (index, row) in surveyed.measures.iter().enumerate() {
+            let name = if index == 0 { surveyed.scheduler } else { "" };
             let [random, random_bound, random_part] = cells(row, row.random.as_ref());
             let [hard, hard_bound, hard_part] = cells(row, row.adversarial.as_ref());
             let verdict = match row.within {
@@ -226,7 +229,7 @@ fn text(survey: &Survey) -> String {
     text
 }
 
-/// Measured, bound, and the one in the other.
+/// Returns the measured value, the bound, and the measured value as a share of the bound.
 fn cells(row: &Row, finding: Option<&Finding>) -> [String; 3] {
     let Some(finding) = finding else {
         return ["–".into(), "–".into(), "–".into()];
@@ -246,7 +249,7 @@ fn cells(row: &Row, finding: Option<&Finding>) -> [String; 3] {
     ]
 }
 
-/// How the B-WFI of a flow with half of the link grows with the number of others.
+/// Returns how the B-WFI of a flow with half of the link grows with the number of other flows.
 fn growth(survey: &Survey) -> String {
     let mut header = vec!["SCHEDULER".to_owned()];
     header.extend(survey.light_flows.iter().map(|light| format!("N = {light}")));
@@ -269,12 +272,12 @@ fn growth(survey: &Survey) -> String {
         return String::new();
     }
     format!(
-        "\nB-WFI (anywhere) of a flow with half of the link beside N light ones, in packets:\n{}",
+        "\nB-WFI (anywhere) of a flow with half of the link beside N light flows, in packets:\n{}",
         output::table_text(&table)
     )
 }
 
-/// A row for each measure and kind of traffic.
+/// Writes a row for each measure and kind of traffic.
 fn write_csv(survey: &Survey, file: &mut std::fs::File) -> std::io::Result<()> {
     let mut csv = csv::Writer::from_writer(file);
     csv.write_record([

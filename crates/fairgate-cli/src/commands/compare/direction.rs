@@ -1,9 +1,10 @@
-//! Which packets of a capture crossed the line, and in the direction asked for: a line has a queue at each end, and a
-//! capture shows the packets of both.
+//! Selects the packets of a capture that crossed the link in the wanted direction. A link has a queue at each
+//! end, and a capture shows the packets of both.
 //!
-//! The local side is told from the beginning of the capture, for IPv4 and IPv6 each:
-//! if at least half of the bytes pass between private and public addresses, private addresses are local (a capture on
-//! a home network or its router); otherwise the address (IPv6: the /64) with most bytes is (a capture on a host).
+//! The local side is derived from the beginning of the capture, for IPv4 and IPv6 separately. If at least
+//! half of the bytes pass between private and public addresses, private addresses are local (a capture on a
+//! home network or its router). Otherwise the address (IPv6: the /64) with most bytes is local (a capture on
+//! a host).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,36 +12,36 @@ use std::net::IpAddr;
 use fairgate::FlowKey;
 use fairgate::classify::Prefix;
 
-/// Bytes of an address in a [`FlowKey`].
+/// The bytes of an address in a [`FlowKey`].
 type Octets = [u8; 16];
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// Which of the line's two queues to look at.
+/// The direction whose queue is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Direction {
-    /// The one that carried more bytes at the beginning of the capture
+    /// The direction with more bytes at the beginning of the capture
     Auto,
     /// Towards the local side
     Down,
     /// Away from the local side
     Up,
-    /// Every packet, as if all had crossed one queue
+    /// Every packet, as if all passed one queue
     All,
 }
 
-/// What a packet is to the view.
+/// How a view classifies a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Taken,
     /// The other direction.
     Opposite,
-    /// Between local addresses, between remote ones, to a group, or no IP packet: it never crossed the line.
+    /// Not on the link: between local addresses, between remote ones, multicast, or not IP.
     Elsewhere,
 }
 
-/// Who is on the local side.
+/// The addresses on the local side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Local {
     /// Private and link-local addresses.
@@ -69,17 +70,17 @@ impl Local {
     }
 }
 
-/// Chooses packets.
+/// A selection of packets.
 #[derive(Clone, Debug)]
 pub(super) enum View {
-    /// By the local side.
+    /// By direction across the link.
     Across {
         v4: Local,
         v6: Local,
-        /// Towards it, or away.
+        /// Whether towards the local side, or away from it.
         down: bool,
     },
-    /// By source and destination, as the user says. An empty list is every address.
+    /// By source and destination, as given by the user. An empty list matches every address.
     Between {
         from: Vec<(String, Prefix)>,
         to: Vec<(String, Prefix)>,
@@ -125,7 +126,7 @@ impl View {
         }
     }
 
-    /// For people: `download, towards private addresses`.
+    /// Returns a description such as `download: packets to private addresses from elsewhere`.
     pub(super) fn describe(&self) -> String {
         let list = |prefixes: &[(String, Prefix)]| match prefixes {
             [] => "anywhere".to_owned(),
@@ -158,12 +159,12 @@ fn within(prefixes: &[(String, Prefix)], address: &Octets, ethertype: u16) -> bo
         .any(|(_, prefix)| prefix.contains(address, ethertype))
 }
 
-/// What the beginning of a capture shows of its two sides.
+/// Statistics of the beginning of a capture, from which the local side is derived.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     v4: Family,
     v6: Family,
-    /// Bytes by source and destination, to see which way more of them went.
+    /// Bytes by source and destination, to find the direction with more bytes.
     pairs: HashMap<(Octets, Octets), (FlowKey, u64)>,
 }
 
@@ -171,16 +172,17 @@ pub(super) struct Survey {
 struct Family {
     /// All bytes between single hosts.
     bytes: u64,
-    /// Those between a private and a public address.
+    /// The bytes between a private and a public address.
     crossing: u64,
-    /// Bytes sent and received, by address; of IPv6 by /64.
+    /// Bytes sent and received by address (IPv6: by /64).
     hosts: HashMap<Octets, (u64, u64)>,
 }
 
 impl Family {
     fn local(&self, prefix_length: u8) -> Local {
         let busiest = self.hosts.iter().max_by_key(|(octets, (sent, received))| {
-            // At a tie who received more: people download. Then by address, so that the answer is always the same.
+            // If two are equal, the one that received more, as people mostly download. Then by address, so
+            // that the result is always the same.
             (sent + received, *received, **octets)
         });
         match busiest {
@@ -201,7 +203,7 @@ impl Family {
 }
 
 impl Survey {
-    /// Takes a packet into account.
+    /// Counts a packet.
     pub(super) fn add(&mut self, key: &FlowKey, bytes: u32) {
         if is_group(&key.source) || is_group(&key.destination) {
             return;
@@ -227,7 +229,7 @@ impl Survey {
             .1 += bytes;
     }
 
-    /// The view for `direction`, with the local side as given or as seen.
+    /// Returns the view for `direction`. The local side is as given, or else derived from the survey.
     pub(super) fn view(&self, direction: Direction, given: &[(String, Prefix)]) -> View {
         let across = |down| match given {
             [] => View::Across {
@@ -267,7 +269,7 @@ impl Survey {
     }
 }
 
-/// Reads `192.168.1.0/24`, or an address alone.
+/// Parses `192.168.1.0/24`, or an address alone.
 pub(super) fn parse_prefix(text: &str) -> Result<(String, Prefix), String> {
     let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address, Some(length)),
@@ -275,11 +277,11 @@ pub(super) fn parse_prefix(text: &str) -> Result<(String, Prefix), String> {
     };
     let address: IpAddr = address
         .parse()
-        .map_err(|_| format!("`{address}` is no IP address; write 192.168.1.0/24 or 2001:db8::/32"))?;
+        .map_err(|_| format!("`{address}` is not an IP address; write 192.168.1.0/24 or 2001:db8::/32"))?;
     let length = match length {
         Some(length) => length
             .parse()
-            .map_err(|_| format!("`/{length}` is no prefix length"))?,
+            .map_err(|_| format!("`/{length}` is not a prefix length"))?,
         None if address.is_ipv4() => 32,
         None => 128,
     };
@@ -287,7 +289,8 @@ pub(super) fn parse_prefix(text: &str) -> Result<(String, Prefix), String> {
     Ok((text.to_owned(), prefix))
 }
 
-/// Addresses that aren't routed on the Internet: RFC 1918, RFC 6598, RFC 3927, RFC 4193, RFC 4291, loopback.
+/// Returns whether an address is not routed on the Internet: RFC 1918, RFC 6598, RFC 3927, RFC 4193, RFC
+/// 4291, loopback.
 fn is_private(octets: &Octets) -> bool {
     match std::net::Ipv6Addr::from(*octets).to_canonical() {
         IpAddr::V4(v4) => {
@@ -298,7 +301,7 @@ fn is_private(octets: &Octets) -> bool {
     }
 }
 
-/// Multicast, broadcast, and no address at all.
+/// Returns whether an address is multicast, broadcast or unspecified.
 fn is_group(octets: &Octets) -> bool {
     match std::net::Ipv6Addr::from(*octets).to_canonical() {
         IpAddr::V4(v4) => v4.is_multicast() || v4.is_broadcast() || v4.is_unspecified(),
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_network_is_its_private_addresses() {
+    fn private_addresses_are_the_local_side_of_a_home_network() {
         let survey = survey(&[
             ("8.8.8.8", "192.168.1.5", 1000),
             ("192.168.1.5", "8.8.8.8", 100),
@@ -341,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_the_busiest_address_and_its_larger_direction_up() {
+    fn the_busiest_address_is_local_and_the_larger_direction_is_taken() {
         let survey = survey(&[
             ("203.0.113.1", "198.51.100.1", 9000),
             ("203.0.113.1", "198.51.100.2", 9000),
@@ -356,14 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn two_hosts_of_a_laboratory_are_told_apart_by_who_receives_more() {
+    fn of_two_private_hosts_the_one_that_receives_more_is_local() {
         let survey = survey(&[("10.0.0.1", "10.0.0.2", 5000), ("10.0.0.2", "10.0.0.1", 100)]);
         let view = survey.view(Direction::Auto, &[]);
         assert_eq!(view.side(&key("10.0.0.1", "10.0.0.2")), Side::Taken);
     }
 
     #[test]
-    fn a_home_s_ipv6_is_its_busiest_64() {
+    fn the_busiest_64_is_local_for_ipv6() {
         let survey = survey(&[
             ("2001:db8:1::1", "2001:db8:2:3::a", 3000),
             ("2001:db8:9::1", "2001:db8:2:3::b", 3000),
@@ -373,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_wins() {
+    fn given_prefixes_override_the_survey() {
         let local = parse_prefix("203.0.113.0/24").unwrap();
         let view = Survey::default().view(Direction::Up, &[local]);
         assert_eq!(view.side(&key("203.0.113.9", "10.0.0.1")), Side::Taken);

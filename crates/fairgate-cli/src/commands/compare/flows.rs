@@ -1,4 +1,4 @@
-//! The flows of a capture, as many as fit: those that carry most keep a place of their own.
+//! The flows of a capture. A limited number of them is counted separately: those with most bytes.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,12 +8,12 @@ use fairgate::FlowKey;
 use super::lane::Place;
 use super::services::{protocol, service};
 
-/// Flows with a place. When all are taken, the half that has carried least gives way: whoever carries much of a long
-/// capture is never among it, and memory is bounded. Flows without a place count as "the rest"; one that comes back
-/// starts again.
+/// The number of flows with a slot. If all slots are taken, the half with fewest bytes loses them. A flow
+/// with many bytes in a long capture never loses its slot, and memory is bounded. Flows without a slot are
+/// counted together as "the rest". A flow that gets a slot again starts at 0.
 const MOST_PLACES: usize = 512;
 
-/// What makes packets a flow.
+/// The fields that identify a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FiveTuple {
     source: [u8; 16],
@@ -21,7 +21,7 @@ pub(super) struct FiveTuple {
     source_port: u16,
     destination_port: u16,
     protocol: u8,
-    /// Only told apart where there are no addresses.
+    /// Only used for packets without addresses.
     ethertype: u16,
 }
 
@@ -37,7 +37,7 @@ impl FiveTuple {
         }
     }
 
-    /// `192.0.2.7:https → 10.0.0.5:51234`.
+    /// Returns a name such as `192.0.2.7:https → 10.0.0.5:51234`.
     pub(super) fn name(&self) -> String {
         if self.source == [0; 16] && self.destination == [0; 16] {
             return match self.ethertype {
@@ -46,7 +46,7 @@ impl FiveTuple {
                 other => format!("EtherType {other:#06x}"),
             };
         }
-        // Encrypted frames of 802.11 have their stations for addresses.
+        // The addresses of encrypted 802.11 frames are those of the stations.
         if self.ethertype == 0 {
             return format!(
                 "{} → {}, encrypted",
@@ -66,13 +66,13 @@ impl FiveTuple {
         )
     }
 
-    /// The transport protocol's name.
+    /// Returns the name of the transport protocol.
     pub(super) fn protocol(&self) -> String {
         protocol(self.protocol)
     }
 }
 
-/// `02:00:5e:10:00:01`.
+/// Formats a station's address, such as `02:00:5e:10:00:01`.
 fn station(octets: [u8; 16]) -> String {
     let parts: Vec<String> = octets[10..].iter().map(|byte| format!("{byte:02x}")).collect();
     parts.join(":")
@@ -90,7 +90,7 @@ struct Flow {
     packets: u64,
 }
 
-/// A flow that has a place at the end.
+/// A flow that has a slot at the end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) place: Place,
@@ -99,18 +99,18 @@ pub(super) struct Placed {
     pub(super) packets: u64,
 }
 
-/// The table.
+/// The table of flows.
 #[derive(Default)]
 pub(super) struct FlowTable {
     by_tuple: HashMap<FiveTuple, u32>,
     flows: Vec<Flow>,
     free: Vec<u32>,
-    /// How often a flow lost its place.
+    /// The number of times that a flow lost its slot.
     displaced: u64,
 }
 
 impl FlowTable {
-    /// The place of a packet's flow.
+    /// Returns the slot of a packet's flow, and counts the packet.
     pub(super) fn place(&mut self, key: &FlowKey, bytes: u32) -> Place {
         let tuple = FiveTuple::of(key);
         let slot = match self.by_tuple.get(&tuple) {
@@ -138,9 +138,9 @@ impl FlowTable {
         }
         let slot = match self.free.pop() {
             Some(slot) => {
-                let place = &mut self.flows[slot as usize];
-                flow.generation = place.generation + 1;
-                *place = flow;
+                let former = &mut self.flows[slot as usize];
+                flow.generation = former.generation + 1;
+                *former = flow;
                 slot
             }
             None => {
@@ -163,7 +163,7 @@ impl FlowTable {
         self.free = by_bytes;
     }
 
-    /// The flows that have a place, those that carried most first.
+    /// Returns the flows that have a slot, sorted by bytes in descending order.
     pub(super) fn placed(&self) -> Vec<Placed> {
         let mut placed: Vec<Placed> = self
             .by_tuple
@@ -185,7 +185,7 @@ impl FlowTable {
         placed
     }
 
-    /// How often a flow lost its place.
+    /// Returns the number of times that a flow lost its slot.
     pub(super) fn displaced(&self) -> u64 {
         self.displaced
     }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_large_flows_outlast_any_number_of_small_ones() {
+    fn large_flows_keep_their_slots_beside_any_number_of_small_ones() {
         let mut table = FlowTable::default();
         for round in 0..50_000u32 {
             table.place(&key(1), 1500);
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(placed[0].tuple, FiveTuple::of(&key(1)));
         assert_eq!((placed[0].packets, placed[0].place.generation), (50_000, 0));
         assert!(table.displaced() > 49_000);
-        let places: std::collections::HashSet<u32> = placed.iter().map(|flow| flow.place.slot).collect();
-        assert_eq!(places.len(), placed.len(), "no place is given twice");
+        let slots: std::collections::HashSet<u32> = placed.iter().map(|flow| flow.place.slot).collect();
+        assert_eq!(slots.len(), placed.len(), "no slot is assigned twice");
     }
 }

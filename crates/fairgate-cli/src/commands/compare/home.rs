@@ -1,13 +1,14 @@
-//! The built-in scenario: an evening on a home line, once under each discipline, with senders that react.
+//! The built-in scenario: an evening at home, simulated once with each discipline, with senders that react.
 //!
 //! ```text
-//!   call, game, video, web, file, peers           servers, each with a delay of its own to the provider
+//!   call, game, video, web, file, peers           servers, each with its own delay to the provider
 //!        \    \    |    /    /
 //!             provider  ====================  home
-//!                        the line: the discipline at both ends, `rate` down and a quarter of it up
+//!                        the access line: the discipline at both ends, `rate` down and a quarter of it up
 //! ```
 //!
-//! Each simulation is a thread. All get the same seed: what is random about the applications is the same for all.
+//! Each simulation is a thread. All have the same seed, so that the random parts of the applications are the
+//! same.
 
 use std::time::Duration;
 
@@ -26,43 +27,44 @@ use crate::exit::Failure;
 use crate::output::Format;
 use crate::progress;
 
-/// How long, unless the user says.
+/// The default duration.
 pub(super) const DURATION: Duration = Duration::from_secs(60);
 
-/// Propagation delay of the line itself.
+/// Propagation delay of the access line.
 const LINE_DELAY: Duration = Duration::from_millis(5);
 
-/// Samples of the queue's length in a bin of the plots.
+/// The number of samples of the queue's length in a bin of the plots.
 const SAMPLES: u64 = 8;
 
-/// The interface whose queue is looked at: the line's, towards home. The line is the first link.
+/// The interface whose queue is shown: the provider's end of the access line, which is the first link.
 const DOWNLINK: usize = 0;
 
-/// Applications, in the order of the tables: name and what they do. The flows of `scenario` have the same names.
+/// The applications, in the order of the tables: name and description. The flows of `scenario` have the same
+/// names.
 const APPLICATIONS: [(&str, &str); 7] = [
     ("voice call", "64 kbit/s each way, marked"),
     (UPWARDS, "the other half of the call"),
     ("game", "64 small packets a second"),
     ("video", "2.5 MB every few seconds"),
     ("web", "two browsers, pages of 600 kB"),
-    ("downloads", "two, without end"),
-    ("torrent", "ten peers, without end"),
+    ("downloads", "two, endless"),
+    ("torrent", "ten peers, endless"),
 ];
 
-/// The application that sends from home: it does not pass the queue looked at.
+/// The application that sends from the home. Its packets do not pass the queue that is shown.
 const UPWARDS: &str = "voice call, upwards";
 
-/// Flows that take what they get: Jain's index is over them.
+/// Flows that send as much as they can. Jain's index is computed over them.
 const GREEDY: [&str; 2] = ["downloads", "torrent"];
 
 #[derive(Debug, Error, Diagnostic)]
-#[error("can't simulate the home scenario under `{discipline}`")]
+#[error("can't simulate the home scenario with `{discipline}`")]
 struct HomeError {
     discipline: String,
     source: fairgate_sim::Error,
 }
 
-/// What the user asked for.
+/// The options of the user.
 pub(super) struct Options {
     pub(super) rate: Rate,
     pub(super) duration: Duration,
@@ -71,7 +73,7 @@ pub(super) struct Options {
     pub(super) format: Format,
 }
 
-/// Simulates the evening under each discipline.
+/// Simulates the evening with each discipline.
 pub(super) fn run(
     options: &Options,
     contestants: Vec<Contestant>,
@@ -99,7 +101,7 @@ pub(super) fn run(
             .collect();
         threads
             .into_iter()
-            .map(|thread| thread.join().expect("a simulation ends with results or an error"))
+            .map(|thread| thread.join().expect("a simulation does not panic"))
             .collect()
     });
     bar.finish_and_clear();
@@ -124,7 +126,7 @@ pub(super) fn run(
                 in_total: name != UPWARDS,
             })
             .to_vec(),
-        fairness_over: "the throughput of the flows that take what they get: downloads and torrent".into(),
+        fairness_over: "the throughput of the greedy flows: downloads and torrent".into(),
         disciplines: outcomes
             .into_iter()
             .map(|(name, results)| discipline(name, &results))
@@ -133,11 +135,11 @@ pub(super) fn run(
 }
 
 fn simulate(scenario: &Scenario, bar: &ProgressBar) -> Result<Results, fairgate_sim::Error> {
-    let mut told = 0;
+    let mut reported = 0;
     Simulation::new(scenario)?.run_with(|now| {
         let millis = now.nanos() / 1_000_000;
-        bar.inc(millis - told);
-        told = millis;
+        bar.inc(millis - reported);
+        reported = millis;
     })
 }
 
@@ -272,7 +274,8 @@ fn discipline(name: String, results: &Results) -> Discipline {
     }
 }
 
-/// Several flows as one. Delays mix as the packets do; jitter stays the mean over successive packets of a flow.
+/// Combines several flows. Delays are combined by packets. Jitter is the mean over successive packets of the
+/// same flow.
 fn together<'a>(results: &Results, flows: impl Iterator<Item = &'a FlowResults> + Clone) -> Measured {
     let sum = |of: fn(&FlowResults) -> u64| flows.clone().map(of).sum::<u64>();
     let (offered, delivered, dropped) = (
@@ -300,7 +303,7 @@ fn together<'a>(results: &Results, flows: impl Iterator<Item = &'a FlowResults> 
     debug_assert_eq!(
         results.measured_ns,
         [0, results.duration_ns],
-        "counts are of the whole run"
+        "counts are for the whole run"
     );
     Measured {
         offered,
@@ -320,9 +323,9 @@ fn together<'a>(results: &Results, flows: impl Iterator<Item = &'a FlowResults> 
     }
 }
 
-/// The delays of all flows' packets together, from each one's percentiles.
+/// Returns the delays of all flows' packets together, computed from the percentiles of each flow.
 fn mixed_delay<'a>(flows: impl Iterator<Item = &'a FlowResults> + Clone) -> Option<Delay> {
-    // Each step from one percentile to the next stands for a hundredth of the flow's packets.
+    // Each percentile represents one hundredth of the flow's packets.
     let mut steps: Vec<(u64, f64)> = Vec::new();
     let (mut count, mut sum, mut longest) = (0u64, 0u128, 0);
     for delay in flows.map(|flow| &flow.delay).filter(|delay| delay.count > 0) {
@@ -358,7 +361,7 @@ fn mixed_delay<'a>(flows: impl Iterator<Item = &'a FlowResults> + Clone) -> Opti
     })
 }
 
-/// As many points as a plot can tell apart.
+/// Reduces the points to the number that a plot can show.
 fn thinned(distribution: &[(u64, f64)]) -> Vec<(u64, f64)> {
     let step = distribution.len().div_ceil(100).max(1);
     let last = distribution.len() - 1;
@@ -371,7 +374,7 @@ fn thinned(distribution: &[(u64, f64)]) -> Vec<(u64, f64)> {
         .collect()
 }
 
-/// The queue, as it was at the end of each interval.
+/// Returns the queue as sampled at the end of each interval.
 fn queue(line: &InterfaceResults) -> Queue {
     let most = |samples: &[u64]| samples.iter().copied().max().unwrap_or(0);
     Queue {
@@ -398,7 +401,7 @@ fn facts(rate: Rate) -> Vec<Fact> {
     };
     vec![
         fact(
-            "Line",
+            "Access line",
             format!(
                 "{rate} down, {} up, 5 ms; the discipline at both ends",
                 upstream(rate)
@@ -406,24 +409,31 @@ fn facts(rate: Rate) -> Vec<Fact> {
         ),
         fact(
             "Voice call",
-            "160 B every 20 ms each way, DSCP EF and priority 6 (interactive), server 20 ms behind the provider".into(),
+            "160 B every 20 ms each way, DSCP EF and priority 6 (interactive), server 20 ms from the \
+             provider"
+                .into(),
         ),
-        fact("Game", "128 B 64 times a second, server 12 ms behind".into()),
+        fact(
+            "Game",
+            "128 B 64 times a second, server 12 ms from the provider".into(),
+        ),
         fact(
             "Video",
-            "chunks of 2.5 MB over TCP, a second's pause after each, server 8 ms behind".into(),
+            "chunks of 2.5 MB over TCP, one second of pause after each, server 8 ms from the provider".into(),
         ),
         fact(
             "Web",
-            "two browsers, pages of 600 kB in the mean (Pareto, shape 1.5), 4 s to read, 10 ms behind".into(),
+            "two browsers, pages of 600 kB on average (Pareto, shape 1.5), 4 s to read, 10 ms from the \
+             provider"
+                .into(),
         ),
         fact(
             "Downloads",
-            "two TCP transfers from 5 s and 10 s on, 15 ms behind".into(),
+            "two TCP transfers that start at 5 s and 10 s, 15 ms from the provider".into(),
         ),
         fact(
             "Torrent",
-            "ten TCP transfers from 15 s on, one every half second, 40 ms behind".into(),
+            "ten TCP transfers, one every half second from 15 s on, 40 ms from the provider".into(),
         ),
         fact(
             "TCP",
@@ -435,15 +445,15 @@ fn facts(rate: Rate) -> Vec<Fact> {
         ),
         fact(
             "Queue",
-            format!("towards home, looked at {SAMPLES} times in each interval of the plots"),
+            format!("towards the home, sampled {SAMPLES} times in each bin of the plots"),
         ),
     ]
 }
 
 fn remarks() -> Vec<String> {
     vec![
-        "Only the voice call marks its packets, so that pfifo_fast, which goes by marks, can help the call and nothing \
-         else; all others tell flows apart, or don't, without help."
+        "Only the voice call marks its packets. So pfifo_fast, which classifies by marks, can help only the \
+         call. The other disciplines either distinguish flows without marks, or do not distinguish them."
             .into(),
     ]
 }
@@ -474,7 +484,7 @@ mod tests {
         }
         let discipline = discipline("fifo".into(), &results);
         for ((name, _), group) in APPLICATIONS.iter().zip(&discipline.groups) {
-            assert!(group.delivered > 0, "{name} got nothing through");
+            assert!(group.delivered > 0, "no packet of {name} was delivered");
         }
         let packets: u64 = discipline.groups.iter().map(|group| group.delivered).sum();
         assert_eq!(
@@ -484,12 +494,12 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_alone_decides() {
+    fn the_result_depends_only_on_the_seed() {
         assert_eq!(results(7), results(7));
         assert_ne!(results(7), results(8));
     }
 
-    /// One flow alone keeps the percentiles that the simulator gave.
+    /// The percentiles of a single flow are those of the simulator.
     #[test]
     fn mixing_one_flow_changes_nothing() {
         let results = results(1);

@@ -1,7 +1,8 @@
-//! One discipline at one line, fed with packets that come when they come: an open loop.
+//! One discipline on one link, fed with packets that arrive at given times: an open loop.
 //!
-//! The line sends one packet at a time, `length * 8 / rate` long, and starts the next at once. Of what happens at the
-//! same nanosecond the end of a transmission comes first. A packet's delay reaches from its arrival to its last bit.
+//! The link transmits one packet at a time, for `length * 8 / rate`, and starts the next one at once. If two
+//! events have the same time, the end of a transmission is handled first. The delay of a packet is from its
+//! arrival to the end of its transmission.
 
 use fairgate::{Discipline, DropReason, FlowKey, Link, Next, Packet, Rate, RateMeter, Time};
 use fairgate_report::{Meter, QueueMeter};
@@ -235,8 +236,8 @@ mod tests {
             .collect()
     }
 
-    /// The fifo of the library at the line against the three lines of arithmetic that a fifo is: every packet's fate
-    /// and every delay, to the nanosecond.
+    /// Compares a fifo with a reference of three lines of arithmetic: the result of every packet and every
+    /// delay, to the nanosecond.
     #[test]
     fn a_fifo_line_is_exact() {
         const LIMIT: usize = 50;
@@ -271,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Whatever the discipline, each packet is delivered or dropped, and the line is busy exactly as long as the
+    /// With any discipline, each packet is delivered or dropped, and the link is busy exactly as long as the
     /// delivered bytes need.
     #[test]
     fn nothing_is_lost_in_any_discipline() {

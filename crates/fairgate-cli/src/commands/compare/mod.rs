@@ -1,4 +1,4 @@
-//! `fairgate compare`: one access line, several disciplines side by side.
+//! `fairgate compare`: one link, several disciplines side by side.
 
 mod direction;
 mod flows;
@@ -23,14 +23,14 @@ use fairgate_report::{Comparison, page, table};
 use miette::Diagnostic;
 use thiserror::Error;
 
-use crate::exit::{Failure, Mistake, Outcome};
-use crate::input::some_time;
+use crate::exit::{Failure, Imbalanced, Outcome};
+use crate::input::positive_duration;
 use crate::output::{self, Format, Target, Targets, colour};
 use crate::shell;
 use direction::{Direction, parse_prefix};
 
-/// What is compared unless the user says. drr gets the fifo's room: its own default is ten times that, and what it then
-/// shows is the buffer.
+/// The disciplines that are compared by default. drr gets the limit of the fifo. Its own default is ten times
+/// as much, and then the result shows the effect of the buffer.
 pub(crate) const DEFAULT_QUEUES: [&str; 7] = [
     "fifo",
     "pfifo_fast",
@@ -41,39 +41,41 @@ pub(crate) const DEFAULT_QUEUES: [&str; 7] = [
     "msfc",
 ];
 
-/// Compare disciplines on one line: in a built-in home scenario, or on a capture of your own traffic
+/// Compare disciplines on one link: in a built-in home scenario, or on a capture of your own traffic
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  fairgate compare                                            a home line of 20 Mbit/s, seven disciplines
+  fairgate compare                                            an access line of 20 Mbit/s, seven disciplines
   fairgate compare --rate 50mbit --queue fifo --queue 'fq_codel target=10ms'
-  fairgate compare --trace my.pcap --rate 20mbit              what would they have done to my traffic?
+  fairgate compare --trace my.pcap --rate 20mbit              what do they do to my traffic?
   fairgate compare --trace my.pcap --rate 5mbit --direction up --out upload.html
 
-A capture for it: tcpdump -i eth0 -s 96 -w my.pcap")]
+To make a capture: tcpdump -i eth0 -s 96 -w my.pcap")]
 pub(crate) struct Args {
     /// Replay this capture (pcap or pcapng, compressed or not) instead of the built-in scenario
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Rate of the line
+    /// Rate of the link
     #[arg(long, default_value = "20mbit", value_parser = parse_rate)]
     rate: Rate,
 
-    /// A discipline to compare, with settings: 'fifo limit=100'; once for each [default: seven common ones]
+    /// A discipline to compare, with settings: 'fifo limit=100'; can be given several times [default: seven
+    /// common ones]
     #[arg(long = "queue", value_name = "DISCIPLINE")]
     queues: Vec<String>,
 
-    /// How long: of the scenario, or from the capture's beginning [default: 60s, or all of the capture]
-    #[arg(long, value_parser = some_time)]
+    /// Duration of the scenario, or of the part of the capture from its beginning [default: 60s, or all of
+    /// the capture]
+    #[arg(long, value_parser = positive_duration)]
     duration: Option<Duration>,
 
-    /// Seed of every random choice
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Where to write the report [default: fairgate-report.html, but nothing that is no report is replaced; with
-    /// --json none]
+    /// The file for the report [default: fairgate-report.html, which replaces only another report; none with
+    /// --json]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -81,59 +83,83 @@ pub(crate) struct Args {
     view: ViewArgs,
 }
 
-/// What of a capture is taken.
+/// Options that select packets of a capture.
 #[derive(clap::Args)]
 #[command(next_help_heading = "With --trace")]
 struct ViewArgs {
-    /// Which of the line's two directions to look at
+    /// The direction whose queue is replayed
     #[arg(long, value_enum, default_value = "auto", requires = "trace")]
     direction: Direction,
 
-    /// Addresses on the local side of the line [default: told from the capture]
+    /// Addresses on the local side of the link [default: derived from the capture]
     #[arg(long, value_name = "PREFIX", value_parser = parse_prefix, requires = "trace")]
     local: Vec<(String, Prefix)>,
 
-    /// Take packets from these addresses, whatever the direction
-    #[arg(long, value_name = "PREFIX", value_parser = parse_prefix, requires = "trace", conflicts_with_all = ["direction", "local"])]
+    /// Replay packets from these addresses, in any direction
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        value_parser = parse_prefix,
+        requires = "trace",
+        conflicts_with_all = ["direction", "local"]
+    )]
     from: Vec<(String, Prefix)>,
 
-    /// Take packets to these addresses, whatever the direction
-    #[arg(long, value_name = "PREFIX", value_parser = parse_prefix, requires = "trace", conflicts_with_all = ["direction", "local"])]
+    /// Replay packets to these addresses, in any direction
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        value_parser = parse_prefix,
+        requires = "trace",
+        conflicts_with_all = ["direction", "local"]
+    )]
     to: Vec<(String, Prefix)>,
 
-    /// How many flows to show one by one
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=9), requires = "trace")]
+    /// Number of flows that are shown one by one
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 8,
+        value_parser = clap::value_parser!(u8).range(1..=9),
+        requires = "trace"
+    )]
     top: u8,
 
-    /// Longest IP packet on the line; longer ones in the capture were joined by the host and are cut again
-    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65_535), requires = "trace")]
+    /// Longest IP packet on the link; longer ones in the capture were merged by the host and are cut again
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1500,
+        value_parser = clap::value_parser!(u32).range(576..=65_535),
+        requires = "trace"
+    )]
     mtu: u32,
 
-    /// Of a damaged capture, take what comes before the damage
+    /// Replay a damaged capture up to the damage
     #[arg(long, requires = "trace")]
     partial: bool,
 }
 
-/// A discipline that takes part.
+/// A discipline in the comparison.
 struct Contestant {
-    /// As the user wrote it.
+    /// The name as the user wrote it.
     name: String,
     spec: Spec,
 }
 
 #[derive(Debug, Error, Diagnostic)]
 enum CompareError {
-    #[error("`{name}` is named twice")]
-    #[diagnostic(help("each discipline runs once; give them different settings, or name it once"))]
+    #[error("`{name}` is given twice")]
+    #[diagnostic(help("each discipline runs once; give it once, or with different settings"))]
     Twice { name: String },
-    #[error("{DEFAULT_REPORT} is here, and is no report of `fairgate compare`")]
+    #[error("{DEFAULT_REPORT} exists and is no report of `fairgate compare`")]
     #[diagnostic(help(
-        "`--out FILE` writes the report to another file, or over this one; with `--json` none is written"
+        "use `--out FILE` to write to another file or to replace this one, or `--json` to write none"
     ))]
     NoReport,
 }
 
-/// Where the report goes unless the user says.
+/// The default file for the report.
 const DEFAULT_REPORT: &str = "fairgate-report.html";
 
 pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
@@ -184,11 +210,11 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
             home::run(&options, contestants, command)?
         }
     };
-    comparison.check().map_err(Mistake::from)?;
+    comparison.check().map_err(Imbalanced::from)?;
     show(&comparison, report, format)
 }
 
-/// Where the report goes, if one is asked for. What nobody named is replaced only if it is a report as well.
+/// Opens the file for the report, if one is wanted. The default file is replaced only if it is a report too.
 fn report(args: &Args, format: Format) -> Result<Option<(PathBuf, Target)>, Failure> {
     let mut targets = Targets::beside(args.trace.as_deref());
     let path = match (&args.out, format) {
@@ -203,7 +229,7 @@ fn report(args: &Args, format: Format) -> Result<Option<(PathBuf, Target)>, Fail
     Ok(Some((path, target)))
 }
 
-/// Whether something is there that is no report. What can't be read may be anything.
+/// Returns whether a file exists that is not a report. A file that cannot be read counts as such.
 fn is_taken(path: &Path) -> bool {
     if !path.exists() {
         return false;
@@ -240,7 +266,7 @@ fn show(
     Ok(Outcome::Yes)
 }
 
-/// The command that gives the same result again, whatever the defaults will be then.
+/// Returns the command that gives the same result again, even if defaults change.
 fn command_line(args: &Args, queues: &[String]) -> String {
     let mut words: Vec<OsString> = vec!["fairgate".into(), "compare".into()];
     if let Some(trace) = &args.trace {

@@ -1,22 +1,24 @@
-//! Packets longer than any that a line carries: hosts join received segments and leave large ones to the network card
-//! to cut (GRO, TSO), and a capture on the host shows them so. On the line they were packets of at most the MTU.
+//! Cuts merged packets. Hosts merge received segments, and leave the segmentation of large packets to their
+//! interface (GRO, TSO). A capture on the host shows packets that are longer than the MTU. On the link they
+//! were packets of at most the MTU.
 
-/// How a packet of the capture went over the line: lengths of IP packets.
+/// How a captured packet was cut on the link. Lengths are of IP packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pieces {
-    /// Packets of full length.
+    /// The number of packets of full length.
     pub(super) full: u32,
-    /// Their length.
+    /// The full length, in bytes.
     pub(super) full_length: u32,
-    /// Length of one more, 0 if there is none.
+    /// The length of one more packet, or 0 if there is none.
     pub(super) last_length: u32,
 }
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Cuts an IP packet of `length` bytes, of which `captured` is the beginning, to packets of at most `mtu` bytes, each
-/// with the headers of the first. `None` if it fits, or is neither TCP nor UDP: nobody joins others.
+/// Cuts an IP packet of `length` bytes into packets of at most `mtu` bytes, each with the headers of the
+/// first. `captured` is its beginning. Returns `None` if it fits, or if it is neither TCP nor UDP, because
+/// only these are merged.
 pub(super) fn cut(captured: &[u8], length: u32, protocol: u8, mtu: u32) -> Option<Pieces> {
     if length <= mtu {
         return None;
@@ -32,14 +34,14 @@ pub(super) fn cut(captured: &[u8], length: u32, protocol: u8, mtu: u32) -> Optio
     })
 }
 
-/// Bytes of the IP and transport headers.
+/// Returns the length of the IP and transport headers in bytes.
 fn headers(captured: &[u8], protocol: u8) -> Option<u32> {
     let ip = match captured.first()? >> 4 {
         4 => u32::from(captured[0] & 0xf) * 4,
         _ => 40,
     };
     let transport = match protocol {
-        // The usual 32 bytes, with a time stamp, if the capture was cut before the length.
+        // If the header was not captured completely, assume the usual 32 bytes, with time stamps.
         TCP => captured
             .get(ip as usize + 12)
             .map_or(32, |byte| u32::from(byte >> 4) * 4),
@@ -54,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn joined_segments_come_apart_at_the_mtu() {
+    fn merged_segments_are_cut_at_the_mtu() {
         let mut captured = [0u8; 52];
         captured[0] = 0x45;
         captured[20 + 12] = 0x80;
@@ -72,7 +74,7 @@ mod tests {
             Some(0)
         );
         assert_eq!(cut(&captured, 1500, TCP, 1500), None);
-        assert_eq!(cut(&captured, 9000, 50, 1500), None, "ESP is never joined");
+        assert_eq!(cut(&captured, 9000, 50, 1500), None, "ESP is never merged");
         assert_eq!(cut(&[], 9000, TCP, 1500), None);
     }
 }

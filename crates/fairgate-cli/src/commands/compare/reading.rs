@@ -1,7 +1,7 @@
-//! A capture on its way to the lanes: read once from front to back, so that it may come through a pipe.
+//! Reads a capture for the lanes, once from front to back, so that it can come through a pipe.
 //!
-//! The first packets are held back until they have told which side of the line is local. Then they go, and
-//! the rest follows as it is read.
+//! The first packets are kept until they have shown which side of the link is local. Then they are passed on,
+//! and the rest follows as it is read.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,70 +19,70 @@ use super::offload::{self, Pieces};
 use super::trace::{Options, TraceError};
 use crate::progress;
 
-/// Packets at the beginning of the capture that tell the local side.
+/// The number of packets at the beginning of the capture that determine the local side.
 const SURVEYED: usize = 50_000;
 
-/// Every packet counts as an Ethernet frame without its check sequence, whatever link it was captured on.
+/// Every packet counts as an Ethernet frame without check sequence, whatever the link layer of the capture.
 const ETHERNET_HEADER: u32 = 14;
 
-/// A longer pause between two packets is no traffic's: a clock was set in between, or two captures were
-/// joined.
+/// The longest pause between two packets that is taken for real. After a longer one a clock was set, or two
+/// captures were joined.
 const LONGEST_PAUSE: u64 = 86_400 * SECOND;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What reading the capture brought, beside the arrivals.
+/// The results of reading a capture, besides the arrivals.
 pub(super) struct Reading {
     pub(super) view: View,
     pub(super) counts: Counts,
     pub(super) flows: FlowTable,
-    /// Packets of the capture, as far as it was wanted.
+    /// Packets of the capture, in the wanted part of it.
     pub(super) packets: u64,
     pub(super) taken: u64,
     pub(super) opposite: u64,
     pub(super) elsewhere: u64,
-    /// Packets of the capture that were several on the line.
+    /// Packets of the capture that were several packets on the link.
     pub(super) joined: u64,
-    /// Packets on the line.
+    /// Packets on the link.
     pub(super) on_line: u64,
     pub(super) defect: Option<String>,
     pub(super) pauses: Pauses,
 }
 
-/// Pauses that were too long to be believed. They last a second instead.
+/// Pauses that are too long to be real. They are replayed as one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pauses {
     pub(super) count: u64,
     pub(super) longest_nanos: u64,
-    /// Packets before the longest.
+    /// The number of packets before the longest pause.
     pub(super) behind: u64,
 }
 
-/// Time since the first packet.
+/// The time since the first packet.
 #[derive(Default)]
 struct Clock {
-    /// When the latest packet was captured.
+    /// The time at which the latest packet was captured.
     captured: Option<Time>,
     now: Time,
     packets: u64,
     pauses: Pauses,
 }
 
-/// A packet as it was captured.
+/// A captured packet.
 #[derive(Clone, Copy)]
 struct Captured {
-    /// Since the first packet.
+    /// Time since the first packet.
     time: Time,
     dissection: Dissection,
-    /// Bytes on the wire, of the frame.
+    /// Length of the frame on the link, in bytes.
     frame_length: u32,
-    /// Bytes on the wire, of the IP packet.
+    /// Length of the IP packet, in bytes.
     ip_length: Option<u32>,
-    /// How it went over the line, if that was not in one piece.
+    /// How it was cut on the link, if it was not one packet there.
     pieces: Option<Pieces>,
 }
 
-/// The packets of a capture, as far as the user wants them.
+/// The packets of a capture, in the part that the user wants.
 struct Packets<'a> {
     options: &'a Options,
     capture: Capture,
@@ -92,7 +92,7 @@ struct Packets<'a> {
     has_ended: bool,
 }
 
-/// Reads the capture and hands what is taken to `deliver`, which may say that it wants no more.
+/// Reads the capture and passes the replayed packets to `deliver`, which returns whether it wants more.
 pub(super) fn read(
     options: &Options,
     mut deliver: impl FnMut(Arrival) -> bool,
@@ -155,8 +155,8 @@ impl Packets<'_> {
         })
     }
 
-    /// The next packet; none at the end of the file, of the time that the user wants, or at a defect that the
-    /// user makes do with.
+    /// Returns the next packet. Returns none at the end of the file, at the end of the duration that the user
+    /// wants, or at a defect if the user accepts it.
     fn next(&mut self) -> Result<Option<Captured>, TraceError> {
         if self.has_ended {
             return Ok(None);
@@ -182,7 +182,7 @@ impl Packets<'_> {
 }
 
 impl Clock {
-    /// When a packet comes that was captured at `time`, which is never before that of the packet before.
+    /// Returns the time at which a packet arrives that was captured at `time`. `time` never decreases.
     fn read(&mut self, time: Time) -> Time {
         let before = self.captured.replace(time).unwrap_or(time);
         let pause = time - before;
@@ -204,7 +204,7 @@ fn is_within(time: Time, duration: Option<Duration>) -> bool {
     duration.is_none_or(|most| u128::from(time.nanos()) < most.as_nanos())
 }
 
-/// An error with its cause, in one line.
+/// Returns an error with its cause in one line.
 fn described(error: &CaptureError) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
@@ -227,9 +227,9 @@ impl Captured {
         }
     }
 
-    /// The lengths with which it went over the line.
+    /// Returns the lengths of the packets on the link.
     fn lengths(&self) -> impl Iterator<Item = u32> + use<> {
-        // Without an IP header there is nothing below it to take off: the packet counts as it is.
+        // Without an IP header there is nothing to subtract: the frame counts as it is.
         let whole = self
             .ip_length
             .map_or(self.frame_length, |length| ETHERNET_HEADER + length);
@@ -246,7 +246,7 @@ impl Captured {
 }
 
 impl Reading {
-    /// Checks that every packet went somewhere.
+    /// Checks that every packet is counted once.
     pub(super) fn check(&self) -> Result<(), Imbalance> {
         balance::of(
             "the capture",
@@ -260,7 +260,8 @@ impl Reading {
         )
     }
 
-    /// Hands a packet on, if it crossed the line. False: no more are wanted.
+    /// Passes a packet on if it crossed the link in the replayed direction. Returns false if no more packets
+    /// are wanted.
     fn take(
         &mut self,
         packet: &Captured,

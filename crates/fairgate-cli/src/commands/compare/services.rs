@@ -1,9 +1,10 @@
-//! Names of ports and protocols that people know. Ours, so that a result does not depend on the machine's lists.
+//! Well-known names of ports and protocols. They are fixed here, so that a result does not depend on the
+//! lists of the machine.
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// The service at `port`, or the number.
+/// Returns the service at `port`, or the number.
 pub(super) fn service(protocol: u8, port: u16) -> String {
     let name = match (protocol, port) {
         (TCP | UDP, 53) => "dns",
@@ -40,7 +41,7 @@ pub(super) fn service(protocol: u8, port: u16) -> String {
     name.to_owned()
 }
 
-/// The name of an IP protocol, or its number.
+/// Returns the name of an IP protocol, or its number.
 pub(super) fn protocol(number: u8) -> String {
     let name = match number {
         1 => "ICMP",

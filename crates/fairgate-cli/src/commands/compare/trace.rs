@@ -1,8 +1,8 @@
-//! "What would each discipline have done to my traffic?": one pass over a capture, all disciplines side by side.
+//! The comparison on a capture: one pass over the file, all disciplines side by side.
 //!
-//! The file streams through: this thread reads, dissects and names flows; a thread for each discipline runs
-//! its line. Packets travel in batches that all lanes share, a few at a time, so that memory stays bounded
-//! however long the file.
+//! The file is streamed. This thread reads and dissects packets and identifies their flows. Each discipline
+//! has a thread that runs its lane. Packets are passed in batches that all lanes share. The number of batches
+//! is limited, so that memory stays bounded for a file of any length.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,16 +23,16 @@ use super::direction::Direction;
 use super::flows::Placed;
 use super::lane::{Arrival, Books, Lane, QueueTooLong};
 use super::reading::{self, Pauses, Reading};
-use crate::exit::{Failure, Mistake};
+use crate::exit::{Failure, Imbalanced};
 use crate::output::Format;
 
-/// Packets that travel together.
+/// The number of packets in a batch.
 const BATCH: usize = 2048;
 
-/// Batches that a lane may be behind.
+/// The number of batches that a lane may be behind.
 const BATCHES_UNDER_WAY: usize = 8;
 
-/// What the user asked for.
+/// The options of the user.
 pub(super) struct Options {
     pub(super) file: PathBuf,
     pub(super) rate: Rate,
@@ -40,13 +40,13 @@ pub(super) struct Options {
     pub(super) local: Vec<(String, Prefix)>,
     pub(super) from: Vec<(String, Prefix)>,
     pub(super) to: Vec<(String, Prefix)>,
-    /// Only so much of the capture.
+    /// Replays only this much of the capture.
     pub(super) duration: Option<Duration>,
-    /// Flows shown one by one.
+    /// The number of flows that are shown one by one.
     pub(super) top: usize,
-    /// Longest IP packet on the line.
+    /// The longest IP packet on the link.
     pub(super) mtu: u32,
-    /// Make do with what comes before a defect.
+    /// Whether to use what precedes a defect.
     pub(super) partial: bool,
     pub(super) seed: u64,
     /// Whether to show progress.
@@ -56,19 +56,17 @@ pub(super) struct Options {
 #[derive(Debug, Error, Diagnostic)]
 pub(super) enum TraceError {
     #[error("can't read all of {file}")]
-    #[diagnostic(help("`--partial` compares on the packets before it"))]
+    #[diagnostic(help("`--partial` uses the packets before the damage"))]
     Broken { file: String, source: CaptureError },
     #[error("can't read {file}")]
     Unusable { file: String, source: CaptureError },
-    #[error("{file}: there is no packet in it")]
-    #[diagnostic(help(
-        "a capture of at least some seconds of traffic is needed: tcpdump -i IFACE -s 96 -w my.pcap"
-    ))]
+    #[error("{file} contains no packets")]
+    #[diagnostic(help("capture at least some seconds of traffic: tcpdump -i IFACE -s 96 -w my.pcap"))]
     NoPackets { file: String },
-    #[error("{file}: none of its {packets} packets is taken ({view})")]
+    #[error("none of the {packets} packets of {file} is replayed ({view})")]
     #[diagnostic(help(
-        "`--direction all` takes every packet; `--local PREFIX` says who is on the local side; `--from` and `--to` \
-         choose by address"
+        "`--direction all` replays every packet; `--local PREFIX` sets the local side; `--from` and `--to` \
+         select by address"
     ))]
     NothingTaken {
         file: String,
@@ -77,8 +75,8 @@ pub(super) enum TraceError {
     },
     #[error(transparent)]
     Build(BuildError),
-    #[error("the queue of `{discipline}` grew to {packets} packets, more than fit here")]
-    #[diagnostic(help("give it a lower limit, or the line a rate nearer to the traffic's"))]
+    #[error("the queue of `{discipline}` reached {packets} packets, which is the maximum here")]
+    #[diagnostic(help("give it a lower limit, or give the link a rate closer to that of the traffic"))]
     QueueTooLong { discipline: String, packets: u32 },
 }
 
@@ -124,7 +122,7 @@ pub(super) fn run(
         drop(senders);
         let books: Vec<Result<Books, QueueTooLong>> = threads
             .into_iter()
-            .map(|thread| thread.join().expect("a lane ends with books or an error"))
+            .map(|thread| thread.join().expect("a lane does not panic"))
             .collect();
         (reading, books)
     });
@@ -151,12 +149,12 @@ pub(super) fn run(
         }
         .into());
     }
-    reading.check().map_err(Mistake::from)?;
+    reading.check().map_err(Imbalanced::from)?;
     Ok(assemble(options, reading, names, books, command))
 }
 
-/// Reads the capture and hands what is taken to all lanes, in batches. A lane that has failed is noticed when
-/// it is joined.
+/// Reads the capture and sends the replayed packets to all lanes, in batches. The failure of a lane is
+/// noticed when its thread is joined.
 fn feed(options: &Options, senders: &[SyncSender<Arc<Vec<Arrival>>>]) -> Result<Reading, TraceError> {
     let mut batch = Vec::with_capacity(BATCH);
     let send = |batch: &mut Vec<Arrival>| {
@@ -173,7 +171,7 @@ fn feed(options: &Options, senders: &[SyncSender<Arc<Vec<Arrival>>>]) -> Result<
     Ok(reading)
 }
 
-/// Names, sums up, and says what to know of it.
+/// Assembles the result: names, sums and remarks.
 fn assemble(
     options: &Options,
     reading: Reading,
@@ -230,7 +228,7 @@ fn assemble(
         facts: facts(options, &reading),
         remarks: remarks(&reading),
         groups,
-        fairness_over: "the part of its packets' bytes that each flow shown got through".into(),
+        fairness_over: "the delivered share of each shown flow's bytes".into(),
         disciplines,
     }
 }
@@ -264,7 +262,7 @@ fn discipline(
     }
 }
 
-/// Packets dropped by reason, those that occurred.
+/// Returns the packets dropped by reason, for the reasons that occurred.
 fn drops(by_reason: &[u64; DropReason::COUNT]) -> BTreeMap<String, u64> {
     DropReason::ALL
         .into_iter()
@@ -282,12 +280,12 @@ fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
     };
     let mut facts = vec![
         fact("Capture", options.file.display().to_string()),
-        fact("Direction taken", reading.view.describe()),
+        fact("Direction", reading.view.describe()),
         fact(
             "Packets",
             format!(
-                "{} in the capture: {} replayed, {} of the opposite direction, {} that never crossed the line (local, \
-             multicast, no IP)",
+                "{} in the capture: {} replayed, {} of the opposite direction, {} not on the link (local, \
+                 multicast, no IP)",
                 reading.packets, reading.taken, reading.opposite, reading.elsewhere
             ),
         ),
@@ -297,7 +295,7 @@ fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
         ),
         fact(
             "Delay of a packet",
-            "from its arrival at the line to its last bit".into(),
+            "from its arrival at the queue to the end of its transmission".into(),
         ),
     ];
     let mut if_any = |count: u64, label: &str, value: String| {
@@ -310,24 +308,20 @@ fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
         "Cut by the snap length",
         format!("{} packets, counted with their full length", counts.cut),
     );
-    if_any(
-        counts.empty,
-        "Without a byte",
-        format!("{} packets", counts.empty),
-    );
+    if_any(counts.empty, "Empty", format!("{} packets", counts.empty));
     if_any(
         counts.without_time,
-        "Without a time",
+        "Without a time stamp",
         format!(
-            "{} packets, taken at the time of the packet before",
+            "{} packets, replayed at the time of the packet before",
             counts.without_time
         ),
     );
     if_any(
         reading.joined,
-        "Joined by the capturing host",
+        "Merged by the capturing host",
         format!(
-            "{} packets were longer than {} bytes and are replayed as the packets that they were on the line",
+            "{} packets were longer than {} bytes and are replayed as the packets that were on the link",
             reading.joined, options.mtu
         ),
     );
@@ -338,9 +332,9 @@ fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
     );
     if_any(
         reading.flows.displaced(),
-        "Flows not followed to the end",
+        "Flows counted together",
         format!(
-            "{} small ones: only so many are kept apart at a time, the others count as a whole",
+            "{} small flows: only a limited number is counted separately at a time",
             reading.flows.displaced()
         ),
     );
@@ -349,11 +343,12 @@ fn facts(options: &Options, reading: &Reading) -> Vec<Fact> {
 
 fn remarks(reading: &Reading) -> Vec<String> {
     let mut remarks = vec![
-        "A replay is an open loop: each packet comes when it was captured, and no sender reacts. TCP would have slowed \
-         down after each drop and sped up where there was room, so believe what happens within a burst more than what \
-         happens to a transfer as a whole. `fairgate compare` without `--trace` simulates senders that react."
+        "A replay is an open loop: each packet arrives when it was captured, and no sender reacts. TCP would \
+         slow down after each drop and speed up where there is room. So trust what happens within a burst \
+         more than what happens to a whole transfer. `fairgate compare` without `--trace` simulates senders \
+         that react."
             .to_owned(),
-        format!("Taken was the {}.", reading.view.describe()),
+        format!("Replayed packets: {}.", reading.view.describe()),
     ];
     let counts = &reading.counts;
     if let Some(defect) = &reading.defect {
@@ -361,8 +356,8 @@ fn remarks(reading: &Reading) -> Vec<String> {
     }
     if counts.out_of_order > 0 {
         remarks.push(format!(
-            "{} packets had an earlier time than a packet before them, by up to {:.6} s; they arrive at the latest time \
-             so far.",
+            "{} packets had an earlier time than a packet before them, by up to {:.6} s. They arrive at the \
+             latest time so far.",
             counts.out_of_order,
             counts.furthest_back as f64 / 1e9
         ));
@@ -374,14 +369,16 @@ fn remarks(reading: &Reading) -> Vec<String> {
             behind,
         } = reading.pauses;
         remarks.push(format!(
-            "{count} pauses between two packets were longer than a day, the longest of {:.0} days behind \
-             packet {behind}: a clock was set, or captures were joined. Each counts as a second.",
+            "{count} pauses between two packets were longer than a day, the longest of {:.0} days after \
+             packet {behind}. A clock was set, or captures were joined. Each pause is replayed as one \
+             second.",
             longest_nanos as f64 / 86_400e9
         ));
     }
     if counts.interfaces > 1 {
         remarks.push(format!(
-            "The capture comes from {} interfaces: a packet forwarded from one to another is in it, and here, twice.",
+            "The capture is from {} interfaces. A packet that was forwarded between them is in it, and in \
+             the replay, twice.",
             counts.interfaces
         ));
     }

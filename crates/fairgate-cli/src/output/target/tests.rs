@@ -4,11 +4,11 @@ use std::process::Command;
 
 use super::*;
 
-struct Desk(tempfile::TempDir);
+struct Scratch(tempfile::TempDir);
 
-impl Desk {
-    fn new() -> Desk {
-        Desk(tempfile::tempdir().unwrap())
+impl Scratch {
+    fn new() -> Scratch {
+        Scratch(tempfile::tempdir().unwrap())
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -50,7 +50,7 @@ fn complaint(result: Result<impl Sized, Failure>) -> String {
 fn node(path: &Path, arguments: &[&str]) -> bool {
     let made = Command::new("mknod").arg(path).args(arguments).status().unwrap();
     if !made.success() {
-        // Past the test harness, which swallows what `eprintln!` says.
+        // Written directly, because the test harness captures what `eprintln!` prints.
         let _ = writeln!(io::stderr(), "SKIPPED: mknod {arguments:?} needs root");
     }
     made.success()
@@ -58,39 +58,39 @@ fn node(path: &Path, arguments: &[&str]) -> bool {
 
 #[test]
 fn a_result_replaces_the_one_before_it() {
-    let desk = Desk::new();
-    let path = desk.at("result.json");
+    let scratch = Scratch::new();
+    let path = scratch.at("result.json");
     write(&path, "the first").unwrap();
     write(&path, "second").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"second");
-    assert_eq!(desk.names(), ["result.json"]);
+    assert_eq!(scratch.names(), ["result.json"]);
 }
 
-/// A signal in the middle, even one that nothing can catch, leaves nothing behind.
+/// A signal during writing, even one that cannot be caught, leaves nothing behind.
 #[test]
 fn a_result_has_no_name_while_it_is_written() {
-    let desk = Desk::new();
-    let path = desk.with("result.json", "old");
+    let scratch = Scratch::new();
+    let path = scratch.with("result.json", "old");
     let target = Targets::beside([]).open(&path).unwrap();
-    let fresh = Targets::beside([]).open(&desk.at("fresh.json")).unwrap();
+    let fresh = Targets::beside([]).open(&scratch.at("fresh.json")).unwrap();
     let look = |file: &mut File| {
         file.write_all(b"half of it")?;
-        assert_eq!(desk.names(), ["result.json"]);
+        assert_eq!(scratch.names(), ["result.json"]);
         assert_eq!(fs::read(&path)?, b"old");
         Ok(())
     };
     target.write(look).unwrap();
     fresh
         .write(|_| {
-            assert_eq!(desk.names(), ["result.json"]);
+            assert_eq!(scratch.names(), ["result.json"]);
             Ok(())
         })
         .unwrap();
-    assert_eq!(desk.names(), ["fresh.json", "result.json"]);
+    assert_eq!(scratch.names(), ["fresh.json", "result.json"]);
 }
 
 #[test]
-fn signals_that_end_the_program_wait_for_a_name() {
+fn signals_that_end_the_program_are_blocked_in_the_scope() {
     let pending = || SigSet::thread_get_mask().unwrap();
     let before = pending();
     let whole = Uninterrupted::begin().unwrap();
@@ -103,8 +103,8 @@ fn signals_that_end_the_program_wait_for_a_name() {
 
 #[test]
 fn on_a_full_disk_the_old_result_stays_and_nothing_else() {
-    let desk = Desk::new();
-    let path = desk.with("result.json", "old");
+    let scratch = Scratch::new();
+    let path = scratch.with("result.json", "old");
     let target = Targets::beside([]).open(&path).unwrap();
     let failure = target.write(|file| {
         file.write_all(b"half of it")?;
@@ -116,29 +116,29 @@ fn on_a_full_disk_the_old_result_stays_and_nothing_else() {
     assert!(report.is::<Unwritten>(), "{report}");
     assert!(report.to_string().starts_with("can't write "), "{report}");
     assert_eq!(fs::read(&path).unwrap(), b"old");
-    assert_eq!(desk.names(), ["result.json"]);
+    assert_eq!(scratch.names(), ["result.json"]);
 }
 
 #[test]
-fn what_can_not_be_written_is_found_before_the_work() {
-    let desk = Desk::new();
-    desk.with("file", "");
+fn a_file_that_cannot_be_written_is_found_before_the_work() {
+    let scratch = Scratch::new();
+    scratch.with("file", "");
     let mut targets = Targets::beside([]);
-    let missing = complaint(targets.open(&desk.at("none/result.json")));
+    let missing = complaint(targets.open(&scratch.at("none/result.json")));
     assert!(missing.contains("No such file"), "{missing}");
-    let folder = complaint(targets.open(desk.0.path()));
+    let folder = complaint(targets.open(scratch.0.path()));
     assert!(folder.contains("directory"), "{folder}");
-    let below = complaint(targets.open(&desk.at("file/result.json")));
+    let below = complaint(targets.open(&scratch.at("file/result.json")));
     assert!(below.contains("Not a directory"), "{below}");
 }
 
 #[test]
 fn mode_owner_and_attributes_stay() {
-    let desk = Desk::new();
-    let path = desk.with("result.csv", "old");
+    let scratch = Scratch::new();
+    let path = scratch.with("result.csv", "old");
     fs::set_permissions(&path, Permissions::from_mode(0o604)).unwrap();
     let has_attributes = xattr::set(&path, "user.comment", b"mine").is_ok();
-    // Only root can give a file away.
+    // Only root can change the owner of a file.
     let has_owner = std::os::unix::fs::chown(&path, Some(1234), Some(4321)).is_ok();
     let before = fs::metadata(&path).unwrap();
     write(&path, "new").unwrap();
@@ -154,37 +154,37 @@ fn mode_owner_and_attributes_stay() {
 
 #[test]
 fn links_are_followed_and_stay() {
-    let desk = Desk::new();
-    fs::create_dir(desk.at("inner")).unwrap();
-    desk.with("inner/result.csv", "old");
-    symlink("inner/result.csv", desk.at("link")).unwrap();
-    symlink("inner/fresh.csv", desk.at("dangling")).unwrap();
-    symlink("dangling", desk.at("twice")).unwrap();
-    symlink("round", desk.at("round")).unwrap();
-    write(&desk.at("link"), "new").unwrap();
-    write(&desk.at("twice"), "fresh").unwrap();
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.at("inner")).unwrap();
+    scratch.with("inner/result.csv", "old");
+    symlink("inner/result.csv", scratch.at("link")).unwrap();
+    symlink("inner/fresh.csv", scratch.at("dangling")).unwrap();
+    symlink("dangling", scratch.at("twice")).unwrap();
+    symlink("round", scratch.at("round")).unwrap();
+    write(&scratch.at("link"), "new").unwrap();
+    write(&scratch.at("twice"), "fresh").unwrap();
     for link in ["link", "dangling", "twice"] {
-        assert!(desk.at(link).is_symlink(), "{link}");
+        assert!(scratch.at(link).is_symlink(), "{link}");
     }
-    assert_eq!(fs::read(desk.at("inner/result.csv")).unwrap(), b"new");
-    assert_eq!(fs::read(desk.at("inner/fresh.csv")).unwrap(), b"fresh");
-    complaint(write(&desk.at("round"), ""));
+    assert_eq!(fs::read(scratch.at("inner/result.csv")).unwrap(), b"new");
+    assert_eq!(fs::read(scratch.at("inner/fresh.csv")).unwrap(), b"fresh");
+    complaint(write(&scratch.at("round"), ""));
 }
 
 #[test]
-fn all_names_of_a_file_get_the_result() {
-    let desk = Desk::new();
-    let path = desk.with("result.csv", "a longer one");
-    fs::hard_link(&path, desk.at("other.csv")).unwrap();
+fn the_result_is_written_under_all_names_of_a_file() {
+    let scratch = Scratch::new();
+    let path = scratch.with("result.csv", "a longer one");
+    fs::hard_link(&path, scratch.at("other.csv")).unwrap();
     write(&path, "new").unwrap();
-    assert_eq!(fs::read(desk.at("other.csv")).unwrap(), b"new");
-    assert_eq!(desk.names(), ["other.csv", "result.csv"]);
+    assert_eq!(fs::read(scratch.at("other.csv")).unwrap(), b"new");
+    assert_eq!(scratch.names(), ["other.csv", "result.csv"]);
 }
 
 #[test]
 fn a_pipe_and_a_device_are_written_in_place() {
-    let desk = Desk::new();
-    let pipe = desk.at("pipe");
+    let scratch = Scratch::new();
+    let pipe = scratch.at("pipe");
     assert!(node(&pipe, &["p"]), "anybody can make a pipe");
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
@@ -194,8 +194,8 @@ fn a_pipe_and_a_device_are_written_in_place() {
     assert_eq!(reader.join().unwrap(), b"through it");
     assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
 
-    // As /dev/null and /dev/full, on this desk. A folder that forbids devices refuses to open them.
-    let (null, full) = (desk.at("null"), desk.at("full"));
+    // These are like /dev/null and /dev/full. A folder mounted without device support refuses to open them.
+    let (null, full) = (scratch.at("null"), scratch.at("full"));
     if !node(&null, &["c", "1", "3"]) || !node(&full, &["c", "1", "7"]) {
         return;
     }
@@ -210,14 +210,14 @@ fn a_pipe_and_a_device_are_written_in_place() {
 }
 
 #[test]
-fn an_input_is_no_output_whatever_its_name() {
-    let desk = Desk::new();
-    let input = desk.with("my.pcap", "packets");
-    symlink("my.pcap", desk.at("link")).unwrap();
-    fs::hard_link(&input, desk.at("hard")).unwrap();
+fn an_input_is_rejected_as_output_under_any_name() {
+    let scratch = Scratch::new();
+    let input = scratch.with("my.pcap", "packets");
+    symlink("my.pcap", scratch.at("link")).unwrap();
+    fs::hard_link(&input, scratch.at("hard")).unwrap();
     for name in ["my.pcap", "./my.pcap", "link", "hard"] {
         let mut targets = Targets::beside([input.as_path()]);
-        let refusal = complaint(targets.open(&desk.at(name)));
+        let refusal = complaint(targets.open(&scratch.at(name)));
         assert!(refusal.contains("reads"), "{refusal}");
     }
     assert_eq!(fs::read(&input).unwrap(), b"packets");
@@ -225,23 +225,23 @@ fn an_input_is_no_output_whatever_its_name() {
 
 #[test]
 fn no_output_is_written_twice() {
-    let desk = Desk::new();
-    symlink("fresh", desk.at("link")).unwrap();
+    let scratch = Scratch::new();
+    symlink("fresh", scratch.at("link")).unwrap();
     let mut targets = Targets::beside([]);
-    let _fresh = targets.open(&desk.at("fresh")).unwrap();
-    let refusal = complaint(targets.open(&desk.at("link")));
+    let _fresh = targets.open(&scratch.at("fresh")).unwrap();
+    let refusal = complaint(targets.open(&scratch.at("link")));
     assert!(refusal.contains("is written too"), "{refusal}");
-    let _other = targets.open(&desk.at("other")).unwrap();
+    let _other = targets.open(&scratch.at("other")).unwrap();
 }
 
-/// Where a file system gives no name to a file without one.
+/// This path is taken if the file system cannot name a file that was created without a name.
 #[test]
-fn a_draft_that_can_get_no_name_is_copied() {
-    let desk = Desk::new();
-    let mut draft = tempfile::tempfile_in(desk.0.path()).unwrap();
+fn a_draft_that_cannot_be_named_is_copied() {
+    let scratch = Scratch::new();
+    let mut draft = tempfile::tempfile_in(scratch.0.path()).unwrap();
     draft.write_all(b"all of it").unwrap();
-    let (_, name) = named(&draft, desk.0.path()).unwrap();
+    let (_, name) = named(&draft, scratch.0.path()).unwrap();
     assert_eq!(fs::read(&name).unwrap(), b"all of it");
     drop(name);
-    assert_eq!(desk.names(), Vec::<String>::new());
+    assert_eq!(scratch.names(), Vec::<String>::new());
 }

@@ -1,5 +1,6 @@
-//! What `show` prints beside what tc printed of the same commands, which iproute2 6.1 did on Linux 6.1: `beside_tc.txt` has the commands,
-//! each of tc's after `#` or on a line of its own, and then what several of tc's commands printed, without the table of cake's tins.
+//! Compares `show` with the output of tc of iproute2 6.1 on Linux 6.1, for the same commands. `beside_tc.txt`
+//! has the commands, each after `#` or on its own line, and then the output of several tc commands. The table
+//! of cake's tins was removed from it.
 
 use fairgate_scripts::tc::{Device, Script};
 use serde_json::Value;
@@ -8,8 +9,8 @@ use super::{ends, serve, status};
 
 const RECORDED: &str = include_str!("beside_tc.txt");
 
-/// Words that tc has a value for, and we have not: what the kernel's own sockets and timers need, or what is not kept on the packet path
-/// for being shown.
+/// Words for which tc has a value and we do not. The kernel needs them for its sockets and timers, or they
+/// are not kept on the packet path here.
 const NOT_KEPT: [&str; 8] = [
     "orphan_mask",
     "timer_slack",
@@ -21,7 +22,7 @@ const NOT_KEPT: [&str; 8] = [
     "highprio",
 ];
 
-/// A case: the commands, and for each of tc's what it printed.
+/// A case: the commands, and the output of each of tc's commands.
 struct Case {
     commands: String,
     printed: Vec<(&'static str, Vec<&'static str>)>,
@@ -37,11 +38,11 @@ fn cases() -> Vec<Case> {
                 printed: Vec::new(),
             });
         } else if line.starts_with("-s ") {
-            case.expect("a case begins with #")
+            case.expect("a case starts with #")
                 .printed
                 .push((line, Vec::new()));
         } else {
-            let case = case.expect("a case begins with #");
+            let case = case.expect("a case starts with #");
             match case.printed.last_mut() {
                 Some((_, lines)) => lines.push(line),
                 None => case.commands.extend([line, "\n"]),
@@ -51,7 +52,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Our arguments for tc's.
+/// Translates tc's arguments into ours.
 fn arguments<'a>(of_tc: &'a str, socket: &'a str) -> Vec<&'a str> {
     let ours = of_tc.split(' ').filter_map(|word| match word {
         "-s" | "show" => None,
@@ -66,14 +67,14 @@ fn arguments<'a>(of_tc: &'a str, socket: &'a str) -> Vec<&'a str> {
 }
 
 impl Case {
-    /// Whether a word is one that is not kept. A tbf that something is attached to has no limit of its own, and so no `lat`.
+    /// Returns whether we do not keep this word. A tbf with an attached qdisc has no limit, and so no `lat`.
     fn is_not_kept(&self, word: &str, handle: &str) -> bool {
         let holds_another = || self.commands.contains(&format!("parent {handle}1 "));
         NOT_KEPT.contains(&word) || word == "lat" && holds_another()
     }
 }
 
-/// The line without words that are not kept and their values.
+/// Returns the line without the words that are not kept, and without their values.
 fn kept(case: &Case, line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     let handle = line.split_whitespace().nth(2).unwrap_or_default();
@@ -89,7 +90,7 @@ fn kept(case: &Case, line: &str) -> String {
     format!("{}{}", &line[..indent], kept.join(" "))
 }
 
-/// A qdisc or class with the lines below it, at most `most` of them.
+/// Returns each qdisc or class with the lines below it, at most `most` of them.
 fn blocks<'t>(case: &Case, lines: impl IntoIterator<Item = &'t str>, most: usize) -> Vec<Vec<String>> {
     let mut blocks: Vec<Vec<String>> = Vec::new();
     for line in lines {
@@ -102,14 +103,14 @@ fn blocks<'t>(case: &Case, lines: impl IntoIterator<Item = &'t str>, most: usize
         }
     }
     blocks.iter_mut().for_each(|block| block.truncate(most));
-    // What only has words that are not kept.
+    // Lines that had only words that are not kept.
     blocks
         .iter_mut()
         .for_each(|block| block.retain(|line| !line.trim().is_empty()));
     blocks
 }
 
-/// Without the handle of the fifo that a class has until something is attached to it, which tc does not show.
+/// Removes the handle of the default fifo of a class, which tc does not show.
 fn without_default_leaf(head: &str) -> String {
     let words: Vec<&str> = head.split(' ').collect();
     match words.iter().position(|word| *word == "leaf") {
@@ -122,7 +123,8 @@ fn without_default_leaf(head: &str) -> String {
 
 fn compare_text(case: &Case, of_tc: &str, printed: &[&str], shown: &str, wrong: &mut Vec<String>) {
     let is_class = of_tc.contains("class");
-    // Of htb's classes all is kept that tc counts. hfsc's are held against a kernel's beside its traces, but for the root.
+    // For htb's classes, everything that tc counts is kept. The statistics of hfsc's classes are compared
+    // elsewhere, with a kernel's beside its traces, except the root's.
     let most = if is_class && !case.commands.contains(": htb") {
         3
     } else {
@@ -137,7 +139,7 @@ fn compare_text(case: &Case, of_tc: &str, printed: &[&str], shown: &str, wrong: 
         })
         .collect();
     for block in blocks(case, printed.iter().copied(), most) {
-        // Of classes that count nothing the kernel tells no numbers.
+        // The kernel reports no numbers of classes that count nothing.
         let is_same =
             |other: &&Vec<String>| other[0] == block[0] && other[..block.len().min(other.len())] == block[..];
         if !ours.iter().any(|other| is_same(&other)) {
@@ -146,7 +148,7 @@ fn compare_text(case: &Case, of_tc: &str, printed: &[&str], shown: &str, wrong: 
     }
     let heads: Vec<String> = printed.iter().map(|line| kept(case, line)).collect();
     for block in ours {
-        // The fifos of classes that nothing is attached to.
+        // These are the default fifos of classes.
         let is_default = block[0].starts_with("qdisc pfifo 800");
         if !is_default && !heads.contains(&block[0]) {
             wrong.push(format!("{of_tc}\ntc does not show {}", block[0]));
@@ -155,7 +157,7 @@ fn compare_text(case: &Case, of_tc: &str, printed: &[&str], shown: &str, wrong: 
 }
 
 fn compare_json(case: &Case, of_tc: &str, printed: &str, shown: &str, wrong: &mut Vec<String>) {
-    // What tc prints of hfsc's default class is no JSON.
+    // tc's output for hfsc's default class is not valid JSON.
     let printed = printed.replace("{default 11 }", "{\"default\":\"11\"}");
     let printed: Value = serde_json::from_str(&printed).expect("tc prints JSON");
     let shown: Value = serde_json::from_str(shown).expect("we print JSON");
@@ -176,14 +178,14 @@ fn compare_json(case: &Case, of_tc: &str, printed: &str, shown: &str, wrong: &mu
 }
 
 #[test]
-fn everything_is_shown_as_tc_shows_it() {
+fn the_output_is_equal_to_that_of_tc() {
     let (mut compared, mut wrong) = (0, Vec::new());
     for case in cases() {
         let script = Script::parse("recorded", &case.commands, Device::default());
         let spec = script.and_then(|script| script.spec());
         let spec = spec.unwrap_or_else(|error| panic!("{}{error:?}", case.commands));
-        let place = tempfile::tempdir().expect("a place for a socket");
-        let path = place.path().join("sock");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("sock");
         let socket = path.to_str().expect("an ordinary path");
         let server = serve(&path, &status(&spec, "d0", &[]), case.printed.len());
         for (of_tc, printed) in &case.printed {
@@ -198,7 +200,7 @@ fn everything_is_shown_as_tc_shows_it() {
             }
             compared += 1;
         }
-        server.join().expect("all asked");
+        server.join().expect("all requests were answered");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert_eq!(compared, 6 * cases().len());

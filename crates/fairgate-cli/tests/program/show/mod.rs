@@ -1,4 +1,4 @@
-//! `show`: of a status that a socket here serves as a run would.
+//! `fairgate show`, with a status that the test serves on a socket as a run does.
 
 mod beside_tc;
 
@@ -23,13 +23,14 @@ const COMMANDS: &str = "qdisc add dev eth1 root handle 1: drr
     filter add dev eth1 parent 1: matchall flowid 1:a";
 
 fn of_commands() -> Spec {
-    let script = Script::parse("test.tc", COMMANDS, Device::default()).expect("the lines fit together");
-    script.spec().expect("all can be carried over")
+    let script = Script::parse("test.tc", COMMANDS, Device::default()).expect("the script is valid");
+    script.spec().expect("everything can be translated")
 }
 
-/// A run with one direction, packets of 1000 bytes offered to these hosts and one sent.
+/// Returns the status of a run with one direction. Packets of 1000 bytes to these hosts were enqueued, and
+/// one was sent.
 fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
-    let mut tree = spec.build(1).expect("the description is right");
+    let mut tree = spec.build(1).expect("the description is valid");
     let mut pool = Pool::with_capacity(8);
     for &host in hosts {
         let key = FlowKey::of([10, 0, 0, 1].into(), [192, 0, 2, host].into(), 17, 1, 2);
@@ -77,7 +78,7 @@ fn status(spec: &Spec, device: &str, hosts: &[u8]) -> Status {
     }
 }
 
-/// Answers so many times.
+/// Answers `times` requests.
 fn serve(socket: &Path, status: &Status, times: usize) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(socket).expect("a socket of our own");
     let answer = serde_json::to_vec(status).expect("a status is JSON");
@@ -85,15 +86,15 @@ fn serve(socket: &Path, status: &Status, times: usize) -> thread::JoinHandle<()>
         for stream in listener.incoming().take(times) {
             stream
                 .and_then(|mut stream| stream.write_all(&answer))
-                .expect("somebody asks");
+                .expect("a client reads the answer");
         }
     })
 }
 
 #[test]
-fn a_run_is_shown_in_tcs_words() {
-    let place = tempfile::tempdir().expect("a place for a socket");
-    let path = place.path().join("sock");
+fn a_run_is_shown_in_the_format_of_tc() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("sock");
     let socket = path.to_str().expect("an ordinary path");
     let server = serve(&path, &status(&of_commands(), "eth1", &[1, 2, 1, 2, 1]), 4);
     let (text, _) = ends(&["show", "--socket", socket], 0);
@@ -133,18 +134,19 @@ class drr 1:a dev eth1 root leaf 8002: quantum 1514b
         stderr.contains("leaves by `eth2`") && stderr.contains("interfaces are eth1"),
         "{stderr}"
     );
-    server.join().expect("all asked");
+    server.join().expect("all requests were answered");
     let (_, stderr) = ends(&["show", "--socket", "missing"], 3);
     assert!(stderr.contains("no status from missing"), "{stderr}");
 }
 
 #[test]
-fn classes_are_shown_with_the_hosts_that_have_them() {
-    let place = tempfile::tempdir().expect("a place for a socket");
-    let path = place.path().join("sock");
+fn assigned_classes_are_shown_with_their_hosts() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("sock");
     let socket = path.to_str().expect("an ordinary path");
-    let line = "drr handle=1 default=16 { 9 / fifo; 16 each=destination count=500 overflow=9 quantum=300 / codel limit=2 }";
-    let spec = Spec::inline(line).expect("the line is right");
+    let line = "drr handle=1 default=16 { 9 / fifo; \
+                16 each=destination count=500 overflow=9 quantum=300 / codel limit=2 }";
+    let spec = Spec::inline(line).expect("the tree is valid");
     let server = serve(&path, &status(&spec, "eth1", &[1, 2, 1, 2, 1]), 2);
     let (text, _) = ends(&["show", "--socket", socket], 0);
     for host in ["1:10", "1:11"] {
@@ -160,10 +162,10 @@ fn classes_are_shown_with_the_hosts_that_have_them() {
             "class drr 1:10 dev eth1 root quantum 300b host 192.0.2.1",
             "class drr 1:11 dev eth1 root quantum 300b host 192.0.2.2",
         ],
-        "those that nobody has are left out"
+        "classes without a host are left out"
     );
     let document = json(&["show", "--json", "--socket", socket], 0);
     assert_eq!(document["classes"][2]["host"], "192.0.2.2");
     assert_eq!(document["classes"][2]["qlen"], 2);
-    server.join().expect("all asked");
+    server.join().expect("all requests were answered");
 }

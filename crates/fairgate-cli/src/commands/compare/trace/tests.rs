@@ -1,4 +1,4 @@
-//! Captures made up at random, under every discipline that can be named on a command line.
+//! Random captures under every discipline that can be given on a command line.
 
 use fairgate::Time;
 use fairgate_capture::{CaptureWriter, LinkType};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One of every discipline that works without classes.
+/// Returns one of every discipline that works without classes.
 fn contestants() -> Vec<Contestant> {
     let needs_no_classes = |entry: &&&dyn Entry| {
         !matches!(
@@ -61,7 +61,7 @@ fn options(file: &Path) -> Options {
     }
 }
 
-/// A packet of UDP: pause before it in ns, flow, IP length.
+/// A UDP packet: pause before it in ns, flow, IP length.
 type Sent = (u64, u16, u16);
 
 fn write(path: &Path, packets: &[Sent]) {
@@ -81,7 +81,7 @@ fn write(path: &Path, packets: &[Sent]) {
     std::fs::write(path, writer.finish().unwrap()).unwrap();
 }
 
-/// Bursts and pauses of thousands of flows, of which a few come again and again.
+/// Generates bursts and pauses of thousands of flows, a few of which occur often.
 fn traffic() -> impl Strategy<Value = Vec<Sent>> {
     let pause = prop_oneof![20 => 0u64..200_000, 1 => 0u64..100_000_000];
     let flow = prop_oneof![1 => 0u16..20, 2 => any::<u16>()];
@@ -111,12 +111,12 @@ proptest! {
             let total = &discipline.total;
             prop_assert_eq!(total.offered, pieces, "{}", &discipline.name);
             prop_assert_eq!(total.delivered + total.dropped, pieces, "{}", &discipline.name);
-            prop_assert_eq!(total.left, 0, "{}: the line goes on until nothing is left", &discipline.name);
+            prop_assert_eq!(total.left, 0, "{}: the link transmits until nothing is left", &discipline.name);
         }
     }
 }
 
-/// The check itself: a packet that is in no group, and a byte too many.
+/// Tests the check itself with wrong figures, such as a packet that is in no group, or a byte too many.
 #[test]
 fn figures_that_do_not_add_up_are_found() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a run says, and to whom: forwarding depends on nobody who reads it.
+//! Messages and the status of a run. Forwarding never waits for a reader.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -15,12 +15,13 @@ use crate::common::{live, output, until};
 use crate::harness::{code_and_message, ping, refusal};
 use crate::run::{PLAIN, Run};
 
-/// Where standard output or error goes that takes nothing.
+/// Returns a stream that is always full.
 fn full() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()
 }
 
-/// Closed, full, or a pipe that nobody reads: frames pass, reloads happen, and the run ends when asked to.
+/// Output is closed, full, or a pipe that nobody reads. Frames pass, reloads work, and the run ends on
+/// request.
 #[test]
 fn forwarding_depends_on_no_reader() {
     let Some(_watched) = live("forwarding_depends_on_no_reader") else {
@@ -67,13 +68,13 @@ fn forwarding_depends_on_no_reader() {
             assert!(text.contains("nonsense"), "{text}");
         }
         let code = run.output().status.code();
-        // A final status that finds no room is an error of the machine's, said by the exit code at least.
+        // If the final status cannot be written, the exit code reports an error of the environment.
         let expected = if kind == "full" { Some(3) } else { Some(0) };
         assert_eq!(code, expected, "{kind}");
     }
 }
 
-/// `fairgate status --socket PATH`: exit code, and what it says.
+/// Runs `fairgate status --socket PATH` and returns exit code and message.
 fn status_of(path: &std::path::Path) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
     let command = command.args(["status", "--json", "--socket"]).arg(path);
@@ -100,7 +101,7 @@ fn a_stopped_run_is_said_to_be_stopped() {
     run.stop();
 }
 
-/// The answer of another user is not taken for that of a run.
+/// The answer of another user's process is not accepted as that of a run.
 #[test]
 fn another_users_answer_is_refused() {
     let Some(_watched) = live("another_users_answer_is_refused") else {
@@ -146,7 +147,7 @@ fn a_file_in_the_sockets_place_stays() {
     assert_eq!(text, "precious");
 }
 
-/// Trees that could forward nothing between these interfaces.
+/// These trees could not forward anything between these interfaces.
 #[test]
 fn trees_that_would_drop_every_frame_are_refused() {
     let Some(_watched) = live("trees_that_would_drop_every_frame_are_refused") else {
