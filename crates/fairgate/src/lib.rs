@@ -43,7 +43,7 @@ mod testing;
 mod time;
 pub mod timestamps;
 
-pub use discipline::{Algorithm, ByFlow, Class, ClassState, Discipline, Node, Value, Verdict};
+pub use discipline::{Algorithm, ByFlow, Class, ClassState, Discipline, Node, Variable, Verdict};
 pub use error::ConfigError;
 pub use flow::{FlowHash, FlowHasher, FlowKey};
 pub use packet::{ClassId, DropReason, Ecn, Packet, SlotFlags, SlotState};

@@ -16,7 +16,7 @@ use alloc::boxed::Box;
 
 use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
 use crate::bits::Random;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -346,10 +346,10 @@ impl Algorithm for Choke {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("qavg", Value::Integer(self.average.scaled() as i64));
-        visit("qcount", Value::Integer(self.spacing.count()));
-        visit("matched", Value::Integer(self.matched as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("qavg", Variable::Integer(self.average.scaled() as i64));
+        visit("qcount", Variable::Integer(self.spacing.count()));
+        visit("matched", Variable::Integer(self.matched as i64));
     }
 }
 

@@ -24,7 +24,7 @@ use core::time::Duration;
 
 use super::periodic::Periodic;
 use crate::bits::Random;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -500,12 +500,12 @@ impl Algorithm for DualPi2 {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("prob", Value::Integer(self.prob.into()));
-        visit("credit", Value::Integer(self.credit));
-        visit("qlen_l", Value::Integer(self.scalable.len().into()));
-        visit("qlen_c", Value::Integer(self.classic.len().into()));
-        visit("delay", Value::Nanos(self.last_delay as u64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("prob", Variable::Integer(self.prob.into()));
+        visit("credit", Variable::Integer(self.credit));
+        visit("qlen_l", Variable::Integer(self.scalable.len().into()));
+        visit("qlen_c", Variable::Integer(self.classic.len().into()));
+        visit("delay", Variable::Nanos(self.last_delay as u64));
     }
 }
 

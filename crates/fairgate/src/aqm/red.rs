@@ -36,7 +36,7 @@ use core::time::Duration;
 
 use super::periodic::Periodic;
 use crate::bits::Random;
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -368,12 +368,12 @@ impl<S: Store> Averaged<S> {
         Ok(())
     }
 
-    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("qavg", Value::Integer(self.average.scaled() as i64));
-        visit("qcount", Value::Integer(self.spacing.count()));
-        visit("max_P", Value::Integer(self.law.curve.max_p() as i64));
-        visit("early", Value::Integer(self.early as i64));
-        visit("marked", Value::Integer(self.marked as i64));
+    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("qavg", Variable::Integer(self.average.scaled() as i64));
+        visit("qcount", Variable::Integer(self.spacing.count()));
+        visit("max_P", Variable::Integer(self.law.curve.max_p() as i64));
+        visit("early", Variable::Integer(self.early as i64));
+        visit("marked", Variable::Integer(self.marked as i64));
     }
 
     /// Makes up for the half seconds that have passed.
@@ -499,7 +499,7 @@ impl<P: Parameters, S: Store> Algorithm for Queue<P, S> {
         self.inner.packets.inner_mut().filter(|_| minor == INNER)
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.inner.visit_variables(visit);
     }
 }

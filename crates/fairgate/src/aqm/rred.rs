@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use super::red::{self, Averaged, Parameters};
 use crate::bits::{Random, random};
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -225,10 +225,10 @@ impl Algorithm for Rred {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.queue.visit_variables(visit);
         let suspects = self.bins.iter().filter(|bin| bin.indicator < 0).count();
-        visit("suspect_bins", Value::Integer(suspects as i64));
+        visit("suspect_bins", Variable::Integer(suspects as i64));
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
 use crate::bits::Random;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -231,13 +231,13 @@ impl Algorithm for Wred {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("qavg", Value::Integer(self.average.scaled() as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("qavg", Variable::Integer(self.average.scaled() as i64));
         for (name, spacing) in ["qcount_1", "qcount_2", "qcount_3"]
             .into_iter()
             .zip(&self.spacings)
         {
-            visit(name, Value::Integer(spacing.count()));
+            visit(name, Variable::Integer(spacing.count()));
         }
     }
 }

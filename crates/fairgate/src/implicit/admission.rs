@@ -24,7 +24,7 @@ use core::time::Duration;
 use super::congestion::Congestion;
 use super::in_progress::InProgress;
 use super::pdrr;
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::flow::{FlowBy, FlowByHasher};
 use crate::packet::DropReason;
@@ -238,10 +238,13 @@ impl Algorithm for Admission {
         self.look_inside();
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("fair_rate", Value::Integer(self.congestion.fair_rate() as i64));
-        visit("congested", Value::Flag(self.congestion.is_congested()));
-        visit("flows_in_progress", Value::Integer(self.in_progress.len().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("fair_rate", Variable::Integer(self.congestion.fair_rate() as i64));
+        visit("congested", Variable::Flag(self.congestion.is_congested()));
+        visit(
+            "flows_in_progress",
+            Variable::Integer(self.in_progress.len().into()),
+        );
     }
 }
 

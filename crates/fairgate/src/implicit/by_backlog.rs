@@ -30,7 +30,7 @@ use core::fmt::Debug;
 use core::marker::PhantomData;
 
 use crate::bits::{Bounds, FlowTable, Identity, Rank, Tournament};
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher};
 use crate::packet::DropReason;
@@ -441,17 +441,17 @@ impl<O: Order> Algorithm for ByBacklog<O> {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let queues = self.flows.iter().map(|flow| &flow.queue);
         let bytes = queues.filter(|queue| !queue.is_empty()).map(PacketQueue::bytes);
         let (shortest, longest) = (bytes.clone().min(), bytes.max());
         let served = if O::LONGEST_FIRST { longest } else { shortest };
-        visit("active_flows", Value::Integer(self.active.into()));
+        visit("active_flows", Variable::Integer(self.active.into()));
         visit(
             "served_bytes",
-            served.map_or(Value::Unset, |bytes| Value::Integer(bytes as i64)),
+            served.map_or(Variable::Unset, |bytes| Variable::Integer(bytes as i64)),
         );
-        visit("longest_bytes", Value::Integer(longest.unwrap_or(0) as i64));
+        visit("longest_bytes", Variable::Integer(longest.unwrap_or(0) as i64));
     }
 }
 

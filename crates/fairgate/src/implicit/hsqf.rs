@@ -20,7 +20,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bits::{Bounds, FlowTable, Identity, Link, Linked, Rank, Round, Tournament};
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
 use crate::packet::DropReason;
@@ -379,12 +379,12 @@ impl Algorithm for Hsqf {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let flows: u32 = self.users.iter().map(|user| user.taken.count_ones()).sum();
         let most = self.users.iter().map(|user| user.bytes).max().unwrap_or(0);
-        visit("active_users", Value::Integer(self.round.len().into()));
-        visit("active_flows", Value::Integer(flows.into()));
-        visit("longest_bytes", Value::Integer(most as i64));
+        visit("active_users", Variable::Integer(self.round.len().into()));
+        visit("active_flows", Variable::Integer(flows.into()));
+        visit("longest_bytes", Variable::Integer(most as i64));
     }
 }
 

@@ -39,7 +39,7 @@ use core::time::Duration;
 use super::congestion::{Congestion, Thresholds};
 use super::in_progress::InProgress;
 use crate::bits::{Bounds, Cycle, FlowTable, Identity, Turn};
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
 use crate::packet::DropReason;
@@ -626,22 +626,25 @@ impl Algorithm for Pdrr {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let fictitious = u64::from(self.congestion.is_some());
         let active = self.cycle.len() + u64::from(self.serving.is_some()) - fictitious;
-        visit("active_flows", Value::Integer(active as i64));
-        visit("priority_packets", Value::Integer(self.priority.len().into()));
+        visit("active_flows", Variable::Integer(active as i64));
+        visit("priority_packets", Variable::Integer(self.priority.len().into()));
         if let Some(congestion) = &self.congestion {
-            visit("fair_rate", Value::Integer(congestion.fair_rate() as i64));
-            visit("priority_rate", Value::Integer(congestion.priority_rate() as i64));
+            visit("fair_rate", Variable::Integer(congestion.fair_rate() as i64));
+            visit(
+                "priority_rate",
+                Variable::Integer(congestion.priority_rate() as i64),
+            );
             visit(
                 "priority_permille",
-                Value::Integer(congestion.priority_load() as i64),
+                Variable::Integer(congestion.priority_load() as i64),
             );
-            visit("congested", Value::Flag(congestion.is_congested()));
+            visit("congested", Variable::Flag(congestion.is_congested()));
         }
         if let Some(in_progress) = &self.in_progress {
-            visit("flows_in_progress", Value::Integer(in_progress.len().into()));
+            visit("flows_in_progress", Variable::Integer(in_progress.len().into()));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! A packet fits while `packets < limit` and `bytes + length <= limit`, as in Linux. Deviation: Linux has head drop
 //! for packet limits only; here a packet longer than the whole byte limit is itself dropped, and empties nothing.
 
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -179,12 +179,12 @@ impl Algorithm for Fifo {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit(
             "limit_packets",
             self.config
                 .limit_packets
-                .map_or(Value::Unset, |limit| Value::Integer(limit.into())),
+                .map_or(Variable::Unset, |limit| Variable::Integer(limit.into())),
         );
     }
 }

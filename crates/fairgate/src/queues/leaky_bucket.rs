@@ -13,7 +13,7 @@
 //!
 //! A clock that goes backwards stands still until it has caught up.
 
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -185,8 +185,8 @@ impl Algorithm for LeakyBucket {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("free_at", Value::Nanos(self.opens_at().nanos()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("free_at", Variable::Nanos(self.opens_at().nanos()));
     }
 }
 

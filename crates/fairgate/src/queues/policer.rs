@@ -12,7 +12,7 @@
 
 use alloc::boxed::Box;
 
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -140,12 +140,12 @@ impl Algorithm for Policer {
         (minor == INNER).then_some(&mut self.inner)
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let (tokens, of_peak) = self.buckets.tokens();
-        visit("exceeding", Value::Integer(self.exceeding as i64));
-        visit("tokens", Value::Integer(tokens));
+        visit("exceeding", Variable::Integer(self.exceeding as i64));
+        visit("tokens", Variable::Integer(tokens));
         if let Some(tokens) = of_peak {
-            visit("peak_tokens", Value::Integer(tokens));
+            visit("peak_tokens", Variable::Integer(tokens));
         }
     }
 }

@@ -21,7 +21,7 @@
 
 use alloc::boxed::Box;
 
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -228,11 +228,11 @@ impl Algorithm for Tbf {
         self.due = None;
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let (tokens, of_peak) = self.buckets.tokens();
-        visit("tokens", Value::Integer(tokens));
+        visit("tokens", Variable::Integer(tokens));
         if let Some(tokens) = of_peak {
-            visit("peak_tokens", Value::Integer(tokens));
+            visit("peak_tokens", Variable::Integer(tokens));
         }
     }
 }

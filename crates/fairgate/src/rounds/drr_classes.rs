@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -175,8 +175,8 @@ impl Algorithm for DrrClasses {
         self.round.activate(place);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("active_classes", Value::Integer(self.round.active().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("active_classes", Variable::Integer(self.round.active().into()));
     }
 }
 

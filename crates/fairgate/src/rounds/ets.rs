@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::bands::{self, StrictBands};
@@ -196,8 +196,8 @@ impl Algorithm for Ets {
         self.wake(band.expect("only a class that is there is replaced"));
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("active_bands", Value::Integer(self.sharing.active().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("active_bands", Variable::Integer(self.sharing.active().into()));
     }
 }
 

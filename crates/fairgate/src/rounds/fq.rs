@@ -25,7 +25,7 @@ use core::time::Duration;
 
 use crate::bits::{IndexedHeap, Link, Linked};
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -467,15 +467,15 @@ impl Algorithm for Fq {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let active = self.flows.iter().filter(|flow| !flow.queue.is_empty()).count();
         let throttled = self.flows.iter().filter(|flow| flow.is_throttled).count();
-        visit("active_flows", Value::Integer(active as i64));
-        visit("throttled_flows", Value::Integer(throttled as i64));
-        visit("throttlings", Value::Integer(self.throttlings as i64));
+        visit("active_flows", Variable::Integer(active as i64));
+        visit("throttled_flows", Variable::Integer(throttled as i64));
+        visit("throttlings", Variable::Integer(self.throttlings as i64));
         let next = self
             .watchdog()
-            .map_or(Value::Unset, |time| Value::Nanos(time.nanos()));
+            .map_or(Variable::Unset, |time| Variable::Nanos(time.nanos()));
         visit("next_departure", next);
     }
 }

@@ -15,7 +15,7 @@
 
 use crate::aqm::codel::{Law, Params};
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -200,10 +200,13 @@ impl Algorithm for FqCodel {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("new_flow_count", Value::Integer(self.new_flow_count as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("new_flow_count", Variable::Integer(self.new_flow_count as i64));
         self.turns.visit_variables(visit);
-        visit("memory_used", Value::Integer(self.flows.totals().memory as i64));
+        visit(
+            "memory_used",
+            Variable::Integer(self.flows.totals().memory as i64),
+        );
     }
 }
 

@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use crate::aqm::pie::{Law, Params, State, Updates};
 use crate::bits::{Link, Linked, Random};
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -285,10 +285,10 @@ impl Algorithm for FqPie {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("new_flow_count", Value::Integer(self.new_flow_count as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("new_flow_count", Variable::Integer(self.new_flow_count as i64));
         self.turns.visit_variables(visit);
-        visit("memory_usage", Value::Integer(self.memory as i64));
+        visit("memory_usage", Variable::Integer(self.memory as i64));
     }
 }
 

@@ -22,7 +22,7 @@ use core::time::Duration;
 
 use crate::bits::{ByLength, Link, Linked, Round, random};
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -360,14 +360,14 @@ impl Algorithm for Sfq {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let longest = self.slots.iter().map(|slot| slot.queue.len()).max().unwrap_or(0);
-        visit("active_flows", Value::Integer(self.round.len().into()));
-        visit("longest_flow", Value::Integer(longest.into()));
+        visit("active_flows", Variable::Integer(self.round.len().into()));
+        visit("longest_flow", Variable::Integer(longest.into()));
         visit(
             "perturb_at",
             self.perturb_at
-                .map_or(Value::Unset, |due| Value::Nanos(due.nanos())),
+                .map_or(Variable::Unset, |due| Variable::Nanos(due.nanos())),
         );
     }
 }

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 
 use crate::bits::IndexedHeap;
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -405,15 +405,15 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         }
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let active = self
             .classes
             .iter()
             .filter(|class| matches!(class.standing, Standing::Active { .. }));
-        visit("active_classes", Value::Integer(active.count() as i64));
+        visit("active_classes", Variable::Integer(active.count() as i64));
         visit(
             "parked_classes",
-            Value::Integer(self.parked.flows().count() as i64),
+            Variable::Integer(self.parked.flows().count() as i64),
         );
         self.scheduler.visit_variables(visit);
     }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use crate::bits::ByLength;
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -379,13 +379,13 @@ impl<S: Scheduler> Algorithm for Flows<S> {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let lengths = || self.flows.iter().map(|flow| flow.queue.len());
         let active = lengths().filter(|&length| length > 0).count();
-        visit("active_flows", Value::Integer(active as i64));
+        visit("active_flows", Variable::Integer(active as i64));
         visit(
             "longest_flow",
-            Value::Integer(lengths().max().unwrap_or(0).into()),
+            Variable::Integer(lengths().max().unwrap_or(0).into()),
         );
         self.scheduler.visit_variables(visit);
     }

@@ -25,7 +25,7 @@ use core::fmt::Debug;
 pub use classes::Classes;
 pub use flows::Flows;
 
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::time::Time;
 
@@ -154,5 +154,5 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
     fn clear<F: Holds<State = Self::Flow>>(&mut self, flows: &mut [F]);
 
     /// Shows inner state under the field's usual names.
-    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
 }

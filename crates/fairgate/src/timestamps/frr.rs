@@ -37,7 +37,7 @@
 
 use crate::bits::inverse::{self, inverse};
 use crate::bits::{Link, Linked, Round};
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
@@ -332,9 +332,9 @@ impl Scheduler for Frr {
         self.forget();
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.now >> PLACES) as i64));
-        visit("busy_strata", Value::Integer(self.busy.count_ones().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer((self.now >> PLACES) as i64));
+        visit("busy_strata", Variable::Integer(self.busy.count_ones().into()));
     }
 }
 

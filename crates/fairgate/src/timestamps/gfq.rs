@@ -34,7 +34,7 @@
 //! that of its first slot. Checked by a property test against exact arithmetic: V, the choice, the bound.
 
 use crate::bits::Round;
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
@@ -275,9 +275,9 @@ impl Scheduler for Gfq {
         self.occupied = 0;
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer(self.time.bytes()));
-        visit("groups", Value::Integer(self.occupied.count_ones().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer(self.time.bytes()));
+        visit("groups", Variable::Integer(self.occupied.count_ones().into()));
     }
 }
 

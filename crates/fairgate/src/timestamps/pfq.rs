@@ -31,7 +31,7 @@
 //! control of the paper is apart from the scheduler. There is no classful form, as start times belong to packets.
 
 use crate::bits::{Heap, inverse};
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
@@ -222,8 +222,8 @@ impl Scheduler for Pfq {
         self.now = self.now.max(self.latest);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.now >> 30) as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer((self.now >> 30) as i64));
     }
 }
 

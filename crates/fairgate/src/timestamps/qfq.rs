@@ -31,7 +31,7 @@
 //! Packets after the first need not be looked at: a flow's start moves on by what it sent.
 
 use crate::bits::END;
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
@@ -413,12 +413,15 @@ impl Scheduler for Qfq {
         }
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.groups.now() / ONE) as i64));
-        visit("weight_sum", Value::Integer(self.live.sum().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit(
+            "virtual_time",
+            Variable::Integer((self.groups.now() / ONE) as i64),
+        );
+        visit("weight_sum", Variable::Integer(self.live.sum().into()));
         visit(
             "busy_groups",
-            Value::Integer(self.groups.busy().count_ones().into()),
+            Variable::Integer(self.groups.busy().count_ones().into()),
         );
     }
 }

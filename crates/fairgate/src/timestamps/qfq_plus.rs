@@ -27,7 +27,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::bits::END;
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::{ConfigError, check_within};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
@@ -410,11 +410,14 @@ impl Scheduler for QfqPlus {
         }
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let used = self.aggregates.iter().filter(|aggregate| aggregate.flows > 0);
-        visit("virtual_time", Value::Integer((self.groups.now() / ONE) as i64));
-        visit("weight_sum", Value::Integer(self.weights.0 as i64));
-        visit("aggregates", Value::Integer(used.count() as i64));
+        visit(
+            "virtual_time",
+            Variable::Integer((self.groups.now() / ONE) as i64),
+        );
+        visit("weight_sum", Variable::Integer(self.weights.0 as i64));
+        visit("aggregates", Variable::Integer(used.count() as i64));
     }
 }
 

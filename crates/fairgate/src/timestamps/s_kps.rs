@@ -53,7 +53,7 @@
 mod ticks;
 
 use crate::bits::Round;
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
@@ -348,8 +348,8 @@ impl Scheduler for SKps {
         self.overdue = 0;
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer(self.time.bytes()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer(self.time.bytes()));
     }
 }
 

@@ -14,7 +14,7 @@
 //! When the last flow falls idle V stays where it is: F of all flows are at most V from then on.
 
 use crate::bits::{Heap, inverse};
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
@@ -126,10 +126,10 @@ impl Scheduler for Scfq {
         self.busy.clear();
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit(
             "virtual_time",
-            Value::Integer((self.now / u128::from(ONE)) as i64),
+            Variable::Integer((self.now / u128::from(ONE)) as i64),
         );
     }
 }

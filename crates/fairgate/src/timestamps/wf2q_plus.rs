@@ -34,7 +34,7 @@
 
 use crate::bits::inverse::{self, inverse};
 use crate::bits::{Narrow, RunHeap};
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::scheduler::{Head, Holds, Scheduler};
 use crate::time::Time;
@@ -351,9 +351,9 @@ impl Scheduler for Wf2qPlus {
         self.forget();
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.now >> PLACES) as i64));
-        visit("sum_of_weights", Value::Integer(self.live.into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer((self.now >> PLACES) as i64));
+        visit("sum_of_weights", Variable::Integer(self.live.into()));
     }
 }
 

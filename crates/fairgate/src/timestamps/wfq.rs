@@ -33,7 +33,7 @@
 
 use crate::bits::inverse::{self, inverse};
 use crate::bits::{Heap, IndexedHeap};
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::scheduler::{Head, Holds, Scheduler};
@@ -308,11 +308,11 @@ impl Scheduler for Wfq {
         self.set_live(0);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit(
             "virtual_time",
-            Value::Integer((self.now / u128::from(BYTE)) as i64),
+            Variable::Integer((self.now / u128::from(BYTE)) as i64),
         );
-        visit("sum_of_weights", Value::Integer(self.live.into()));
+        visit("sum_of_weights", Variable::Integer(self.live.into()));
     }
 }

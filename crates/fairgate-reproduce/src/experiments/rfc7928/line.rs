@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use fairgate::aqm::red::{self, Red};
     use fairgate::queues::fifo::{self, Fifo};
-    use fairgate::{Packet, Value};
+    use fairgate::{Packet, Variable};
 
     fn offer(line: &mut Box<dyn Discipline>, now: Time, pool: &mut Pool) {
         let id = pool.insert(Packet::of_length(1250)).unwrap();
@@ -186,7 +186,7 @@ mod tests {
             let mut average = 0;
             line.visit_classes(&mut |class| {
                 class.discipline.visit_variables(&mut |name, value| {
-                    if let ("qavg", Value::Integer(value)) = (name, value) {
+                    if let ("qavg", Variable::Integer(value)) = (name, value) {
                         average = value;
                     }
                 });

@@ -13,7 +13,7 @@
 
 use core::time::Duration;
 
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, Pool};
@@ -218,20 +218,20 @@ impl State {
     }
 
     /// Shows the variables under Linux's names. Times are in ticks of 1024 ns, modulo 2^32.
-    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let time = |set: bool, ticks: u32| {
             if set {
-                Value::Integer(ticks.into())
+                Variable::Integer(ticks.into())
             } else {
-                Value::Unset
+                Variable::Unset
             }
         };
-        visit("count", Value::Integer(self.count.into()));
-        visit("lastcount", Value::Integer(self.last_count.into()));
-        visit("dropping", Value::Flag(self.dropping));
+        visit("count", Variable::Integer(self.count.into()));
+        visit("lastcount", Variable::Integer(self.last_count.into()));
+        visit("dropping", Variable::Flag(self.dropping));
         visit("first_above", time(self.above, self.first_above));
         visit("drop_next", time(self.scheduled, self.drop_next));
-        visit("rec_inv_sqrt", Value::Integer(self.rec_inv_sqrt.into()));
+        visit("rec_inv_sqrt", Variable::Integer(self.rec_inv_sqrt.into()));
     }
 
     /// If the delay was too long not long ago either, the rate of drops that controlled it then is where to begin.

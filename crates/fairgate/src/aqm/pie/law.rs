@@ -19,7 +19,7 @@ use core::time::Duration;
 
 use crate::aqm::periodic::Periodic;
 use crate::bits::Random;
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::{ConfigError, check_within};
 use crate::pool::{PacketId, Pool};
 use crate::probability::Probability;
@@ -192,12 +192,12 @@ impl State {
     }
 
     /// Shows the variables under Linux's names.
-    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("prob", Value::Integer(self.probability().parts() as i64));
-        visit("delay", Value::Nanos(self.delay << TICK_SHIFT));
-        visit("burst_time", Value::Nanos(self.burst << TICK_SHIFT));
+    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("prob", Variable::Integer(self.probability().parts() as i64));
+        visit("delay", Variable::Nanos(self.delay << TICK_SHIFT));
+        visit("burst_time", Variable::Nanos(self.burst << TICK_SHIFT));
         let rate = (u128::from(self.rate) * u128::from(TICKS_PER_SECOND)) >> RATE_PLACES;
-        visit("avg_dq_rate", Value::Integer(rate as i64));
+        visit("avg_dq_rate", Variable::Integer(rate as i64));
     }
 }
 

@@ -332,7 +332,7 @@ impl Link {
     fn variable(&self, wanted: &str) -> i64 {
         let mut found = None;
         self.driver.root.visit_variables(&mut |name, value| {
-            if let (true, Value::Integer(value)) = (name == wanted, value) {
+            if let (true, Variable::Integer(value)) = (name == wanted, value) {
                 found = Some(value);
             }
         });

@@ -40,7 +40,7 @@ fn of_dscp(dscp: u8) -> Packet {
 fn variable(driver: &Driver<Cake>, wanted: &str) -> i64 {
     let mut found = None;
     driver.root.visit_variables(&mut |name, value| match value {
-        Value::Integer(value) if name == wanted => found = Some(value),
+        Variable::Integer(value) if name == wanted => found = Some(value),
         _ => {}
     });
     found.expect("there is such a variable")
