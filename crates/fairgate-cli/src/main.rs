@@ -60,7 +60,7 @@ impl Command {
     fn run(self, format: Format) -> Result<Outcome, Failure> {
         match self {
             Command::Compare(args) => compare::run(args, format),
-            Command::List(args) => list::run(args, format),
+            Command::List(args) => list::run(args, &fairgate_config::Registry::builtin(), format),
             Command::Check(args) => check::run(args, format),
             Command::Replay(args) => replay::run(args, format),
             Command::Bounds(args) => bounds::run(args, format),

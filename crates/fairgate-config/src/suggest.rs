@@ -1,7 +1,14 @@
 //! "Did you mean ...?"
 
+use crate::Registry;
+
 /// The longest word that may be meant to be another one, bytes.
 const LONGEST: usize = 100;
+
+/// Returns the name of the discipline that `name` was probably meant to be.
+pub fn similar_name(registry: &Registry, name: &str) -> Option<&'static str> {
+    similar(name, registry.names())
+}
 
 /// The candidate that `word` most probably was meant to be.
 pub(crate) fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -93,21 +93,3 @@ impl ConfigError {
         }
     }
 }
-
-/// Checks that `least <= value <= most`.
-pub(crate) fn check_within(
-    parameter: &'static str,
-    value: u32,
-    least: u32,
-    most: u32,
-) -> Result<(), ConfigError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(ConfigError::out_of_range(
-        parameter,
-        value,
-        format!("{least} to {most}"),
-        "choose a value in this range, or leave it out for the default",
-    ))
-}

@@ -34,8 +34,10 @@ mod pool;
 mod probability;
 pub mod queues;
 mod rate;
+pub mod registry;
 pub mod rounds;
 pub mod scheduler;
+mod service_curve;
 pub mod sharing;
 mod stats;
 #[cfg(test)]

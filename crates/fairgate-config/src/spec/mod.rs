@@ -26,7 +26,7 @@ use thiserror::Error;
 pub use apply::ApplyError;
 #[cfg(test)]
 pub(crate) use check::RESERVED_KEYS;
-pub(crate) use check::check;
+pub(crate) use check::{check, check_with};
 pub(crate) use draft::{Draft, Entry as Written, FilterDraft};
 #[cfg(test)]
 pub(crate) use given::read as read_value;
@@ -35,8 +35,8 @@ pub(crate) use origin::Origin;
 pub use refusals::Frame;
 
 use crate::error::{FileError, Problems};
-use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings};
-use crate::value::Value;
+use crate::registry::Value;
+use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings};
 
 /// The class number of the one discipline that a shaper holds.
 pub(crate) const INNER: u16 = 1;
@@ -83,7 +83,7 @@ pub struct BuildError {
 }
 
 impl Spec {
-    /// Reads a tree on one line: a discipline and its settings, and after each `/` the discipline that it holds.
+    /// Reads a tree of built-in disciplines on one line: a discipline and its settings, and after each `/` the discipline that it holds.
     ///
     /// ```
     /// let spec = fairgate_config::Spec::inline("fifo limit=1000")?;
@@ -91,9 +91,18 @@ impl Spec {
     /// # Ok::<(), fairgate_config::FileError>(())
     /// ```
     pub fn inline(text: &str) -> Result<Spec, FileError> {
+        Spec::inline_with(text, &Registry::builtin())
+    }
+
+    /// Reads a tree of this registry's disciplines on one line.
+    ///
+    /// # Errors
+    /// If the line has mistakes; all of them are reported.
+    pub fn inline_with(text: &str, registry: &Registry) -> Result<Spec, FileError> {
         let source = Arc::new(NamedSource::new("command line", text.to_owned()));
         let mut problems = Problems::new(source);
-        match inline::parse(text, &mut problems).and_then(|draft| check(&draft, &mut problems)) {
+        match inline::parse(text, &mut problems).and_then(|draft| check_with(&draft, registry, &mut problems))
+        {
             Some(spec) => problems.unless_any(spec),
             None => Err(problems.into_error()),
         }
@@ -114,7 +123,7 @@ impl Spec {
             .map(|(minor, child)| child.build(derive(seed, minor)))
             .collect::<Result<_, BuildError>>()?;
         self.entry
-            .build(&self.settings, Parts { children, seed })
+            .build(&self.settings, Parts::new(children, seed))
             .map_err(|source| BuildError {
                 discipline: self.discipline(),
                 source,
@@ -235,6 +244,8 @@ impl fmt::Debug for Spec {
     }
 }
 
+#[cfg(test)]
+mod entries;
 #[cfg(test)]
 mod extremes;
 #[cfg(test)]

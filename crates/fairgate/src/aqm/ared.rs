@@ -14,12 +14,16 @@
 //! product; the paper's figures count in packets, here in bytes; the step of half seconds is `red`'s. Non-goals: another AIMD
 //! than the paper's.
 
+use super::POSITIVE;
+use super::codel::ecn;
+use super::red::{avpkt, build_over, harddrop, nodrop};
 use core::time::Duration;
 
 use super::red::{self, Filter, Law, Parameters, Response, Shape};
 use crate::error::ConfigError;
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 
 /// The discipline. Make one with [`node`](red::Queue::node).
 pub type Ared = red::Queue<Config>;
@@ -76,18 +80,60 @@ impl Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::required(
+        "bandwidth",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The line's rate.",
+        |ared, _| &mut ared.bandwidth,
+    ),
+    Parameter::new(
+        "target",
+        Unit::Time,
+        1..=u64::MAX,
+        "The delay that the average queue should stand for.",
+        |ared, _| &mut ared.target,
+    ),
+    avpkt(|ared, _| &mut ared.avpkt),
+    Parameter::bounding(
+        |ared, has_inner| {
+            let bytes = ared.bytes().ok().filter(|_| !has_inner);
+            bytes.map(|bytes| Longest::Length(bytes.into()))
+        },
+        Parameter::new(
+            "limit",
+            Unit::Bytes,
+            POSITIVE,
+            "Most bytes queued; none for four times RED's `max`.",
+            |ared, _| &mut ared.limit,
+        ),
+    ),
+    ecn(|ared, _| &mut ared.response.ecn),
+    harddrop(|ared, _| &mut ared.response.harddrop),
+    nodrop(|ared, _| &mut ared.response.nodrop),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "ared",
+        family: Family::Aqm,
+        summary: "Adaptive RED: finds its thresholds from the line's rate, its probability from what the queue does",
+        when: "Where RED is wanted without tuning it, on a line of known rate.",
+        children: Children::InnerOrQueue,
+    },
+    PARAMETERS,
+    |_| Config::of_rate(Rate::mbit(1)),
+    build_over,
+);
+
 impl Parameters for Config {
     const NAME: &'static str = "ared";
 
     fn law(&self) -> Result<Law, ConfigError> {
-        if self.target.is_zero() {
-            return Err(ConfigError::out_of_range(
-                "target",
-                "0",
-                "above 0",
-                "5 ms is a good choice",
-            ));
-        }
+        check_ranges(PARAMETERS, &mut self.clone())?;
         let (min, max) = self.thresholds()?;
         let red = red::Config {
             limit: self.bytes()?,

@@ -20,14 +20,17 @@
 //! up for at the next call; the credit begins anew with a change of parameters. Non-goals: filters that choose the queue; splitting of
 //! segments.
 
+use super::POSITIVE;
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::periodic::Periodic;
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Family, Lens, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// From where on the L queue marks on its own account.
@@ -98,14 +101,187 @@ impl Default for Config {
     }
 }
 
+/// dualpi2 as users write it: the step as a time or in packets.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    config: Config,
+    step_thresh: Option<Duration>,
+    step_packets: Option<u32>,
+}
+
+impl Settings {
+    fn of(config: &Config) -> Settings {
+        Settings {
+            step_thresh: match config.step {
+                Step::Delay(delay) => Some(delay),
+                Step::Packets(_) => None,
+            },
+            step_packets: match config.step {
+                Step::Delay(_) => None,
+                Step::Packets(packets) => Some(packets),
+            },
+            config: config.clone(),
+        }
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        let step = match (self.step_thresh, self.step_packets) {
+            (Some(_), Some(packets)) => {
+                return Err(ConfigError::out_of_range(
+                    "step_packets",
+                    packets,
+                    "left out beside `step_thresh`",
+                    "give the step as a time or in packets, not as both",
+                ));
+            }
+            (Some(delay), None) => Step::Delay(delay),
+            (None, Some(packets)) => Step::Packets(packets),
+            (None, None) => self.config.step,
+        };
+        Ok(Config { step, ..self.config })
+    }
+}
+
+/// A weight of dualpi2's controller.
+const fn in_256ths(name: &'static str, doc: &'static str, field: Lens<Settings>) -> Parameter<Settings> {
+    Parameter::new(name, Unit::Count("weight"), 0..=(1 << 31) - 1, doc, field)
+}
+
+const fn up_to_a_minute(name: &'static str, doc: &'static str, field: Lens<Settings>) -> Parameter<Settings> {
+    Parameter::new(name, Unit::Time, 0..=60_000_000_000, doc, field)
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Settings>] = &[
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        POSITIVE,
+        "Most packets queued in both queues.",
+        |dualpi2, _| &mut dualpi2.config.limit,
+    ),
+    Parameter::bounding(
+        |dualpi2, _| Some(Longest::Memory(dualpi2.config.memory())),
+        Parameter::new(
+            "memory_limit",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most memory that queued packets may occupy; none for two of `mtu` for each packet of `limit`.",
+            |dualpi2, _| &mut dualpi2.config.memory_limit,
+        ),
+    ),
+    up_to_a_minute(
+        "target",
+        "The delay to hold in the classic queue.",
+        |dualpi2, _| &mut dualpi2.config.target,
+    ),
+    Parameter::new(
+        "tupdate",
+        Unit::Time,
+        1..=60_000_000_000,
+        "Time between updates of the probability.",
+        |dualpi2, _| &mut dualpi2.config.tupdate,
+    ),
+    in_256ths(
+        "alpha",
+        "Weight of the delay's distance from the target, in 256ths of 1/s.",
+        |dualpi2, _| &mut dualpi2.config.alpha,
+    ),
+    in_256ths(
+        "beta",
+        "Weight of the delay's change, in 256ths of 1/s.",
+        |dualpi2, _| &mut dualpi2.config.beta,
+    ),
+    up_to_a_minute(
+        "step_thresh",
+        "Delay above which the low-latency queue marks by itself; none for 1 ms, or with `step_packets`.",
+        |dualpi2, _| &mut dualpi2.step_thresh,
+    ),
+    Parameter::new(
+        "step_packets",
+        Unit::Count("packets"),
+        0..=u32::MAX as u64,
+        "Instead of `step_thresh`: how many packets left behind make it mark.",
+        |dualpi2, _| &mut dualpi2.step_packets,
+    ),
+    up_to_a_minute(
+        "step_range",
+        "How much later than `step_thresh` all packets are marked: a ramp instead of a step.",
+        |dualpi2, _| &mut dualpi2.config.step_range,
+    ),
+    Parameter::new(
+        "min_qlen_step",
+        Unit::Count("packets"),
+        0..=u32::MAX as u64,
+        "A packet that finds fewer than this in the low-latency queue is spared the step.",
+        |dualpi2, _| &mut dualpi2.config.min_qlen_step,
+    ),
+    Parameter::new(
+        "coupling_factor",
+        Unit::Count("times"),
+        1..=255,
+        "How many times as likely as the base probability a scalable packet is marked; classic ones go by its square.",
+        |dualpi2, _| &mut dualpi2.config.coupling_factor,
+    ),
+    Parameter::word(
+        "drop_overload",
+        Unit::Flag,
+        "Whether scalable packets are dropped when marks no longer help; else the limit does it.",
+        |dualpi2, _| &mut dualpi2.config.drop_overload,
+    ),
+    Parameter::word(
+        "drop_early",
+        Unit::Flag,
+        "Whether to drop and mark on arrival instead of on departure.",
+        |dualpi2, _| &mut dualpi2.config.drop_early,
+    ),
+    Parameter::new(
+        "classic_protection",
+        Unit::Count("percent"),
+        0..=100,
+        "Percent of the bytes that the classic queue is sure of.",
+        |dualpi2, _| &mut dualpi2.config.classic_protection,
+    ),
+    Parameter::word(
+        "any_ect",
+        Unit::Flag,
+        "Whether ECT(0) goes to the low-latency queue too, and not only ECT(1) and CE.",
+        |dualpi2, _| &mut dualpi2.config.any_ect,
+    ),
+    Parameter::new(
+        "mtu",
+        Unit::Bytes,
+        1..=1 << 24,
+        "The longest packet: with less than two of them queued nothing is dropped.",
+        |dualpi2, _| &mut dualpi2.config.mtu,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings(
+    About {
+        name: "dualpi2",
+        family: Family::Aqm,
+        summary: "Dual-queue coupled AQM (RFC 9332): scalable senders (L4S) wait hardly at all and share fairly with classic ones",
+        when: "On an access line with L4S senders (TCP Prague and the like); without them it is PI2 over one queue.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Settings {
+        config: Config::default(),
+        step_thresh: None,
+        step_packets: None,
+    },
+    Settings::config,
+    |config, parts| Ok(Box::new(DualPi2::node(config, parts.seed)?)),
+);
+
 /// Certainty.
 const MAX_PROB: u32 = u32::MAX;
 /// Weights are kept for units of 2^6 ns.
 const UNIT_SHIFT: u32 = 6;
 /// Updates made up for at once; after a minute of no calls the probability has long gone to where it goes.
 const MOST_UPDATES: u64 = 4096;
-/// The longest time that a parameter may be.
-const LONGEST: Duration = Duration::from_secs(60);
 
 impl Config {
     /// Most memory that queued packets may occupy, given or derived.
@@ -115,35 +291,12 @@ impl Config {
     }
 
     fn law(&self) -> Result<Law, ConfigError> {
-        check_within("limit", self.limit, 1, u32::MAX)?;
-        check_within("alpha", self.alpha, 0, (1 << 31) - 1)?;
-        check_within("beta", self.beta, 0, (1 << 31) - 1)?;
-        check_within("coupling_factor", self.coupling_factor.into(), 1, 255)?;
-        check_within("classic_protection", self.classic_protection.into(), 0, 100)?;
-        check_within("mtu", self.mtu, 1, 1 << 24)?;
-        if self.memory_limit == Some(0) {
-            return Err(ConfigError::out_of_range(
-                "memory_limit",
-                0,
-                "at least 1 byte",
-                "two full frames for each packet of the limit is the default",
-            ));
-        }
-        time_within("target", self.target)?;
-        time_within("tupdate", self.tupdate)?;
-        if self.tupdate.is_zero() {
-            return Err(ConfigError::out_of_range(
-                "tupdate",
-                0,
-                "above 0",
-                "16 ms is the default, 2/3 of the target at most",
-            ));
-        }
+        check_ranges(PARAMETERS, &mut Settings::of(self))?;
         let (step_nanos, step_packets) = match self.step {
-            Step::Delay(delay) => (time_within("step_thresh", delay)?, u32::MAX),
+            Step::Delay(delay) => (delay.as_nanos() as u64, u32::MAX),
             Step::Packets(packets) => (u64::MAX, packets),
         };
-        let range = time_within("step_range", self.step_range)?;
+        let range = self.step_range.as_nanos() as u64;
         if range > 0 && matches!(self.step, Step::Packets(_)) {
             return Err(ConfigError::out_of_range(
                 "step_range",
@@ -176,18 +329,6 @@ impl Config {
 /// `weight / 256` 1/s in parts of MAX_PROB for 64 ns.
 fn scaled(weight: u32) -> i128 {
     i128::from(((u64::from(weight) * u64::from(MAX_PROB)) >> 2) / 1_000_000_000)
-}
-
-fn time_within(parameter: &'static str, time: Duration) -> Result<u64, ConfigError> {
-    if time > LONGEST {
-        return Err(ConfigError::out_of_range(
-            parameter,
-            format!("{time:?}"),
-            "at most 60 s",
-            "RFC 9332 advises milliseconds",
-        ));
-    }
-    Ok(time.as_nanos() as u64)
 }
 
 /// The parameters as the packet path needs them.

@@ -30,6 +30,8 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+use super::POSITIVE;
+use super::codel::ecn;
 use alloc::boxed::Box;
 use core::fmt;
 use core::time::Duration;
@@ -37,11 +39,14 @@ use core::time::Duration;
 use super::periodic::Periodic;
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::registry::{
+    About, Children, Description, Family, Lens, Longest, Parameter, Parts, Unit, check_ranges,
+};
 use crate::time::Time;
 
 use store::Limits;
@@ -60,6 +65,11 @@ pub enum Measure {
     /// Packets, each taken for `avpkt` bytes: what counts where packets have buffers of one size.
     Packets,
 }
+
+crate::words!(Measure {
+    "bytes" => Measure::Bytes,
+    "packets" => Measure::Packets,
+});
 
 /// Parameters. Thresholds are in bytes whatever is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +123,143 @@ impl Default for Config {
     }
 }
 
+pub(super) const fn limit_in_bytes<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new("limit", Unit::Bytes, POSITIVE, "Most bytes queued.", field)
+}
+
+pub(super) const fn avpkt<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "Length of a usual packet.";
+    Parameter::new("avpkt", Unit::Bytes, POSITIVE, doc, field)
+}
+
+pub(super) const fn probability<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "probability",
+        Unit::Probability,
+        0..=1 << 32,
+        "Probability of a mark where the average is at `max`.",
+        field,
+    )
+}
+
+pub(super) const fn bandwidth<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "bandwidth",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The line's rate, by which idle time is counted in packets.",
+        field,
+    )
+}
+
+pub(super) const fn harddrop<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "With `ecn`: whether to drop all packets above `max`, ECN-capable or not.";
+    Parameter::word("harddrop", Unit::Flag, doc, field)
+}
+
+pub(super) const fn nodrop<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "With `ecn`: whether to queue packets that can't be marked, instead of dropping them.";
+    Parameter::word("nodrop", Unit::Flag, doc, field)
+}
+
+/// RED's parameters, for red and for what runs RED inside: `$red` is the path to them.
+macro_rules! red_parameters {
+    (|$config:ident| $red:expr; $($first:expr,)*) => {
+        &[
+            $($first,)*
+            Parameter::bounding(|$config, has_inner| (!has_inner).then(|| Longest::Length($red.limit.into())), limit_in_bytes(|$config, _| &mut $red.limit)),
+            Parameter::new(
+                "limit_packets",
+                Unit::Count("packets"),
+                POSITIVE,
+                "Most packets queued; not with an inner discipline.",
+                |$config, _| &mut $red.limit_packets,
+            ),
+            Parameter::new(
+                "min",
+                Unit::Bytes,
+                POSITIVE,
+                "Average from which on packets are marked; none for a third of `max`.",
+                |$config, _| &mut $red.min,
+            ),
+            Parameter::new(
+                "max",
+                Unit::Bytes,
+                POSITIVE,
+                "Average from which on every packet is marked; none for thrice `min`, or a quarter of `limit`.",
+                |$config, _| &mut $red.max,
+            ),
+            avpkt(|$config, _| &mut $red.avpkt),
+            Parameter::new(
+                "burst",
+                Unit::Count("packets"),
+                POSITIVE,
+                "Packets that may come at once unmarked; none for (2 `min` + `max`) / 3 in packets of `avpkt`.",
+                |$config, _| &mut $red.burst,
+            ),
+            probability(|$config, _| &mut $red.probability),
+            bandwidth(|$config, _| &mut $red.bandwidth),
+            ecn(|$config, _| &mut $red.response.ecn),
+            harddrop(|$config, _| &mut $red.response.harddrop),
+            nodrop(|$config, _| &mut $red.response.nodrop),
+            Parameter::word(
+                "adaptive",
+                Unit::Flag,
+                "Whether `probability` adapts itself every 0.5 s, to hold the average half way between `min` and `max`.",
+                |$config, _| &mut $red.adaptive,
+            ),
+            Parameter::word(
+                "gentle",
+                Unit::Flag,
+                "Whether above `max` the probability rises to 1 gradually, up to twice `max`.",
+                |$config, _| &mut $red.gentle,
+            ),
+            Parameter::word(
+                "measure",
+                Unit::Choice($crate::aqm::red::Measure::WORDS),
+                "What the average counts; packets count as `avpkt` bytes each.",
+                |$config, _| &mut $red.measure,
+            ),
+            Parameter::word(
+                "by_length",
+                Unit::Flag,
+                "Whether a packet is marked in proportion to its length.",
+                |$config, _| &mut $red.by_length,
+            ),
+        ]
+    };
+}
+
+pub(super) use red_parameters;
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = red_parameters![|red| red;];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "red",
+        family: Family::Aqm,
+        summary: "Random early detection: marks or drops by chance, more often the longer the queue is on average",
+        when: "To compare with what routers have done since 1993, or where a line's rate and traffic are known well.",
+        children: Children::InnerOrQueue,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    build_over,
+);
+
+/// RED over a discipline inside, or over a fifo.
+pub(super) fn build_over<P: Parameters>(
+    parameters: P,
+    mut parts: Parts,
+) -> Result<Box<dyn Discipline>, ConfigError> {
+    Ok(match parts.children.pop() {
+        Some(inner) => Box::new(Queue::over(parameters, parts.seed, inner)?),
+        None => Box::new(Queue::node(parameters, parts.seed)?),
+    })
+}
+
 impl Config {
     /// `min` and `max`, given or derived by tc's rules.
     pub fn thresholds(&self) -> (u32, u32) {
@@ -147,11 +294,7 @@ impl Config {
 
     /// Checks what no law is made of.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 1, u32::MAX)?;
-        if let Some(packets) = self.limit_packets {
-            check_within("limit_packets", packets, 1, u32::MAX)?;
-        }
-        check_within("avpkt", self.avpkt, 1, u32::MAX)?;
+        check_ranges(PARAMETERS, &mut self.clone())?;
         self.response.check()
     }
 }

@@ -26,6 +26,15 @@ pub enum FlowBy {
     HostPair,
 }
 
+crate::words!(FlowBy {
+    "five-tuple" => FlowBy::FiveTuple,
+    "source" => FlowBy::Source,
+    "destination" => FlowBy::Destination,
+    "source-port" => FlowBy::SourcePort,
+    "destination-port" => FlowBy::DestinationPort,
+    "host-pair" => FlowBy::HostPair,
+});
+
 /// Hashes packets to flows, under a key of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowByHasher {

@@ -29,13 +29,15 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::marker::PhantomData;
 
+use super::parameters::{drop_from, key, limit};
 use crate::bits::{Bounds, FlowTable, Identity, Rank, Tournament};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::flow::{FlowBy, FlowByHasher};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
+use crate::registry::{Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// Most flows at a time.
@@ -77,21 +79,41 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    limit(1 << 25, |sqf, _| &mut sqf.limit),
+    Parameter::bounding(
+        |sqf, _| sqf.limit_bytes.map(Longest::Length),
+        Parameter::new(
+            "limit_bytes",
+            Unit::Bytes,
+            1..=MOST_BYTES,
+            "Most bytes queued in all.",
+            |sqf, _| &mut sqf.limit_bytes,
+        ),
+    ),
+    drop_from(
+        "Which packet of the longest flow pays: the newest or the oldest.",
+        |sqf, _| &mut sqf.drop_from,
+    ),
+    key(|sqf, _| &mut sqf.key),
+    Parameter::new(
+        "flows",
+        Unit::Count("flows"),
+        1..=MOST_FLOWS as u64,
+        "Most flows with packets at a time; none for as many as there can be packets.",
+        |sqf, _| &mut sqf.flows,
+    ),
+];
+
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 1, 1 << 25)?;
-        if self
-            .limit_bytes
-            .is_some_and(|bytes| !(1..=MOST_BYTES).contains(&bytes))
-        {
-            return Err(ConfigError::out_of_range(
-                "limit_bytes",
-                self.limit_bytes.unwrap_or(0),
-                format!("1 to {MOST_BYTES}"),
-                "leave it out for a limit in packets alone",
-            ));
-        }
-        check_within("flows", self.flows.unwrap_or(1), 1, MOST_FLOWS)
+        check_ranges(PARAMETERS, &mut self.clone())
+    }
+
+    /// Bytes that the discipline allocates.
+    pub(super) fn allocated(&self) -> u64 {
+        100 * u64::from(self.flows.unwrap_or(self.limit))
     }
 
     /// How many flows can have packets at a time: the arriving packet is queued before another one is dropped for it.

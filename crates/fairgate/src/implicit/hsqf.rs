@@ -19,14 +19,15 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::parameters::{drop_from, key, limit, quantum};
 use crate::bits::{Bounds, FlowTable, Identity, Link, Linked, Rank, Round, Tournament};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
-use crate::rounds::drr::check_quantum;
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// Flows of a user at a time.
@@ -63,11 +64,51 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    limit(1 << 24, |hsqf, _| &mut hsqf.limit),
+    quantum(
+        "Bytes that a user may send in a round: at least the longest packet for constant cost.",
+        |hsqf, _| &mut hsqf.quantum,
+    ),
+    Parameter::new(
+        "users",
+        Unit::Count("users"),
+        1..=1 << 14,
+        "Most users with packets at a time.",
+        |hsqf, _| &mut hsqf.users,
+    ),
+    Parameter::word(
+        "user",
+        Unit::Choice(FlowBy::WORDS),
+        "What packets of one user have in common.",
+        |hsqf, _| &mut hsqf.user,
+    ),
+    key(|hsqf, _| &mut hsqf.key),
+    drop_from(
+        "Which packet of the longest flow of the user with most bytes pays: the newest or the oldest.",
+        |hsqf, _| &mut hsqf.drop_from,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "hsqf",
+        family: Family::Implicit,
+        summary: "Hierarchical sqf: fair queueing between users, shortest queue first between the flows of a user",
+        when: "On a line that several users share: fair between them, and calls before downloads for each of them.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Hsqf::node(config, parts.seed)?)),
+)
+.with_memory(|hsqf| 3800 * u64::from(hsqf.users));
+
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 1, 1 << 24)?;
-        check_quantum(self.quantum)?;
-        check_within("users", self.users, 1, 1 << 14)
+        check_ranges(PARAMETERS, &mut self.clone())
     }
 }
 

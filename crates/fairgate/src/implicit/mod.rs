@@ -6,6 +6,7 @@ mod congestion;
 pub mod hsqf;
 mod in_progress;
 pub mod lqf;
+mod parameters;
 pub mod pdrr;
 pub mod sqf;
 

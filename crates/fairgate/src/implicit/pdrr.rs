@@ -38,14 +38,15 @@ use core::time::Duration;
 
 use super::congestion::{Congestion, Thresholds};
 use super::in_progress::InProgress;
+use super::parameters::{fair_rate, flows_in_progress, idle_timeout, key, limit, quantum};
 use crate::bits::{Bounds, Cycle, FlowTable, Identity, Turn};
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::flow::{FlowBy, FlowByHasher, FlowHash};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
-use crate::rounds::drr::check_quantum;
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// When packets of new flows are discarded.
@@ -75,21 +76,6 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// Checks the parameters, which [`admission`](super::admission) shares.
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        check_within("priority_load", self.priority_load.into(), 1, 100)?;
-        check_within("flows_in_progress", self.flows_in_progress, 1, 1 << 20)?;
-        if !(Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&self.idle_timeout) {
-            return Err(ConfigError::out_of_range(
-                "idle_timeout",
-                format!("{:?}", self.idle_timeout),
-                "1ms to 1 hour",
-                "leave it out for the default of 5s",
-            ));
-        }
-        Ok(())
-    }
-
     pub(super) fn thresholds(&self, rate: Rate) -> Thresholds {
         let percent = Rate::from_bits_per_second((rate.bits_per_second() / 100).max(1));
         Thresholds {
@@ -134,15 +120,114 @@ impl Default for Config {
     }
 }
 
+/// pdrr as users write it: admission control is switched on, and its parameters stand beside the others.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    config: Config,
+    is_admission_on: bool,
+    admission: Admission,
+}
+
+impl Settings {
+    fn of(config: &Config) -> Settings {
+        Settings {
+            is_admission_on: config.admission.is_some(),
+            admission: config.admission.clone().unwrap_or_default(),
+            config: config.clone(),
+        }
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        let (given, default) = (&self.admission, Admission::default());
+        let of_admission = [
+            ("fair_rate", given.fair_rate != default.fair_rate),
+            ("priority_load", given.priority_load != default.priority_load),
+            ("idle_timeout", given.idle_timeout != default.idle_timeout),
+            (
+                "flows_in_progress",
+                given.flows_in_progress != default.flows_in_progress,
+            ),
+        ];
+        let without_effect = of_admission.iter().find(|(_, is_given)| *is_given);
+        if let (false, Some((parameter, _))) = (self.is_admission_on, without_effect) {
+            return Err(ConfigError::out_of_range(
+                parameter,
+                "given",
+                "left out unless admission is true",
+                "leave it out, or write admission = true",
+            ));
+        }
+        Ok(Config {
+            admission: self.is_admission_on.then_some(self.admission),
+            ..self.config
+        })
+    }
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Settings>] = &[
+    limit(1 << 25, |pdrr, _| &mut pdrr.config.limit),
+    Parameter::new(
+        "afl",
+        Unit::Count("flows"),
+        1..=1 << 20,
+        "Entries of the active flow list; packets of further flows have priority.",
+        |pdrr, _| &mut pdrr.config.afl,
+    ),
+    quantum(
+        "Bytes that a flow may send in a round, and as many with priority.",
+        |pdrr, _| &mut pdrr.config.quantum,
+    ),
+    key(|pdrr, _| &mut pdrr.config.key),
+    Parameter::new(
+        "rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The rate of the link, to measure the fair rate and the priority load.",
+        |pdrr, _| &mut pdrr.config.rate,
+    ),
+    Parameter::word(
+        "admission",
+        Unit::Flag,
+        "Whether packets of new flows are discarded while the link is congested; needs `rate`.",
+        |pdrr, _| &mut pdrr.is_admission_on,
+    ),
+    fair_rate(|pdrr, _| &mut pdrr.admission.fair_rate),
+    Parameter::new(
+        "priority_load",
+        Unit::Count("percent"),
+        1..=100,
+        "New flows are kept out while more than this part of the rate is sent with priority.",
+        |pdrr, _| &mut pdrr.admission.priority_load,
+    ),
+    idle_timeout(|pdrr, _| &mut pdrr.admission.idle_timeout),
+    flows_in_progress(|pdrr, _| &mut pdrr.admission.flows_in_progress),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings(
+    About {
+        name: "pdrr",
+        family: Family::Implicit,
+        summary: "Priority deficit round robin: fair shares, and flows below the fair rate go first",
+        when: "On a link that many flows share, each a small part of it; with admission control also in overload.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Settings {
+        config: Config::default(),
+        is_admission_on: false,
+        admission: Admission::default(),
+    },
+    Settings::config,
+    |config, parts| Ok(Box::new(Pdrr::node(config, parts.seed)?)),
+)
+.with_memory(|pdrr| 110 * u64::from(pdrr.config.afl));
+
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 1, 1 << 25)?;
-        check_within("afl", self.afl, 1, 1 << 20)?;
-        check_quantum(self.quantum)?;
-        let Some(admission) = &self.admission else {
-            return Ok(());
-        };
-        if self.rate.is_none() {
+        check_ranges(PARAMETERS, &mut Settings::of(self))?;
+        if self.admission.is_some() && self.rate.is_none() {
             return Err(ConfigError::out_of_range(
                 "admission",
                 "on",
@@ -150,7 +235,7 @@ impl Config {
                 "give the rate of the link, or leave admission control out",
             ));
         }
-        admission.check()
+        Ok(())
     }
 }
 

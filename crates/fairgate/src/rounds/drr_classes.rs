@@ -13,6 +13,7 @@
 //! Deviations from Linux: a quantum is at least 64 bytes, for the number of rounds a packet may take is its length over
 //! the quantum; a class that withholds is legal; a class emptied from outside keeps its place until its turn comes.
 
+use crate::rounds::drr::{QUANTA, Quantum};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -21,8 +22,8 @@ use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges};
 use crate::rounds::class_round::ClassRound;
-use crate::rounds::drr::check_quantum;
 use crate::time::Time;
 
 /// Parameters of a class.
@@ -45,6 +46,43 @@ pub struct Config {
     pub templates: Templates,
 }
 
+/// The parameters of a class as users set them.
+pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
+    "quantum",
+    Unit::Bytes,
+    QUANTA,
+    "Bytes that the class may send in a round: its share is its part of the sum.",
+    |drr, class| &mut drr.classes[class].quantum,
+)];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "drr",
+        family: Family::Rounds,
+        summary: "Deficit round robin over classes, each with a quantum and any discipline inside",
+        when: "To share a line between kinds of traffic, or users, in given proportions.",
+        children: Children::Classes,
+    },
+    &[],
+    |minors| Config {
+        classes: minors
+            .iter()
+            .map(|minor| ClassConfig {
+                minor: *minor,
+                quantum: Quantum::default().0,
+            })
+            .collect(),
+        ..Config::default()
+    },
+    |config, parts| Ok(Box::new(DrrClasses::node(config, parts.children)?)),
+)
+.with_class_parameters(CLASS_PARAMETERS)
+.with_placing(Placing::Classes(
+    |drr| &mut drr.classifier,
+    |drr| &mut drr.templates,
+));
+
 impl Config {
     /// Checks everything, and numbers the classes.
     fn check(&self) -> Result<ClassMap, ConfigError> {
@@ -57,8 +95,9 @@ impl Config {
                 "give the classes in the order of their numbers",
             ));
         }
-        for class in &self.classes {
-            check_quantum(class.quantum)?;
+        let mut config = self.clone();
+        for (index, class) in self.classes.iter().enumerate() {
+            check_class_ranges(CLASS_PARAMETERS, &mut config, index, class.minor)?;
         }
         map.check(&self.classifier, DrrClasses::NAME)?;
         self.templates

@@ -17,17 +17,19 @@
 //! exceed 127; quanta below 64 are refused, not raised; perturbation is on by default as in the paper, and happens
 //! at the first call after it is due. Non-goals: Linux's RED inside sfq.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::bits::{ByLength, Link, Linked, Round, random};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
-use crate::rounds::drr::check_quantum;
+use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
+use crate::rounds::drr::QUANTA;
 use crate::time::Time;
 
 /// Marks a bucket without a slot.
@@ -70,30 +72,83 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        2..=1 << 24,
+        "Most packets queued in all.",
+        |sfq, _| &mut sfq.limit,
+    ),
+    Parameter::new(
+        "depth",
+        Unit::Count("packets"),
+        1..=65_535,
+        "Most packets of one flow.",
+        |sfq, _| &mut sfq.depth,
+    ),
+    Parameter::new(
+        "flows",
+        Unit::Count("flows"),
+        1..=65_408,
+        "Most flows at a time.",
+        |sfq, _| &mut sfq.flows,
+    ),
+    Parameter::new(
+        "divisor",
+        Unit::Count("buckets"),
+        1..=65_536,
+        "Buckets of the hash: a power of two. More buckets, fewer flows that share one by chance.",
+        |sfq, _| &mut sfq.divisor,
+    ),
+    Parameter::new(
+        "quantum",
+        Unit::Bytes,
+        QUANTA,
+        "Bytes that a flow may send in a round.",
+        |sfq, _| &mut sfq.quantum,
+    ),
+    Parameter::word(
+        "drop",
+        Unit::Choice(DropFrom::WORDS),
+        "Which packet of the longest flow pays: the newest or the oldest.",
+        |sfq, _| &mut sfq.drop_from,
+    ),
+    Parameter::new(
+        "perturb",
+        Unit::Time,
+        1_000_000..=u64::MAX,
+        "Time after which flows are hashed anew.",
+        |sfq, _| &mut sfq.perturb,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "sfq",
+        family: Family::Rounds,
+        summary: "Stochastic fairness queueing: few queues, round robin, the longest queue pays",
+        when: "For fair shares with little memory, where delay does not matter much; else take fq_codel.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Sfq::node(config, parts.seed)?)),
+)
+.with_placing(Placing::Classifier(|sfq| &mut sfq.classifier, |sfq| sfq.divisor))
+.with_memory(|sfq| 4 * u64::from(sfq.divisor) + 64 * u64::from(sfq.flows.min(sfq.limit)));
+
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 2, 1 << 24)?;
-        check_within("depth", self.depth, 1, u32::from(u16::MAX))?;
-        check_within("flows", self.flows, 1, 65_408)?;
-        check_within("divisor", self.divisor, 1, 1 << 16)?;
-        check_quantum(self.quantum)?;
+        check_ranges(PARAMETERS, &mut self.clone())?;
         if !self.divisor.is_power_of_two() {
             return Err(ConfigError::out_of_range(
                 "divisor",
                 self.divisor,
                 "a power of two up to 65536",
                 format!("take {}", self.divisor.next_power_of_two()),
-            ));
-        }
-        if self
-            .perturb
-            .is_some_and(|period| period < Duration::from_millis(1))
-        {
-            return Err(ConfigError::out_of_range(
-                "perturb",
-                "less than 1ms",
-                "at least 1ms",
-                "leave it out to keep one salt, or take 10s",
             ));
         }
         Ok(())

@@ -20,6 +20,7 @@ use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Parameter, Placing};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
 
@@ -105,6 +106,44 @@ impl<T> Holds for ActiveClass<T> {
 
 /// The parameters of `Classes<S>`.
 pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
+
+/// The description of `Classes<S>`.
+pub type DescriptionOf<S> = Description<ConfigOf<S>>;
+
+/// The parameters of `Classes<S>` with all defaults, for classes with these numbers.
+fn start<S: Scheduler<Share: Default, Settings: Default>>(minors: &[u16]) -> ConfigOf<S> {
+    Config {
+        classifier: Classifier::default(),
+        classes: minors
+            .iter()
+            .map(|&minor| ClassConfig {
+                minor,
+                share: S::Share::default(),
+            })
+            .collect(),
+        templates: Templates::default(),
+        settings: S::Settings::default(),
+    }
+}
+
+/// Describes a scheduler over classes.
+pub const fn describe<S: Scheduler<Share: Default, Settings: Default>>(
+    about: About,
+    parameters: &'static [Parameter<ConfigOf<S>>],
+    class_parameters: &'static [Parameter<ConfigOf<S>>],
+) -> Description<ConfigOf<S>> {
+    Description::new(
+        about.holding(Children::Classes),
+        parameters,
+        start::<S>,
+        |config, parts| Ok(Box::new(Classes::<S>::node(config, parts.children)?)),
+    )
+    .with_class_parameters(class_parameters)
+    .with_placing(Placing::Classes(
+        |classes| &mut classes.classifier,
+        |classes| &mut classes.templates,
+    ))
+}
 
 /// The discipline. Make one with [`Classes::node`].
 pub struct Classes<S: Scheduler> {

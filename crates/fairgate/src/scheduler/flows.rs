@@ -7,15 +7,17 @@
 //! Invariants: a flow is active in the scheduler if and only if it has packets. A theft never empties an active
 //! flow: where the longest has one packet all have, and the one robbed is the one that came last and is not active yet.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bits::ByLength;
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use crate::registry::{About, Description, Parameter, Placing, Unit, check_ranges};
+use crate::scheduler::{Entitlement, Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
 
 /// Packets whose lines a second-level cache holds, 1 MiB: with more queued, the next one's has to be fetched from afar.
@@ -55,10 +57,21 @@ impl<T: Default, U: Default> Default for Config<T, U> {
     }
 }
 
-impl<T, U> Config<T, U> {
+impl<T: Clone, U: Clone> Config<T, U> {
+    /// Checks everything but shares and settings, which the scheduler checks.
     fn check(&self) -> Result<(), ConfigError> {
-        check_within("flows", self.flows, 1, MAX_FLOWS)?;
-        check_within("limit", self.limit, 1, 1 << 25)?;
+        let mut settings = Settings {
+            config: Config {
+                flows: self.flows,
+                limit: self.limit,
+                share: self.share.clone(),
+                shares: Vec::new(),
+                settings: self.settings.clone(),
+                classifier: Classifier::default(),
+            },
+            amounts: Vec::new(),
+        };
+        check_ranges(&[flows(), limit()], &mut settings)?;
         if self.shares.len() > self.flows as usize {
             return Err(ConfigError::out_of_range(
                 "flows",
@@ -100,6 +113,94 @@ impl<T> Holds for Flow<T> {
 
 /// The parameters of `Flows<S>`.
 pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
+
+/// The settings of a flat scheduler as users write them.
+#[derive(Clone, Debug)]
+pub struct Settings<T, U> {
+    /// The parameters, but for the shares of single flows.
+    pub config: Config<T, U>,
+    /// Weights or quanta of the first flows.
+    pub amounts: Vec<u32>,
+}
+
+/// The settings of `Flows<S>`.
+pub type SettingsOf<S> = Settings<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
+
+impl<T: Default, U: Default> Settings<T, U> {
+    fn start() -> Settings<T, U> {
+        Settings {
+            config: Config::default(),
+            amounts: Vec::new(),
+        }
+    }
+}
+
+impl<T: Entitlement, U> Settings<T, U> {
+    fn config(self) -> Result<Config<T, U>, ConfigError> {
+        let of_amount = |amount: &u32| {
+            let mut share = self.config.share.clone();
+            *share.amount_mut() = *amount;
+            share
+        };
+        Ok(Config {
+            shares: self.amounts.iter().map(of_amount).collect(),
+            ..self.config
+        })
+    }
+}
+
+/// The description of `Flows<S>`.
+pub type DescriptionOf<S> = Description<SettingsOf<S>, ConfigOf<S>>;
+
+/// The parameter `flows` of a flat scheduler.
+pub const fn flows<T, U>() -> Parameter<Settings<T, U>> {
+    Parameter::new(
+        "flows",
+        Unit::Count("flows"),
+        1..=MAX_FLOWS as u64,
+        "Queues that flows are hashed into. More queues, fewer flows that share one by chance.",
+        |flat, _| &mut flat.config.flows,
+    )
+}
+
+/// The parameter `limit` of a flat scheduler.
+pub const fn limit<T, U>() -> Parameter<Settings<T, U>> {
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=1 << 25,
+        "Most packets queued in all; beyond, the longest flow pays.",
+        |flat, _| &mut flat.config.limit,
+    )
+}
+
+/// Describes a scheduler over hashed flows whose flows can be given different shares. Its parameters are [`flows`],
+/// [`limit`] and those of the scheduler.
+pub const fn describe<S: Scheduler<Share: Entitlement + Default, Settings: Default>>(
+    about: About,
+    parameters: &'static [Parameter<SettingsOf<S>>],
+) -> Description<SettingsOf<S>, ConfigOf<S>> {
+    describe_with::<S>(about, parameters, Settings::config)
+}
+
+/// Describes a scheduler over hashed flows. `config` makes its parameters of the settings.
+pub(crate) const fn describe_with<S: Scheduler<Share: Default, Settings: Default>>(
+    about: About,
+    parameters: &'static [Parameter<SettingsOf<S>>],
+    config: fn(SettingsOf<S>) -> Result<ConfigOf<S>, ConfigError>,
+) -> Description<SettingsOf<S>, ConfigOf<S>> {
+    Description::of_settings(
+        about,
+        parameters,
+        |_| Settings::start(),
+        config,
+        |config, parts| Ok(Box::new(Flows::<S>::node(config, parts.seed)?)),
+    )
+    .with_placing(Placing::Classifier(
+        |flat| &mut flat.config.classifier,
+        |flat| flat.config.flows,
+    ))
+}
 
 /// The discipline. Make one with [`Flows::node`].
 #[derive(Debug)]

@@ -33,6 +33,12 @@ use crate::time::Time;
 /// are dropped with [`LargerThanMaximum`](crate::DropReason::LargerThanMaximum).
 pub const MAX_PACKET: u32 = 1 << 17;
 
+/// What a flow or class is entitled to, if users write it as one number.
+pub trait Entitlement: Clone {
+    /// The weight or the quantum.
+    fn amount_mut(&mut self) -> &mut u32;
+}
+
 /// What a scheduler knows of a flow's first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {

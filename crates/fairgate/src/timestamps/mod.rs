@@ -9,6 +9,7 @@ pub mod frr;
 pub mod gfq;
 mod groups;
 mod live_sum;
+mod parameters;
 pub mod pfq;
 pub mod qfq;
 pub mod qfq_plus;
@@ -21,7 +22,8 @@ pub mod wf2q_plus;
 pub mod wfq;
 
 use crate::bits::inverse;
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
+use crate::scheduler::Entitlement;
 
 /// Largest weight of a flow.
 pub const MAX_WEIGHT: u32 = 1 << 16;
@@ -45,6 +47,12 @@ impl Default for Weight {
     }
 }
 
+impl Entitlement for Weight {
+    fn amount_mut(&mut self) -> &mut u32 {
+        &mut self.0
+    }
+}
+
 /// What a flow is entitled to, where the scheduler sorts flows by the time that their longest packet takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
@@ -64,6 +72,12 @@ impl Default for Share {
     }
 }
 
+impl Entitlement for Share {
+    fn amount_mut(&mut self) -> &mut u32 {
+        &mut self.weight
+    }
+}
+
 /// The weights of all flows together.
 #[derive(Clone, Copy, Debug, Default)]
 struct WeightSum(u64);
@@ -71,7 +85,7 @@ struct WeightSum(u64);
 impl WeightSum {
     /// Adds the weight of one flow more.
     fn add(&mut self, weight: u32) -> Result<(), ConfigError> {
-        check_within("weight", weight, 1, MAX_WEIGHT)?;
+        parameters::check_weight(weight)?;
         self.0 += u64::from(weight);
         if self.0 > u64::from(MAX_WEIGHT_SUM) {
             return Err(ConfigError::out_of_range(

@@ -52,10 +52,13 @@
 
 mod ticks;
 
+use super::parameters::{class_max_packet, class_weight, max_packet, weights};
 use crate::bits::Round;
 use crate::discipline::Variable;
 use crate::error::ConfigError;
+use crate::registry::{About, Children, Family, Parameter};
 use crate::scheduler::{Head, Holds, Scheduler};
+use crate::scheduler::{classes, flows};
 use crate::time::Time;
 use crate::timestamps::Share;
 pub use crate::timestamps::virtual_time::Flow;
@@ -352,6 +355,37 @@ impl Scheduler for SKps {
         visit("virtual_time", Variable::Integer(self.time.bytes()));
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<SKps>>] =
+    &[flows::flows(), flows::limit(), weights(), max_packet()];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<SKps> = flows::describe::<SKps>(
+    About {
+        name: SKps::NAME,
+        family: Family::Timestamps,
+        summary: "Simple KPS (Karsten 2006, 2010): WF2Q+ with rounded time stamps in interleaved timer wheels, constant work",
+        when: "For tight guarantees of rate and delay to very many flows; qfq is faster, this one's bound holds for short packets too.",
+        children: Children::None,
+    },
+    PARAMETERS,
+
+)
+.with_memory(|flat| 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<SKps> = classes::describe::<SKps>(
+    About {
+        name: SKps::NAME,
+        family: Family::Timestamps,
+        summary: "Simple KPS over classes, each with a weight and any discipline inside",
+        when: "To share a line in given proportions with tight guarantees of delay.",
+        children: Children::Classes,
+    },
+    &[],
+    &[class_weight(), class_max_packet()],
+);
 
 #[cfg(test)]
 mod tests {

@@ -7,8 +7,8 @@ use super::{
     Amount, Children, ClassSpec, Detail, Kind, Look, Opt, PLAIN, Reads, Running, Seen, frame, means,
     mtu_of_one_frame, none, option, quantum_of_one_frame, same, show, show_as, time,
 };
+use crate::registry::Value;
 use crate::tc::show::{bytes, packets, plain, rate, row, size};
-use crate::value::Value;
 
 pub(super) const DRR: Kind = Kind {
     name: "drr",

@@ -21,9 +21,9 @@ pub use state::{Row, State};
 pub(super) use state::{Running, row};
 
 use super::kinds::{self, Children, Kind, Show};
+use crate::registry::Value;
 use crate::registry::{PARENT, ParameterInfo, Setting};
 use crate::spec::{ClassSpec, INNER, Spec};
-use crate::value::Value;
 
 /// A qdisc, or a class.
 #[derive(Clone, Debug, PartialEq)]

@@ -27,6 +27,7 @@ mod chain;
 mod config;
 mod framing;
 mod hosts;
+mod line;
 mod shaper;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,7 @@ mod tin;
 mod tins;
 mod ways;
 
-pub use config::Config;
+pub use config::{Config, DESCRIPTION, PARAMETERS, Settings};
 pub use framing::{Cells, Framing};
 pub use hosts::Isolation;
 pub use tins::Tins;

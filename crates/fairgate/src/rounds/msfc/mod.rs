@@ -35,7 +35,7 @@ mod outer;
 mod tests;
 
 pub use auto_priority::{AutoPriority, LONGEST};
-pub use config::{ClassBy, Config, DIFFSERV3, MAX_PRIOS, PRIOMAP3};
+pub use config::{ClassBy, Config, DESCRIPTION, DIFFSERV3, MAX_PRIOS, PARAMETERS, PRIOMAP3, Settings};
 
 use crate::aqm::codel::Law;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};

@@ -39,7 +39,7 @@ use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent};
 use crate::sharing::{ClassTree, Leaves};
 use crate::time::Time;
 
-pub use config::{ClassConfig, Config};
+pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
 /// The average remembers 2^5 packets.
 const GAIN: u32 = 5;

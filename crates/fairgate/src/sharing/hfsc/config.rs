@@ -1,6 +1,8 @@
 //! Parameters, and what curves can be kept together.
 
+use crate::sharing::parent;
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,6 +12,7 @@ use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
 use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
 use crate::sharing::ClassTree;
 use crate::sharing::tree::NO_PARENT;
 
@@ -62,8 +65,65 @@ pub struct Config {
     pub rate: Option<Rate>,
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
+    "rate",
+    Unit::Rate,
+    1..=u64::MAX,
+    "The rate of the line, to check that it suffices for all real-time curves together.",
+    |hfsc, _| &mut hfsc.rate,
+)];
+
+/// The parameters of a class as users set them.
+pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
+    parent(|config, class| &mut config.classes[class].parent),
+    Parameter::word(
+        "rt",
+        Unit::Curve,
+        "What the class gets by when, whatever the others do; of a class that has none below it.",
+        |hfsc, class| &mut hfsc.classes[class].rt,
+    ),
+    Parameter::word(
+        "ls",
+        Unit::Curve,
+        "In proportion to which it shares what is left with those beside it; none is not at all.",
+        |hfsc, class| &mut hfsc.classes[class].ls,
+    ),
+    Parameter::word(
+        "ul",
+        Unit::Curve,
+        "What it does not exceed by sharing.",
+        |hfsc, class| &mut hfsc.classes[class].ul,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "hfsc",
+        family: Family::Sharing,
+        summary: "Hierarchical fair service curves: guarantees of delay and rate apart, what is left shared in a tree",
+        when: "Where some traffic needs little, but soon (voice at a low rate), and the rest is shared in a tree of classes.",
+        children: Children::Tree,
+    },
+    PARAMETERS,
+    |minors| Config {
+        classes: minors
+            .iter()
+            // Where nothing is said all share alike.
+            .map(|&minor| ClassConfig::of_rate(minor, None, Rate::mbit(1)))
+            .collect(),
+        ..Config::default()
+    },
+    |config, parts| Ok(Box::new(Hfsc::node(config, parts.children)?)),
+)
+.with_class_parameters(CLASS_PARAMETERS)
+.with_placing(Placing::Classes(|hfsc| &mut hfsc.classifier, |hfsc| &mut hfsc.templates))
+.with_memory(|_| 13_000);
+
 impl Config {
     pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
+        check_ranges(PARAMETERS, &mut self.clone())?;
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS)?;
         tree.check_any()?;

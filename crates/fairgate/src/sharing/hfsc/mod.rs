@@ -49,8 +49,8 @@ use crate::sharing::{ClassTree, Leaves};
 use crate::stats::Count;
 use crate::time::Time;
 
-pub use config::{ClassConfig, Config};
-pub use curve::ServiceCurve;
+pub use crate::service_curve::ServiceCurve;
+pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 use curve::{Course, Curve, INFINITE, TICK};
 use siblings::Siblings;
 

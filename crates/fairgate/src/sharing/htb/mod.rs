@@ -34,7 +34,7 @@ use crate::sharing::borrowing::{Borrowing, Meter, Mode, Sent};
 use crate::sharing::{ClassTree, Leaves};
 use crate::time::Time;
 
-pub use config::{ClassConfig, Config};
+pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
 /// The longest debt, and the longest time that fills a bucket, ns: Linux's.
 const LONGEST: i64 = 60_000_000_000;
