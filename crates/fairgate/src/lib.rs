@@ -46,7 +46,7 @@ mod time;
 pub mod timestamps;
 
 pub use discipline::{Algorithm, ByFlow, Class, ClassState, Discipline, Node, Variable, Verdict};
-pub use error::ConfigError;
+pub use error::{ConfigError, ParameterPath, Refusal};
 pub use flow::{FlowHash, FlowHasher, FlowKey};
 pub use packet::{ClassId, DropReason, Ecn, Packet, SlotFlags, SlotState};
 pub use pool::{PacketId, PacketQueue, Pool, PoolFull};

@@ -8,7 +8,7 @@ use std::ops::{Range, RangeInclusive};
 
 use fairgate::classify::Template;
 use fairgate::queues::fifo::{self, Fifo};
-use fairgate::{ConfigError, Discipline};
+use fairgate::{ConfigError, Discipline, ParameterPath, Refusal};
 use toml::Spanned;
 
 use super::draft::{Draft, Entry as Written, SEE_LIST};
@@ -704,32 +704,14 @@ fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistak
     Ok(u16::try_from(number).expect("it is within the range"))
 }
 
-/// Where the refused parameter is given: as it is named; as a list of many (`weights`); or in the first class that gives it
-/// the refused value.
-fn place_of(draft: &Draft, error: &ConfigError) -> Option<Range<usize>> {
-    let (parameter, value) = match error {
-        ConfigError::OutOfRange { parameter, value, .. } => (parameter, value),
-        ConfigError::OfClass { class, parameter, .. } => {
-            let class = draft.classes.iter().find(|draft| id_of(draft) == Some(*class))?;
-            return Some(
-                class
-                    .setting(parameter)
-                    .map_or(class.header.clone(), |(_, given)| given.span()),
-            );
-        }
-        ConfigError::WrongDiscipline { .. } | ConfigError::NoSuchClass { .. } => return None,
+/// The place of the value at this path; the class, if its value is the default.
+fn place_of(draft: &Draft, path: &ParameterPath) -> Option<Range<usize>> {
+    let Some(minor) = path.class else {
+        return draft.setting(path.key()).map(|(_, given)| given.span());
     };
-    let of_classes = || {
-        let given = draft.classes.iter().filter_map(|class| class.setting(parameter));
-        given
-            .into_iter()
-            .find(|(_, given)| given.get_ref().show() == *value)
-    };
-    draft
-        .setting(parameter)
-        .or_else(|| draft.setting(&format!("{parameter}s")))
-        .or_else(of_classes)
-        .map(|(_, given)| given.span())
+    let class = draft.classes.iter().find(|draft| id_of(draft) == Some(minor))?;
+    let given = class.setting(path.key());
+    Some(given.map_or(class.header.clone(), |(_, given)| given.span()))
 }
 
 /// The number of a class, if it has a right one.
@@ -740,32 +722,29 @@ pub(super) fn id_of(class: &Draft) -> Option<u16> {
 
 /// A setting that is within its range, but that the discipline refuses together with the others.
 fn refused(draft: &Draft, error: &ConfigError, problems: &mut Problems) {
-    let at = place_of(draft, error)
+    let refusal = error.refusal();
+    let at = refusal
+        .and_then(|refusal| place_of(draft, &refusal.path))
         .or(draft.discipline.as_ref().map(Spanned::span))
         .unwrap_or(draft.header.clone());
-    match error {
-        ConfigError::OutOfRange {
-            parameter,
-            value,
-            rule,
-            remedy,
-        } => {
-            let message = format!("`{parameter}` is {value}, but must be {rule}");
-            problems.add(at, message, format!("must be {rule}"), remedy.clone());
+    let Some(Refusal {
+        path,
+        value,
+        rule,
+        remedy,
+        ..
+    }) = refusal
+    else {
+        problems.add(at, error.to_string(), "refused", SEE_LIST);
+        return;
+    };
+    let parameter = path.parameter;
+    let message = match path.class {
+        Some(class) => {
+            let class = draft.class_name(class);
+            format!("`{parameter}` of class {class} is {value}, but must be {rule}")
         }
-        ConfigError::OfClass {
-            class,
-            parameter,
-            value,
-            rule,
-            remedy,
-        } => {
-            let class = draft.class_name(*class);
-            let message = format!("`{parameter}` of class {class} is {value}, but must be {rule}");
-            problems.add(at, message, format!("must be {rule}"), remedy.clone());
-        }
-        ConfigError::WrongDiscipline { .. } | ConfigError::NoSuchClass { .. } => {
-            problems.add(at, error.to_string(), "refused", SEE_LIST);
-        }
-    }
+        None => format!("`{parameter}` is {value}, but must be {rule}"),
+    };
+    problems.add(at, message, format!("must be {rule}"), remedy.clone());
 }

@@ -61,7 +61,7 @@ impl Config {
         let min = (in_target / 2).max(5 * u128::from(self.avpkt));
         match u32::try_from(min * 3) {
             Ok(max) if max <= u32::MAX / 4 => Ok((min as u32, max)),
-            _ => Err(ConfigError::out_of_range(
+            _ => Err(ConfigError::conflict(
                 "target",
                 format!("{:?}", self.target),
                 "less than a gigabyte's time on the line",

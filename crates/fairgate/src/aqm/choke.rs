@@ -147,7 +147,7 @@ impl Config {
         self.response.check()?;
         let (min, max) = self.thresholds();
         if max > self.limit {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "max",
                 max,
                 format!("at most `limit`, {}", self.limit),

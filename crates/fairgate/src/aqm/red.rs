@@ -333,7 +333,7 @@ impl Response {
     /// `nodrop` without `ecn` would switch all of it off.
     pub(crate) fn check(self) -> Result<(), ConfigError> {
         if self.nodrop && !self.ecn {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "nodrop",
                 true,
                 "given together with `ecn`",

@@ -91,7 +91,7 @@ impl Config {
     fn law(&self) -> Result<red::Law, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         if !self.bins.is_power_of_two() {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "bins",
                 self.bins,
                 "a power of two up to 65536",

@@ -119,7 +119,7 @@ impl Settings {
     fn config(self) -> Result<Config, ConfigError> {
         let limit = match (self.limit, self.latency) {
             (Some(_), Some(latency)) => {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "latency",
                     format!("{latency:?}"),
                     "left out beside `limit`",
@@ -214,7 +214,7 @@ impl Tbf {
             (None, Some(limit)) => Box::new(Fifo::node(config.fifo(limit))?),
             (Some(_), Some(limit)) => return Err(limit_beside_inner(limit)),
             (None, None) => {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "limit",
                     "missing",
                     "given unless there is an inner discipline",
@@ -247,7 +247,7 @@ fn limit_beside_inner(limit: Limit) -> ConfigError {
         Limit::Bytes(bytes) => ("limit", bytes),
         Limit::Latency(nanos) => ("latency", nanos),
     };
-    ConfigError::out_of_range(
+    ConfigError::conflict(
         parameter,
         value,
         "left out where there is an inner discipline",
@@ -309,7 +309,7 @@ impl Algorithm for Tbf {
             (None, Some(limit)) => return Err(limit_beside_inner(limit)),
             (_, Some(limit)) => self.inner.reconfigure(&config.fifo(limit), now, pool)?,
             (Some(_), None) => {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "limit",
                     "missing",
                     "given while the shaper has no inner discipline of its own",

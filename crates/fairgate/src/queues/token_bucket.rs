@@ -117,7 +117,7 @@ impl Profile {
     pub fn check(&self) -> Result<(), ConfigError> {
         check_ranges(PROFILE, &mut ProfileSettings::of(self))?;
         match self.peak {
-            Some(peak) if peak.rate <= self.rate => Err(ConfigError::out_of_range(
+            Some(peak) if peak.rate <= self.rate => Err(ConfigError::conflict(
                 "peakrate",
                 peak.rate,
                 format!("above the rate, {}", self.rate),
@@ -171,7 +171,7 @@ impl ProfileSettings {
             (Some(rate), Some(mtu)) => Some(Peak { rate, mtu }),
             (None, None) => None,
             (Some(rate), None) => {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "peakrate",
                     rate,
                     "given together with `mtu`",
@@ -179,7 +179,7 @@ impl ProfileSettings {
                 ));
             }
             (None, Some(mtu)) => {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "mtu",
                     mtu,
                     "given together with `peakrate`",

@@ -148,7 +148,7 @@ pub fn check_class_ranges<S>(
 ) -> Result<(), ConfigError> {
     for parameter in parameters {
         if let Some((value, rule, remedy)) = parameter.refuse(settings, class) {
-            return Err(ConfigError::of_class(minor, parameter.name, value, rule, remedy));
+            return Err(ConfigError::out_of_range(parameter.name, value, rule, remedy).of_class(minor));
         }
     }
     Ok(())

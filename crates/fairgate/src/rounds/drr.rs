@@ -76,6 +76,7 @@ pub struct Drr {
 
 impl Scheduler for Drr {
     const NAME: &'static str = "drr";
+    const SHARES: &'static str = "quanta";
     type Share = Quantum;
     type Settings = ();
     type Flow = Flow;

@@ -88,7 +88,7 @@ impl Config {
     fn check(&self) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
         if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "class",
                 format!("{:x}", pair[1].minor),
                 format!("above {:x}, the class before it", pair[0].minor),
@@ -119,7 +119,7 @@ impl DrrClasses {
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<DrrClasses>, ConfigError> {
         let map = config.check()?;
         if inner.len() != config.classes.len() {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "classes",
                 config.classes.len(),
                 format!("{}, the number of inner disciplines", inner.len()),
@@ -176,7 +176,7 @@ impl Algorithm for DrrClasses {
         config.check()?;
         let minors = |config: &Config| config.classes.iter().map(|class| class.minor).collect::<Vec<_>>();
         if minors(&config) != minors(&self.config) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "classes",
                 format!("{:x?}", minors(&config)),
                 format!("{:x?}, the classes that there are", minors(&self.config)),

@@ -68,7 +68,7 @@ impl Config {
 
     fn check(&self, inner: usize) -> Result<(), ConfigError> {
         if self.bands() != inner {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "bands",
                 format!("{} strict and {} quanta", self.strict, self.quanta.len()),
                 format!("{inner} in all, the number of inner disciplines"),
@@ -108,15 +108,19 @@ impl Settings {
     fn config(self) -> Result<Config, ConfigError> {
         let bands = self.quanta.len();
         let Some((strict, sharing)) = self.quanta.split_at_checked(self.strict.into()) else {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "strict",
                 self.strict,
                 format!("at most {bands}, the number of bands"),
                 "add bands, or let fewer of them be strict",
             ));
         };
-        if let Some(quantum) = strict.iter().copied().find_map(|quantum| quantum) {
-            return Err(ConfigError::out_of_range(
+        let given = (1..)
+            .zip(strict)
+            .find_map(|(minor, quantum)| Some((minor, (*quantum)?)));
+        if let Some((minor, quantum)) = given {
+            return Err(ConfigError::class_conflict(
+                minor,
                 "quantum",
                 quantum,
                 format!("left out in the first {}, the strict bands", self.strict),

@@ -51,7 +51,7 @@ impl<T, U> Config<T, U> {
     fn check(&self, discipline: &'static str) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
         if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "class",
                 format!("{:x}", pair[1].minor),
                 format!("above {:x}, the class before it", pair[0].minor),
@@ -171,7 +171,7 @@ impl<S: Scheduler> Classes<S> {
     ) -> Result<Node<Classes<S>>, ConfigError> {
         let map = config.check(S::NAME)?;
         if inner.len() != config.classes.len() {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "classes",
                 config.classes.len(),
                 format!("{}, the number of inner disciplines", inner.len()),
@@ -298,7 +298,8 @@ fn scheduler_of<S: Scheduler>(config: &ConfigOf<S>) -> Result<(S, Vec<S::Flow>),
     let mut scheduler = S::new(&config.settings, 0)?;
     let mut states = Vec::with_capacity(config.classes.len());
     for class in &config.classes {
-        states.push(scheduler.add_flow(&class.share)?);
+        let state = scheduler.add_flow(&class.share);
+        states.push(state.map_err(|error| error.of_class(class.minor))?);
     }
     Ok((scheduler, states))
 }
@@ -394,7 +395,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         config.check(S::NAME)?;
         if !config.minors().eq(self.config.minors()) {
             let shown = |config: &ConfigOf<S>| format!("{:x?}", config.minors().collect::<Vec<_>>());
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "classes",
                 shown(&config),
                 format!("{}, the classes that there are", shown(&self.config)),
@@ -402,7 +403,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             ));
         }
         if config.settings != self.config.settings {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "settings",
                 format!("{:?}", config.settings),
                 format!("{:?}, as they are", self.config.settings),

@@ -73,7 +73,7 @@ impl<T: Clone, U: Clone> Config<T, U> {
         };
         check_ranges(&[flows(), limit()], &mut settings)?;
         if self.shares.len() > self.flows as usize {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "flows",
                 self.flows,
                 format!("at least {}, the number of flows given shares", self.shares.len()),
@@ -236,10 +236,14 @@ impl<S: Scheduler> Flows<S> {
         config.check()?;
         let mut scheduler = S::new(&config.settings, origin)?;
         let mut flows = Vec::with_capacity(config.flows as usize);
-        for share in config.shares() {
+        for (flow, share) in config.shares().enumerate() {
+            let state = scheduler.add_flow(share);
             flows.push(Flow {
                 queue: PacketQueue::new(),
-                state: scheduler.add_flow(share)?,
+                state: state.map_err(|error| match flow < config.shares.len() {
+                    true => error.in_list(S::SHARES),
+                    false => error,
+                })?,
             });
         }
         Ok(Flows {

@@ -75,6 +75,9 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
     /// Whether `update` looks at the length and stamp of the next packet. If not, it is not fetched.
     const READS_HEADS: bool = true;
 
+    /// The parameter by which users list the shares of single flows.
+    const SHARES: &'static str = "weights";
+
     /// What a flow is entitled to.
     type Share: Clone + Debug + PartialEq + Send + 'static;
 

@@ -88,7 +88,7 @@ impl WeightSum {
         parameters::check_weight(weight)?;
         self.0 += u64::from(weight);
         if self.0 > u64::from(MAX_WEIGHT_SUM) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "weight",
                 weight,
                 format!("at most {MAX_WEIGHT_SUM} together with all other weights"),

@@ -4,9 +4,12 @@ use std::collections::{HashMap, VecDeque};
 
 use proptest::prelude::*;
 
+use core::time::Duration;
+
 use super::*;
 use crate::discipline::Discipline;
 use crate::packet::Packet;
+use crate::rate::Rate;
 use crate::testing::Driver;
 
 fn of_flow(flow: u64, length: u32) -> Packet {

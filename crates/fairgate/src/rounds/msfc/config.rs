@@ -204,7 +204,7 @@ impl Settings {
         ];
         match given.into_iter().flatten().next() {
             None => Ok(None),
-            Some(parameter) => Err(ConfigError::out_of_range(
+            Some(parameter) => Err(ConfigError::conflict(
                 parameter,
                 "given",
                 "left out unless auto_priority is true",
@@ -215,7 +215,7 @@ impl Settings {
 }
 
 fn map_of_other_field(parameter: &'static str, field: &str) -> ConfigError {
-    ConfigError::out_of_range(
+    ConfigError::conflict(
         parameter,
         "given",
         format!("left out unless class_by is \"{field}\""),
@@ -317,7 +317,7 @@ impl Config {
         check_ranges(PARAMETERS, &mut Settings::of(self))?;
         self.check_classes()?;
         if self.flows_in_all() > MAX_FLOWS_IN_ALL {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "flows",
                 self.flows,
                 format!(
@@ -341,7 +341,7 @@ impl Config {
             .and_then(|factor| factor.checked_mul(self.quantum.into()));
         let fits = largest.is_some_and(|quantum| quantum <= LARGEST_QUANTUM);
         if !fits {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "ratio",
                 self.ratio,
                 format!("so small that quantum * ratio^(prios - 1) is at most {LARGEST_QUANTUM} bytes"),
@@ -353,7 +353,7 @@ impl Config {
             ClassBy::Priority(map) => map,
         };
         if let Some(class) = map.iter().find(|class| **class >= self.prios) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "class_by",
                 format!("class {class}"),
                 format!("below prios, which is {}", self.prios),

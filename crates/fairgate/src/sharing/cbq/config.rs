@@ -94,7 +94,7 @@ impl Config {
             check_class_ranges(CLASS_PARAMETERS, &mut config, index, class.minor)?;
         }
         if self.packet > self.max_packet {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "packet",
                 self.packet,
                 format!("at most {}, the longest packet", self.max_packet),
@@ -290,7 +290,9 @@ impl ClassConfig {
 
     fn check(&self, (most, whose): (Rate, &str)) -> Result<(), ConfigError> {
         let refused = |parameter, value: String, rule: &str, remedy: &str| {
-            Err(ConfigError::of_class(self.minor, parameter, value, rule, remedy))
+            Err(ConfigError::class_conflict(
+                self.minor, parameter, value, rule, remedy,
+            ))
         };
         if self.rate > most {
             let rule = format!("at most {most}, {whose}");

@@ -154,7 +154,7 @@ impl Config {
         if let Some(rate) = self.rate {
             let all: Vec<_> = self.classes.iter().filter_map(|class| class.rt).collect();
             if let Some(wanted) = exceeds(&all, &ServiceCurve::linear(rate.bits_per_second())) {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "rate",
                     rate,
                     rule(wanted, "of all classes"),
@@ -165,7 +165,7 @@ impl Config {
         for (class, promised) in self.classes.iter().zip(&promised) {
             let Some(limit) = class.ul else { continue };
             if let Some(wanted) = exceeds(promised, &limit) {
-                return Err(ConfigError::of_class(
+                return Err(ConfigError::class_conflict(
                     class.minor,
                     "ul",
                     show(&limit),
@@ -181,7 +181,9 @@ impl Config {
 impl ClassConfig {
     fn check(&self, is_leaf: bool) -> Result<(), ConfigError> {
         let refused = |parameter, value: String, rule: &str, remedy: &str| {
-            Err(ConfigError::of_class(self.minor, parameter, value, rule, remedy))
+            Err(ConfigError::class_conflict(
+                self.minor, parameter, value, rule, remedy,
+            ))
         };
         for (parameter, curve) in [("rt", self.rt), ("ls", self.ls), ("ul", self.ul)] {
             let Some(curve) = curve else { continue };

@@ -253,7 +253,13 @@ impl Config {
 
 fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), ConfigError> {
     let refused = |parameter, value: String, rule: String, remedy| {
-        Err(ConfigError::of_class(class.minor, parameter, value, rule, remedy))
+        Err(ConfigError::class_conflict(
+            class.minor,
+            parameter,
+            value,
+            rule,
+            remedy,
+        ))
     };
     if class.ceil() < class.rate {
         let rule = format!("at least {}, the rate of the class", class.rate);
