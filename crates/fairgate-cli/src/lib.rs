@@ -1,7 +1,8 @@
-//! The program `fairgate`, as a library: [`main_with`] is the whole program with the disciplines of a [`Registry`].
+//! The program `fairgate`, as a library: [`main_with`] is the whole program with the disciplines of a
+//! [`Registry`].
 //!
-//! A command is a file in `commands/`, with its arguments and a function `run`; a line in [`Command`] and one in
-//! [`Command::run`] join it. Results go through [`output`], errors through [`exit::Failure`].
+//! A command is a file in `commands/`, with its arguments and a function `run`; a line in [`Command`] and one
+//! in [`Command::run`] join it. Results go through [`output`], errors through [`exit::Failure`].
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -80,9 +81,10 @@ impl Command {
     }
 }
 
-/// Runs the program with the arguments of this process, and returns its exit code. Wherever a user names a discipline of
-/// their own (`list`, `check`, `compare`, `simulate`, `run`, `show`, `testbed`), it is one of the registry's. The other
-/// commands use disciplines of the library: what papers and tc's and dummynet's languages name.
+/// Runs the program with the arguments of this process, and returns its exit code. Wherever a user names a
+/// discipline of their own (`list`, `check`, `compare`, `simulate`, `run`, `show`, `testbed`), it is one of
+/// the registry's. The other commands use disciplines of the library: what papers and tc's and dummynet's
+/// languages name.
 ///
 /// ```no_run
 /// use fairgate_config::Registry;
@@ -109,7 +111,8 @@ mod tests {
 
     use super::*;
 
-    /// The words of an example as a shell takes them. Two blanks outside of quotes end it, for what follows explains it, and so does a pipe.
+    /// The words of an example as a shell takes them. Two blanks outside of quotes end it, for what follows
+    /// explains it, and so does a pipe.
     fn words(example: &str) -> Vec<String> {
         let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
         let mut letters = example.chars().peekable();

@@ -31,7 +31,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file's text, with built-in disciplines; `name` stands in messages. All mistakes are reported at once.
+    /// Reads a file's text, with built-in disciplines; `name` stands in messages. All mistakes are reported
+    /// at once.
     pub fn parse(name: &str, text: &str) -> Result<Document, FileError> {
         Document::parse_with(name, text, &Registry::builtin())
     }
@@ -121,8 +122,8 @@ impl Document {
         }
     }
 
-    /// The document with trees that were written elsewhere, which sections refer to as to its own. Where the names of two are the same,
-    /// the document's own is replaced.
+    /// The document with trees that were written elsewhere, which sections refer to as to its own. Where the
+    /// names of two are the same, the document's own is replaced.
     pub fn with_queues(mut self, queues: impl IntoIterator<Item = (String, Spec)>) -> Document {
         self.queues.extend(queues);
         self
@@ -165,8 +166,8 @@ impl Document {
         self.sections.iter().map(String::as_str)
     }
 
-    /// Reads a section: `None` if the file has none. Give `T` `#[serde(deny_unknown_fields)]`, and [`Spanned`] fields
-    /// for later errors.
+    /// Reads a section: `None` if the file has none. Give `T` `#[serde(deny_unknown_fields)]`, and
+    /// [`Spanned`] fields for later errors.
     ///
     /// # Errors
     /// Points at the first mistake in the section.

@@ -1,9 +1,9 @@
 //! Describes a tree of disciplines in TOML, checks it, and builds it.
 //!
-//! From text to packets: [`Document::parse`] reads a file, whose every mistake becomes a [`FileError`] that points into
-//! it; each `[queue.NAME]` becomes a [`Spec`], which is known to be right; [`Spec::build`] makes the tree. The
-//! [`Registry`] says which disciplines and parameters there are. A program with disciplines of its own hands its registry
-//! to [`Document::parse_with`] and [`Spec::inline_with`].
+//! From text to packets: [`Document::parse`] reads a file, whose every mistake becomes a [`FileError`] that
+//! points into it; each `[queue.NAME]` becomes a [`Spec`], which is known to be right; [`Spec::build`] makes
+//! the tree. The [`Registry`] says which disciplines and parameters there are. A program with disciplines of
+//! its own hands its registry to [`Document::parse_with`] and [`Spec::inline_with`].
 
 #![forbid(unsafe_code)]
 

@@ -26,8 +26,8 @@ pub(crate) fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Jaro and Winkler's measure judges short words too hard: one slip, two letters swapped included, always counts as
-/// similar (`tpc`, `tcp`).
+/// Jaro and Winkler's measure judges short words too hard: one slip, two letters swapped included, always
+/// counts as similar (`tpc`, `tcp`).
 fn similarity(word: &str, candidate: &str) -> f64 {
     let one_slip = strsim::osa_distance(word, candidate) == 1 && candidate.len() > 2;
     strsim::jaro_winkler(word, candidate).max(if one_slip { 0.9 } else { 0.0 })

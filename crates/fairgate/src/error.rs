@@ -6,7 +6,8 @@ use core::fmt;
 
 use thiserror::Error;
 
-/// Settings that a discipline refuses. `fairgate-config` finds their place in the user's file by the [`ParameterPath`].
+/// Settings that a discipline refuses. `fairgate-config` finds their place in the user's file by the
+/// [`ParameterPath`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -54,7 +55,8 @@ pub struct ParameterPath {
     pub class: Option<u16>,
     /// The parameter's name.
     pub parameter: &'static str,
-    /// The parameter that users write, if the refused value is an element of its list: `weights` for a `weight`.
+    /// The parameter that users write, if the refused value is an element of its list: `weights` for a
+    /// `weight`.
     pub list: Option<&'static str>,
 }
 
@@ -128,7 +130,8 @@ impl ConfigError {
         ConfigError::Conflict(Refusal::new(None, parameter, value, rule, remedy))
     }
 
-    /// `parameter` of class `class` is `value`, which breaks a rule: it must be `rule`. `remedy` says what to do.
+    /// `parameter` of class `class` is `value`, which breaks a rule: it must be `rule`. `remedy` says what to
+    /// do.
     pub fn class_conflict(
         class: u16,
         parameter: &'static str,

@@ -1,8 +1,10 @@
-//! Service curves of two pieces: a guarantee of a rate, and of a delay apart from it (Stoica, Zhang, Ng 1997).
+//! Service curves of two pieces: a guarantee of a rate, and of a delay apart from it (Stoica, Zhang, Ng
+//! 1997).
 
 use core::time::Duration;
 
-/// How much a class gets by when: a slope of `m1` for a time `d` from the start of a backlog, of `m2` from then on.
+/// How much a class gets by when: a slope of `m1` for a time `d` from the start of a backlog, of `m2` from
+/// then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceCurve {
     /// The first slope, bit/s.
@@ -23,8 +25,8 @@ impl ServiceCurve {
         }
     }
 
-    /// The curve by which a packet of `umax` bytes leaves within `dmax`, at `rate` bit/s in the long run: steep at first, or
-    /// flat if the rate alone would do more (tc's `umax dmax rate`).
+    /// The curve by which a packet of `umax` bytes leaves within `dmax`, at `rate` bit/s in the long run:
+    /// steep at first, or flat if the rate alone would do more (tc's `umax dmax rate`).
     pub fn of_packet(umax: u64, dmax: Duration, rate: u64) -> ServiceCurve {
         let nanos = dmax.as_nanos();
         let bits = u128::from(umax) * 8 * 1_000_000_000;

@@ -1,13 +1,14 @@
 //! A queue that drops its oldest packets at random before it is full.
 //!
-//! Dropping at the front tells a TCP sender of congestion earlier than dropping the arriving packet: by the time that a
-//! packet spends in the queue (Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and in TCP over ATM", 1996).
-//! Dropping at random before the queue is full keeps senders from losing packets all at once (Floyd, Jacobson, "Random
-//! early detection gateways for congestion avoidance", 1993).
+//! Dropping at the front tells a TCP sender of congestion earlier than dropping the arriving packet: by the
+//! time that a packet spends in the queue (Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and
+//! in TCP over ATM", 1996). Dropping at random before the queue is full keeps senders from losing packets all
+//! at once (Floyd, Jacobson, "Random early detection gateways for congestion avoidance", 1993).
 //!
-//! With `q` packets queued, an arriving packet drops the oldest one with probability `(q - start) / (limit - start)`: never up
-//! to `start`, always at `limit`. Invariant: at most `limit` packets are queued. Packets leave in the order in which they
-//! came. Not meant to keep flows apart: put it into a class of a fair discipline for that.
+//! With `q` packets queued, an arriving packet drops the oldest one with probability `(q - start) / (limit -
+//! start)`: never up to `start`, always at `limit`. Invariant: at most `limit` packets are queued. Packets
+//! leave in the order in which they came. Not meant to keep flows apart: put it into a class of a fair
+//! discipline for that.
 
 use fairgate::registry::{About, Description, Parameter, Unit, check_ranges};
 use fairgate::{
@@ -113,8 +114,8 @@ impl EarlyHead {
         (z ^ (z >> 31)) >> 32
     }
 
-    /// Whether the oldest packet is dropped for the one that arrives. No division: both sides are multiplied by
-    /// `limit - start`.
+    /// Whether the oldest packet is dropped for the one that arrives. No division: both sides are multiplied
+    /// by `limit - start`.
     fn drops(&mut self) -> bool {
         let Config { limit, start } = self.config;
         let excess = self.queue.len().saturating_sub(start);

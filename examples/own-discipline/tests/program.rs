@@ -36,7 +36,10 @@ fn it_is_listed_with_its_parameters() {
 fn a_file_with_it_is_checked_and_a_mistake_is_shown_at_its_place() {
     let output = run(&["check", "line.toml"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("early_head limit=200 start=20"), "{text}");
+    assert!(
+        output.status.success() && text.contains("early_head limit=200 start=20"),
+        "{text}"
+    );
 
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/mistake.toml");
     let wrong = "[queue.line]\ndiscipline = \"early_head\"\nlimit = 10\nstart = 10\n";
@@ -45,7 +48,10 @@ fn a_file_with_it_is_checked_and_a_mistake_is_shown_at_its_place() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("mistake.toml:4:9"), "{text}");
-    assert!(text.contains("`start` is 10, but must be below `limit`, 10"), "{text}");
+    assert!(
+        text.contains("`start` is 10, but must be below `limit`, 10"),
+        "{text}"
+    );
 }
 
 #[test]

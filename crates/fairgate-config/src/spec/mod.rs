@@ -46,7 +46,8 @@ pub(crate) const INNER: u16 = 1;
 pub struct Spec {
     pub(crate) entry: &'static dyn Entry,
     pub(crate) settings: Settings,
-    /// One for each class, in their order (of a tree, for each class that no other names as its parent); or the inner one.
+    /// One for each class, in their order (of a tree, for each class that no other names as its parent); or
+    /// the inner one.
     pub(crate) children: Vec<Spec>,
     /// Where it was written. Two trees are equal wherever that is.
     pub(crate) origin: Origin,
@@ -83,7 +84,8 @@ pub struct BuildError {
 }
 
 impl Spec {
-    /// Reads a tree of built-in disciplines on one line: a discipline and its settings, and after each `/` the discipline that it holds.
+    /// Reads a tree of built-in disciplines on one line: a discipline and its settings, and after each `/`
+    /// the discipline that it holds.
     ///
     /// ```
     /// let spec = fairgate_config::Spec::inline("fifo limit=1000")?;
@@ -113,7 +115,8 @@ impl Spec {
         self.entry.about().name
     }
 
-    /// Builds the tree. Each discipline gets a seed of its own, derived from `seed` and its place in the tree.
+    /// Builds the tree. Each discipline gets a seed of its own, derived from `seed` and its place in the
+    /// tree.
     ///
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
@@ -219,7 +222,8 @@ fn values(parameters: Vec<ParameterInfo>, settings: &[Setting]) -> Vec<(Paramete
     parameters.into_iter().enumerate().map(value_of).collect()
 }
 
-/// A seed for child `minor`, unlike its parent's and its siblings' (SplitMix64's finaliser, Steele et al. 2014).
+/// A seed for child `minor`, unlike its parent's and its siblings' (SplitMix64's finaliser, Steele et al.
+/// 2014).
 fn derive(seed: u64, minor: u16) -> u64 {
     let mut z = seed.wrapping_add((u64::from(minor) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

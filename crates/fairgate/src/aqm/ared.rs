@@ -14,12 +14,11 @@
 //! product; the paper's figures count in packets, here in bytes; the step of half seconds is `red`'s. Non-goals: another AIMD
 //! than the paper's.
 
-use super::POSITIVE;
-use super::codel::ecn;
-use super::red::{avpkt, build_over, harddrop, nodrop};
 use core::time::Duration;
 
-use super::red::{self, Filter, Law, Parameters, Response, Shape};
+use super::POSITIVE;
+use super::codel::ecn;
+use super::red::{self, Filter, Law, Parameters, Response, Shape, avpkt, build_over, harddrop, nodrop};
 use crate::error::ConfigError;
 use crate::probability::Probability;
 use crate::rate::Rate;
@@ -120,7 +119,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "ared",
         family: Family::Aqm,
-        summary: "Adaptive RED: finds its thresholds from the line's rate, its probability from what the queue does",
+        summary: "Adaptive RED: finds its thresholds from the line's rate, its probability from what the \
+            queue does",
         when: "Where RED is wanted without tuning it, on a line of known rate.",
         children: Children::InnerOrQueue,
     },

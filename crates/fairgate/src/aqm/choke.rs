@@ -12,12 +12,14 @@
 //! one flow if their flow hashes are equal. Deviations: those of `red`. Non-goal: Linux's filters, by which flows may be told apart
 //! otherwise.
 
-use super::POSITIVE;
-use super::codel::ecn;
-use super::red::{avpkt, bandwidth, harddrop, probability};
 use alloc::boxed::Box;
 
-use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
+use super::POSITIVE;
+use super::codel::ecn;
+use super::red::{
+    Action, Average, Curve, Filter, Response, Shape, Spacing, avpkt, bandwidth, harddrop, probability,
+    w_log_for_burst,
+};
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -112,8 +114,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "choke",
         family: Family::Aqm,
-        summary: "RED that compares an arriving packet with a random queued one and drops both if they are of one flow",
-        when: "To hold flows down that do not yield, with no state for any flow; fair queueing does it better.",
+        summary: "RED that compares an arriving packet with a random queued one and drops both if they are \
+            of one flow",
+        when: "To hold flows down that do not yield, with no state for any flow; fair queueing does it \
+            better.",
         children: Children::None,
     },
     PARAMETERS,

@@ -9,13 +9,14 @@
 
 mod law;
 
+use alloc::boxed::Box;
+
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
-use alloc::boxed::Box;
 
 pub(crate) use law::{Law, Source, ce_threshold, codel_parameters, ecn, interval, mtu, target};
 pub use law::{Params, State};

@@ -10,6 +10,8 @@
 
 mod law;
 
+use alloc::boxed::Box;
+
 use super::POSITIVE;
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
@@ -18,7 +20,6 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
-use alloc::boxed::Box;
 
 pub use law::Params;
 pub(crate) use law::{
@@ -60,8 +61,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "pie",
         family: Family::Aqm,
-        summary: "Proportional integral controller (RFC 8033): drops on arrival, so often that the delay comes to a target",
-        when: "On one queue whose delay must stay low, where a drop on arrival is wanted: cable modems (DOCSIS) do so.",
+        summary: "Proportional integral controller (RFC 8033): drops on arrival, so often that the delay \
+            comes to a target",
+        when: "On one queue whose delay must stay low, where a drop on arrival is wanted: cable modems \
+            (DOCSIS) do so.",
         children: Children::None,
     },
     PARAMETERS,

@@ -30,12 +30,12 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use super::POSITIVE;
-use super::codel::ecn;
 use alloc::boxed::Box;
 use core::fmt;
 use core::time::Duration;
 
+use super::POSITIVE;
+use super::codel::ecn;
 use super::periodic::Periodic;
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
@@ -49,12 +49,11 @@ use crate::registry::{
 };
 use crate::time::Time;
 
+pub(crate) use average::{Average, Filter, w_log_for_burst};
+pub(crate) use curve::{Action, Curve, Shape, Spacing};
 use store::Limits;
 #[doc(hidden)]
 pub use store::Store;
-
-pub(crate) use average::{Average, Filter, w_log_for_burst};
-pub(crate) use curve::{Action, Curve, Shape, Spacing};
 
 /// What the length of the queue is counted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,7 +166,10 @@ macro_rules! red_parameters {
     (|$config:ident| $red:expr; $($first:expr,)*) => {
         &[
             $($first,)*
-            Parameter::bounding(|$config, has_inner| (!has_inner).then(|| Longest::Length($red.limit.into())), limit_in_bytes(|$config, _| &mut $red.limit)),
+            Parameter::bounding(
+                |$config, has_inner| (!has_inner).then(|| Longest::Length($red.limit.into())),
+                limit_in_bytes(|$config, _| &mut $red.limit),
+            ),
             Parameter::new(
                 "limit_packets",
                 Unit::Count("packets"),
@@ -186,7 +188,8 @@ macro_rules! red_parameters {
                 "max",
                 Unit::Bytes,
                 POSITIVE,
-                "Average from which on every packet is marked; none for thrice `min`, or a quarter of `limit`.",
+                "Average from which on every packet is marked; none for thrice `min`, or a quarter of \
+                    `limit`.",
                 |$config, _| &mut $red.max,
             ),
             avpkt(|$config, _| &mut $red.avpkt),
@@ -194,7 +197,8 @@ macro_rules! red_parameters {
                 "burst",
                 Unit::Count("packets"),
                 POSITIVE,
-                "Packets that may come at once unmarked; none for (2 `min` + `max`) / 3 in packets of `avpkt`.",
+                "Packets that may come at once unmarked; none for (2 `min` + `max`) / 3 in packets of \
+                    `avpkt`.",
                 |$config, _| &mut $red.burst,
             ),
             probability(|$config, _| &mut $red.probability),
@@ -205,7 +209,8 @@ macro_rules! red_parameters {
             Parameter::word(
                 "adaptive",
                 Unit::Flag,
-                "Whether `probability` adapts itself every 0.5 s, to hold the average half way between `min` and `max`.",
+                "Whether `probability` adapts itself every 0.5 s, to hold the average half way between \
+                    `min` and `max`.",
                 |$config, _| &mut $red.adaptive,
             ),
             Parameter::word(
@@ -240,8 +245,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "red",
         family: Family::Aqm,
-        summary: "Random early detection: marks or drops by chance, more often the longer the queue is on average",
-        when: "To compare with what routers have done since 1993, or where a line's rate and traffic are known well.",
+        summary: "Random early detection: marks or drops by chance, more often the longer the queue is on \
+            average",
+        when: "To compare with what routers have done since 1993, or where a line's rate and traffic are \
+            known well.",
         children: Children::InnerOrQueue,
     },
     PARAMETERS,

@@ -11,13 +11,15 @@
 //! Behind the filter is `red`, with all its parameters. Deviation: a tail drop of the queue is a drop of RED's too, for the senders see no
 //! difference. Non-goals: attacks by spoofed addresses, where every packet is of a new flow.
 
-use super::POSITIVE;
-use super::codel::ecn;
-use super::red::{avpkt, bandwidth, harddrop, limit_in_bytes, nodrop, probability, red_parameters};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::red::{self, Averaged, Parameters};
+use super::POSITIVE;
+use super::codel::ecn;
+use super::red::{
+    self, Averaged, Parameters, avpkt, bandwidth, harddrop, limit_in_bytes, nodrop, probability,
+    red_parameters,
+};
 use crate::bits::{Random, random};
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;

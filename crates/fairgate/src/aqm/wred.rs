@@ -7,10 +7,14 @@
 //! Average and curves are those of `red`, with the paper's idle times. Deviation: as in routers, and other than in RIO, the average of the
 //! whole queue decides for all. Non-goals: precedences from other fields; more than three.
 
+use alloc::boxed::Box;
+
 use super::POSITIVE;
 use super::codel::ecn;
-use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
-use super::red::{avpkt, bandwidth, harddrop, limit_in_bytes, nodrop};
+use super::red::{
+    Action, Average, Curve, Filter, Response, Shape, Spacing, avpkt, bandwidth, harddrop, limit_in_bytes,
+    nodrop, w_log_for_burst,
+};
 use crate::bits::Random;
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -20,7 +24,6 @@ use crate::probability::Probability;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Lens, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
-use alloc::boxed::Box;
 
 /// Drop precedences (RFC 2597).
 pub const PRECEDENCES: usize = 3;
@@ -155,8 +158,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "wred",
         family: Family::Aqm,
-        summary: "RED with a curve for each drop precedence: packets marked as out of profile are dropped first",
-        when: "Behind a policer or a network that marks drop precedences by DSCP (assured forwarding, RFC 2597).",
+        summary: "RED with a curve for each drop precedence: packets marked as out of profile are dropped \
+            first",
+        when: "Behind a policer or a network that marks drop precedences by DSCP (assured forwarding, RFC \
+            2597).",
         children: Children::None,
     },
     PARAMETERS,

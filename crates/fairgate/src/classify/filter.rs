@@ -339,7 +339,8 @@ mod tests {
         let error = Prefix::new([10, 0, 0, 0].into(), 33).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`prefix` is /33, but must be at most /32 for this family; count only the leading bits that must match"
+            "`prefix` is /33, but must be at most /32 for this family; count only the leading bits that \
+                must match"
         );
     }
 

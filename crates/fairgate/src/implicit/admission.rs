@@ -18,8 +18,6 @@
 //!
 //! Bounded: flows in progress beyond `flows_in_progress` are not remembered, and count as new at each packet.
 
-use crate::rounds::drr::{self, Drr};
-use crate::scheduler::Flows;
 use alloc::boxed::Box;
 use core::time::Duration;
 
@@ -34,6 +32,8 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
+use crate::rounds::drr::{self, Drr};
+use crate::scheduler::Flows;
 use crate::time::Time;
 
 /// The number of the only class.
@@ -113,7 +113,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         name: "admission",
         family: Family::Implicit,
         summary: "Admission control by flow in front of any fair discipline, drr if none is given",
-        when: "Where so many flows come that a fair share would be too little for each: those that are there go on.",
+        when: "Where so many flows come that a fair share would be too little for each: those that are \
+            there go on.",
         children: Children::Inner,
     },
     PARAMETERS,

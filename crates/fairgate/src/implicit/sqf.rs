@@ -67,8 +67,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "sqf",
         family: Family::Implicit,
-        summary: "Shortest queue first: streams below the line's rate go first by themselves, bulk traffic gets the rest",
-        when: "On one user's access line, inside a shaper, for calls and video beside downloads with nothing marked.",
+        summary: "Shortest queue first: streams below the line's rate go first by themselves, bulk traffic \
+            gets the rest",
+        when: "On one user's access line, inside a shaper, for calls and video beside downloads with \
+            nothing marked.",
         children: Children::None,
     },
     PARAMETERS,

@@ -7,13 +7,14 @@
 //! A packet fits while `packets < limit` and `bytes + length <= limit`, as in Linux. Deviation: Linux has head drop
 //! for packet limits only; here a packet longer than the whole byte limit is itself dropped, and empties nothing.
 
+use alloc::boxed::Box;
+
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
-use alloc::boxed::Box;
 
 /// Which packet pays when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,6 +13,8 @@
 //!
 //! A clock that goes backwards stands still until it has caught up.
 
+use alloc::boxed::Box;
+
 use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -20,7 +22,6 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
-use alloc::boxed::Box;
 
 /// Binary places of [`LeakyBucket::fraction`] and of the time that a byte takes.
 const PLACES: u32 = 30;
@@ -80,7 +81,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         name: "leaky_bucket",
         family: Family::Queues,
         summary: "A queue that packets leave at a constant rate, without bursts; what overflows is dropped",
-        when: "In front of something that takes no bursts at all: a radio link, a policer, a short hardware queue.",
+        when: "In front of something that takes no bursts at all: a radio link, a policer, a short \
+            hardware queue.",
         children: Children::None,
     },
     PARAMETERS,

@@ -6,6 +6,8 @@
 //! device's `txqueuelen`; before, the three shared one limit. Deviation: Linux's ring frees its slots in batches, so a
 //! band that has just been full there may refuse a packet or two that would fit here.
 
+use alloc::boxed::Box;
+
 use crate::discipline::{Algorithm, Node, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -13,7 +15,6 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::prio::LINUX_PRIOMAP;
 use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
-use alloc::boxed::Box;
 
 /// Bands, the highest priority first.
 const BANDS: usize = 3;

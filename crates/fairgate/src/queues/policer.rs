@@ -10,14 +10,14 @@
 //! Deviations: none of the rate estimator (`avrate`), which measures and does not meter; and a clock that goes backwards stands
 //! still until it has caught up.
 
-use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
-use crate::queues::fifo::{self, Fifo};
 use alloc::boxed::Box;
 
+use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::queues::fifo::{self, Fifo};
 use crate::queues::token_bucket::{Buckets, Profile};
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
@@ -125,8 +125,10 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     About {
         name: "policer",
         family: Family::Queues,
-        summary: "Drops or re-marks what exceeds a rate and a burst, in front of any discipline inside; holds nothing back",
-        when: "To hold senders to a contract without a queue of their own, or to mark what exceeds it as first to be lost.",
+        summary: "Drops or re-marks what exceeds a rate and a burst, in front of any discipline inside; \
+            holds nothing back",
+        when: "To hold senders to a contract without a queue of their own, or to mark what exceeds it as \
+            first to be lost.",
         children: Children::Inner,
     },
     PARAMETERS,

@@ -58,7 +58,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         name: "prio",
         family: Family::Queues,
         summary: "Strict priority over classes, each with any discipline inside",
-        when: "Where one kind of traffic must always go first and is known to be little; it can starve the rest.",
+        when: "Where one kind of traffic must always go first and is known to be little; it can starve the \
+            rest.",
         children: Children::Bands,
     },
     PARAMETERS,

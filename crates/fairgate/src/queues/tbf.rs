@@ -19,9 +19,10 @@
 //! Deviation: Linux fills both buckets when parameters change; here tokens are carried over, in bytes, up to the new
 //! depth, so that repeated changes can't pass more than the rate.
 
-use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
 use alloc::boxed::Box;
+use core::time::Duration;
 
+use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
 use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -31,7 +32,6 @@ use crate::queues::token_bucket::{Buckets, Profile};
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
-use core::time::Duration;
 
 /// The number of the only class, as in Linux.
 const INNER: u16 = 1;

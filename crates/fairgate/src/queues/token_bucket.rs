@@ -1,11 +1,11 @@
 //! The arithmetic of token buckets, shared by shapers and policers.
 //!
-//! Tokens are counted in nanoseconds of sending at the bucket's rate, as Linux does, so that time refills the bucket by
-//! an addition and only a packet's length has to be converted. A bucket of B bytes lets at most `B + R t` bytes pass in
-//! any time t, and its longest burst at an output rate of M is `M B / (M - R)` bytes.
+//! Tokens are counted in nanoseconds of sending at the bucket's rate, as Linux does, so that time refills the
+//! bucket by an addition and only a packet's length has to be converted. A bucket of B bytes lets at most `B
+//! + R t` bytes pass in any time t, and its longest burst at an output rate of M is `M B / (M - R)` bytes.
 //!
-//! Invariant: tokens never exceed the depth. Shapers that pay before they send (tbf) keep them at 0 or above; those
-//! that pay after may go below.
+//! Invariant: tokens never exceed the depth. Shapers that pay before they send (tbf) keep them at 0 or above;
+//! those that pay after may go below.
 
 use crate::error::ConfigError;
 use crate::rate::{Rate, RateMeter};
@@ -34,8 +34,8 @@ impl TokenBucket {
         }
     }
 
-    /// What would be left after sending `bytes`, `elapsed` ns after the last payment, in ns. Below zero, it is the time
-    /// until the packet could be sent.
+    /// What would be left after sending `bytes`, `elapsed` ns after the last payment, in ns. Below zero, it
+    /// is the time until the packet could be sent.
     #[inline]
     pub fn after(&self, elapsed: u64, bytes: u32) -> i64 {
         // Longer than 2^62 ns ago is as good as 2^62: both fill any bucket.
@@ -267,8 +267,8 @@ impl Buckets {
         Ok(())
     }
 
-    /// Another profile from `now` on. Tokens are carried over, in bytes, up to the new depths: repeated changes can't pass more
-    /// than the rates.
+    /// Another profile from `now` on. Tokens are carried over, in bytes, up to the new depths: repeated
+    /// changes can't pass more than the rates.
     pub fn change(&mut self, profile: Profile, now: Time) {
         let elapsed = now.nanos_since(self.paid_at);
         let old = self.profile;
@@ -287,8 +287,8 @@ impl Buckets {
     }
 }
 
-/// A bucket of `burst` bytes at `rate` that holds as many bytes as `old`, filled up to `elapsed` ns after its last
-/// payment, or as many as fit.
+/// A bucket of `burst` bytes at `rate` that holds as many bytes as `old`, filled up to `elapsed` ns after its
+/// last payment, or as many as fit.
 fn carried_over(old: TokenBucket, old_rate: Rate, elapsed: u64, rate: Rate, burst: u32) -> TokenBucket {
     let mut bucket = TokenBucket::full(rate, burst);
     let nanos = i128::from(old.after(elapsed, 0));
@@ -314,7 +314,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for and when: no interval passes more than the burst and the rate times its length.
+        /// Whatever is asked for and when: no interval passes more than the burst and the rate times its
+        /// length.
         #[test]
         fn no_interval_passes_more_than_burst_and_rate(
             asks in prop::collection::vec((0u64..2_000_000, 1u32..2000), 1..200),

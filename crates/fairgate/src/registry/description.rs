@@ -12,8 +12,8 @@ use crate::classify::{Classifier, Templates};
 use crate::discipline::Discipline;
 use crate::error::ConfigError;
 
-/// A discipline with settings `S`, as users write them, and parameters `C`, its own `Config`. The two are the same
-/// type, unless users write something else than the discipline computes with.
+/// A discipline with settings `S`, as users write them, and parameters `C`, its own `Config`. The two are the
+/// same type, unless users write something else than the discipline computes with.
 ///
 /// Make one as a `static` beside the `Config`, by [`Description::new`] and the `with_` functions.
 pub struct Description<S: 'static, C: 'static = S> {
@@ -43,8 +43,8 @@ pub enum Placing<S> {
 }
 
 impl<C: 'static> Description<C> {
-    /// A discipline whose users set the fields of its own `Config`. `start` returns the `Config` with all defaults, for
-    /// classes with these numbers.
+    /// A discipline whose users set the fields of its own `Config`. `start` returns the `Config` with all
+    /// defaults, for classes with these numbers.
     pub const fn new(
         about: About,
         parameters: &'static [Parameter<C>],
@@ -56,7 +56,8 @@ impl<C: 'static> Description<C> {
 }
 
 impl<S: 'static, C: 'static> Description<S, C> {
-    /// A discipline whose users write settings of another type, from which `config` computes the discipline's own.
+    /// A discipline whose users write settings of another type, from which `config` computes the discipline's
+    /// own.
     pub const fn of_settings(
         about: About,
         parameters: &'static [Parameter<S>],
@@ -90,8 +91,8 @@ impl<S: 'static, C: 'static> Description<S, C> {
         self
     }
 
-    /// The same, allocating so many bytes when it is built: tables whose size depends on the settings. It is an
-    /// estimate: within a factor of three, without children and statistics.
+    /// The same, allocating so many bytes when it is built: tables whose size depends on the settings. It is
+    /// an estimate: within a factor of three, without children and statistics.
     #[must_use]
     pub const fn with_memory(mut self, memory: fn(&S) -> u64) -> Description<S, C> {
         self.memory = memory;

@@ -58,8 +58,8 @@ pub enum Children {
     Classes,
     /// One in each class. The classes are numbered 1, 2, 3 in the order of their priority.
     Bands,
-    /// Classes with any numbers, in a tree: a class names the class above it as its `parent`. Only leaves hold a
-    /// discipline.
+    /// Classes with any numbers, in a tree: a class names the class above it as its `parent`. Only leaves
+    /// hold a discipline.
     Tree,
     /// A tree of classes. Without a class, it passes packets on as they come.
     TreeOrNone,
@@ -128,7 +128,8 @@ impl About {
 /// What a discipline is built from, besides its settings.
 #[non_exhaustive]
 pub struct Parts {
-    /// The disciplines of its classes in the order of their numbers, of a tree those of its leaves; or its `inner`.
+    /// The disciplines of its classes in the order of their numbers, of a tree those of its leaves; or its
+    /// `inner`.
     pub children: Vec<Box<dyn Discipline>>,
     /// The seed of all its random choices.
     pub seed: u64,
@@ -177,7 +178,8 @@ pub trait Entry: Sync {
     /// Whether its classes may be given to hosts.
     fn takes_templates(&self) -> bool;
 
-    /// The highest class or flow that filters may name; the lowest is 1. It has no meaning if classes have any number.
+    /// The highest class or flow that filters may name; the lowest is 1. It has no meaning if classes have
+    /// any number.
     fn places(&self, settings: &Settings) -> u32;
 
     /// The discipline's own `Config` with these settings, and defaults for the other parameters.
@@ -186,12 +188,12 @@ pub trait Entry: Sync {
     /// If the settings contradict one another.
     fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError>;
 
-    /// The parameters that limit the length of packets, each with its limit. `has_inner` says whether there is an inner
-    /// discipline.
+    /// The parameters that limit the length of packets, each with its limit. `has_inner` says whether there
+    /// is an inner discipline.
     fn longest(&self, settings: &Settings, has_inner: bool) -> Vec<(&'static str, Longest)>;
 
-    /// Bytes of memory that the discipline allocates when it is built: its tables, without its children and without
-    /// statistics.
+    /// Bytes of memory that the discipline allocates when it is built: its tables, without its children and
+    /// without statistics.
     fn memory(&self, settings: &Settings) -> u64;
 
     /// Builds the discipline.

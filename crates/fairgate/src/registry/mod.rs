@@ -1,10 +1,11 @@
 //! The registry: all disciplines that a program offers, with their parameters.
 //!
-//! A discipline's [`Description`] is a `static` beside its `Config`. It states each parameter once: name, unit, range,
-//! meaning, and the field of the `Config` that holds it. The constructor checks ranges by it
+//! A discipline's [`Description`] is a `static` beside its `Config`. It states each parameter once: name,
+//! unit, range, meaning, and the field of the `Config` that holds it. The constructor checks ranges by it
 //! ([`check_ranges`]); configuration files, command lines and tables are read and shown by it.
 //!
-//! A [`Registry`] is a value. A program that has a discipline of its own takes all built-in disciplines and adds it:
+//! A [`Registry`] is a value. A program that has a discipline of its own takes all built-in disciplines and
+//! adds it:
 //!
 //! ```
 //! use fairgate::queues::fifo::{Config, Fifo, PARAMETERS};
@@ -69,8 +70,8 @@ impl Registry {
         }
     }
 
-    /// Adds a discipline. Two may have one name if one of them holds classes and the other does not: which one is meant
-    /// follows from whether classes are given.
+    /// Adds a discipline. Two may have one name if one of them holds classes and the other does not: which
+    /// one is meant follows from whether classes are given.
     ///
     /// # Errors
     /// If there is a discipline of this name already.
@@ -98,8 +99,8 @@ impl Registry {
         self.entries.iter().copied()
     }
 
-    /// The disciplines called `name`. There are two if one holds classes and the other does not (`drr`); the one
-    /// without classes comes first.
+    /// The disciplines called `name`. There are two if one holds classes and the other does not (`drr`); the
+    /// one without classes comes first.
     pub fn entries(&self, name: &str) -> impl Iterator<Item = &'static dyn Entry> {
         self.iter().filter(move |entry| entry.about().name == name)
     }

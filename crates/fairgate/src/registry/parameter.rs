@@ -8,16 +8,16 @@ use super::unit::Unit;
 use super::value::{Field, Value};
 use crate::error::ConfigError;
 
-/// Returns the field of the settings that holds a parameter's value. For a parameter of a class, the second argument is the
-/// index of the class.
+/// Returns the field of the settings that holds a parameter's value. For a parameter of a class, the second
+/// argument is the index of the class.
 pub type Lens<S> = fn(&mut S, usize) -> &mut dyn Field;
 
-/// Returns the longest packet that a parameter allows, or `None` if it does not limit the length. The second argument
-/// says whether there is an inner discipline.
+/// Returns the longest packet that a parameter allows, or `None` if it does not limit the length. The second
+/// argument says whether there is an inner discipline.
 pub type Bound<S> = fn(&S, bool) -> Option<Longest>;
 
-/// A parameter of a discipline with settings `S`: name, unit, range and meaning. The default is read from the default
-/// settings.
+/// A parameter of a discipline with settings `S`: name, unit, range and meaning. The default is read from the
+/// default settings.
 #[derive(Debug)]
 pub struct Parameter<S> {
     name: &'static str,
@@ -67,7 +67,8 @@ impl<S> Parameter<S> {
         parameter
     }
 
-    /// The same parameter, which limits the length of packets: a packet longer than `longest` returns is always dropped.
+    /// The same parameter, which limits the length of packets: a packet longer than `longest` returns is
+    /// always dropped.
     pub const fn bounding(longest: Bound<S>, mut parameter: Parameter<S>) -> Parameter<S> {
         parameter.longest = Some(longest);
         parameter
@@ -123,7 +124,8 @@ impl<S> Parameter<S> {
     }
 }
 
-/// Checks that each field is within the range of its parameter. Rules between parameters are up to the discipline.
+/// Checks that each field is within the range of its parameter. Rules between parameters are up to the
+/// discipline.
 ///
 /// # Errors
 /// Names the first parameter that is out of its range.

@@ -51,7 +51,8 @@ fn a_value_out_of_range_is_refused_with_parameter_rule_and_remedy() {
     let refused = check_ranges(fifo::PARAMETERS, &mut config).expect_err("0 packets");
     assert_eq!(
         refused.to_string(),
-        "`limit` is 0, but must be at least 1, or none; choose a value in this range, or leave it out for the default"
+        "`limit` is 0, but must be at least 1, or none; choose a value in this range, or leave it out for \
+            the default"
     );
     let mut config = drr_classes::Config {
         classes: vec![drr_classes::ClassConfig {

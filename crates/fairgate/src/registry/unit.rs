@@ -134,8 +134,8 @@ impl Unit {
                 format!("write {}", quoted.join(" or "))
             }
             Unit::List(length) => format!("write a list of {length} numbers, like [0, 1, 2]"),
-            Unit::Curve => "write a rate, \"2mbit\"; a rate, for how long, and the rate from then on, \"4mbit:10ms:1mbit\"; \
-                            or a packet, by when, and a rate, \"1500b:10ms:1mbit\""
+            Unit::Curve => "write a rate, \"2mbit\"; a rate, for how long, and the rate from then on, \
+                            \"4mbit:10ms:1mbit\"; or a packet, by when, and a rate, \"1500b:10ms:1mbit\""
                 .to_owned(),
             Unit::Numbers(_) => "write a list of numbers, like [4, 2, 1], or [] for none".to_owned(),
         }

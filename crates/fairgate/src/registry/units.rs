@@ -1,9 +1,9 @@
 //! Rates, sizes and durations in tc's language: `20mbit`, `64kb`, `5ms`.
 //!
-//! Numbers may have decimals (`2.5mbit`) and are converted exactly: what isn't a whole number of bit/s, bytes or
-//! nanoseconds is an error, never rounded. Units are case-insensitive. As in tc, `kbit` is 1000 bit/s, `kibit` 1024,
-//! `kbps` 1000 *bytes* a second, and a size in `kb` counts 1024 bytes.
-//! Deviation: a duration needs its unit (tc reads a plain number as microseconds, which few expect).
+//! Numbers may have decimals (`2.5mbit`) and are converted exactly: what isn't a whole number of bit/s, bytes
+//! or nanoseconds is an error, never rounded. Units are case-insensitive. As in tc, `kbit` is 1000 bit/s,
+//! `kibit` 1024, `kbps` 1000 *bytes* a second, and a size in `kb` counts 1024 bytes. Deviation: a duration
+//! needs its unit (tc reads a plain number as microseconds, which few expect).
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -304,14 +304,15 @@ pub fn format_size(bytes: u64) -> String {
     format(bytes, SIZES, &["gb", "mb", "kb", "b"])
 }
 
-/// Writes a duration so that [`parse_duration`] reads the same: `5ms`. Durations above 584 years are beyond it.
+/// Writes a duration so that [`parse_duration`] reads the same: `5ms`. Durations above 584 years are beyond
+/// it.
 pub fn format_duration(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     format(nanos, DURATIONS, &["s", "ms", "us", "ns"])
 }
 
-/// Reads a service curve: bit/s, for how many ns, and bit/s from then on. Written as these three, as the last alone, or with a
-/// packet's size in place of the first: it is then to be sent within the time.
+/// Reads a service curve: bit/s, for how many ns, and bit/s from then on. Written as these three, as the last
+/// alone, or with a packet's size in place of the first: it is then to be sent within the time.
 pub fn parse_curve(text: &str) -> Result<Vec<u64>, UnitError> {
     let mut start = 0;
     let parts: Vec<(usize, &str)> = text

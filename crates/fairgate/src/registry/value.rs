@@ -57,7 +57,9 @@ macro_rules! number_field {
 
             fn write(&mut self, value: &Value) {
                 match value {
-                    Value::Number(number) if <$number>::try_from(*number).is_ok() => *self = *number as $number,
+                    Value::Number(number) if <$number>::try_from(*number).is_ok() => {
+                        *self = *number as $number;
+                    }
                     _ => misfit(stringify!($number), value),
                 }
             }
@@ -239,7 +241,8 @@ impl Field for ServiceCurve {
     }
 }
 
-/// Lets an enum without fields be a parameter of words. `WORDS` is the list of all words, for [`Unit::Choice`].
+/// Lets an enum without fields be a parameter of words. `WORDS` is the list of all words, for
+/// [`Unit::Choice`].
 ///
 /// ```
 /// use fairgate::registry::{Field, Unit, Value};

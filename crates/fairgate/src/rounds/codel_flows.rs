@@ -5,10 +5,11 @@
 //!   bounds   [ block of 32 flows ] ...                no flow of the block has more bytes
 //! ```
 //!
-//! The fattest flow is wanted only when a limit is reached, but then for each packet perhaps. Linux scans all flows.
-//! Here an arriving packet raises its block's bound if need be, and a departing one leaves it: a search takes the block
-//! with the highest bound, counts, and lowers the bound if it was too high, until one holds. It looks at `flows / 32`
-//! bounds and 32 flows, and at 32 more for each bound that is too high, which takes a departure since the last search.
+//! The fattest flow is wanted only when a limit is reached, but then for each packet perhaps. Linux scans all
+//! flows. Here an arriving packet raises its block's bound if need be, and a departing one leaves it: a
+//! search takes the block with the highest bound, counts, and lowers the bound if it was too high, until one
+//! holds. It looks at `flows / 32` bounds and 32 flows, and at 32 more for each bound that is too high, which
+//! takes a departure since the last search.
 
 use alloc::boxed::Box;
 
@@ -183,8 +184,8 @@ impl CodelFlows {
         }
     }
 
-    /// Drops from the head of the flow with most bytes, of several the one with the lowest index, until half of its
-    /// bytes or `at_most` packets are gone. Returns the flow and the number of packets.
+    /// Drops from the head of the flow with most bytes, of several the one with the lowest index, until half
+    /// of its bytes or `at_most` packets are gone. Returns the flow and the number of packets.
     fn drop_from_fattest(&mut self, at_most: u32, reason: DropReason, pool: &mut Pool) -> (u32, u32) {
         let index = self.fattest();
         let queue = &mut self.all[index as usize].queue;
@@ -285,8 +286,8 @@ pub(super) const fn flows<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> 
     Parameter::new("flows", Unit::Count("flows"), 1..=MAX_FLOWS as u64, doc, field)
 }
 
-/// The parameter `quantum`. Each round through all flows adds a quantum, so a small one means many rounds for a long
-/// packet.
+/// The parameter `quantum`. Each round through all flows adds a quantum, so a small one means many rounds for
+/// a long packet.
 pub(super) const fn quantum<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
     Parameter::new("quantum", Unit::Bytes, 256..=1 << 20, doc, field)
 }

@@ -21,8 +21,7 @@ use core::ops::RangeInclusive;
 use crate::bits::Ring;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter, Unit, check_ranges};
-use crate::scheduler::Entitlement;
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, flows};
+use crate::scheduler::{Entitlement, Head, Holds, MAX_PACKET, Scheduler, flows};
 use crate::time::Time;
 
 /// Bytes that a flow may send in a round, 64 to 2^30. At least the longest packet for constant cost.

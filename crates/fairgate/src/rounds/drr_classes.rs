@@ -13,7 +13,6 @@
 //! Deviations from Linux: a quantum is at least 64 bytes, for the number of rounds a packet may take is its length over
 //! the quantum; a class that withholds is legal; a class emptied from outside keeps its place until its turn comes.
 
-use crate::rounds::drr::{QUANTA, Quantum};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -24,6 +23,7 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges};
 use crate::rounds::class_round::ClassRound;
+use crate::rounds::drr::{QUANTA, Quantum};
 use crate::time::Time;
 
 /// Parameters of a class.

@@ -150,7 +150,8 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "priomap",
         Unit::List(16),
         0..=63,
-        "The band, counted from 0, for each packet priority where no filter chooses a class; none is the last band.",
+        "The band, counted from 0, for each packet priority where no filter chooses a class; none is the \
+            last band.",
         |ets, _| &mut ets.priomap,
     ),
 ];
@@ -169,7 +170,8 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     About {
         name: "ets",
         family: Family::Rounds,
-        summary: "Enhanced transmission selection: strict bands first, the others share by deficit round robin",
+        summary: "Enhanced transmission selection: strict bands first, the others share by deficit round \
+            robin",
         when: "Where a little traffic must always go first and the rest be shared in given proportions.",
         children: Children::Bands,
     },

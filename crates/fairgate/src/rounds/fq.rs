@@ -141,7 +141,8 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "low_rate_threshold",
         Unit::Rate,
         1..=u64::MAX,
-        "With a maxrate at or below this each packet is paced by its own length; above it by a quantum at a time.",
+        "With a maxrate at or below this each packet is paced by its own length; above it by a quantum at \
+            a time.",
         |fq, _| &mut fq.low_rate_threshold,
     ),
     Parameter::new(
@@ -161,7 +162,8 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
     Parameter::word(
         "beyond_horizon",
         Unit::Choice(BeyondHorizon::WORDS),
-        "What becomes of a packet whose departure time lies further ahead: dropped, or held until the horizon.",
+        "What becomes of a packet whose departure time lies further ahead: dropped, or held until the \
+            horizon.",
         |fq, _| &mut fq.beyond_horizon,
     ),
     Parameter::new(
@@ -178,8 +180,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "fq",
         family: Family::Rounds,
-        summary: "Fair queueing over hashed flows with pacing: by a rate for each flow, by packets' departure times",
-        when: "On a machine that sends much itself, or to hold every flow to a rate; on a congested line take fq_codel or cake.",
+        summary: "Fair queueing over hashed flows with pacing: by a rate for each flow, by packets' \
+            departure times",
+        when: "On a machine that sends much itself, or to hold every flow to a rate; on a congested line \
+            take fq_codel or cake.",
         children: Children::None,
     },
     PARAMETERS,

@@ -13,8 +13,9 @@
 //! it; a change of `flows` in operation, which Linux refuses, deals the packets out anew; a packet that a parent's peek
 //! took out no longer counts against the limits.
 
-use crate::aqm::codel::codel_parameters;
-use crate::aqm::codel::{Law, Params};
+use alloc::boxed::Box;
+
+use crate::aqm::codel::{Law, Params, codel_parameters};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -26,7 +27,6 @@ use crate::rounds::codel_flows::{
 };
 use crate::rounds::new_and_old::NewAndOld;
 use crate::time::Time;
-use alloc::boxed::Box;
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +68,18 @@ impl Default for Config {
 /// The parameters as users set them.
 pub const PARAMETERS: &[Parameter<Config>] = codel_parameters![|fq_codel| fq_codel.codel;
     limit(|fq_codel, _| &mut fq_codel.limit),
-    memory_limit(|fq_codel, _| Some(Longest::Memory(fq_codel.memory_limit)), |fq_codel, _| &mut fq_codel.memory_limit),
-    flows("Number of flow queues. More queues, fewer flows that share one by chance.", |fq_codel, _| &mut fq_codel.flows),
-    quantum("Bytes that a flow may send in a turn; 300 favours small packets on slow lines.", |fq_codel, _| &mut fq_codel.quantum),
+    memory_limit(
+        |fq_codel, _| Some(Longest::Memory(fq_codel.memory_limit)),
+        |fq_codel, _| &mut fq_codel.memory_limit,
+    ),
+    flows(
+        "Number of flow queues. More queues, fewer flows that share one by chance.",
+        |fq_codel, _| &mut fq_codel.flows,
+    ),
+    quantum(
+        "Bytes that a flow may send in a turn; 300 favours small packets on slow lines.",
+        |fq_codel, _| &mut fq_codel.quantum,
+    ),
     drop_batch(|fq_codel, _| &mut fq_codel.drop_batch),
 ];
 

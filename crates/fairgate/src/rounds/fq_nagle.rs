@@ -11,8 +11,7 @@
 use crate::bits::Ring;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
-use crate::scheduler::{Head, Holds, Scheduler};
-use crate::scheduler::{classes, flows};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::time::Time;
 
 /// The scheduler. It keeps nothing of a flow but its place in the round.

@@ -14,8 +14,7 @@
 
 use alloc::boxed::Box;
 
-use crate::aqm::pie::pie_parameters;
-use crate::aqm::pie::{Law, Params, State, Updates};
+use crate::aqm::pie::{Law, Params, State, Updates, pie_parameters};
 use crate::bits::{Link, Linked, Random};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
@@ -61,9 +60,18 @@ impl Default for Config {
 /// The parameters as users set them.
 pub const PARAMETERS: &[Parameter<Config>] = pie_parameters![|fq_pie| fq_pie.pie;
     limit(|fq_pie, _| &mut fq_pie.limit),
-    memory_limit(|fq_pie, _| Some(Longest::Memory(fq_pie.memory_limit)), |fq_pie, _| &mut fq_pie.memory_limit),
-    flows("Number of flow queues. More queues, fewer flows that share one by chance.", |fq_pie, _| &mut fq_pie.flows),
-    quantum("Bytes that a flow may send in a turn.", |fq_pie, _| &mut fq_pie.quantum),
+    memory_limit(
+        |fq_pie, _| Some(Longest::Memory(fq_pie.memory_limit)),
+        |fq_pie, _| &mut fq_pie.memory_limit,
+    ),
+    flows(
+        "Number of flow queues. More queues, fewer flows that share one by chance.",
+        |fq_pie, _| &mut fq_pie.flows,
+    ),
+    quantum(
+        "Bytes that a flow may send in a turn.",
+        |fq_pie, _| &mut fq_pie.quantum,
+    ),
 ];
 
 /// The discipline in the registry.

@@ -1,13 +1,15 @@
-//! A scheduler over classes, each with a share and any discipline inside: the classful form of every fair queueing
-//! discipline.
+//! A scheduler over classes, each with a share and any discipline inside: the classful form of every fair
+//! queueing discipline.
 //!
-//! The scheduler is told the length of the packet that a class's discipline shows when peeked. A peek keeps its word,
-//! so the packet that a class was chosen for is the one that it sends, unless the class lost packets in between on its
-//! own account or by a change from outside: then the scheduler is told the true length and asked again.
+//! The scheduler is told the length of the packet that a class's discipline shows when peeked. A peek keeps
+//! its word, so the packet that a class was chosen for is the one that it sends, unless the class lost
+//! packets in between on its own account or by a change from outside: then the scheduler is told the true
+//! length and asked again.
 //!
-//! A class that withholds its packets (a shaper inside) is *parked*: idle to the scheduler until its watchdog time. It
-//! gets no credit for the time that it held its packets back. Parked classes are in a heap by that time, so that one
-//! that wakes up costs O(log n). Of those that wake up together the one of the lowest number goes first.
+//! A class that withholds its packets (a shaper inside) is *parked*: idle to the scheduler until its watchdog
+//! time. It gets no credit for the time that it held its packets back. Parked classes are in a heap by that
+//! time, so that one that wakes up costs O(log n). Of those that wake up together the one of the lowest
+//! number goes first.
 //!
 //! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
 
@@ -259,7 +261,8 @@ impl<S: Scheduler> Classes<S> {
             .is_some_and(|first| first.key <= now.nanos() || self.is_unsure)
     }
 
-    /// Asks the parked classes again whose time has come, in the order of their numbers; all, if times may be wrong.
+    /// Asks the parked classes again whose time has come, in the order of their numbers; all, if times may be
+    /// wrong.
     #[cold]
     fn wake_up(&mut self, now: Time, pool: &mut Pool) {
         let mut due = core::mem::take(&mut self.due);
@@ -336,7 +339,8 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         if self.is_due(now) {
             self.wake_up(now, pool);
         }
-        // Each pass sends, takes a class from the scheduler, or corrects a length that the next pass finds right.
+        // Each pass sends, takes a class from the scheduler, or corrects a length that the next pass finds
+        // right.
         loop {
             let place = self.scheduler.select(&mut self.classes, now)? as usize;
             let Some(first) = self.classes[place].inner.peek(now, pool) else {

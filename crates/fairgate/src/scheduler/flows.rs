@@ -1,11 +1,12 @@
 //! A scheduler over hashed flows: the flat form of every fair queueing discipline.
 //!
-//! Each packet goes to one of `flows` queues, by its hash or by the flow number that it names; the scheduler says
-//! whose turn it is. Over the limit the newest packet of the longest flow is dropped ("buffer stealing", McKenney
-//! 1990), so that a flow that floods can't keep the others out.
+//! Each packet goes to one of `flows` queues, by its hash or by the flow number that it names; the scheduler
+//! says whose turn it is. Over the limit the newest packet of the longest flow is dropped ("buffer stealing",
+//! McKenney 1990), so that a flow that floods can't keep the others out.
 //!
-//! Invariants: a flow is active in the scheduler if and only if it has packets. A theft never empties an active
-//! flow: where the longest has one packet all have, and the one robbed is the one that came last and is not active yet.
+//! Invariants: a flow is active in the scheduler if and only if it has packets. A theft never empties an
+//! active flow: where the longest has one packet all have, and the one robbed is the one that came last and
+//! is not active yet.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -20,7 +21,8 @@ use crate::registry::{About, Description, Parameter, Placing, Unit, check_ranges
 use crate::scheduler::{Entitlement, Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
 
-/// Packets whose lines a second-level cache holds, 1 MiB: with more queued, the next one's has to be fetched from afar.
+/// Packets whose lines a second-level cache holds, 1 MiB: with more queued, the next one's has to be fetched
+/// from afar.
 const CACHED_PACKETS: u32 = 1 << 14;
 
 /// Most flows.
@@ -174,8 +176,8 @@ pub const fn limit<T, U>() -> Parameter<Settings<T, U>> {
     )
 }
 
-/// Describes a scheduler over hashed flows whose flows can be given different shares. Its parameters are [`flows`],
-/// [`limit`] and those of the scheduler.
+/// Describes a scheduler over hashed flows whose flows can be given different shares. Its parameters are
+/// [`flows`], [`limit`] and those of the scheduler.
 pub const fn describe<S: Scheduler<Share: Entitlement + Default, Settings: Default>>(
     about: About,
     parameters: &'static [Parameter<SettingsOf<S>>],
@@ -302,8 +304,8 @@ impl<S: Scheduler> Flows<S> {
         queue.push_back(id, pool);
         self.packets += 1;
         let queued = queue.len();
-        // What seldom happens is in a function that nothing is left to do after: it takes no registers from what happens to
-        // every packet.
+        // What seldom happens is in a function that nothing is left to do after: it takes no registers from
+        // what happens to every packet.
         if queued >= self.by_length.least() {
             return self.crowd(index, id, now, pool, reason);
         }
@@ -317,8 +319,8 @@ impl<S: Scheduler> Flows<S> {
         Verdict::Queued
     }
 
-    /// The rest of [`append`](Flows::append) where the flow has become long, or all together are over the limit. `id` is its
-    /// newest packet.
+    /// The rest of [`append`](Flows::append) where the flow has become long, or all together are over the
+    /// limit. `id` is its newest packet.
     #[cold]
     #[inline(never)]
     fn crowd(&mut self, index: u32, id: PacketId, now: Time, pool: &mut Pool, reason: DropReason) -> Verdict {
@@ -350,7 +352,8 @@ impl<S: Scheduler> Flows<S> {
         let taken = queue.take_front(pool).expect("an active flow has packets");
         self.packets -= 1;
         let left = queue.len();
-        // Only a stamp has to be read from the next packet, whose line is in no cache when there are many flows.
+        // Only a stamp has to be read from the next packet, whose line is in no cache when there are many
+        // flows.
         let stamp = match queue.front() {
             Some(first) if S::STAMPS => pool[first].stamp,
             _ => 0,
@@ -364,8 +367,8 @@ impl<S: Scheduler> Flows<S> {
         Some(taken.id)
     }
 
-    /// Looks at the flow whose turn comes after that of `flow`, and fetches its first packet: where packets come in random
-    /// order no prefetcher of the processor's foresees either.
+    /// Looks at the flow whose turn comes after that of `flow`, and fetches its first packet: where packets
+    /// come in random order no prefetcher of the processor's foresees either.
     #[inline(always)]
     fn prefetch(&self, flow: &Flow<S::Flow>, pool: &Pool) {
         if let Some(next) = self.flows.get(self.scheduler.next_after(&flow.state) as usize) {

@@ -35,15 +35,13 @@
 //! Wrap: V has 40 binary places; S and F of busy strata are within 2^17 bytes at weight 1 of it, 2^57, and an idle
 //! stratum's F counts only where it is that close ahead.
 
-use super::parameters::check_max_packet;
-use super::parameters::{class_max_packet, class_weight, max_packet, weights};
+use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
 use crate::bits::inverse::{self, inverse};
 use crate::bits::{Link, Linked, Round};
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
-use crate::scheduler::{classes, flows};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::{MAX_WEIGHT, Share, WeightSum};
 
@@ -351,12 +349,13 @@ pub static DESCRIPTION: flows::DescriptionOf<Frr> = flows::describe::<Frr>(
     About {
         name: Frr::NAME,
         family: Family::Timestamps,
-        summary: "Fair round robin (Yuan and Duan 2009): rounds within strata of similar weights, time stamps between them",
-        when: "To compare with: nearly the cost of rounds, without their delay for heavy flows; qfq's bound is better.",
+        summary: "Fair round robin (Yuan and Duan 2009): rounds within strata of similar weights, time \
+            stamps between them",
+        when: "To compare with: nearly the cost of rounds, without their delay for heavy flows; qfq's \
+            bound is better.",
         children: Children::None,
     },
     PARAMETERS,
-
 )
 .with_memory(|flat| 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
 

@@ -38,12 +38,12 @@ use crate::bits::Round;
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
-use crate::scheduler::{Head, Holds, Scheduler};
-use crate::scheduler::{classes, flows};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::Share;
-pub use crate::timestamps::virtual_time::Flow;
 use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
+
+pub use crate::timestamps::virtual_time::Flow;
 
 /// Slots of a calendar: bits of a word.
 const SLOTS: usize = 64;
@@ -293,12 +293,13 @@ pub static DESCRIPTION: flows::DescriptionOf<Gfq> = flows::describe::<Gfq>(
     About {
         name: Gfq::NAME,
         family: Family::Timestamps,
-        summary: "Grouped fair queueing (Stephens, Bennett, Zhang 1999): WF2Q+ between groups of flows, calendars within",
-        when: "For delay between that of wf2q_plus and of s_kps, to very many flows with few kinds of shares.",
+        summary: "Grouped fair queueing (Stephens, Bennett, Zhang 1999): WF2Q+ between groups of flows, \
+            calendars within",
+        when: "For delay between that of wf2q_plus and of s_kps, to very many flows with few kinds of \
+            shares.",
         children: Children::None,
     },
     PARAMETERS,
-
 )
 .with_memory(|flat| 28_000 + 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
 

@@ -25,7 +25,8 @@ pub(super) const fn max_packet<U>() -> Parameter<flows::Settings<Share, U>> {
         "max_packet",
         Unit::Bytes,
         PACKETS,
-        "Length of the longest packet, for the guarantee of delay; where a longer one comes it counts from then on.",
+        "Length of the longest packet, for the guarantee of delay; where a longer one comes it counts from \
+            then on.",
         |flat, _| &mut flat.config.share.max_packet,
     )
 }
@@ -45,7 +46,8 @@ pub(super) const fn class_max_packet<U>() -> Parameter<classes::Config<Share, U>
         "max_packet",
         Unit::Bytes,
         PACKETS,
-        "Length of the class's longest packet, for the guarantee of delay; a longer one counts from when it comes.",
+        "Length of the class's longest packet, for the guarantee of delay; a longer one counts from when \
+            it comes.",
         |classes, class| &mut classes.classes[class].share.max_packet,
     )
 }

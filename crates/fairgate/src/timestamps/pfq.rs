@@ -35,8 +35,7 @@ use crate::bits::{Heap, inverse};
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Lens, Parameter, Unit, check_ranges};
-use crate::scheduler::flows;
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::scheduler::{Head, Holds, Scheduler, flows};
 use crate::time::Time;
 use crate::timestamps::{Long, Weight, WeightSum, time_of};
 
@@ -254,12 +253,12 @@ pub static DESCRIPTION: flows::DescriptionOf<Pfq> = flows::describe::<Pfq>(
     About {
         name: Pfq::NAME,
         family: Family::Timestamps,
-        summary: "Priority fair queueing (Kortebi et al. 2004): flows that send little go first, the others share",
+        summary: "Priority fair queueing (Kortebi et al. 2004): flows that send little go first, the \
+            others share",
         when: "Where voice and short transfers should need no marking; pdrr does the same at less cost.",
         children: Children::None,
     },
     PARAMETERS,
-
 )
 .with_memory(|flat| 112 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
 

@@ -30,14 +30,12 @@
 //!
 //! Packets after the first need not be looked at: a flow's start moves on by what it sent.
 
-use super::parameters::check_max_packet;
-use super::parameters::{class_max_packet, class_weight, max_packet, weights};
+use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
 use crate::bits::END;
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter, Unit};
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
-use crate::scheduler::{classes, flows};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
 use crate::timestamps::live_sum::{LiveSum, PLACES, inverse_of};
@@ -451,12 +449,13 @@ pub static DESCRIPTION: flows::DescriptionOf<Qfq> = flows::describe::<Qfq>(
     About {
         name: Qfq::NAME,
         family: Family::Timestamps,
-        summary: "Quick Fair Queueing: shares and delays close to the ideal at a cost that does not grow with flows or groups",
-        when: "When flows need low delay as well as their share, however many there are; qfq_plus is cheaper, less tight.",
+        summary: "Quick Fair Queueing: shares and delays close to the ideal at a cost that does not grow \
+            with flows or groups",
+        when: "When flows need low delay as well as their share, however many there are; qfq_plus is \
+            cheaper, less tight.",
         children: Children::None,
     },
     PARAMETERS,
-
 )
 .with_memory(|flat| 8_000 + 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
 

@@ -26,14 +26,12 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::parameters::check_max_packet;
-use super::parameters::{class_max_packet, class_weight, max_packet, weights};
+use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
 use crate::bits::END;
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
-use crate::scheduler::{classes, flows};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
 use crate::timestamps::{ONE, Share, WeightSum};
@@ -434,12 +432,12 @@ pub static DESCRIPTION: flows::DescriptionOf<QfqPlus> = flows::describe::<QfqPlu
     About {
         name: QfqPlus::NAME,
         family: Family::Timestamps,
-        summary: "QFQ+ (Linux's `qfq`): Quick Fair Queueing over aggregates of up to eight flows that take turns",
+        summary: "QFQ+ (Linux's `qfq`): Quick Fair Queueing over aggregates of up to eight flows that take \
+            turns",
         when: "For fair shares and bounded delay at nearly the cost of drr; for the tightest delay take qfq.",
         children: Children::None,
     },
     PARAMETERS,
-
 )
 .with_memory(|flat| 8_000 + 82 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
 

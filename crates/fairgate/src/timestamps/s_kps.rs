@@ -57,12 +57,12 @@ use crate::bits::Round;
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
-use crate::scheduler::{Head, Holds, Scheduler};
-use crate::scheduler::{classes, flows};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::Share;
-pub use crate::timestamps::virtual_time::Flow;
 use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
+
+pub use crate::timestamps::virtual_time::Flow;
 
 /// Places of a group's flows, see the picture.
 const DUE_FIRST: usize = 0;
@@ -365,12 +365,13 @@ pub static DESCRIPTION: flows::DescriptionOf<SKps> = flows::describe::<SKps>(
     About {
         name: SKps::NAME,
         family: Family::Timestamps,
-        summary: "Simple KPS (Karsten 2006, 2010): WF2Q+ with rounded time stamps in interleaved timer wheels, constant work",
-        when: "For tight guarantees of rate and delay to very many flows; qfq is faster, this one's bound holds for short packets too.",
+        summary: "Simple KPS (Karsten 2006, 2010): WF2Q+ with rounded time stamps in interleaved timer \
+            wheels, constant work",
+        when: "For tight guarantees of rate and delay to very many flows; qfq is faster, this one's bound \
+            holds for short packets too.",
         children: Children::None,
     },
     PARAMETERS,
-
 )
 .with_memory(|flat| 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
 

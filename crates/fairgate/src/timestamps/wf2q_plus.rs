@@ -38,8 +38,7 @@ use crate::bits::{Narrow, RunHeap};
 use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
-use crate::scheduler::{Head, Holds, Scheduler};
-use crate::scheduler::{classes, flows};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::{Weight, WeightSum};
 

@@ -38,8 +38,7 @@ use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Family, Parameter, Unit};
-use crate::scheduler::flows;
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::scheduler::{Head, Holds, Scheduler, flows};
 use crate::time::Time;
 use crate::timestamps::{Long, Weight, WeightSum};
 

@@ -1,15 +1,16 @@
-//! CoDel's control law: when a packet is dropped or marked, for every discipline that runs CoDel over its queues.
+//! CoDel's control law: when a packet is dropped or marked, for every discipline that runs CoDel over its
+//! queues.
 //!
-//! The idea: a queue is bad if even its luckiest packet waited longer than `target` for a whole `interval`. Then one
-//! packet is dropped, and the next one `interval / sqrt(count)` later, `count` being the number of drops so far, until
-//! a packet waits less than `target` or at most one MTU is left behind it.
+//! The idea: a queue is bad if even its luckiest packet waited longer than `target` for a whole `interval`.
+//! Then one packet is dropped, and the next one `interval / sqrt(count)` later, `count` being the number of
+//! drops so far, until a packet waits less than `target` or at most one MTU is left behind it.
 //!
-//! In the arithmetic of Linux, so that decisions fall on the same packet: time in ticks of 1024 ns that wrap after 73
-//! minutes; `1 / sqrt(count)` as a 16-bit fraction that one Newton step carries from drop to drop.
+//! In the arithmetic of Linux, so that decisions fall on the same packet: time in ticks of 1024 ns that wrap
+//! after 73 minutes; `1 / sqrt(count)` as a 16-bit fraction that one Newton step carries from drop to drop.
 //!
-//! Deviation: Linux keeps "never" as time 0. A flow whose count was raised by an overflow before its first drop is then
-//! compared with the clock's origin, and on a machine that has been up for 37 to 73 minutes it loses all it has. Here
-//! "never" is a flag, and no decision depends on where time begins.
+//! Deviation: Linux keeps "never" as time 0. A flow whose count was raised by an overflow before its first
+//! drop is then compared with the clock's origin, and on a machine that has been up for 37 to 73 minutes it
+//! loses all it has. Here "never" is a flag, and no decision depends on where time begins.
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -48,8 +49,8 @@ impl Default for Params {
     }
 }
 
-/// The times that the control law can tell apart: from a tick of 1024 ns to below 2^37 ns. Ticks are compared by the sign
-/// of their 32-bit difference, and 16 intervals must stay below half of their range.
+/// The times that the control law can tell apart: from a tick of 1024 ns to below 2^37 ns. Ticks are compared
+/// by the sign of their 32-bit difference, and 16 intervals must stay below half of their range.
 const LAW_TIMES: RangeInclusive<u64> = 1 << TICK_SHIFT..=137_000_000_000;
 const _: () = assert!(*LAW_TIMES.end() < 1 << 27 << TICK_SHIFT);
 
@@ -123,7 +124,8 @@ pub struct State {
     last_count: u32,
     /// When the delay will have been above the target for an interval, in ticks; means something if `above`.
     first_above: u32,
-    /// When the next drop is due, in ticks; means something if `scheduled`. Kept when the dropping state is left.
+    /// When the next drop is due, in ticks; means something if `scheduled`. Kept when the dropping state is
+    /// left.
     drop_next: u32,
     /// `65536 / sqrt(count)`.
     rec_inv_sqrt: u16,
@@ -273,8 +275,8 @@ impl Law {
 }
 
 impl State {
-    /// Drops made over CoDel's head, on an overflow, count too: the next episode starts at a higher rate. As in Linux
-    /// the inverse square root does not follow before the next Newton step.
+    /// Drops made over CoDel's head, on an overflow, count too: the next episode starts at a higher rate. As
+    /// in Linux the inverse square root does not follow before the next Newton step.
     pub(crate) fn add_drops(&mut self, drops: u32) {
         self.count = self.count.wrapping_add(drops);
     }
@@ -296,7 +298,8 @@ impl State {
         visit("rec_inv_sqrt", Variable::Integer(self.rec_inv_sqrt.into()));
     }
 
-    /// If the delay was too long not long ago either, the rate of drops that controlled it then is where to begin.
+    /// If the delay was too long not long ago either, the rate of drops that controlled it then is where to
+    /// begin.
     fn enter_dropping(&mut self, now: u32, interval: u32) {
         self.dropping = true;
         let last_episode = self.count.wrapping_sub(self.last_count);
@@ -320,8 +323,9 @@ impl State {
         self.scheduled = true;
     }
 
-    /// One step of Newton's method for `x = 1 / sqrt(count)`: `x (3 - count x^2) / 2`, `x` with 32 fractional bits.
-    /// One is enough because the count has grown by one since the last step; only the very first is far off, by 29 %.
+    /// One step of Newton's method for `x = 1 / sqrt(count)`: `x (3 - count x^2) / 2`, `x` with 32 fractional
+    /// bits. One is enough because the count has grown by one since the last step; only the very first is far
+    /// off, by 29 %.
     fn newton_step(&mut self) {
         let x = u64::from(self.rec_inv_sqrt) << 16;
         let x_squared = (x * x) >> 32;

@@ -1,11 +1,12 @@
 //! Parameters of dualpi2.
 
+use alloc::boxed::Box;
+use core::time::Duration;
+
 use super::DualPi2;
 use crate::aqm::POSITIVE;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Description, Family, Lens, Longest, Parameter, Unit};
-use alloc::boxed::Box;
-use core::time::Duration;
 
 /// From where on the L queue marks on its own account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub enum Step {
 pub struct Config {
     /// Most packets queued in both queues.
     pub limit: u32,
-    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes; `None` for two of `mtu` for
-    /// each packet of `limit`.
+    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes; `None` for
+    /// two of `mtu` for each packet of `limit`.
     pub memory_limit: Option<u64>,
     /// The C queue's delay to hold.
     pub target: Duration,
@@ -194,7 +195,8 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "coupling_factor",
         Unit::Count("times"),
         1..=255,
-        "How many times as likely as the base probability a scalable packet is marked; classic ones go by its square.",
+        "How many times as likely as the base probability a scalable packet is marked; classic ones go by \
+            its square.",
         |dualpi2, _| &mut dualpi2.config.coupling_factor,
     ),
     Parameter::word(
@@ -236,8 +238,10 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     About {
         name: "dualpi2",
         family: Family::Aqm,
-        summary: "Dual-queue coupled AQM (RFC 9332): scalable senders (L4S) wait hardly at all and share fairly with classic ones",
-        when: "On an access line with L4S senders (TCP Prague and the like); without them it is PI2 over one queue.",
+        summary: "Dual-queue coupled AQM (RFC 9332): scalable senders (L4S) wait hardly at all and share \
+            fairly with classic ones",
+        when: "On an access line with L4S senders (TCP Prague and the like); without them it is PI2 over \
+            one queue.",
         children: Children::None,
     },
     PARAMETERS,

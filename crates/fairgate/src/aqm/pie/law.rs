@@ -1,23 +1,25 @@
-//! PIE's control law: with which probability an arriving packet is dropped, for every discipline that runs PIE over its queues.
+//! PIE's control law: with which probability an arriving packet is dropped, for every discipline that runs
+//! PIE over its queues.
 //!
-//! Every `tupdate` the probability moves by how far the queue's delay is from `target`, and by which way it is going:
-//! `p += alpha (delay - target) + beta (delay - delay before)`, in smaller steps while `p` is small (RFC 8033, section 4.2).
-//! Around this, also from the RFC: no drops for the first 150 ms of congestion, none with less than two packets queued, none
-//! while the delay is below half of the target and `p` below 20 %; drops are neither closer than 0.85 nor farther than
-//! 8.5 expected drops (section 5.4); ECN-capable packets are marked instead up to a probability of 10 %.
+//! Every `tupdate` the probability moves by how far the queue's delay is from `target`, and by which way it
+//! is going: `p += alpha (delay - target) + beta (delay - delay before)`, in smaller steps while `p` is small
+//! (RFC 8033, section 4.2). Around this, also from the RFC: no drops for the first 150 ms of congestion, none
+//! with less than two packets queued, none while the delay is below half of the target and `p` below 20 %;
+//! drops are neither closer than 0.85 nor farther than 8.5 expected drops (section 5.4); ECN-capable packets
+//! are marked instead up to a probability of 10 %.
 //!
-//! In the arithmetic of Linux: time in ticks of 64 ns, probabilities in parts of 2^56. The delay is that of the last
-//! packet that left, or by Little's law the backlog over a measured rate (`dq_rate_estimator`).
+//! In the arithmetic of Linux: time in ticks of 64 ns, probabilities in parts of 2^56. The delay is that of
+//! the last packet that left, or by Little's law the backlog over a measured rate (`dq_rate_estimator`).
 //!
-//! Linux runs a timer. Nothing that an update looks at changes between two calls, so updates are made up for at the next call
-//! that looks at the queue, with the same result, and an idle queue costs nothing.
+//! Linux runs a timer. Nothing that an update looks at changes between two calls, so updates are made up for
+//! at the next call that looks at the queue, with the same result, and an idle queue costs nothing.
 //!
-//! Deviations from Linux: the probability is bounded by 1 (there it goes on to 256, and as long back); a mark that was overdue
-//! starts the count anew as a drop does; the sum of steps is not cut to 64 bits.
+//! Deviations from Linux: the probability is bounded by 1 (there it goes on to 256, and as long back); a mark
+//! that was overdue starts the count anew as a drop does; the sum of steps is not cut to 64 bits.
 
-use crate::aqm::POSITIVE;
 use core::time::Duration;
 
+use crate::aqm::POSITIVE;
 use crate::aqm::periodic::Periodic;
 use crate::bits::Random;
 use crate::discipline::Variable;
@@ -43,7 +45,8 @@ pub struct Params {
     pub ecn_prob: Probability,
     /// Whether a packet shorter than `mtu` is dropped in proportion to its length.
     pub bytemode: bool,
-    /// Whether the delay is computed from the backlog and the rate at which packets leave, instead of measured.
+    /// Whether the delay is computed from the backlog and the rate at which packets leave, instead of
+    /// measured.
     pub dq_rate_estimator: bool,
     /// The longest packet: with less than two of them queued nothing is dropped.
     pub mtu: u32,
@@ -145,7 +148,8 @@ const LATE: u64 = 250_000_000 >> TICK_SHIFT;
 const MEASURED: u64 = 16_384;
 /// Binary places of the departure rate, in bytes a tick.
 const RATE_PLACES: u32 = 8;
-/// Updates made up for at once. After a minute of no calls the probability has long gone to where it goes; and the time is bounded.
+/// Updates made up for at once. After a minute of no calls the probability has long gone to where it goes;
+/// and the time is bounded.
 const MOST_UPDATES: u64 = 4096;
 
 /// The parameters as the packet path needs them.
@@ -452,7 +456,8 @@ impl Law {
     }
 }
 
-/// By how many binary places steps are finer at a probability: 1 below a tenth, 2 more for each further tenth down to a millionth.
+/// By how many binary places steps are finer at a probability: 1 below a tenth, 2 more for each further tenth
+/// down to a millionth.
 fn finer(prob: u64) -> u32 {
     const BELOW: [u64; 6] = [
         MAX_PROB / 10,
@@ -519,7 +524,8 @@ mod tests {
     }
 
     proptest! {
-        /// From any probability and delays, one step as the RFC has it, as exactly as 64 ns and scaled weights allow.
+        /// From any probability and delays, one step as the RFC has it, as exactly as 64 ns and scaled
+        /// weights allow.
         #[test]
         fn a_step_is_that_of_the_rfc(
             exponent in 0.0f64..8.0, delays in [0u64..400_000, 0u64..400_000], backlog in 0u64..2,
@@ -560,7 +566,8 @@ mod tests {
         }
     }
 
-    /// Gaps between drops at a probability of 5 %: no less than 0.85 and no more than 8.5 expected drops, and geometric between.
+    /// Gaps between drops at a probability of 5 %: no less than 0.85 and no more than 8.5 expected drops, and
+    /// geometric between.
     #[test]
     fn drops_are_neither_in_clusters_nor_far_apart() {
         let law = law();

@@ -1,12 +1,13 @@
 //! Parameters of hsqf.
 
+use alloc::boxed::Box;
+
 use super::super::parameters::{drop_from, key, limit, quantum};
 use super::Hsqf;
 use crate::error::ConfigError;
 use crate::flow::FlowBy;
 use crate::queues::fifo::DropFrom;
 use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
-use alloc::boxed::Box;
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,8 @@ pub struct Config {
     pub drop_from: DropFrom,
 }
 
-/// Users are receiving hosts, as on a line towards homes; five times the packets of sqf, for several users share them.
+/// Users are receiving hosts, as on a line towards homes; five times the packets of sqf, for several users
+/// share them.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -71,8 +73,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "hsqf",
         family: Family::Implicit,
-        summary: "Hierarchical sqf: fair queueing between users, shortest queue first between the flows of a user",
-        when: "On a line that several users share: fair between them, and calls before downloads for each of them.",
+        summary: "Hierarchical sqf: fair queueing between users, shortest queue first between the flows of \
+            a user",
+        when: "On a line that several users share: fair between them, and calls before downloads for each \
+            of them.",
         children: Children::None,
     },
     PARAMETERS,

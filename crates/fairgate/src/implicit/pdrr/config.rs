@@ -1,5 +1,8 @@
 //! Parameters of pdrr.
 
+use alloc::boxed::Box;
+use core::time::Duration;
+
 use super::super::congestion::Thresholds;
 use super::super::in_progress::InProgress;
 use super::super::parameters::{fair_rate, flows_in_progress, idle_timeout, key, limit, quantum};
@@ -8,8 +11,6 @@ use crate::error::ConfigError;
 use crate::flow::FlowBy;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Unit};
-use alloc::boxed::Box;
-use core::time::Duration;
 
 /// When packets of new flows are discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +25,8 @@ pub struct Admission {
     pub flows_in_progress: u32,
 }
 
-/// The fair rate of section 2.3; a few seconds; the flows in progress of Table 2's largest trace. The paper leaves the load
-/// open: at 80 % a packet waits for four others on average (M/M/1).
+/// The fair rate of section 2.3; a few seconds; the flows in progress of Table 2's largest trace. The paper
+/// leaves the load open: at 80 % a packet waits for four others on average (M/M/1).
 impl Default for Admission {
     fn default() -> Admission {
         Admission {
@@ -172,7 +173,8 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         name: "pdrr",
         family: Family::Implicit,
         summary: "Priority deficit round robin: fair shares, and flows below the fair rate go first",
-        when: "On a link that many flows share, each a small part of it; with admission control also in overload.",
+        when: "On a link that many flows share, each a small part of it; with admission control also in \
+            overload.",
         children: Children::None,
     },
     PARAMETERS,

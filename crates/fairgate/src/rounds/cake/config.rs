@@ -1,11 +1,10 @@
 //! The parameters of CAKE.
 
-use super::Cake;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::framing::Cells;
-use super::framing::Framing;
+use super::Cake;
+use super::framing::{Cells, Framing};
 use super::hosts::Isolation;
 use super::line::Line;
 use super::tins::Tins;
@@ -19,17 +18,18 @@ use crate::registry::{
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The rate of the line, by what [`framing`](Config::framing) counts; `None` where something else limits what is sent.
+    /// The rate of the line, by what [`framing`](Config::framing) counts; `None` where something else limits
+    /// what is sent.
     pub bandwidth: Option<Rate>,
     /// What the line adds to a packet.
     pub framing: Framing,
-    /// How much of [`Packet::length`](crate::Packet::length) comes before the IP header, bytes. Of meaning where `framing` has
-    /// an overhead, which is added to the IP packet.
+    /// How much of [`Packet::length`](crate::Packet::length) comes before the IP header, bytes. Of meaning
+    /// where `framing` has an overhead, which is added to the IP packet.
     pub link_header: u16,
     /// Into which tins packets are sorted.
     pub tins: Tins,
-    /// Chooses the tin before the DSCP does: `handle:n`, a filter's class `n` or a default `n` is the tin with number `n`, counted
-    /// from 1, bulk first.
+    /// Chooses the tin before the DSCP does: `handle:n`, a filter's class `n` or a default `n` is the tin
+    /// with number `n`, counted from 1, bulk first.
     pub classifier: Classifier,
     /// The bits of a packet's mark that number its tin, from 1; 0 for none. Goes before the classifier.
     pub fwmark: u32,
@@ -37,18 +37,21 @@ pub struct Config {
     pub isolation: Isolation,
     /// Whether every packet leaves with DSCP 0.
     pub wash: bool,
-    /// Whether packets that are dropped count for the shaper: where this comes after the bottleneck, they have used it.
+    /// Whether packets that are dropped count for the shaper: where this comes after the bottleneck, they
+    /// have used it.
     pub ingress: bool,
-    /// Round-trip time of usual connections: the delay that is tolerated for so long. The target is a twentieth of it.
+    /// Round-trip time of usual connections: the delay that is tolerated for so long. The target is a
+    /// twentieth of it.
     pub rtt: Duration,
-    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes. `None`: for four `rtt` of
-    /// `bandwidth`, 4 MiB at least and 10240 packets of `mtu` at most.
+    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes. `None`: for
+    /// four `rtt` of `bandwidth`, 4 MiB at least and 10240 packets of `mtu` at most.
     pub memory_limit: Option<u64>,
     /// Length of the longest packet, bytes: for the target, and for the limit on memory.
     pub mtu: u32,
 }
 
-/// As in Linux: no bandwidth, lengths as they are, three tins, triple isolation, a round-trip time of 100 ms; Ethernet.
+/// As in Linux: no bandwidth, lengths as they are, three tins, triple isolation, a round-trip time of 100 ms;
+/// Ethernet.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -110,7 +113,8 @@ impl Settings {
     }
 }
 
-/// Least bandwidth, bit/s: the least part of it, a sixteenth, is 64 bytes a second, the slowest that Linux counts with.
+/// Least bandwidth, bit/s: the least part of it, a sixteenth, is 64 bytes a second, the slowest that Linux
+/// counts with.
 const LEAST_BANDWIDTH: u64 = 8192;
 
 /// The parameters as users set them.
@@ -171,7 +175,8 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
     Parameter::word(
         "cells",
         Unit::Choice(Cells::WORDS),
-        "How the line cuts up packets, in place of what its kind says: ATM sends 53 bytes for 48, PTM 65 for 64.",
+        "How the line cuts up packets, in place of what its kind says: ATM sends 53 bytes for 48, PTM 65 \
+            for 64.",
         |cake, _| &mut cake.cells,
     ),
     Parameter::new(
@@ -225,7 +230,8 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         name: "cake",
         family: Family::Rounds,
         summary: "Shaper, DiffServ tins, fair shares for hosts and their flows, COBALT against delay (CAKE)",
-        when: "As the one setting for a home's line: bandwidth, and the kind of line, are all that it needs to know.",
+        when: "As the one setting for a home's line: bandwidth, and the kind of line, are all that it \
+            needs to know.",
         children: Children::None,
     },
     PARAMETERS,
@@ -241,9 +247,9 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     |config, parts| Ok(Box::new(Cake::node(config, parts.seed)?)),
 )
 .with_placing(Placing::Classifier(
-        |cake| &mut cake.config.classifier,
-        |cake| cake.config.tins.count().into(),
-    ))
+    |cake| &mut cake.config.classifier,
+    |cake| cake.config.tins.count().into(),
+))
 .with_memory(|_| 325_000);
 
 impl Config {

@@ -1,14 +1,16 @@
 //! What CAKE promises, each promise by itself.
 
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use proptest::prelude::*;
+
 use super::*;
 use crate::discipline::Discipline;
 use crate::flow::{FlowHash, FlowKey};
 use crate::packet::{DropReason, Ecn, Packet};
 use crate::rate::Rate;
 use crate::testing::Driver;
-use alloc::collections::BTreeMap;
-use core::time::Duration;
-use proptest::prelude::*;
 
 /// Patient, so that COBALT keeps out of the way.
 fn patient(config: Config) -> Config {

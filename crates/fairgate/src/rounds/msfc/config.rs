@@ -1,8 +1,10 @@
 //! The parameters of msfc, and what tells a packet's class.
 
+use alloc::boxed::Box;
+use core::time::Duration;
+
 use super::{AutoPriority, Msfc};
-use crate::aqm::codel::codel_parameters;
-use crate::aqm::codel::{Law, Params};
+use crate::aqm::codel::{Law, Params, codel_parameters};
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
@@ -11,8 +13,6 @@ use crate::registry::{
     About, Children, Description, Family, Longest, Parameter, Placing, Unit, check_ranges,
 };
 use crate::rounds::codel_flows::{Limits, drop_batch, flows, limit, memory_limit, quantum};
-use alloc::boxed::Box;
-use core::time::Duration;
 
 /// Most flows of all classes together: 128 MiB of state.
 const MAX_FLOWS_IN_ALL: u32 = 1 << 21;
@@ -248,7 +248,8 @@ pub const PARAMETERS: &[Parameter<Settings>] = codel_parameters![|msfc| msfc.con
     Parameter::word(
         "auto_priority",
         Unit::Flag,
-        "Whether flows that seldom trigger CoDel rise by a class and those that do so often sink; best without flow_aware.",
+        "Whether flows that seldom trigger CoDel rise by a class and those that do so often sink; best \
+            without flow_aware.",
         |msfc, _| &mut msfc.auto_priority,
     ),
     Parameter::new(
@@ -275,7 +276,8 @@ pub const PARAMETERS: &[Parameter<Settings>] = codel_parameters![|msfc| msfc.con
         "dscp_map",
         Unit::List(64),
         0..=MAX_PRIOS as u64 - 1,
-        "The class, counted from 0, for each DSCP; none is 0 for CS1 and LE, 2 for EF, VA, AF4x and CS4 up, else 1.",
+        "The class, counted from 0, for each DSCP; none is 0 for CS1 and LE, 2 for EF, VA, AF4x and CS4 \
+            up, else 1.",
         |msfc, _| &mut msfc.dscp_map,
     ),
     Parameter::new(
@@ -285,10 +287,19 @@ pub const PARAMETERS: &[Parameter<Settings>] = codel_parameters![|msfc| msfc.con
         "The class, counted from 0, for each packet priority; none is that of pfifo_fast.",
         |msfc, _| &mut msfc.priomap,
     ),
-    flows("Number of flow queues in each class.", |msfc, _| &mut msfc.config.flows),
-    quantum("Bytes that a flow may send in a turn, and the lowest class in one of its own.", |msfc, _| &mut msfc.config.quantum),
+    flows(
+        "Number of flow queues in each class.",
+        |msfc, _| &mut msfc.config.flows,
+    ),
+    quantum(
+        "Bytes that a flow may send in a turn, and the lowest class in one of its own.",
+        |msfc, _| &mut msfc.config.quantum,
+    ),
     limit(|msfc, _| &mut msfc.config.limit),
-    memory_limit(|msfc, _| Some(Longest::Memory(msfc.config.memory_limit)), |msfc, _| &mut msfc.config.memory_limit),
+    memory_limit(
+        |msfc, _| Some(Longest::Memory(msfc.config.memory_limit)),
+        |msfc, _| &mut msfc.config.memory_limit,
+    ),
     drop_batch(|msfc, _| &mut msfc.config.drop_batch),
 ];
 
@@ -297,7 +308,8 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     About {
         name: "msfc",
         family: Family::Rounds,
-        summary: "Multilevel Stochastic Fairness CoDel: classes that share in a fixed ratio, fq_codel within each",
+        summary: "Multilevel Stochastic Fairness CoDel: classes that share in a fixed ratio, fq_codel \
+            within each",
         when: "On an access line whose traffic is marked: interactive traffic gets more, bulk never starves.",
         children: Children::None,
     },
@@ -307,9 +319,9 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     |config, parts| Ok(Box::new(Msfc::node(config, parts.seed)?)),
 )
 .with_placing(Placing::Classifier(
-        |msfc| &mut msfc.config.classifier,
-        |msfc| msfc.config.prios as u32,
-    ))
+    |msfc| &mut msfc.config.classifier,
+    |msfc| msfc.config.prios as u32,
+))
 .with_memory(|msfc| 65 * u64::from(msfc.config.flows_in_all()));
 
 impl Config {

@@ -1,13 +1,14 @@
 //! Parameters of sfq.
 
+use alloc::boxed::Box;
+use core::time::Duration;
+
 use super::Sfq;
 use crate::classify::Classifier;
 use crate::error::ConfigError;
 use crate::queues::fifo::DropFrom;
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
 use crate::rounds::drr::QUANTA;
-use alloc::boxed::Box;
-use core::time::Duration;
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! Parameters, and the estimators that follow from them.
 
-use crate::sharing::parent;
 use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::{Cbq, Estimator, GAIN};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
@@ -13,11 +12,9 @@ use crate::rate::Rate;
 use crate::registry::{
     About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
-use crate::sharing::ClassTree;
 use crate::sharing::borrowing::{ClassParts, LEVELS, PRIORITIES};
 use crate::sharing::tree::NO_PARENT;
-
-use super::{Cbq, Estimator, GAIN};
+use crate::sharing::{ClassTree, parent};
 
 /// Parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,7 +217,8 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
     Parameter::word(
         "borrow",
         Unit::Flag,
-        "Whether it may use what its parent does not, as classes do by default; else it is suspended when it is over its rate.",
+        "Whether it may use what its parent does not, as classes do by default; else it is suspended when \
+            it is over its rate.",
         |cbq, class| &mut cbq.classes[class].borrow,
     ),
     Parameter::new(
@@ -251,7 +249,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "cbq",
         family: Family::Sharing,
-        summary: "Class-based queueing as in ALTQ: an estimator of idle time, borrowing from above, priorities",
+        summary: "Class-based queueing as in ALTQ: an estimator of idle time, borrowing from above, \
+            priorities",
         when: "To do what ALTQ did, and to compare; htb keeps rates more exactly, hfsc delays.",
         children: Children::Tree,
     },
@@ -267,7 +266,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     |config, parts| Ok(Box::new(Cbq::node(config, parts.children)?)),
 )
 .with_class_parameters(CLASS_PARAMETERS)
-.with_placing(Placing::Classes(|cbq| &mut cbq.classifier, |cbq| &mut cbq.templates))
+.with_placing(Placing::Classes(
+    |cbq| &mut cbq.classifier,
+    |cbq| &mut cbq.templates,
+))
 .with_memory(|_| 93_000);
 
 /// By squaring, because `f64::powi` is in the standard library only.

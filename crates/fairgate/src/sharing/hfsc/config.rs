@@ -1,6 +1,5 @@
 //! Parameters, and what curves can be kept together.
 
-use crate::sharing::parent;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -8,15 +7,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::{Hfsc, ServiceCurve};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
-use crate::sharing::ClassTree;
 use crate::sharing::tree::NO_PARENT;
-
-use super::{Hfsc, ServiceCurve};
+use crate::sharing::{ClassTree, parent};
 
 /// Levels of a tree.
 const LEVELS: u8 = 64;
@@ -102,8 +100,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "hfsc",
         family: Family::Sharing,
-        summary: "Hierarchical fair service curves: guarantees of delay and rate apart, what is left shared in a tree",
-        when: "Where some traffic needs little, but soon (voice at a low rate), and the rest is shared in a tree of classes.",
+        summary: "Hierarchical fair service curves: guarantees of delay and rate apart, what is left \
+            shared in a tree",
+        when: "Where some traffic needs little, but soon (voice at a low rate), and the rest is shared in \
+            a tree of classes.",
         children: Children::Tree,
     },
     PARAMETERS,
@@ -118,7 +118,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     |config, parts| Ok(Box::new(Hfsc::node(config, parts.children)?)),
 )
 .with_class_parameters(CLASS_PARAMETERS)
-.with_placing(Placing::Classes(|hfsc| &mut hfsc.classifier, |hfsc| &mut hfsc.templates))
+.with_placing(Placing::Classes(
+    |hfsc| &mut hfsc.classifier,
+    |hfsc| &mut hfsc.templates,
+))
 .with_memory(|_| 13_000);
 
 impl Config {

@@ -1,11 +1,10 @@
 //! Parameters, and the classes that follow from them.
 
-use crate::sharing::parent;
 use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::{Buckets, Htb, LONGEST, TICK};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
@@ -13,11 +12,9 @@ use crate::rate::Rate;
 use crate::registry::{
     About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
-use crate::sharing::ClassTree;
 use crate::sharing::borrowing::{ClassParts, LEVELS};
 use crate::sharing::tree::NO_PARENT;
-
-use super::{Buckets, Htb, LONGEST, TICK};
+use crate::sharing::{ClassTree, parent};
 
 /// Parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,8 +176,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "htb",
         family: Family::Sharing,
-        summary: "Hierarchical token bucket: classes in a tree, each sure of a rate, borrowing from above up to a ceil",
-        when: "To share an access line between users or kinds of traffic, each with a rate of its own and what is left.",
+        summary: "Hierarchical token bucket: classes in a tree, each sure of a rate, borrowing from above \
+            up to a ceil",
+        when: "To share an access line between users or kinds of traffic, each with a rate of its own and \
+            what is left.",
         children: Children::TreeOrNone,
     },
     PARAMETERS,
@@ -195,7 +194,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     |config, parts| Ok(Box::new(Htb::node(config, parts.children)?)),
 )
 .with_class_parameters(CLASS_PARAMETERS)
-.with_placing(Placing::Classes(|htb| &mut htb.classifier, |htb| &mut htb.templates))
+.with_placing(Placing::Classes(
+    |htb| &mut htb.classifier,
+    |htb| &mut htb.templates,
+))
 .with_memory(|_| 93_000);
 
 impl Config {
