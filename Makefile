@@ -9,19 +9,20 @@ PUBLISHED = --workspace --exclude fairgate-fuzz
 BARE = x86_64-unknown-none
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help demo test bench lint no-std package deny advisories semver msrv tools
+.PHONY: help demo test own-discipline bench lint no-std package deny advisories semver msrv tools
 
 help:
-	@echo 'make demo        compare disciplines on a simulated link and on recorded traffic'
-	@echo 'make test        all tests (as root also tests with live traffic, in network namespaces)'
-	@echo 'make bench       all benchmarks; see docs/performance.md'
-	@echo 'make lint        formatting, line lengths, clippy, documentation, and no-std'
-	@echo 'make no-std      build the library for a machine without an operating system'
-	@echo 'make package     pack every published crate and build it from its package'
-	@echo 'make deny        check licences, bans and sources of all dependencies'
-	@echo 'make advisories  check all dependencies for known bugs; fetches the database from GitHub'
-	@echo 'make semver      changes of public interfaces since this branch left main, or since BASELINE='
-	@echo 'make msrv        build everything with the oldest supported Rust'
+	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
+	@echo 'make test            all tests (as root also tests with live traffic, in network namespaces)'
+	@echo 'make own-discipline  tests of a discipline outside the library; part of make test'
+	@echo 'make bench           all benchmarks; see docs/performance.md'
+	@echo 'make lint            formatting, line lengths, clippy, documentation, and no-std'
+	@echo 'make no-std          build the library for a machine without an operating system'
+	@echo 'make package         pack every published crate and build it from its package'
+	@echo 'make deny            check licences, bans and sources of all dependencies'
+	@echo 'make advisories      check all dependencies for known bugs; fetches the database from GitHub'
+	@echo 'make semver          changes of public interfaces since this branch left main, or since BASELINE='
+	@echo 'make msrv            build everything with the oldest supported Rust'
 
 tools:
 	@scripts/install-tools
@@ -31,8 +32,13 @@ demo: tools
 	target/release/fairgate compare
 	target/release/fairgate compare --trace examples/recorded.pcap.gz --rate 15mbit --out fairgate-trace.html
 
-test: tools
+test: tools own-discipline
 	cargo test --workspace
+
+# A workspace of its own. It shares what is compiled with the main one.
+own-discipline:
+	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target} \
+		cargo test --manifest-path examples/own-discipline/Cargo.toml
 
 bench:
 	cargo bench --workspace
@@ -64,7 +70,7 @@ deny:
 advisories:
 	scripts/cargo-tool deny check advisories
 
-# Checks only the libraries: the program has no interface for other crates.
+# Checks only the libraries: the program's interface for other crates is one function.
 semver:
 	scripts/cargo-tool semver-checks --baseline-rev $(BASELINE) $(PUBLISHED) --exclude fairgate-cli
 

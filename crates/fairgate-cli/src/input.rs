@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fairgate_config::units::parse_duration;
-use fairgate_config::{Document, Problem, Spec};
+use fairgate_config::{Document, Problem, Registry, Spec};
 use miette::Diagnostic;
 use thiserror::Error;
 
@@ -22,9 +22,13 @@ pub(crate) enum ReadError {
     NotText { path: String, offset: usize },
 }
 
-/// Reads a configuration file.
-pub(crate) fn document(path: &Path) -> Result<Document, Failure> {
-    Ok(Document::parse(&path.display().to_string(), &text(path)?)?)
+/// Reads a configuration file of these disciplines.
+pub(crate) fn document(path: &Path, registry: &Registry) -> Result<Document, Failure> {
+    Ok(Document::parse_with(
+        &path.display().to_string(),
+        &text(path)?,
+        registry,
+    )?)
 }
 
 /// Returns warnings for settings that are valid but probably not intended.

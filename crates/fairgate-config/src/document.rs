@@ -11,8 +11,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{FileError, Problems};
+use crate::registry::Registry;
 use crate::section;
-use crate::spec::{Draft, Spec, check, in_order};
+use crate::spec::{Draft, Spec, check_with, in_order};
 use crate::suggest;
 
 /// The sections besides `queue`, and who reads them.
@@ -30,8 +31,17 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file's text; `name` stands in messages. All mistakes are reported at once.
+    /// Reads a file's text, with built-in disciplines; `name` stands in messages. All mistakes are reported
+    /// at once.
     pub fn parse(name: &str, text: &str) -> Result<Document, FileError> {
+        Document::parse_with(name, text, &Registry::builtin())
+    }
+
+    /// Does the same with this registry's disciplines.
+    ///
+    /// # Errors
+    /// If the text has mistakes.
+    pub fn parse_with(name: &str, text: &str, registry: &Registry) -> Result<Document, FileError> {
         let source = Arc::new(NamedSource::new(name, text.to_owned()));
         let mut problems = Problems::new(Arc::clone(&source));
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -58,7 +68,9 @@ impl Document {
         for (key, value) in in_order(table.get_ref()) {
             let name = key.get_ref().as_ref();
             match value.get_ref() {
-                DeValue::Table(queues) if name == "queue" => document.read_queues(queues, &mut problems),
+                DeValue::Table(queues) if name == "queue" => {
+                    document.read_queues(queues, registry, &mut problems)
+                }
                 DeValue::Table(_) if SECTIONS.contains(&name) => document.sections.push(name.to_owned()),
                 other if name == "queue" || SECTIONS.contains(&name) => {
                     let message = format!("`{name}` is {}, but must be a table", other.type_str());
@@ -79,7 +91,7 @@ impl Document {
         problems.unless_any(document)
     }
 
-    fn read_queues(&mut self, queues: &DeTable<'_>, problems: &mut Problems) {
+    fn read_queues(&mut self, queues: &DeTable<'_>, registry: &Registry, problems: &mut Problems) {
         for (key, value) in in_order(queues) {
             let DeValue::Table(table) = value.get_ref() else {
                 let message = format!(
@@ -104,14 +116,14 @@ impl Document {
                 continue;
             }
             let draft = Draft::from_toml(key.span(), table, problems);
-            if let Some(spec) = check(&draft, problems) {
+            if let Some(spec) = check_with(&draft, registry, problems) {
                 self.queues.insert(key.get_ref().to_string(), spec);
             }
         }
     }
 
-    /// The document with trees that were written elsewhere, which sections refer to as to its own. Where the names of two are the same,
-    /// the document's own is replaced.
+    /// The document with trees that were written elsewhere, which sections refer to as to its own. Where the
+    /// names of two are the same, the document's own is replaced.
     pub fn with_queues(mut self, queues: impl IntoIterator<Item = (String, Spec)>) -> Document {
         self.queues.extend(queues);
         self
@@ -154,8 +166,8 @@ impl Document {
         self.sections.iter().map(String::as_str)
     }
 
-    /// Reads a section: `None` if the file has none. Give `T` `#[serde(deny_unknown_fields)]`, and [`Spanned`] fields
-    /// for later errors.
+    /// Reads a section: `None` if the file has none. Give `T` `#[serde(deny_unknown_fields)]`, and
+    /// [`Spanned`] fields for later errors.
     ///
     /// # Errors
     /// Points at the first mistake in the section.

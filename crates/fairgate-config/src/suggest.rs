@@ -1,7 +1,14 @@
 //! Remedies for words that are not known: "did you mean ...?"
 
+use crate::Registry;
+
 /// The longest word that may be meant to be another one, bytes.
 const LONGEST: usize = 100;
+
+/// Returns the name of the discipline that `name` was probably meant to be.
+pub fn similar_name(registry: &Registry, name: &str) -> Option<&'static str> {
+    similar(name, registry.names())
+}
 
 /// The candidate that `word` most probably was meant to be.
 pub(crate) fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -19,8 +26,8 @@ pub(crate) fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Jaro and Winkler's measure judges short words too hard: one slip, two letters swapped included, always counts as
-/// similar (`tpc`, `tcp`).
+/// Jaro and Winkler's measure judges short words too hard: one slip, two letters swapped included, always
+/// counts as similar (`tpc`, `tcp`).
 fn similarity(word: &str, candidate: &str) -> f64 {
     let one_slip = strsim::osa_distance(word, candidate) == 1 && candidate.len() > 2;
     strsim::jaro_winkler(word, candidate).max(if one_slip { 0.9 } else { 0.0 })

@@ -3,8 +3,8 @@
 use toml::Spanned;
 
 use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Settings};
+use crate::registry::{Unit, Value};
 use crate::spec::{Given, Origin, Spec, read_value};
-use crate::value::{Unit, Value};
 
 /// The smallest right description of a discipline: required parameters at the least that everyone takes, one class.
 pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
@@ -30,8 +30,8 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
     let fifo = || Spec::inline("fifo").expect("fifo needs nothing");
     match entry.about().children {
         Children::None => {}
-        Children::Inner | Children::InnerOrQueue => spec.children.push(fifo()),
-        Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => {
+        children if !children.are_classes() => spec.children.push(fifo()),
+        _ => {
             for minor in 1..=3 {
                 spec.settings.classes.push(ClassSettings {
                     minor,
@@ -58,9 +58,7 @@ pub(crate) fn read(info: &ParameterInfo, text: &str) -> Result<Value, String> {
         Unit::Flag => Given::Flag(text == "true"),
         // As on the command line, where a list has no brackets.
         Unit::List(_) | Unit::Numbers(_) => Given::Word(text.replace(['[', ']', ' '], "")),
-        Unit::Bytes | Unit::Time | Unit::Rate | Unit::Probability | Unit::Choice(_) | Unit::Curve => {
-            Given::Text(text.to_owned())
-        }
+        _ => Given::Text(text.to_owned()),
     };
     read_value(info, &Spanned::new(0..text.len(), given)).map_err(|mistake| mistake.message)
 }

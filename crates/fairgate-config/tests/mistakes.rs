@@ -500,7 +500,7 @@ fn settings_of_schedulers() {
     in_queue(
         &format!("discipline = \"ets\"\nstrict = 1\n{classes}"),
         "3000",
-        "`quantum` is 3000, but must be left out in the first 1, the strict bands",
+        "`quantum` of class 1 is 3000, but must be left out in the first 1, the strict bands",
         "let fewer bands be strict",
     );
     in_queue(

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fairgate::{
     Class, ClassId, ClassState, ConfigError, Count, Discipline, DropReason, Ecn, FlowHash, PacketId,
-    PacketQueue, Pool, Statistics, Time, Value, Verdict,
+    PacketQueue, Pool, Statistics, Time, Variable, Verdict,
 };
 
 use crate::recipe::Show;
@@ -456,7 +456,7 @@ impl Discipline for Probe {
         result
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.inner.visit_variables(visit);
     }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use fairgate::{
-    ClassId, Discipline, Ecn, FlowHasher, FlowKey, Link, Next, Packet, Time, Value as Variable, Verdict,
-};
+use fairgate::{ClassId, Discipline, Ecn, FlowHasher, FlowKey, Link, Next, Packet, Time, Variable, Verdict};
 
 use crate::error::{Error, Mistake};
 use crate::find::setup_of;

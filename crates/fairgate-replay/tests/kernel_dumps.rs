@@ -69,7 +69,7 @@ fn difference(shown: &Shown, dumped: &Value) -> Option<String> {
     let counted = options
         .get("direct_packets_stat")
         .and_then(Value::as_i64)
-        .map(|packets| ("direct_packets".to_owned(), fairgate::Value::Integer(packets)));
+        .map(|packets| ("direct_packets".to_owned(), fairgate::Variable::Integer(packets)));
     let state = State {
         variables: counted.into_iter().collect(),
         ..State::default()

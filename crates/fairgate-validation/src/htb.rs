@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use fairgate::aqm::red::{self, Red};
     use fairgate::queues::fifo::{Config, Fifo};
-    use fairgate::{Packet, Value};
+    use fairgate::{Packet, Variable};
 
     #[test]
     fn two_packets_leave_at_once_and_then_one_each_serialisation() {
@@ -114,7 +114,7 @@ mod tests {
         let mut average = None;
         class.visit_classes(&mut |class| {
             class.discipline.visit_variables(&mut |name, value| {
-                if let ("qavg", Value::Integer(value)) = (name, value) {
+                if let ("qavg", Variable::Integer(value)) = (name, value) {
                     average = Some(value);
                 }
             });

@@ -59,12 +59,12 @@ pub struct ClassState<'a> {
     /// How often it came to a stop for its own limit.
     pub overlimits: u64,
     /// What else there is, under the field's usual names.
-    pub variables: &'a [(&'static str, Value)],
+    pub variables: &'a [(&'static str, Variable)],
 }
 
 /// A number that a discipline shows of its inner state.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
+pub enum Variable {
     /// A count, a length, a state.
     Integer(i64),
     /// A point in time or a duration, ns.
@@ -132,7 +132,7 @@ pub trait Algorithm: Send + 'static {
     fn visit_class_states(&self, _visit: &mut dyn FnMut(ClassState<'_>)) {}
 
     /// Shows inner state under the field's usual names.
-    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
 }
 
 /// A discipline over numbered flows: for a program that knows each packet's flow and wants neither hash nor filters.
@@ -209,7 +209,7 @@ pub trait Discipline: Send {
     fn visit_class_states(&self, _visit: &mut dyn FnMut(ClassState<'_>)) {}
 
     /// Shows inner state under the field's usual names.
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable));
 
     /// The parameters in force: the discipline's own `Config`.
     fn config(&self) -> Box<dyn Any>;
@@ -473,7 +473,7 @@ impl<A: Algorithm> Discipline for Node<A> {
         self.algorithm.visit_class_states(visit);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.algorithm.visit_variables(visit);
     }
 

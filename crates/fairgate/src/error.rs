@@ -2,38 +2,21 @@
 
 use alloc::string::String;
 use alloc::string::ToString;
+use core::fmt;
 
 use thiserror::Error;
 
-/// A parameter that a discipline refuses. `fairgate-config` adds the place in the user's file.
+/// Settings that a discipline refuses. `fairgate-config` finds their place in the user's file by the
+/// [`ParameterPath`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ConfigError {
-    /// A value outside of what the parameter may be.
-    #[error("`{parameter}` is {value}, but must be {rule}; {remedy}")]
-    OutOfRange {
-        /// The parameter's name, as users write it.
-        parameter: &'static str,
-        /// What was given.
-        value: String,
-        /// What is allowed.
-        rule: String,
-        /// What to do about it.
-        remedy: String,
-    },
-    /// A parameter of a class outside of what it may be beside the other classes.
-    #[error("`{parameter}` of class {class:x} is {value}, but must be {rule}; {remedy}")]
-    OfClass {
-        /// The class's number.
-        class: u16,
-        /// The parameter's name, as users write it.
-        parameter: &'static str,
-        /// What was given.
-        value: String,
-        /// What is allowed.
-        rule: String,
-        /// What to do about it.
-        remedy: String,
-    },
+    /// A value outside of the parameter's range.
+    #[error("{0}")]
+    OutOfRange(Refusal),
+    /// A value within its range that breaks a rule, usually because of another setting.
+    #[error("{0}")]
+    Conflict(Refusal),
     /// Settings of one discipline were handed to another.
     #[error("these settings are not for `{discipline}`; replace the discipline instead of reconfiguring it")]
     WrongDiscipline {
@@ -50,64 +33,150 @@ pub enum ConfigError {
     },
 }
 
+/// A value that is refused: which parameter, why, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The parameter.
+    pub path: ParameterPath,
+    /// What was given.
+    pub value: String,
+    /// What is allowed.
+    pub rule: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Which of a discipline's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParameterPath {
+    /// The number of the class; `None` for a parameter of the discipline itself.
+    pub class: Option<u16>,
+    /// The parameter's name.
+    pub parameter: &'static str,
+    /// The parameter that users write, if the refused value is an element of its list: `weights` for a
+    /// `weight`.
+    pub list: Option<&'static str>,
+}
+
+impl ParameterPath {
+    /// The name of the parameter that users write.
+    pub fn key(&self) -> &'static str {
+        self.list.unwrap_or(self.parameter)
+    }
+}
+
+impl fmt::Display for ParameterPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.class {
+            Some(class) => write!(f, "`{}` of class {class:x}", self.parameter),
+            None => write!(f, "`{}`", self.parameter),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refusal {
+            path,
+            value,
+            rule,
+            remedy,
+        } = self;
+        write!(f, "{path} is {value}, but must be {rule}; {remedy}")
+    }
+}
+
+impl Refusal {
+    fn new(
+        class: Option<u16>,
+        parameter: &'static str,
+        value: impl ToString,
+        rule: impl ToString,
+        remedy: impl ToString,
+    ) -> Refusal {
+        Refusal {
+            path: ParameterPath {
+                class,
+                parameter,
+                list: None,
+            },
+            value: value.to_string(),
+            rule: rule.to_string(),
+            remedy: remedy.to_string(),
+        }
+    }
+}
+
 impl ConfigError {
-    /// Says that `parameter` was `value`, must be `rule`, and what to do.
+    /// `parameter` is `value`, which is out of its range: it must be `rule`. `remedy` says what to do.
     pub fn out_of_range(
         parameter: &'static str,
         value: impl ToString,
         rule: impl ToString,
         remedy: impl ToString,
     ) -> ConfigError {
-        ConfigError::OutOfRange {
-            parameter,
-            value: value.to_string(),
-            rule: rule.to_string(),
-            remedy: remedy.to_string(),
-        }
+        ConfigError::OutOfRange(Refusal::new(None, parameter, value, rule, remedy))
     }
 
-    /// Says that `parameter` of class `class` was `value`, must be `rule`, and what to do.
-    pub fn of_class(
+    /// `parameter` is `value`, which breaks a rule: it must be `rule`. `remedy` says what to do.
+    pub fn conflict(
+        parameter: &'static str,
+        value: impl ToString,
+        rule: impl ToString,
+        remedy: impl ToString,
+    ) -> ConfigError {
+        ConfigError::Conflict(Refusal::new(None, parameter, value, rule, remedy))
+    }
+
+    /// `parameter` of class `class` is `value`, which breaks a rule: it must be `rule`. `remedy` says what to
+    /// do.
+    pub fn class_conflict(
         class: u16,
         parameter: &'static str,
         value: impl ToString,
         rule: impl ToString,
         remedy: impl ToString,
     ) -> ConfigError {
-        ConfigError::OfClass {
-            class,
-            parameter,
-            value: value.to_string(),
-            rule: rule.to_string(),
-            remedy: remedy.to_string(),
-        }
+        ConfigError::Conflict(Refusal::new(Some(class), parameter, value, rule, remedy))
     }
 
-    /// The parameter at fault, if it is one.
-    pub fn parameter(&self) -> Option<&'static str> {
+    /// The same error about a parameter of class `class`.
+    #[must_use]
+    pub fn of_class(mut self, class: u16) -> ConfigError {
+        if let Some(refusal) = self.refusal_mut() {
+            refusal.path.class = Some(class);
+        }
+        self
+    }
+
+    /// The same error about an element of the list that users write as the parameter `list`.
+    #[must_use]
+    pub fn in_list(mut self, list: &'static str) -> ConfigError {
+        if let Some(refusal) = self.refusal_mut() {
+            refusal.path.list = Some(list);
+        }
+        self
+    }
+
+    /// The refused value, if the error is about one.
+    pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            ConfigError::OutOfRange { parameter, .. } | ConfigError::OfClass { parameter, .. } => {
-                Some(parameter)
-            }
+            ConfigError::OutOfRange(refusal) | ConfigError::Conflict(refusal) => Some(refusal),
             _ => None,
         }
     }
-}
 
-/// Checks that `least <= value <= most`.
-pub(crate) fn check_within(
-    parameter: &'static str,
-    value: u32,
-    least: u32,
-    most: u32,
-) -> Result<(), ConfigError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
+    fn refusal_mut(&mut self) -> Option<&mut Refusal> {
+        match self {
+            ConfigError::OutOfRange(refusal) | ConfigError::Conflict(refusal) => Some(refusal),
+            _ => None,
+        }
     }
-    Err(ConfigError::out_of_range(
-        parameter,
-        value,
-        format!("{least} to {most}"),
-        "choose a value in this range, or leave it out for the default",
-    ))
+
+    /// The parameter at fault, if the error is about one.
+    pub fn parameter(&self) -> Option<&'static str> {
+        self.refusal().map(|refusal| refusal.path.parameter)
+    }
 }

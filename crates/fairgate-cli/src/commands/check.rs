@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fairgate_config::units::format_memory;
-use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Spec, Value};
+use fairgate_config::{ClassSpec, Document, FileError, ParameterInfo, Registry, Spec, Value};
 use fairgate_live::Plan;
 use fairgate_sim::Scenario;
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,8 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let document = input::document(&args.file)?;
+pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
+    let document = input::document(&args.file, registry)?;
     let plan = check_sections(&document)?;
     let warnings = warnings(&document, plan.as_ref());
     input::warn(&warnings, format);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fairgate_config::{Children, Entry, ParameterInfo, Unit, entries, registry, similar_name};
+use fairgate_config::{Children, Entry, ParameterInfo, Registry, Unit, similar_name};
 use miette::Diagnostic;
 use serde::Serialize;
 use thiserror::Error;
@@ -30,13 +30,13 @@ struct UnknownDiscipline {
     help: String,
 }
 
-pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let chosen: Vec<&dyn Entry> = match &args.name {
-        None => registry().to_vec(),
-        Some(name) => entries(name).collect(),
+        None => registry.iter().collect(),
+        Some(name) => registry.entries(name).collect(),
     };
     if let (Some(name), true) = (&args.name, chosen.is_empty()) {
-        return Err(unknown(name).into());
+        return Err(unknown(name, registry).into());
     }
     match (format, args.name) {
         (Format::Json, _) => output::json("list", &Listing::of(&chosen))?,
@@ -49,10 +49,10 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-fn unknown(name: &str) -> UnknownDiscipline {
+fn unknown(name: &str, registry: &Registry) -> UnknownDiscipline {
     UnknownDiscipline {
         name: name.to_owned(),
-        help: match similar_name(name) {
+        help: match similar_name(registry, name) {
             Some(similar) => format!("did you mean `{similar}`? `fairgate list` shows all"),
             None => "`fairgate list` shows all".to_owned(),
         },

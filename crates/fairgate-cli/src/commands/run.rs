@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fairgate_config::{Document, FileError};
+use fairgate_config::{Document, FileError, Registry};
 use fairgate_live::status::default_socket;
 use fairgate_live::{Bridge, LiveError, Plan, ReloadError, Wake};
 
@@ -63,8 +63,8 @@ pub(crate) fn failure(error: LiveError) -> Failure {
     }
 }
 
-pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let read = || input::document(&args.file);
+pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
+    let read = || input::document(&args.file, registry);
     let socket = match &args.socket {
         Some(socket) => socket.clone(),
         None => default_socket(&Plan::read(&read()?)?.name),

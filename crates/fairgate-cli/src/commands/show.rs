@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use fairgate::{ClassId, Value};
-use fairgate_config::{Document, Spec};
+use fairgate::{ClassId, Variable};
+use fairgate_config::{Document, Registry, Spec};
 use fairgate_live::status::{DirectionStatus, NodeStatus, QUEUE, Status, ValueStatus};
 use fairgate_scripts::tc::{Amount, Detail, Shown, State, show};
 use miette::Diagnostic;
@@ -124,9 +124,9 @@ struct Style {
 
 const ROOT_REFERENCES: u8 = 2;
 
-pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let status = status::ask(args.socket.as_deref())?;
-    let listing = Listing::of(&status, &args)?;
+    let listing = Listing::of(&status, registry, &args)?;
     match (format, args.j) {
         (_, true) => {
             let lines = match args.object {
@@ -144,7 +144,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
 }
 
 impl Listing {
-    fn of(status: &Status, args: &Args) -> Result<Listing, Failure> {
+    fn of(status: &Status, registry: &Registry, args: &Args) -> Result<Listing, Failure> {
         let is_asked_for = |direction: &&DirectionStatus| match &args.dev {
             Some(dev) => direction.to == *dev,
             None => true,
@@ -168,7 +168,7 @@ impl Listing {
             classes: Vec::new(),
         };
         for direction in directions {
-            listing.add(direction, args.object, style)?;
+            listing.add(direction, registry, args.object, style)?;
         }
         Ok(listing)
     }
@@ -176,10 +176,11 @@ impl Listing {
     fn add(
         &mut self,
         direction: &DirectionStatus,
+        registry: &Registry,
         object: Option<Object>,
         style: Style,
     ) -> Result<(), Failure> {
-        let document = Document::parse("status", &direction.queue)?;
+        let document = Document::parse_with("status", &direction.queue, registry)?;
         let Some(spec) = document.queue(QUEUE) else {
             return Ok(());
         };
@@ -352,7 +353,7 @@ fn class_state(shown: &Shown, tree: &NodeStatus) -> Option<State> {
     Some(held.of_class(known.sent.into(), known.overlimits, variables(&known.variables)))
 }
 
-fn variables(known: &BTreeMap<String, ValueStatus>) -> Vec<(String, Value)> {
+fn variables(known: &BTreeMap<String, ValueStatus>) -> Vec<(String, Variable)> {
     let known = known.iter();
     known
         .map(|(name, value)| (name.clone(), (*value).into()))

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use comfy_table::CellAlignment;
 use fairgate::Time;
+use fairgate_config::Registry;
 use fairgate_sim::results::{ConnectionResults, FlowResults, Table};
 use fairgate_sim::{Results, Scenario, Simulation};
 use miette::Diagnostic;
@@ -82,9 +83,9 @@ pub(crate) enum SimulateError {
     NoParquet,
 }
 
-pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let memory = input::available_memory();
-    let document = input::document(&args.file)?;
+    let document = input::document(&args.file, registry)?;
     let mut scenario = match args.duration {
         // The memory depends on the duration, so it is checked after the duration was changed.
         Some(_) => Scenario::read(&document)?,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fairgate::Rate;
+use fairgate_config::Registry;
 use fairgate_config::units::{UnitError, parse_duration, parse_rate};
 use fairgate_live::testbed::{
     Experiment, Interrupt, Outcome as Measured, PingTimes, Scenario, Stage, TestbedError,
@@ -82,8 +83,8 @@ fn whole_seconds(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
-    let scenarios = scenarios(&args)?;
+pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
+    let scenarios = scenarios(&args, registry)?;
     let program = std::env::current_exe().map_err(|error| {
         Failure::environment(TestbedError::System {
             action: "looking for the program `fairgate`".to_owned(),
@@ -136,11 +137,12 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-fn scenarios(args: &Args) -> Result<Vec<Scenario>, Failure> {
+fn scenarios(args: &Args, registry: &Registry) -> Result<Vec<Scenario>, Failure> {
     if let Some(path) = &args.config {
         return Ok(vec![Scenario::file(
             &path.display().to_string(),
             &input::text(path)?,
+            registry,
         )?]);
     }
     let default = ["fq_codel".to_owned()];
@@ -149,7 +151,7 @@ fn scenarios(args: &Args) -> Result<Vec<Scenario>, Failure> {
     } else {
         &args.queues
     };
-    let line = |queue: &String| Ok(Scenario::link(queue, args.rate, args.delay)?);
+    let line = |queue: &String| Ok(Scenario::link(queue, args.rate, args.delay, registry)?);
     queues.iter().map(line).collect()
 }
 

@@ -8,7 +8,7 @@ use std::ops::{Range, RangeInclusive};
 
 use fairgate::classify::Template;
 use fairgate::queues::fifo::{self, Fifo};
-use fairgate::{ConfigError, Discipline};
+use fairgate::{ConfigError, Discipline, ParameterPath, Refusal};
 use toml::Spanned;
 
 use super::draft::{Draft, SEE_LIST, Written};
@@ -17,7 +17,7 @@ use super::given::{self, Given, Mistake};
 use super::{Origin, Spec, inner_classes, parent_of, templates};
 use crate::error::Problems;
 use crate::registry::{
-    self, Children, ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings,
+    Children, ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings,
 };
 use crate::suggest;
 
@@ -37,24 +37,33 @@ pub(crate) const RESERVED_KEYS: [&str; 12] = [
     templates::KEYS[4],
 ];
 
-/// Checks a draft and reports all mistakes. Returns `None` if there was one.
+/// Checks a draft of built-in disciplines and reports all mistakes. Returns `None` if there was one.
 pub fn check(draft: &Draft, problems: &mut Problems) -> Option<Spec> {
+    check_with(draft, &Registry::builtin(), problems)
+}
+
+/// Checks a draft of the registry's disciplines and reports all mistakes. Returns `None` if there was one.
+pub(crate) fn check_with(draft: &Draft, registry: &Registry, problems: &mut Problems) -> Option<Spec> {
     let keys: Vec<&Written> = draft.settings.iter().collect();
-    node(draft, &keys, problems)
+    node(draft, &keys, registry, problems)
 }
 
 /// Checks a discipline. `keys` are those of the draft's settings that are its own: beside a class stand others.
-fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Spec> {
-    let entry = find_entry(draft, problems);
+fn node(draft: &Draft, keys: &[&Written], registry: &Registry, problems: &mut Problems) -> Option<Spec> {
+    let entry = find_entry(draft, registry, problems);
     let Some(entry) = entry else {
         // What it holds can still be looked at.
-        let _ = draft.inner.as_deref().map(|inner| check(inner, problems));
+        let _ = draft
+            .inner
+            .as_deref()
+            .map(|inner| check_with(inner, registry, problems));
         return None;
     };
     let before = problems.count();
     let mut reader = Reader {
         entry,
         draft,
+        registry,
         problems,
     };
     let mut settings = Settings {
@@ -70,10 +79,7 @@ fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Spe
     let stand_in = || -> Box<dyn Discipline> {
         Box::new(Fifo::node(fifo::Config::default()).expect("the default is right"))
     };
-    let parts = Parts {
-        children: (0..held).map(|_| stand_in()).collect(),
-        seed: 0,
-    };
+    let parts = Parts::new((0..held).map(|_| stand_in()).collect(), 0);
     match entry.build(&settings, parts) {
         Ok(_) => Some(Spec {
             entry,
@@ -88,7 +94,7 @@ fn node(draft: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Spe
     }
 }
 
-fn find_entry(draft: &Draft, problems: &mut Problems) -> Option<&'static dyn Entry> {
+fn find_entry(draft: &Draft, registry: &Registry, problems: &mut Problems) -> Option<&'static dyn Entry> {
     let Some(named) = &draft.discipline else {
         if !draft.is_broken {
             let help = format!("add a line like discipline = \"fifo\"; {SEE_LIST}");
@@ -102,11 +108,11 @@ fn find_entry(draft: &Draft, problems: &mut Problems) -> Option<&'static dyn Ent
         return None;
     };
     let name = named.get_ref().as_str();
-    let kinds: Vec<_> = registry::entries(name).collect();
+    let kinds: Vec<_> = registry.entries(name).collect();
     let fits = |entry: &&&dyn Entry| entry.about().children.are_classes() != draft.classes.is_empty();
     let entry = kinds.iter().find(fits).or(kinds.first());
     if entry.is_none() {
-        let help = suggest::remedy(name, "disciplines", registry::names());
+        let help = suggest::remedy(name, "disciplines", registry.names());
         problems.add(
             named.span(),
             format!("there is no discipline `{name}`"),
@@ -134,6 +140,7 @@ struct ReadClass<'a> {
 struct Reader<'a> {
     entry: &'static dyn Entry,
     draft: &'a Draft,
+    registry: &'a Registry,
     problems: &'a mut Problems,
 }
 
@@ -210,8 +217,8 @@ impl<'a> Reader<'a> {
         let mut known: Vec<&str> = parameters.iter().map(|info| info.name).collect();
         known.extend(match about.children {
             Children::None => None,
-            Children::Inner | Children::InnerOrQueue => Some("inner"),
-            Children::Classes | Children::Bands | Children::Tree | Children::TreeOrNone => Some("class"),
+            children if children.are_classes() => Some("class"),
+            _ => Some("inner"),
         });
         known.push("handle");
         if self.entry.takes_filters() {
@@ -237,7 +244,7 @@ impl<'a> Reader<'a> {
         match (&self.draft.inner, kind) {
             (None, _) => {}
             (Some(inner), Children::Inner | Children::InnerOrQueue) => {
-                specs.extend(check(inner, self.problems));
+                specs.extend(check_with(inner, self.registry, self.problems));
                 held = specs.len();
             }
             (Some(inner), _) => {
@@ -293,7 +300,12 @@ impl<'a> Reader<'a> {
                 self.holds_nothing(&class);
                 continue;
             }
-            specs.extend(class_child(class.draft, &class.of_child, self.problems));
+            specs.extend(class_child(
+                class.draft,
+                &class.of_child,
+                self.registry,
+                self.problems,
+            ));
             held += class.template.map_or(1, |template| usize::from(template.count));
         }
         (specs, held)
@@ -370,7 +382,7 @@ impl<'a> Reader<'a> {
             self.nothing_is_missing("the class", place, &parameters, &of_class);
             let template = self.template(&of_template, numbered.as_ref());
             let Some((minor, place)) = numbered else {
-                let _ = class_child(draft, &of_child, self.problems);
+                let _ = class_child(draft, &of_child, self.registry, self.problems);
                 continue;
             };
             if found.iter().any(|other| other.minor == minor) {
@@ -381,7 +393,7 @@ impl<'a> Reader<'a> {
                 );
                 let help = "give every class a number of its own";
                 self.problems.add(place, message, "given before", help);
-                let _ = class_child(draft, &of_child, self.problems);
+                let _ = class_child(draft, &of_child, self.registry, self.problems);
                 continue;
             }
             found.push(ReadClass {
@@ -527,16 +539,21 @@ impl<'a> Reader<'a> {
 
 /// The discipline of a class: its settings stand beside the class's, or, so that equal names can be told apart, in an
 /// `inner` of a class that names no discipline itself.
-fn class_child(class: &Draft, keys: &[&Written], problems: &mut Problems) -> Option<Spec> {
+fn class_child(
+    class: &Draft,
+    keys: &[&Written],
+    registry: &Registry,
+    problems: &mut Problems,
+) -> Option<Spec> {
     let (None, Some(inner)) = (&class.discipline, &class.inner) else {
-        return node(class, keys, problems);
+        return node(class, keys, registry, problems);
     };
     for (key, _) in keys {
         let message = format!("a class has no parameter `{}`", key.get_ref());
         let help = "write it into `inner` if it is for the discipline there";
         problems.add(key.span(), message, "unknown parameter", help);
     }
-    check(inner, problems)
+    check_with(inner, registry, problems)
 }
 
 /// The classes or flows that filters may name.
@@ -687,32 +704,14 @@ fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistak
     Ok(u16::try_from(number).expect("it is within the range"))
 }
 
-/// Where the refused parameter is given: as it is named; as a list of many (`weights`); or in the first class that gives it
-/// the refused value.
-fn place_of(draft: &Draft, error: &ConfigError) -> Option<Range<usize>> {
-    let (parameter, value) = match error {
-        ConfigError::OutOfRange { parameter, value, .. } => (parameter, value),
-        ConfigError::OfClass { class, parameter, .. } => {
-            let class = draft.classes.iter().find(|draft| id_of(draft) == Some(*class))?;
-            return Some(
-                class
-                    .setting(parameter)
-                    .map_or(class.header.clone(), |(_, given)| given.span()),
-            );
-        }
-        ConfigError::WrongDiscipline { .. } | ConfigError::NoSuchClass { .. } => return None,
+/// The place of the value at this path; the class, if its value is the default.
+fn place_of(draft: &Draft, path: &ParameterPath) -> Option<Range<usize>> {
+    let Some(minor) = path.class else {
+        return draft.setting(path.key()).map(|(_, given)| given.span());
     };
-    let of_classes = || {
-        let given = draft.classes.iter().filter_map(|class| class.setting(parameter));
-        given
-            .into_iter()
-            .find(|(_, given)| given.get_ref().show() == *value)
-    };
-    draft
-        .setting(parameter)
-        .or_else(|| draft.setting(&format!("{parameter}s")))
-        .or_else(of_classes)
-        .map(|(_, given)| given.span())
+    let class = draft.classes.iter().find(|draft| id_of(draft) == Some(minor))?;
+    let given = class.setting(path.key());
+    Some(given.map_or(class.header.clone(), |(_, given)| given.span()))
 }
 
 /// The number of a class, if it has a right one.
@@ -723,32 +722,29 @@ pub(super) fn id_of(class: &Draft) -> Option<u16> {
 
 /// A setting that is within its range, but that the discipline refuses together with the others.
 fn refused(draft: &Draft, error: &ConfigError, problems: &mut Problems) {
-    let at = place_of(draft, error)
+    let refusal = error.refusal();
+    let at = refusal
+        .and_then(|refusal| place_of(draft, &refusal.path))
         .or(draft.discipline.as_ref().map(Spanned::span))
         .unwrap_or(draft.header.clone());
-    match error {
-        ConfigError::OutOfRange {
-            parameter,
-            value,
-            rule,
-            remedy,
-        } => {
-            let message = format!("`{parameter}` is {value}, but must be {rule}");
-            problems.add(at, message, format!("must be {rule}"), remedy.clone());
+    let Some(Refusal {
+        path,
+        value,
+        rule,
+        remedy,
+        ..
+    }) = refusal
+    else {
+        problems.add(at, error.to_string(), "refused", SEE_LIST);
+        return;
+    };
+    let parameter = path.parameter;
+    let message = match path.class {
+        Some(class) => {
+            let class = draft.class_name(class);
+            format!("`{parameter}` of class {class} is {value}, but must be {rule}")
         }
-        ConfigError::OfClass {
-            class,
-            parameter,
-            value,
-            rule,
-            remedy,
-        } => {
-            let class = draft.class_name(*class);
-            let message = format!("`{parameter}` of class {class} is {value}, but must be {rule}");
-            problems.add(at, message, format!("must be {rule}"), remedy.clone());
-        }
-        ConfigError::WrongDiscipline { .. } | ConfigError::NoSuchClass { .. } => {
-            problems.add(at, error.to_string(), "refused", SEE_LIST);
-        }
-    }
+        None => format!("`{parameter}` is {value}, but must be {rule}"),
+    };
+    problems.add(at, message, format!("must be {rule}"), remedy.clone());
 }

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::Spec;
-use crate::registry::{Children, ParameterInfo, Setting, registry};
+use crate::registry::{Children, ParameterInfo, Registry, Setting};
+use crate::registry::{Unit, Value};
 use crate::testing::smallest;
-use crate::value::{Unit, Value};
 
 /// The ends of a parameter's range, and what is next to them and half way.
 fn extreme(info: &ParameterInfo) -> BoxedStrategy<Value> {
@@ -59,25 +59,31 @@ fn settings(parameters: Vec<ParameterInfo>) -> BoxedStrategy<Vec<Setting>> {
 }
 
 fn one_discipline() -> impl Strategy<Value = Spec> {
-    (select(registry().to_vec()), any::<bool>()).prop_flat_map(|(entry, has_inner)| {
-        let of_class = || settings(entry.class_parameters());
-        (settings(entry.parameters()), of_class(), of_class(), of_class()).prop_map(
-            move |(own, first, second, third)| {
-                let mut spec = smallest(entry);
-                spec.settings.own = own;
-                for (class, given) in spec.settings.classes.iter_mut().zip([first, second, third]) {
-                    class.settings = given;
-                }
-                if entry.takes_filters() {
-                    spec.settings.classifier.default = Some(1);
-                }
-                if matches!(entry.about().children, Children::Inner | Children::InnerOrQueue) && !has_inner {
-                    spec.children.clear();
-                }
-                spec
-            },
-        )
-    })
+    (
+        select(Registry::builtin().iter().collect::<Vec<_>>()),
+        any::<bool>(),
+    )
+        .prop_flat_map(|(entry, has_inner)| {
+            let of_class = || settings(entry.class_parameters());
+            (settings(entry.parameters()), of_class(), of_class(), of_class()).prop_map(
+                move |(own, first, second, third)| {
+                    let mut spec = smallest(entry);
+                    spec.settings.own = own;
+                    for (class, given) in spec.settings.classes.iter_mut().zip([first, second, third]) {
+                        class.settings = given;
+                    }
+                    if entry.takes_filters() {
+                        spec.settings.classifier.default = Some(1);
+                    }
+                    if matches!(entry.about().children, Children::Inner | Children::InnerOrQueue)
+                        && !has_inner
+                    {
+                        spec.children.clear();
+                    }
+                    spec
+                },
+            )
+        })
 }
 
 /// Memory that a test may take, bytes.

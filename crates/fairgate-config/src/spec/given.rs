@@ -7,8 +7,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Problems;
+use crate::registry::{Unit, Value};
 use crate::units::{self, UnitError};
-use crate::value::{Unit, Value};
 use crate::{registry::ParameterInfo, suggest};
 
 /// A value as written.
@@ -106,14 +106,7 @@ pub(crate) fn number(
     range: RangeInclusive<u64>,
     given: &Spanned<Given>,
 ) -> Result<u64, Mistake> {
-    let info = ParameterInfo {
-        name,
-        unit: Unit::Count(of),
-        range,
-        default: None,
-        optional: false,
-        doc: "",
-    };
+    let info = ParameterInfo::number(name, of, range);
     let reading = Reading {
         info: &info,
         given,
@@ -164,6 +157,7 @@ fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Re
         Unit::List(length) => reading.list(length..=length),
         Unit::Numbers(most) => reading.list(0..=most),
         Unit::Curve => reading.curve(),
+        _ => Err(reading.wrong_type(given)),
     }
 }
 
@@ -192,7 +186,7 @@ impl Reading<'_> {
         match u64::try_from(number) {
             Ok(fits) if self.info.range.contains(&fits) => Ok(fits),
             _ => {
-                let rule = self.rule_broken_by(number);
+                let rule = self.info.rule_broken_by(number);
                 Err(Mistake {
                     span: self.given.span(),
                     message: format!(
@@ -204,15 +198,6 @@ impl Reading<'_> {
                     help: self.info.remedy(),
                 })
             }
-        }
-    }
-
-    /// What the parameter may be. That it may be as large as a machine word is told to whoever went beyond that.
-    fn rule_broken_by(&self, number: i128) -> String {
-        let (allowed, most) = (self.info.allowed(), *self.info.range.end());
-        match number > i128::from(most) && self.info.unit.hides(most) {
-            true => format!("at most {}", self.info.unit.show(&Value::Number(most))),
-            false => allowed,
         }
     }
 

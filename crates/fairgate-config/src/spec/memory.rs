@@ -2,63 +2,10 @@
 
 use super::Spec;
 use crate::error::Problem;
-use crate::registry::ParameterInfo;
 use crate::units;
-use crate::value::Value;
 
-/// A discipline with its books, and a class of one, bytes.
+/// A discipline with its statistics, or a class, bytes.
 const NODE: u64 = 1000;
-
-/// What disciplines take at once besides, bytes: tables of a fixed size.
-const TABLES: [(&str, u64); 8] = [
-    ("cake", 325_000),
-    ("htb", 93_000),
-    ("cbq", 93_000),
-    ("gfq", 28_000),
-    ("hfsc", 13_000),
-    ("scfq", 16_000),
-    ("qfq", 8_000),
-    ("qfq_plus", 8_000),
-];
-
-/// What they take for each unit of a parameter, bytes.
-const UNITS: [(&str, &str, u64); 35] = [
-    ("choke", "limit", 20),
-    ("rred", "bins", 72),
-    ("sfq", "divisor", 4),
-    ("sfq", "flows", 64),
-    ("fq", "flows", 88),
-    ("fq_codel", "flows", 65),
-    ("fq_pie", "flows", 136),
-    ("msfc", "flows", 65),
-    ("fq_nagle", "flows", 45),
-    ("fq_nagle", "limit", 4),
-    ("drr", "flows", 45),
-    ("drr", "limit", 4),
-    ("scfq", "flows", 90),
-    ("scfq", "limit", 4),
-    ("qfq", "flows", 72),
-    ("qfq", "limit", 4),
-    ("qfq_plus", "flows", 82),
-    ("qfq_plus", "limit", 4),
-    ("wf2q_plus", "flows", 130),
-    ("wf2q_plus", "limit", 4),
-    ("wfq", "flows", 115),
-    ("wfq", "limit", 4),
-    ("pfq", "flows", 112),
-    ("pfq", "limit", 4),
-    ("s_kps", "flows", 72),
-    ("s_kps", "limit", 4),
-    ("frr", "flows", 72),
-    ("frr", "limit", 4),
-    ("gfq", "flows", 72),
-    ("gfq", "limit", 4),
-    ("sqf", "flows", 100),
-    ("lqf", "flows", 100),
-    ("hsqf", "users", 3800),
-    ("pdrr", "afl", 110),
-    ("admission", "flows_in_progress", 70),
-];
 
 impl Spec {
     /// About how much memory the tree takes, bytes: within thrice of it. All is taken when it is built.
@@ -110,34 +57,7 @@ impl Spec {
 
     /// Without what it holds.
     fn own_memory(&self) -> u64 {
-        let name = self.discipline();
-        let tables = TABLES.iter().find(|(other, _)| *other == name);
-        let tables = tables.map_or(0, |(_, bytes)| *bytes);
-        if self.entry.about().children.are_classes() {
-            return NODE + tables;
-        }
-        let parameters = self.parameters();
-        let units = UNITS.iter().filter(|(other, ..)| *other == name);
-        units.fold(NODE + tables, |sum, (_, parameter, bytes)| {
-            sum.saturating_add(bytes.saturating_mul(units_of(name, parameter, &parameters)))
-        })
-    }
-}
-
-fn units_of(name: &str, parameter: &str, parameters: &[(ParameterInfo, Value)]) -> u64 {
-    let number = |name: &str| match parameters.iter().find(|(info, _)| info.name == name) {
-        Some((_, Value::Number(number))) => Some(*number),
-        _ => None,
-    };
-    match (name, parameter) {
-        // Queues in each class.
-        ("msfc", _) => number("flows")
-            .unwrap_or(0)
-            .saturating_mul(number("prios").unwrap_or(1)),
-        // No more flows than packets.
-        ("sfq", "flows") => number("flows").min(number("limit")).unwrap_or(0),
-        // As many flows as there can be packets, unless fewer are allowed.
-        _ => number(parameter).or_else(|| number("limit")).unwrap_or(0),
+        NODE.saturating_add(self.entry.memory(&self.settings))
     }
 }
 
@@ -146,9 +66,9 @@ mod tests {
     use fairgate::Discipline;
 
     use super::*;
-    use crate::registry::registry;
+    use crate::registry::Unit;
+    use crate::registry::{Registry, Value};
     use crate::testing::smallest;
-    use crate::value::Unit;
 
     /// What a tree really takes, bytes.
     fn taken(spec: &Spec) -> Option<u64> {
@@ -161,8 +81,8 @@ mod tests {
     #[test]
     fn the_estimate_is_within_thrice_of_what_is_taken() {
         let (mut compared, mut wrong) = (0, Vec::new());
-        for entry in registry() {
-            let plain = smallest(*entry);
+        for entry in Registry::builtin().iter() {
+            let plain = smallest(entry);
             let counts = entry.parameters().into_iter().enumerate();
             let counts = counts.filter(|(_, info)| matches!(info.unit, Unit::Count(_)));
             let raised = counts.map(|(place, info)| {
@@ -184,7 +104,10 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        assert!(compared > 2 * registry().len(), "{compared} compared");
+        assert!(
+            compared > 2 * Registry::builtin().iter().len(),
+            "{compared} compared"
+        );
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub use apply::ApplyError;
 #[cfg(test)]
 pub(crate) use check::RESERVED_KEYS;
 pub use check::check;
+pub(crate) use check::check_with;
 pub use draft::{Draft, FilterDraft, Written};
 pub use given::Given;
 pub(crate) use given::in_order;
@@ -37,8 +38,8 @@ pub(crate) use origin::Origin;
 pub use refusals::Frame;
 
 use crate::error::{FileError, Problems};
-use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Setting, Settings};
-use crate::value::Value;
+use crate::registry::Value;
+use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Registry, Setting, Settings};
 
 /// The class number of the one discipline that a shaper holds.
 pub const INNER: u16 = 1;
@@ -48,7 +49,8 @@ pub const INNER: u16 = 1;
 pub struct Spec {
     pub(crate) entry: &'static dyn Entry,
     pub(crate) settings: Settings,
-    /// One for each class, in their order (of a tree, for each class that no other names as its parent); or the inner one.
+    /// One for each class, in their order (of a tree, for each class that no other names as its parent); or
+    /// the inner one.
     pub(crate) children: Vec<Spec>,
     /// Where it was written. Two trees are equal wherever that is.
     pub(crate) origin: Origin,
@@ -85,7 +87,8 @@ pub struct BuildError {
 }
 
 impl Spec {
-    /// Reads a tree on one line: a discipline and its settings, and after each `/` the discipline that it holds.
+    /// Reads a tree of built-in disciplines on one line: a discipline and its settings, and after each `/`
+    /// the discipline that it holds.
     ///
     /// ```
     /// let spec = fairgate_config::Spec::inline("fifo limit=1000")?;
@@ -93,9 +96,18 @@ impl Spec {
     /// # Ok::<(), fairgate_config::FileError>(())
     /// ```
     pub fn inline(text: &str) -> Result<Spec, FileError> {
+        Spec::inline_with(text, &Registry::builtin())
+    }
+
+    /// Reads a tree of this registry's disciplines on one line.
+    ///
+    /// # Errors
+    /// If the line has mistakes; all of them are reported.
+    pub fn inline_with(text: &str, registry: &Registry) -> Result<Spec, FileError> {
         let source = Arc::new(NamedSource::new("command line", text.to_owned()));
         let mut problems = Problems::new(source);
-        match inline::parse(text, &mut problems).and_then(|draft| check(&draft, &mut problems)) {
+        match inline::parse(text, &mut problems).and_then(|draft| check_with(&draft, registry, &mut problems))
+        {
             Some(spec) => problems.unless_any(spec),
             None => Err(problems.into_error()),
         }
@@ -106,7 +118,8 @@ impl Spec {
         self.entry.about().name
     }
 
-    /// Builds the tree. Each discipline gets a seed of its own, derived from `seed` and its place in the tree.
+    /// Builds the tree. Each discipline gets a seed of its own, derived from `seed` and its place in the
+    /// tree.
     ///
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
@@ -116,7 +129,7 @@ impl Spec {
             .map(|(minor, child)| child.build(derive(seed, minor)))
             .collect::<Result<_, BuildError>>()?;
         self.entry
-            .build(&self.settings, Parts { children, seed })
+            .build(&self.settings, Parts::new(children, seed))
             .map_err(|source| BuildError {
                 discipline: self.discipline(),
                 source,
@@ -227,7 +240,8 @@ fn values(parameters: Vec<ParameterInfo>, settings: &[Setting]) -> Vec<(Paramete
     parameters.into_iter().enumerate().map(value_of).collect()
 }
 
-/// A seed for child `minor`, unlike its parent's and its siblings' (SplitMix64's finaliser, Steele et al. 2014).
+/// A seed for child `minor`, unlike its parent's and its siblings' (SplitMix64's finaliser, Steele et al.
+/// 2014).
 fn derive(seed: u64, minor: u16) -> u64 {
     let mut z = seed.wrapping_add((u64::from(minor) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -252,6 +266,8 @@ impl fmt::Debug for Spec {
     }
 }
 
+#[cfg(test)]
+mod entries;
 #[cfg(test)]
 mod extremes;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::check::RESERVED_KEYS;
 use super::{Spec, parent_of};
 use super::{filters, templates};
 use crate::registry::{ClassSettings, PARENT, ParameterInfo, Setting};
-use crate::value::{Unit, Value};
+use crate::registry::{Unit, Value};
 
 impl Spec {
     /// The tree as TOML under `[queue.NAME]`: only what was set. [`Document::parse`](crate::Document::parse) reads the

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::Spec;
 use crate::error::Problem;
+use crate::registry::Value;
 use crate::registry::{Longest, ParameterInfo};
 use crate::units;
-use crate::value::Value;
 
 /// The longest frame that may come to a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use proptest::strategy::ValueTree;
 
 use super::{ApplyError, Origin, Spec};
 use crate::Document;
-use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Setting, Settings, entries, registry};
-use crate::value::{Unit, Value};
+use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Registry, Setting, Settings};
+use crate::registry::{Unit, Value};
 
 /// A value of a parameter: not always one that agrees with the other parameters.
 fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
@@ -130,9 +130,8 @@ fn classifier(entry: &'static dyn Entry, places: Vec<u16>) -> BoxedStrategy<Clas
 }
 
 fn leaf() -> impl Strategy<Value = Spec> {
-    let leaves: Vec<_> = registry()
+    let leaves: Vec<_> = Registry::builtin()
         .iter()
-        .copied()
         .filter(|entry| entry.about().children == Children::None)
         .collect();
     select(leaves).prop_flat_map(|entry| {
@@ -151,9 +150,8 @@ fn leaf() -> impl Strategy<Value = Spec> {
 
 fn tree() -> impl Strategy<Value = Spec> {
     leaf().prop_recursive(3, 12, 4, |child| {
-        let nodes: Vec<_> = registry()
+        let nodes: Vec<_> = Registry::builtin()
             .iter()
-            .copied()
             .filter(|entry| entry.about().children != Children::None)
             .collect();
         (select(nodes), prop::collection::vec(child, 1..4), 1u16..20).prop_flat_map(
@@ -243,7 +241,10 @@ fn parse(text: &str) -> Spec {
 
 #[test]
 fn every_dscp_is_written_as_it_is_read() {
-    let drr = entries("drr").next().expect("drr is a discipline");
+    let drr = Registry::builtin()
+        .entries("drr")
+        .next()
+        .expect("drr is a discipline");
     for dscp in 0..=63 {
         let condition = Match {
             dscp: Some(dscp..=dscp),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use fairgate::Rate;
 
+use crate::registry::Value;
 use crate::registry::{Children, PARENT};
 use crate::spec::{ClassSpec, Spec};
-use crate::value::Value;
 
 impl Spec {
     /// In words, of this tree and of all in it.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use fairgate::{
-    Class, ConfigError, Discipline, DropReason, Ecn, PacketId, PacketQueue, Pool, Statistics, Time, Value,
+    Class, ConfigError, Discipline, DropReason, Ecn, PacketId, PacketQueue, Pool, Statistics, Time, Variable,
     Verdict,
 };
 
@@ -225,7 +225,7 @@ impl Discipline for Leaf {
         unreachable!("there are no classes")
     }
 
-    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
 
     fn config(&self) -> Box<dyn Any> {
         Box::new(self.bug)

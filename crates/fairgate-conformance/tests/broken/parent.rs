@@ -4,7 +4,8 @@
 use std::any::Any;
 
 use fairgate::{
-    Class, ConfigError, Discipline, DropReason, PacketId, PacketQueue, Pool, Statistics, Time, Value, Verdict,
+    Class, ConfigError, Discipline, DropReason, PacketId, PacketQueue, Pool, Statistics, Time, Variable,
+    Verdict,
 };
 
 pub(crate) struct Forgetful {
@@ -102,7 +103,7 @@ impl Discipline for Forgetful {
         Ok(())
     }
 
-    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
 
     fn config(&self) -> Box<dyn Any> {
         Box::new(())

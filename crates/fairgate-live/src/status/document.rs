@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use fairgate::balance::{self, Imbalance};
 use fairgate::classify::Holder;
-use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Time, Value};
+use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Time, Variable};
 use fairgate_config::Spec;
 use serde::{Deserialize, Serialize};
 
@@ -396,24 +396,24 @@ impl From<CountStatus> for Count {
     }
 }
 
-impl From<ValueStatus> for Value {
-    fn from(value: ValueStatus) -> Value {
+impl From<ValueStatus> for Variable {
+    fn from(value: ValueStatus) -> Variable {
         match value {
-            ValueStatus::Integer(integer) => Value::Integer(integer),
-            ValueStatus::Nanos(nanos) => Value::Nanos(nanos),
-            ValueStatus::Flag(flag) => Value::Flag(flag),
-            ValueStatus::Unset => Value::Unset,
+            ValueStatus::Integer(integer) => Variable::Integer(integer),
+            ValueStatus::Nanos(nanos) => Variable::Nanos(nanos),
+            ValueStatus::Flag(flag) => Variable::Flag(flag),
+            ValueStatus::Unset => Variable::Unset,
         }
     }
 }
 
-impl From<Value> for ValueStatus {
-    fn from(value: Value) -> ValueStatus {
+impl From<Variable> for ValueStatus {
+    fn from(value: Variable) -> ValueStatus {
         match value {
-            Value::Integer(integer) => ValueStatus::Integer(integer),
-            Value::Nanos(nanos) => ValueStatus::Nanos(nanos),
-            Value::Flag(flag) => ValueStatus::Flag(flag),
-            Value::Unset => ValueStatus::Unset,
+            Variable::Integer(integer) => ValueStatus::Integer(integer),
+            Variable::Nanos(nanos) => ValueStatus::Nanos(nanos),
+            Variable::Flag(flag) => ValueStatus::Flag(flag),
+            Variable::Unset => ValueStatus::Unset,
         }
     }
 }

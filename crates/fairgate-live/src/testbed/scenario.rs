@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate_config::units::{format_duration, format_rate, format_size};
-use fairgate_config::{Document, FileError, Spec};
+use fairgate_config::{Document, FileError, Registry, Spec};
 use toml::{Table, Value};
 
 use crate::config::Plan;
@@ -33,8 +33,13 @@ impl Scenario {
     ///
     /// # Errors
     /// Fails if there is no such discipline, or if it rejects a setting.
-    pub fn link(queue: &str, rate: Rate, delay: Duration) -> Result<Scenario, FileError> {
-        Spec::inline(queue)?;
+    pub fn link(
+        queue: &str,
+        rate: Rate,
+        delay: Duration,
+        registry: &Registry,
+    ) -> Result<Scenario, FileError> {
+        Spec::inline_with(queue, registry)?;
         let burst = (rate.bits_per_second() / 8 * BURST_MILLIS / 1000).max(SMALLEST_BURST);
         let mut shaper = Table::new();
         shaper.insert("discipline".into(), "tbf".into());
@@ -60,8 +65,8 @@ impl Scenario {
     ///
     /// # Errors
     /// Fails if the file has a mistake.
-    pub fn file(name: &str, text: &str) -> Result<Scenario, FileError> {
-        Plan::read(&Document::parse(name, text)?)?;
+    pub fn file(name: &str, text: &str, registry: &Registry) -> Result<Scenario, FileError> {
+        Plan::read(&Document::parse_with(name, text, registry)?)?;
         let configuration: Table = text.parse().expect("the text was parsed before");
         Ok(Scenario {
             label: name.to_string(),
@@ -121,7 +126,13 @@ mod tests {
 
     #[test]
     fn a_link_equals_the_same_configuration_in_a_file() {
-        let scenario = Scenario::link("fifo limit=1000", Rate::mbit(20), Duration::from_millis(5)).unwrap();
+        let scenario = Scenario::link(
+            "fifo limit=1000",
+            Rate::mbit(20),
+            Duration::from_millis(5),
+            &Registry::builtin(),
+        )
+        .unwrap();
         let text = scenario.text();
         let document = Document::parse("link.toml", &text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
         let plan = Plan::read(&document).unwrap();
@@ -133,7 +144,22 @@ mod tests {
 
     #[test]
     fn mistakes_are_reported_as_errors() {
-        assert!(Scenario::link("fifo limit=0", Rate::mbit(20), Duration::ZERO).is_err());
-        assert!(Scenario::file("home.toml", "[queue.wan]\ndiscipline = \"fifo\"\n").is_err());
+        assert!(
+            Scenario::link(
+                "fifo limit=0",
+                Rate::mbit(20),
+                Duration::ZERO,
+                &Registry::builtin()
+            )
+            .is_err()
+        );
+        assert!(
+            Scenario::file(
+                "home.toml",
+                "[queue.wan]\ndiscipline = \"fifo\"\n",
+                &Registry::builtin()
+            )
+            .is_err()
+        );
     }
 }

@@ -16,10 +16,13 @@
 
 use core::time::Duration;
 
-use super::red::{self, Filter, Law, Parameters, Response, Shape};
+use super::POSITIVE;
+use super::codel::ecn;
+use super::red::{self, Filter, Law, Parameters, Response, Shape, avpkt, build_over, harddrop, nodrop};
 use crate::error::ConfigError;
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 
 /// The discipline. Make one with [`node`](red::Queue::node).
 pub type Ared = red::Queue<Config>;
@@ -57,7 +60,7 @@ impl Config {
         let min = (in_target / 2).max(5 * u128::from(self.avpkt));
         match u32::try_from(min * 3) {
             Ok(max) if max <= u32::MAX / 4 => Ok((min as u32, max)),
-            _ => Err(ConfigError::out_of_range(
+            _ => Err(ConfigError::conflict(
                 "target",
                 format!("{:?}", self.target),
                 "less than a gigabyte's time on the line",
@@ -76,18 +79,61 @@ impl Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::required(
+        "bandwidth",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The line's rate.",
+        |ared, _| &mut ared.bandwidth,
+    ),
+    Parameter::new(
+        "target",
+        Unit::Time,
+        1..=u64::MAX,
+        "The delay that the average queue should stand for.",
+        |ared, _| &mut ared.target,
+    ),
+    avpkt(|ared, _| &mut ared.avpkt),
+    Parameter::bounding(
+        |ared, has_inner| {
+            let bytes = ared.bytes().ok().filter(|_| !has_inner);
+            bytes.map(|bytes| Longest::Length(bytes.into()))
+        },
+        Parameter::new(
+            "limit",
+            Unit::Bytes,
+            POSITIVE,
+            "Most bytes queued; none for four times RED's `max`.",
+            |ared, _| &mut ared.limit,
+        ),
+    ),
+    ecn(|ared, _| &mut ared.response.ecn),
+    harddrop(|ared, _| &mut ared.response.harddrop),
+    nodrop(|ared, _| &mut ared.response.nodrop),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "ared",
+        family: Family::Aqm,
+        summary: "Adaptive RED: finds its thresholds from the line's rate, its probability from what the \
+            queue does",
+        when: "Where RED is wanted without tuning it, on a line of known rate.",
+        children: Children::InnerOrQueue,
+    },
+    PARAMETERS,
+    |_| Config::of_rate(Rate::mbit(1)),
+    build_over,
+);
+
 impl Parameters for Config {
     const NAME: &'static str = "ared";
 
     fn law(&self) -> Result<Law, ConfigError> {
-        if self.target.is_zero() {
-            return Err(ConfigError::out_of_range(
-                "target",
-                "0",
-                "above 0",
-                "5 ms is a good choice",
-            ));
-        }
+        check_ranges(PARAMETERS, &mut self.clone())?;
         let (min, max) = self.thresholds()?;
         let red = red::Config {
             limit: self.bytes()?,

@@ -14,13 +14,19 @@
 
 use alloc::boxed::Box;
 
-use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
-use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use super::POSITIVE;
+use super::codel::ecn;
+use super::red::{
+    Action, Average, Curve, Filter, Response, Shape, Spacing, avpkt, bandwidth, harddrop, probability,
+    w_log_for_burst,
+};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::structures::Random;
 use crate::time::Time;
 
@@ -66,6 +72,60 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=MOST as u64,
+        "Most packets queued.",
+        |choke, _| &mut choke.limit,
+    ),
+    Parameter::new(
+        "min",
+        Unit::Count("packets"),
+        POSITIVE,
+        "Average above which packets are compared and marked; none for a third of `max`.",
+        |choke, _| &mut choke.min,
+    ),
+    Parameter::new(
+        "max",
+        Unit::Count("packets"),
+        POSITIVE,
+        "Average above which every packet is marked; none for a quarter of `limit`.",
+        |choke, _| &mut choke.max,
+    ),
+    avpkt(|choke, _| &mut choke.avpkt),
+    Parameter::new(
+        "burst",
+        Unit::Count("packets"),
+        POSITIVE,
+        "Packets that may come at once unmarked; none for (2 `min` + `max`) / 3.",
+        |choke, _| &mut choke.burst,
+    ),
+    probability(|choke, _| &mut choke.probability),
+    bandwidth(|choke, _| &mut choke.bandwidth),
+    ecn(|choke, _| &mut choke.response.ecn),
+    harddrop(|choke, _| &mut choke.response.harddrop),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "choke",
+        family: Family::Aqm,
+        summary: "RED that compares an arriving packet with a random queued one and drops both if they are \
+            of one flow",
+        when: "To hold flows down that do not yield, with no state for any flow; fair queueing does it \
+            better.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Choke::node(config, parts.seed)?)),
+)
+.with_memory(|choke| 20 * u64::from(choke.limit));
+
 impl Config {
     /// `min` and `max`, given or derived by tc's rules.
     pub fn thresholds(&self) -> (u32, u32) {
@@ -87,12 +147,11 @@ impl Config {
     }
 
     fn law(&self) -> Result<(Filter, Curve), ConfigError> {
-        check_within("limit", self.limit, 1, MOST)?;
-        check_within("avpkt", self.avpkt, 1, u32::MAX)?;
+        check_ranges(PARAMETERS, &mut self.clone())?;
         self.response.check()?;
         let (min, max) = self.thresholds();
         if max > self.limit {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "max",
                 max,
                 format!("at most `limit`, {}", self.limit),
@@ -346,10 +405,10 @@ impl Algorithm for Choke {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("qavg", Value::Integer(self.average.scaled() as i64));
-        visit("qcount", Value::Integer(self.spacing.count()));
-        visit("matched", Value::Integer(self.matched as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("qavg", Variable::Integer(self.average.scaled() as i64));
+        visit("qcount", Variable::Integer(self.spacing.count()));
+        visit("matched", Variable::Integer(self.matched as i64));
     }
 }
 

@@ -9,13 +9,16 @@
 
 mod law;
 
-use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use alloc::boxed::Box;
+
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
-pub(crate) use law::{Law, Source};
+pub(crate) use law::{Law, Source, ce_threshold, codel_parameters, ecn, interval, mtu, target};
 pub use law::{Params, State};
 
 /// Parameters.
@@ -36,6 +39,31 @@ impl Default for Config {
         }
     }
 }
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = codel_parameters![|codel| codel.codel;
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=u32::MAX as u64,
+        "Most packets queued.",
+        |codel, _| &mut codel.limit,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "codel",
+        family: Family::Aqm,
+        summary: "Controlled Delay (RFC 8289): drops by how long packets waited, not by how many there are",
+        when: "On one queue whose delay must stay low, where flows need not be kept apart.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, _| Ok(Box::new(Codel::node(config)?)),
+);
 
 /// The discipline. Make one with [`Codel::node`].
 #[derive(Debug)]
@@ -71,8 +99,8 @@ impl Codel {
 }
 
 fn check(config: &Config) -> Result<Law, ConfigError> {
-    check_within("limit", config.limit, 1, u32::MAX)?;
-    Law::new(&config.codel)
+    check_ranges(PARAMETERS, &mut config.clone())?;
+    Ok(Law::new(&config.codel))
 }
 
 impl Source for PacketQueue {
@@ -129,7 +157,7 @@ impl Algorithm for Codel {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.state.visit_variables(visit);
     }
 }
@@ -300,6 +328,47 @@ mod tests {
                 let here = run(fast(ecn), origin, &arrivals, codepoint);
                 prop_assert_eq!(here, run(fast(ecn), Time::ZERO, &arrivals, codepoint));
             }
+        }
+    }
+
+    #[test]
+    fn durations_out_of_range_are_refused_by_name() {
+        for (parameter, params) in [
+            (
+                "target",
+                Params {
+                    target: Duration::ZERO,
+                    ..Params::default()
+                },
+            ),
+            (
+                "interval",
+                Params {
+                    interval: Duration::from_nanos(1023),
+                    ..Params::default()
+                },
+            ),
+            (
+                "interval",
+                Params {
+                    interval: Duration::from_secs(138),
+                    ..Params::default()
+                },
+            ),
+            (
+                "ce_threshold",
+                Params {
+                    ce_threshold: Some(Duration::MAX),
+                    ..Params::default()
+                },
+            ),
+        ] {
+            let refused = Codel::node(Config {
+                codel: params,
+                ..Config::default()
+            })
+            .unwrap_err();
+            assert_eq!(refused.parameter(), Some(parameter));
         }
     }
 }

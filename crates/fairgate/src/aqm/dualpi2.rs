@@ -20,83 +20,18 @@
 //! up for at the next call; the credit begins anew with a change of parameters. Non-goals: filters that choose the queue; splitting of
 //! segments.
 
-use core::time::Duration;
+mod config;
 
 use super::periodic::Periodic;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::check_ranges;
 use crate::structures::Random;
 use crate::time::Time;
 
-/// From where on the L queue marks on its own account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A packet that waited longer than this.
-    Delay(Duration),
-    /// A packet that leaves more than this many behind.
-    Packets(u32),
-}
-
-/// Parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Most packets queued in both queues.
-    pub limit: u32,
-    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes; `None` for two of `mtu` for
-    /// each packet of `limit`.
-    pub memory_limit: Option<u64>,
-    /// The C queue's delay to hold.
-    pub target: Duration,
-    /// Time between two updates of the probability.
-    pub tupdate: Duration,
-    /// Weight of the delay's distance from the target, in 256ths of 1/s.
-    pub alpha: u32,
-    /// Weight of the delay's change, in 256ths of 1/s.
-    pub beta: u32,
-    /// From where on the L queue marks on its own account.
-    pub step: Step,
-    /// Above a delay as step: how much later all packets are marked; zero for at once.
-    pub step_range: Duration,
-    /// A packet that finds fewer than this in the L queue is not marked by the step.
-    pub min_qlen_step: u32,
-    /// `k`, 1 to 255.
-    pub coupling_factor: u8,
-    /// Whether scalable packets are dropped when marks no longer help.
-    pub drop_overload: bool,
-    /// Whether probabilities are applied on arrival instead of on departure.
-    pub drop_early: bool,
-    /// Percent of the bytes that the C queue is sure of.
-    pub classic_protection: u8,
-    /// Whether ECT(0) goes to the L queue too.
-    pub any_ect: bool,
-    /// The longest packet: with less than two of them queued nothing is dropped.
-    pub mtu: u32,
-}
-
-/// Linux's, which are RFC 9332's for round trips up to 100 ms.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 10_000,
-            memory_limit: None,
-            target: Duration::from_millis(15),
-            tupdate: Duration::from_millis(16),
-            alpha: 41,
-            beta: 819,
-            step: Step::Delay(Duration::from_millis(1)),
-            step_range: Duration::ZERO,
-            min_qlen_step: 0,
-            coupling_factor: 2,
-            drop_overload: true,
-            drop_early: false,
-            classic_protection: 10,
-            any_ect: false,
-            mtu: 1514,
-        }
-    }
-}
+pub use config::{Config, DESCRIPTION, PARAMETERS, Settings, Step};
 
 /// Certainty.
 const MAX_PROB: u32 = u32::MAX;
@@ -104,8 +39,6 @@ const MAX_PROB: u32 = u32::MAX;
 const UNIT_SHIFT: u32 = 6;
 /// Updates made up for at once; after a minute of no calls the probability has long gone to where it goes.
 const MOST_UPDATES: u64 = 4096;
-/// The longest time that a parameter may be.
-const LONGEST: Duration = Duration::from_secs(60);
 
 impl Config {
     /// Most memory that queued packets may occupy, given or derived.
@@ -115,37 +48,14 @@ impl Config {
     }
 
     fn law(&self) -> Result<Law, ConfigError> {
-        check_within("limit", self.limit, 1, u32::MAX)?;
-        check_within("alpha", self.alpha, 0, (1 << 31) - 1)?;
-        check_within("beta", self.beta, 0, (1 << 31) - 1)?;
-        check_within("coupling_factor", self.coupling_factor.into(), 1, 255)?;
-        check_within("classic_protection", self.classic_protection.into(), 0, 100)?;
-        check_within("mtu", self.mtu, 1, 1 << 24)?;
-        if self.memory_limit == Some(0) {
-            return Err(ConfigError::out_of_range(
-                "memory_limit",
-                0,
-                "at least 1 byte",
-                "two full frames for each packet of the limit is the default",
-            ));
-        }
-        time_within("target", self.target)?;
-        time_within("tupdate", self.tupdate)?;
-        if self.tupdate.is_zero() {
-            return Err(ConfigError::out_of_range(
-                "tupdate",
-                0,
-                "above 0",
-                "16 ms is the default, 2/3 of the target at most",
-            ));
-        }
+        check_ranges(PARAMETERS, &mut Settings::of(self))?;
         let (step_nanos, step_packets) = match self.step {
-            Step::Delay(delay) => (time_within("step_thresh", delay)?, u32::MAX),
+            Step::Delay(delay) => (delay.as_nanos() as u64, u32::MAX),
             Step::Packets(packets) => (u64::MAX, packets),
         };
-        let range = time_within("step_range", self.step_range)?;
+        let range = self.step_range.as_nanos() as u64;
         if range > 0 && matches!(self.step, Step::Packets(_)) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "step_range",
                 format!("{:?}", self.step_range),
                 "left out where the step is in packets",
@@ -176,18 +86,6 @@ impl Config {
 /// `weight / 256` 1/s in parts of MAX_PROB for 64 ns.
 fn scaled(weight: u32) -> i128 {
     i128::from(((u64::from(weight) * u64::from(MAX_PROB)) >> 2) / 1_000_000_000)
-}
-
-fn time_within(parameter: &'static str, time: Duration) -> Result<u64, ConfigError> {
-    if time > LONGEST {
-        return Err(ConfigError::out_of_range(
-            parameter,
-            format!("{time:?}"),
-            "at most 60 s",
-            "RFC 9332 advises milliseconds",
-        ));
-    }
-    Ok(time.as_nanos() as u64)
 }
 
 /// The parameters as the packet path needs them.
@@ -500,17 +398,19 @@ impl Algorithm for DualPi2 {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("prob", Value::Integer(self.prob.into()));
-        visit("credit", Value::Integer(self.credit));
-        visit("qlen_l", Value::Integer(self.scalable.len().into()));
-        visit("qlen_c", Value::Integer(self.classic.len().into()));
-        visit("delay", Value::Nanos(self.last_delay as u64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("prob", Variable::Integer(self.prob.into()));
+        visit("credit", Variable::Integer(self.credit));
+        visit("qlen_l", Variable::Integer(self.scalable.len().into()));
+        visit("qlen_c", Variable::Integer(self.classic.len().into()));
+        visit("delay", Variable::Nanos(self.last_delay as u64));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
     use super::*;
     use crate::discipline::Discipline;
     use crate::packet::Packet;

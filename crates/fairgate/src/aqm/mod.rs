@@ -10,3 +10,6 @@ pub mod pie;
 pub mod red;
 pub mod rred;
 pub mod wred;
+
+/// A positive number of 32 bits.
+const POSITIVE: core::ops::RangeInclusive<u64> = 1..=u32::MAX as u64;

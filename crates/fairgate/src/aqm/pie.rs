@@ -10,15 +10,21 @@
 
 mod law;
 
-use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use alloc::boxed::Box;
+
+use super::POSITIVE;
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::structures::Random;
 use crate::time::Time;
 
 pub use law::Params;
-pub(crate) use law::{Law, State, Updates};
+pub(crate) use law::{
+    Law, State, Updates, bytemode, dq_rate_estimator, ecn_prob, pie_mtu, pie_parameters, pie_time, pie_weight,
+};
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +44,33 @@ impl Default for Config {
         }
     }
 }
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = pie_parameters![|pie| pie.pie;
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        POSITIVE,
+        "Most packets queued.",
+        |pie, _| &mut pie.limit,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "pie",
+        family: Family::Aqm,
+        summary: "Proportional integral controller (RFC 8033): drops on arrival, so often that the delay \
+            comes to a target",
+        when: "On one queue whose delay must stay low, where a drop on arrival is wanted: cable modems \
+            (DOCSIS) do so.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Pie::node(config, parts.seed)?)),
+);
 
 /// The discipline. Make one with [`Pie::node`].
 #[derive(Debug)]
@@ -83,8 +116,8 @@ impl Pie {
 }
 
 fn check(config: &Config) -> Result<Law, ConfigError> {
-    check_within("limit", config.limit, 1, u32::MAX)?;
-    Law::new(&config.pie)
+    check_ranges(PARAMETERS, &mut config.clone())?;
+    Ok(Law::new(&config.pie))
 }
 
 impl Algorithm for Pie {
@@ -149,13 +182,15 @@ impl Algorithm for Pie {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.state.visit_variables(visit);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
     use super::*;
     use crate::discipline::Discipline;
     use crate::packet::{Ecn, Packet};
@@ -268,5 +303,48 @@ mod tests {
         );
         assert_eq!(driver.root.algorithm().config(), limited(2));
         assert_eq!(driver.drain(Time::ZERO), [1, 2]);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let refused = |pie: Params| {
+            let config = Config {
+                pie,
+                ..Config::default()
+            };
+            Pie::node(config, 1).unwrap_err().parameter()
+        };
+        let default = Params::default;
+        assert_eq!(
+            refused(Params {
+                alpha: 33,
+                ..default()
+            }),
+            Some("alpha")
+        );
+        assert_eq!(
+            refused(Params {
+                beta: 33,
+                ..default()
+            }),
+            Some("beta")
+        );
+        assert_eq!(refused(Params { mtu: 0, ..default() }), Some("mtu"));
+        let nothing = Duration::from_nanos(63);
+        assert_eq!(
+            refused(Params {
+                target: nothing,
+                ..default()
+            }),
+            Some("target")
+        );
+        let long = Duration::from_secs(61);
+        assert_eq!(
+            refused(Params {
+                tupdate: long,
+                ..default()
+            }),
+            Some("tupdate")
+        );
     }
 }

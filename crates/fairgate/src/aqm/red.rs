@@ -34,22 +34,26 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::time::Duration;
 
+use super::POSITIVE;
+use super::codel::ecn;
 use super::periodic::Periodic;
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::{DropReason, Ecn};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::registry::{
+    About, Children, Description, Family, Lens, Longest, Parameter, Parts, Unit, check_ranges,
+};
 use crate::structures::Random;
 use crate::time::Time;
 
+pub(crate) use average::{Average, Filter, w_log_for_burst};
+pub(crate) use curve::{Action, Curve, Shape, Spacing};
 use store::Limits;
 #[doc(hidden)]
 pub use store::Store;
-
-pub(crate) use average::{Average, Filter, w_log_for_burst};
-pub(crate) use curve::{Action, Curve, Shape, Spacing};
 
 /// What the length of the queue is counted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +64,11 @@ pub enum Measure {
     /// Packets, each taken for `avpkt` bytes: what counts where packets have buffers of one size.
     Packets,
 }
+
+crate::words!(Measure {
+    "bytes" => Measure::Bytes,
+    "packets" => Measure::Packets,
+});
 
 /// Parameters. Thresholds are in bytes whatever is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +122,151 @@ impl Default for Config {
     }
 }
 
+pub(super) const fn limit_in_bytes<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new("limit", Unit::Bytes, POSITIVE, "Most bytes queued.", field)
+}
+
+pub(super) const fn avpkt<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "Length of a usual packet.";
+    Parameter::new("avpkt", Unit::Bytes, POSITIVE, doc, field)
+}
+
+pub(super) const fn probability<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "probability",
+        Unit::Probability,
+        0..=1 << 32,
+        "Probability of a mark where the average is at `max`.",
+        field,
+    )
+}
+
+pub(super) const fn bandwidth<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "bandwidth",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The line's rate, by which idle time is counted in packets.",
+        field,
+    )
+}
+
+pub(super) const fn harddrop<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "With `ecn`: whether to drop all packets above `max`, ECN-capable or not.";
+    Parameter::word("harddrop", Unit::Flag, doc, field)
+}
+
+pub(super) const fn nodrop<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "With `ecn`: whether to queue packets that can't be marked, instead of dropping them.";
+    Parameter::word("nodrop", Unit::Flag, doc, field)
+}
+
+/// RED's parameters, for red and for what runs RED inside: `$red` is the path to them.
+macro_rules! red_parameters {
+    (|$config:ident| $red:expr; $($first:expr,)*) => {
+        &[
+            $($first,)*
+            Parameter::bounding(
+                |$config, has_inner| (!has_inner).then(|| Longest::Length($red.limit.into())),
+                limit_in_bytes(|$config, _| &mut $red.limit),
+            ),
+            Parameter::new(
+                "limit_packets",
+                Unit::Count("packets"),
+                POSITIVE,
+                "Most packets queued; not with an inner discipline.",
+                |$config, _| &mut $red.limit_packets,
+            ),
+            Parameter::new(
+                "min",
+                Unit::Bytes,
+                POSITIVE,
+                "Average from which on packets are marked; none for a third of `max`.",
+                |$config, _| &mut $red.min,
+            ),
+            Parameter::new(
+                "max",
+                Unit::Bytes,
+                POSITIVE,
+                "Average from which on every packet is marked; none for thrice `min`, or a quarter of \
+                    `limit`.",
+                |$config, _| &mut $red.max,
+            ),
+            avpkt(|$config, _| &mut $red.avpkt),
+            Parameter::new(
+                "burst",
+                Unit::Count("packets"),
+                POSITIVE,
+                "Packets that may come at once unmarked; none for (2 `min` + `max`) / 3 in packets of \
+                    `avpkt`.",
+                |$config, _| &mut $red.burst,
+            ),
+            probability(|$config, _| &mut $red.probability),
+            bandwidth(|$config, _| &mut $red.bandwidth),
+            ecn(|$config, _| &mut $red.response.ecn),
+            harddrop(|$config, _| &mut $red.response.harddrop),
+            nodrop(|$config, _| &mut $red.response.nodrop),
+            Parameter::word(
+                "adaptive",
+                Unit::Flag,
+                "Whether `probability` adapts itself every 0.5 s, to hold the average half way between \
+                    `min` and `max`.",
+                |$config, _| &mut $red.adaptive,
+            ),
+            Parameter::word(
+                "gentle",
+                Unit::Flag,
+                "Whether above `max` the probability rises to 1 gradually, up to twice `max`.",
+                |$config, _| &mut $red.gentle,
+            ),
+            Parameter::word(
+                "measure",
+                Unit::Choice($crate::aqm::red::Measure::WORDS),
+                "What the average counts; packets count as `avpkt` bytes each.",
+                |$config, _| &mut $red.measure,
+            ),
+            Parameter::word(
+                "by_length",
+                Unit::Flag,
+                "Whether a packet is marked in proportion to its length.",
+                |$config, _| &mut $red.by_length,
+            ),
+        ]
+    };
+}
+
+pub(super) use red_parameters;
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = red_parameters![|red| red;];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "red",
+        family: Family::Aqm,
+        summary: "Random early detection: marks or drops by chance, more often the longer the queue is on \
+            average",
+        when: "To compare with what routers have done since 1993, or where a line's rate and traffic are \
+            known well.",
+        children: Children::InnerOrQueue,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    build_over,
+);
+
+/// RED over a discipline inside, or over a fifo.
+pub(super) fn build_over<P: Parameters>(
+    parameters: P,
+    mut parts: Parts,
+) -> Result<Box<dyn Discipline>, ConfigError> {
+    Ok(match parts.children.pop() {
+        Some(inner) => Box::new(Queue::over(parameters, parts.seed, inner)?),
+        None => Box::new(Queue::node(parameters, parts.seed)?),
+    })
+}
+
 impl Config {
     /// `min` and `max`, given or derived by tc's rules.
     pub fn thresholds(&self) -> (u32, u32) {
@@ -147,11 +301,7 @@ impl Config {
 
     /// Checks what no law is made of.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 1, u32::MAX)?;
-        if let Some(packets) = self.limit_packets {
-            check_within("limit_packets", packets, 1, u32::MAX)?;
-        }
-        check_within("avpkt", self.avpkt, 1, u32::MAX)?;
+        check_ranges(PARAMETERS, &mut self.clone())?;
         self.response.check()
     }
 }
@@ -190,7 +340,7 @@ impl Response {
     /// `nodrop` without `ecn` would switch all of it off.
     pub(crate) fn check(self) -> Result<(), ConfigError> {
         if self.nodrop && !self.ecn {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "nodrop",
                 true,
                 "given together with `ecn`",
@@ -368,12 +518,12 @@ impl<S: Store> Averaged<S> {
         Ok(())
     }
 
-    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("qavg", Value::Integer(self.average.scaled() as i64));
-        visit("qcount", Value::Integer(self.spacing.count()));
-        visit("max_P", Value::Integer(self.law.curve.max_p() as i64));
-        visit("early", Value::Integer(self.early as i64));
-        visit("marked", Value::Integer(self.marked as i64));
+    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("qavg", Variable::Integer(self.average.scaled() as i64));
+        visit("qcount", Variable::Integer(self.spacing.count()));
+        visit("max_P", Variable::Integer(self.law.curve.max_p() as i64));
+        visit("early", Variable::Integer(self.early as i64));
+        visit("marked", Variable::Integer(self.marked as i64));
     }
 
     /// Makes up for the half seconds that have passed.
@@ -499,7 +649,7 @@ impl<P: Parameters, S: Store> Algorithm for Queue<P, S> {
         self.inner.packets.inner_mut().filter(|_| minor == INNER)
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.inner.visit_variables(visit);
     }
 }

@@ -14,11 +14,17 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::red::{self, Averaged, Parameters};
-use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use super::POSITIVE;
+use super::codel::ecn;
+use super::red::{
+    self, Averaged, Parameters, avpkt, bandwidth, harddrop, limit_in_bytes, nodrop, probability,
+    red_parameters,
+};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::structures::{Random, random};
 use crate::time::Time;
 
@@ -50,23 +56,48 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = red_parameters![|rred| rred.red;
+    Parameter::new(
+        "t_star",
+        Unit::Time,
+        1..=60_000_000_000,
+        "How soon after a drop a packet is suspected.",
+        |rred, _| &mut rred.t_star,
+    ),
+    Parameter::new(
+        "bins",
+        Unit::Count("bins"),
+        1..=65_536,
+        "Bins in each of three levels that flows are hashed into: a power of two.",
+        |rred, _| &mut rred.bins,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "rred",
+        family: Family::Aqm,
+        summary: "Robust RED: RED behind a filter for flows that go on sending right after a drop",
+        when: "Against low-rate denial of service, bursts at the rhythm of TCP's time-outs.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Rred::node(config, parts.seed)?)),
+)
+.with_memory(|rred| 72 * u64::from(rred.bins));
+
 impl Config {
     fn law(&self) -> Result<red::Law, ConfigError> {
-        check_within("bins", self.bins, 1, 1 << 16)?;
+        check_ranges(PARAMETERS, &mut self.clone())?;
         if !self.bins.is_power_of_two() {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "bins",
                 self.bins,
                 "a power of two up to 65536",
                 format!("take {}", self.bins.next_power_of_two()),
-            ));
-        }
-        if self.t_star.is_zero() || self.t_star > Duration::from_secs(60) {
-            return Err(ConfigError::out_of_range(
-                "t_star",
-                format!("{:?}", self.t_star),
-                "above 0 and at most 60s",
-                "the paper takes 10 ms; TCP's shortest time-out is the limit of what makes sense",
             ));
         }
         self.red.law()
@@ -225,10 +256,10 @@ impl Algorithm for Rred {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         self.queue.visit_variables(visit);
         let suspects = self.bins.iter().filter(|bin| bin.indicator < 0).count();
-        visit("suspect_bins", Value::Integer(suspects as i64));
+        visit("suspect_bins", Variable::Integer(suspects as i64));
     }
 }
 

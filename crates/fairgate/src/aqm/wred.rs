@@ -7,13 +7,21 @@
 //! Average and curves are those of `red`, with the paper's idle times. Deviation: as in routers, and other than in RIO, the average of the
 //! whole queue decides for all. Non-goals: precedences from other fields; more than three.
 
-use super::red::{Action, Average, Curve, Filter, Response, Shape, Spacing, w_log_for_burst};
-use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use alloc::boxed::Box;
+
+use super::POSITIVE;
+use super::codel::ecn;
+use super::red::{
+    Action, Average, Curve, Filter, Response, Shape, Spacing, avpkt, bandwidth, harddrop, limit_in_bytes,
+    nodrop, w_log_for_burst,
+};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::probability::Probability;
 use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Lens, Longest, Parameter, Unit, check_ranges};
 use crate::structures::Random;
 use crate::time::Time;
 
@@ -73,6 +81,94 @@ impl Default for Config {
     }
 }
 
+/// A threshold of one of wred's curves.
+const fn threshold(name: &'static str, doc: &'static str, field: Lens<Config>) -> Parameter<Config> {
+    Parameter::new(name, Unit::Bytes, POSITIVE, doc, field)
+}
+
+/// The probability at the end of one of wred's curves.
+const fn at_max(name: &'static str, doc: &'static str, field: Lens<Config>) -> Parameter<Config> {
+    Parameter::new(name, Unit::Probability, 0..=1 << 32, doc, field)
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::bounding(
+        |wred, _| Some(Longest::Length(wred.limit.into())),
+        limit_in_bytes(|wred, _| &mut wred.limit),
+    ),
+    threshold(
+        "min_1",
+        "Average from which on packets of precedence 0 are marked.",
+        |wred, _| &mut wred.profiles[0].min,
+    ),
+    threshold("max_1", "Average from which on all of them are.", |wred, _| {
+        &mut wred.profiles[0].max
+    }),
+    at_max("probability_1", "Probability of a mark at `max_1`.", |wred, _| {
+        &mut wred.profiles[0].probability
+    }),
+    threshold("min_2", "The same for precedence 1.", |wred, _| {
+        &mut wred.profiles[1].min
+    }),
+    threshold("max_2", "The same for precedence 1.", |wred, _| {
+        &mut wred.profiles[1].max
+    }),
+    at_max("probability_2", "Probability of a mark at `max_2`.", |wred, _| {
+        &mut wred.profiles[1].probability
+    }),
+    threshold("min_3", "The same for precedence 2.", |wred, _| {
+        &mut wred.profiles[2].min
+    }),
+    threshold("max_3", "The same for precedence 2.", |wred, _| {
+        &mut wred.profiles[2].max
+    }),
+    at_max("probability_3", "Probability of a mark at `max_3`.", |wred, _| {
+        &mut wred.profiles[2].probability
+    }),
+    Parameter::new(
+        "precedence",
+        Unit::List(64),
+        0..=2,
+        "The drop precedence of each DSCP; by default that of assured forwarding, 0 for all else.",
+        |wred, _| &mut wred.precedence,
+    ),
+    avpkt(|wred, _| &mut wred.avpkt),
+    Parameter::new(
+        "burst",
+        Unit::Count("packets"),
+        POSITIVE,
+        "Packets that may come at once unmarked; none for (2 min + max) / 3 of the lowest curve.",
+        |wred, _| &mut wred.burst,
+    ),
+    bandwidth(|wred, _| &mut wred.bandwidth),
+    ecn(|wred, _| &mut wred.response.ecn),
+    harddrop(|wred, _| &mut wred.response.harddrop),
+    nodrop(|wred, _| &mut wred.response.nodrop),
+    Parameter::word(
+        "gentle",
+        Unit::Flag,
+        "Whether above a curve's max the probability rises to 1 gradually, up to twice that.",
+        |wred, _| &mut wred.gentle,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "wred",
+        family: Family::Aqm,
+        summary: "RED with a curve for each drop precedence: packets marked as out of profile are dropped \
+            first",
+        when: "Behind a policer or a network that marks drop precedences by DSCP (assured forwarding, RFC \
+            2597).",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Wred::node(config, parts.seed)?)),
+);
+
 /// AFxy has DSCP `8 x + 2 y`, x 1 to 4, y 1 to 3.
 const fn assured_forwarding() -> [u8; 64] {
     let mut precedence = [0; 64];
@@ -87,17 +183,8 @@ const fn assured_forwarding() -> [u8; 64] {
 
 impl Config {
     fn law(&self) -> Result<Law, ConfigError> {
-        check_within("limit", self.limit, 1, u32::MAX)?;
-        check_within("avpkt", self.avpkt, 1, u32::MAX)?;
+        check_ranges(PARAMETERS, &mut self.clone())?;
         self.response.check()?;
-        if let Some(wrong) = self.precedence.iter().find(|&&of| usize::from(of) >= PRECEDENCES) {
-            return Err(ConfigError::out_of_range(
-                "precedence",
-                wrong,
-                "0 to 2 for each DSCP",
-                "0 has the fewest drops, 2 the most",
-            ));
-        }
         let lowest = self.profiles.iter().min_by_key(|profile| profile.min);
         let lowest = lowest.expect("there are three");
         let derived = || (2 * u64::from(lowest.min) + u64::from(lowest.max)) / (3 * u64::from(self.avpkt));
@@ -231,13 +318,13 @@ impl Algorithm for Wred {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("qavg", Value::Integer(self.average.scaled() as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("qavg", Variable::Integer(self.average.scaled() as i64));
         for (name, spacing) in ["qcount_1", "qcount_2", "qcount_3"]
             .into_iter()
             .zip(&self.spacings)
         {
-            visit(name, Value::Integer(spacing.count()));
+            visit(name, Variable::Integer(spacing.count()));
         }
     }
 }

@@ -22,7 +22,7 @@ impl ClassMap {
         for (place, minor) in minors.into_iter().enumerate() {
             let index = usize::from(minor);
             if minor == 0 || places.get(index).is_some_and(|&taken| taken != NONE) {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "class",
                     format!("{minor:x}"),
                     "a number from 1 to ffff (hexadecimal) that no other class of the discipline has",

@@ -25,7 +25,7 @@ impl Prefix {
             IpAddr::V6(v6) => (128, u128::from(v6), 0, IPV6),
         };
         if length > longest {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "prefix",
                 format!("/{length}"),
                 format!("at most /{longest} for this family"),
@@ -90,7 +90,7 @@ macro_rules! masked {
             /// Fails if `value` has bits outside of `mask`, because these could never match.
             pub fn new(value: $number, mask: $number) -> Result<Masked<$number>, ConfigError> {
                 if value & !mask != 0 {
-                    return Err(ConfigError::out_of_range(
+                    return Err(ConfigError::conflict(
                         "mask",
                         format!("{mask:#x}"),
                         format!("a mask that holds all bits of the value, {value:#x}"),

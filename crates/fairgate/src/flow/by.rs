@@ -27,6 +27,15 @@ pub enum FlowBy {
     HostPair,
 }
 
+crate::words!(FlowBy {
+    "five-tuple" => FlowBy::FiveTuple,
+    "source" => FlowBy::Source,
+    "destination" => FlowBy::Destination,
+    "source-port" => FlowBy::SourcePort,
+    "destination-port" => FlowBy::DestinationPort,
+    "host-pair" => FlowBy::HostPair,
+});
+
 /// Hashes packets to flows with its own key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowByHasher {

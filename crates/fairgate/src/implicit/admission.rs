@@ -23,14 +23,17 @@ use core::time::Duration;
 
 use super::congestion::Congestion;
 use super::in_progress::InProgress;
+use super::parameters::{fair_rate, flows_in_progress, idle_timeout, key, quantum};
 use super::pdrr;
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::flow::{FlowBy, FlowByHasher};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
-use crate::rounds::drr::check_quantum;
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
+use crate::rounds::drr::{self, Drr};
+use crate::scheduler::Flows;
 use crate::time::Time;
 
 /// The number of the only class.
@@ -68,8 +71,7 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        check_quantum(self.quantum)?;
-        self.control().check()
+        check_ranges(PARAMETERS, &mut self.clone())
     }
 
     fn control(&self) -> pdrr::Admission {
@@ -85,6 +87,47 @@ impl Config {
         Congestion::new(self.rate, Some(self.control().thresholds(self.rate)))
     }
 }
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::required(
+        "rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The rate of the link.",
+        |control, _| &mut control.rate,
+    ),
+    fair_rate(|control, _| &mut control.fair_rate),
+    quantum(
+        "Bytes that the discipline inside sends of one flow at a time.",
+        |control, _| &mut control.quantum,
+    ),
+    key(|control, _| &mut control.key),
+    idle_timeout(|control, _| &mut control.idle_timeout),
+    flows_in_progress(|control, _| &mut control.flows_in_progress),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "admission",
+        family: Family::Implicit,
+        summary: "Admission control by flow in front of any fair discipline, drr if none is given",
+        when: "Where so many flows come that a fair share would be too little for each: those that are \
+            there go on.",
+        children: Children::Inner,
+    },
+    PARAMETERS,
+    |_| Config::of_rate(Rate::mbit(1)),
+    |config, mut parts| {
+        let inner = match parts.children.pop() {
+            Some(inner) => inner,
+            None => Box::new(Flows::<Drr>::node(drr::Config::default(), parts.seed)?),
+        };
+        Ok(Box::new(Admission::node(config, parts.seed, inner)?))
+    },
+)
+.with_memory(|control| 70 * u64::from(control.flows_in_progress));
 
 /// What flows were sent, to know what one more would be.
 #[derive(Debug)]
@@ -238,10 +281,13 @@ impl Algorithm for Admission {
         self.look_inside();
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("fair_rate", Value::Integer(self.congestion.fair_rate() as i64));
-        visit("congested", Value::Flag(self.congestion.is_congested()));
-        visit("flows_in_progress", Value::Integer(self.in_progress.len().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("fair_rate", Variable::Integer(self.congestion.fair_rate() as i64));
+        visit("congested", Variable::Flag(self.congestion.is_congested()));
+        visit(
+            "flows_in_progress",
+            Variable::Integer(self.in_progress.len().into()),
+        );
     }
 }
 

@@ -29,13 +29,15 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::marker::PhantomData;
 
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use super::parameters::{drop_from, key, limit};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::flow::{FlowBy, FlowByHasher};
 use crate::implicit::tournament::{Rank, Tournament};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
+use crate::registry::{Longest, Parameter, Unit, check_ranges};
 use crate::structures::{Bounds, FlowTable, Identity};
 use crate::time::Time;
 
@@ -78,21 +80,41 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    limit(1 << 25, |sqf, _| &mut sqf.limit),
+    Parameter::bounding(
+        |sqf, _| sqf.limit_bytes.map(Longest::Length),
+        Parameter::new(
+            "limit_bytes",
+            Unit::Bytes,
+            1..=MOST_BYTES,
+            "Most bytes queued in all.",
+            |sqf, _| &mut sqf.limit_bytes,
+        ),
+    ),
+    drop_from(
+        "Which packet of the longest flow pays: the newest or the oldest.",
+        |sqf, _| &mut sqf.drop_from,
+    ),
+    key(|sqf, _| &mut sqf.key),
+    Parameter::new(
+        "flows",
+        Unit::Count("flows"),
+        1..=MOST_FLOWS as u64,
+        "Most flows with packets at a time; none for as many as there can be packets.",
+        |sqf, _| &mut sqf.flows,
+    ),
+];
+
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 1, 1 << 25)?;
-        if self
-            .limit_bytes
-            .is_some_and(|bytes| !(1..=MOST_BYTES).contains(&bytes))
-        {
-            return Err(ConfigError::out_of_range(
-                "limit_bytes",
-                self.limit_bytes.unwrap_or(0),
-                format!("1 to {MOST_BYTES}"),
-                "leave it out for a limit in packets alone",
-            ));
-        }
-        check_within("flows", self.flows.unwrap_or(1), 1, MOST_FLOWS)
+        check_ranges(PARAMETERS, &mut self.clone())
+    }
+
+    /// Bytes that the discipline allocates.
+    pub(super) fn allocated(&self) -> u64 {
+        100 * u64::from(self.flows.unwrap_or(self.limit))
     }
 
     /// How many flows can have packets at a time: the arriving packet is queued before another one is dropped for it.
@@ -442,17 +464,17 @@ impl<O: Order> Algorithm for ByBacklog<O> {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let queues = self.flows.iter().map(|flow| &flow.queue);
         let bytes = queues.filter(|queue| !queue.is_empty()).map(PacketQueue::bytes);
         let (shortest, longest) = (bytes.clone().min(), bytes.max());
         let served = if O::LONGEST_FIRST { longest } else { shortest };
-        visit("active_flows", Value::Integer(self.active.into()));
+        visit("active_flows", Variable::Integer(self.active.into()));
         visit(
             "served_bytes",
-            served.map_or(Value::Unset, |bytes| Value::Integer(bytes as i64)),
+            served.map_or(Variable::Unset, |bytes| Variable::Integer(bytes as i64)),
         );
-        visit("longest_bytes", Value::Integer(longest.unwrap_or(0) as i64));
+        visit("longest_bytes", Variable::Integer(longest.unwrap_or(0) as i64));
     }
 }
 

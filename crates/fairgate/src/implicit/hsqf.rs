@@ -16,61 +16,25 @@
 //! Bounds: none is published. Between users that of deficit round robin holds: over any time two users that always have
 //! packets are sent the same bytes, to within a quantum and a packet each.
 
+mod config;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
-use crate::flow::{FlowBy, FlowByHasher, FlowHash};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
+use crate::error::ConfigError;
+use crate::flow::{FlowByHasher, FlowHash};
 use crate::implicit::tournament::{Rank, Tournament};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
-use crate::rounds::drr::check_quantum;
 use crate::structures::{ActiveList, Bounds, FlowTable, Identity, Linked, ListLink};
 use crate::time::Time;
 
+pub use config::{Config, DESCRIPTION, PARAMETERS};
+
 /// Flows of a user at a time.
 const FLOWS: u32 = 64;
-
-/// Parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Most packets queued, 1 to 2^24.
-    pub limit: u32,
-    /// Bytes that a user may send in a round, 64 to 2^30. At least the longest packet for constant cost.
-    pub quantum: u32,
-    /// Most users with packets at a time, 1 to 16384.
-    pub users: u32,
-    /// What a user is.
-    pub user: FlowBy,
-    /// What a flow of a user is.
-    pub key: FlowBy,
-    /// Which packet of the longest flow pays.
-    pub drop_from: DropFrom,
-}
-
-/// Users are receiving hosts, as on a line towards homes; five times the packets of sqf, for several users share them.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 1000,
-            quantum: 1514,
-            users: 256,
-            user: FlowBy::Destination,
-            key: FlowBy::FiveTuple,
-            drop_from: DropFrom::Head,
-        }
-    }
-}
-
-impl Config {
-    fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 1, 1 << 24)?;
-        check_quantum(self.quantum)?;
-        check_within("users", self.users, 1, 1 << 14)
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Flow {
@@ -380,12 +344,12 @@ impl Algorithm for Hsqf {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let flows: u32 = self.users.iter().map(|user| user.taken.count_ones()).sum();
         let most = self.users.iter().map(|user| user.bytes).max().unwrap_or(0);
-        visit("active_users", Value::Integer(self.round.len().into()));
-        visit("active_flows", Value::Integer(flows.into()));
-        visit("longest_bytes", Value::Integer(most as i64));
+        visit("active_users", Variable::Integer(self.round.len().into()));
+        visit("active_flows", Variable::Integer(flows.into()));
+        visit("longest_bytes", Variable::Integer(most as i64));
     }
 }
 

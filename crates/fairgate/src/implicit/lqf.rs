@@ -11,8 +11,11 @@
 //! Not meant for fairness or delay: a flow of one packet may wait as long as any other is longer. Parameters, flow keys,
 //! ties and cost are those of [`sqf`](super::sqf).
 
-pub use super::by_backlog::Config;
+use alloc::boxed::Box;
+
 use super::by_backlog::{ByBacklog, Order};
+pub use super::by_backlog::{Config, PARAMETERS};
+use crate::registry::{About, Children, Description, Family};
 
 /// The longest first.
 #[derive(Clone, Copy, Debug)]
@@ -41,3 +44,18 @@ impl Order for Longest {
 /// # Ok::<(), fairgate::ConfigError>(())
 /// ```
 pub type Lqf = ByBacklog<Longest>;
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "lqf",
+        family: Family::Implicit,
+        summary: "Longest queue first: the exact opposite of sqf",
+        when: "To compare with, and where no queue may run full, as in a switch; never for delay.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Lqf::node(config, parts.seed)?)),
+)
+.with_memory(Config::allocated);

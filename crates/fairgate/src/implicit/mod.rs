@@ -7,6 +7,7 @@ mod cycle;
 pub mod hsqf;
 mod in_progress;
 pub mod lqf;
+mod parameters;
 pub mod pdrr;
 pub mod sqf;
 mod tournament;

@@ -33,125 +33,36 @@
 //! load (section 4.3). Not meant for flows of different weights, nor for flows whose peak rate is a large part of the
 //! link's: see [`sqf`](super::sqf).
 
-use alloc::boxed::Box;
-use core::time::Duration;
+mod config;
 
-use super::congestion::{Congestion, Thresholds};
+use alloc::boxed::Box;
+
+use super::congestion::Congestion;
 use super::in_progress::InProgress;
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
-use crate::flow::{FlowBy, FlowByHasher, FlowHash};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
+use crate::error::ConfigError;
+use crate::flow::{FlowByHasher, FlowHash};
 use crate::implicit::cycle::{Cycle, Turn};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::rate::Rate;
-use crate::rounds::drr::check_quantum;
+use crate::registry::check_ranges;
 use crate::structures::{Bounds, FlowTable, Identity};
 use crate::time::Time;
 
-/// When packets of new flows are discarded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admission {
-    /// While the fair rate is below this; `None` for 1 % of the link's rate.
-    pub fair_rate: Option<Rate>,
-    /// While the priority load is above this, percent of the link's rate, 1 to 100.
-    pub priority_load: u8,
-    /// A flow is in progress for so long after a packet, 1 ms to 1 hour.
-    pub idle_timeout: Duration,
-    /// Most flows in progress that are remembered, 1 to 2^20.
-    pub flows_in_progress: u32,
-}
-
-/// The fair rate of section 2.3; a few seconds; the flows in progress of Table 2's largest trace. The paper leaves the load
-/// open: at 80 % a packet waits for four others on average (M/M/1).
-impl Default for Admission {
-    fn default() -> Admission {
-        Admission {
-            fair_rate: None,
-            priority_load: 80,
-            idle_timeout: Duration::from_secs(5),
-            flows_in_progress: 65_536,
-        }
-    }
-}
-
-impl Admission {
-    /// Checks the parameters, which [`admission`](super::admission) shares.
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        check_within("priority_load", self.priority_load.into(), 1, 100)?;
-        check_within("flows_in_progress", self.flows_in_progress, 1, 1 << 20)?;
-        if !(Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&self.idle_timeout) {
-            return Err(ConfigError::out_of_range(
-                "idle_timeout",
-                format!("{:?}", self.idle_timeout),
-                "1ms to 1 hour",
-                "leave it out for the default of 5s",
-            ));
-        }
-        Ok(())
-    }
-
-    pub(super) fn thresholds(&self, rate: Rate) -> Thresholds {
-        let percent = Rate::from_bits_per_second((rate.bits_per_second() / 100).max(1));
-        Thresholds {
-            fair_rate: self.fair_rate.unwrap_or(percent.expect("above 0")),
-            priority_load: self.priority_load,
-        }
-    }
-
-    pub(super) fn flows(&self, salt: u64) -> InProgress {
-        InProgress::new(self.flows_in_progress, self.idle_timeout.as_nanos() as u64, salt)
-    }
-}
-
-/// Parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Most packets queued, 1 to 2^25.
-    pub limit: u32,
-    /// Entries of AFL: most flows that are kept apart at a time, 1 to 2^20.
-    pub afl: u32,
-    /// Bytes that a flow may send in a round, and as many with priority, 64 to 2^30.
-    pub quantum: u32,
-    /// What a flow is.
-    pub key: FlowBy,
-    /// The rate of the link, to measure congestion.
-    pub rate: Option<Rate>,
-    /// Whether new flows are kept out while the link is congested. Needs `rate`.
-    pub admission: Option<Admission>,
-}
-
-/// The buffer and the AFL of the paper's simulations (section 5), and one full Ethernet frame.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 1000,
-            afl: 500,
-            quantum: 1514,
-            key: FlowBy::FiveTuple,
-            rate: None,
-            admission: None,
-        }
-    }
-}
+pub use config::{Admission, Config, DESCRIPTION, PARAMETERS, Settings};
 
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 1, 1 << 25)?;
-        check_within("afl", self.afl, 1, 1 << 20)?;
-        check_quantum(self.quantum)?;
-        let Some(admission) = &self.admission else {
-            return Ok(());
-        };
-        if self.rate.is_none() {
-            return Err(ConfigError::out_of_range(
+        check_ranges(PARAMETERS, &mut Settings::of(self))?;
+        if self.admission.is_some() && self.rate.is_none() {
+            return Err(ConfigError::conflict(
                 "admission",
                 "on",
                 "off unless `rate` is given: without it congestion can't be told",
                 "give the rate of the link, or leave admission control out",
             ));
         }
-        admission.check()
+        Ok(())
     }
 }
 
@@ -627,22 +538,25 @@ impl Algorithm for Pdrr {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let fictitious = u64::from(self.congestion.is_some());
         let active = self.cycle.len() + u64::from(self.serving.is_some()) - fictitious;
-        visit("active_flows", Value::Integer(active as i64));
-        visit("priority_packets", Value::Integer(self.priority.len().into()));
+        visit("active_flows", Variable::Integer(active as i64));
+        visit("priority_packets", Variable::Integer(self.priority.len().into()));
         if let Some(congestion) = &self.congestion {
-            visit("fair_rate", Value::Integer(congestion.fair_rate() as i64));
-            visit("priority_rate", Value::Integer(congestion.priority_rate() as i64));
+            visit("fair_rate", Variable::Integer(congestion.fair_rate() as i64));
+            visit(
+                "priority_rate",
+                Variable::Integer(congestion.priority_rate() as i64),
+            );
             visit(
                 "priority_permille",
-                Value::Integer(congestion.priority_load() as i64),
+                Variable::Integer(congestion.priority_load() as i64),
             );
-            visit("congested", Value::Flag(congestion.is_congested()));
+            visit("congested", Variable::Flag(congestion.is_congested()));
         }
         if let Some(in_progress) = &self.in_progress {
-            visit("flows_in_progress", Value::Integer(in_progress.len().into()));
+            visit("flows_in_progress", Variable::Integer(in_progress.len().into()));
         }
     }
 }

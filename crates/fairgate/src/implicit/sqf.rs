@@ -28,8 +28,11 @@
 //! served. Not meant for lines that several users share, where one could take all from the others: there
 //! [`hsqf`](super::hsqf) shares fairly between them first.
 
-pub use super::by_backlog::Config;
+use alloc::boxed::Box;
+
 use super::by_backlog::{ByBacklog, Order};
+pub use super::by_backlog::{Config, PARAMETERS};
+use crate::registry::{About, Children, Description, Family};
 
 /// The shortest first.
 #[derive(Clone, Copy, Debug)]
@@ -58,3 +61,20 @@ impl Order for Shortest {
 /// # Ok::<(), fairgate::ConfigError>(())
 /// ```
 pub type Sqf = ByBacklog<Shortest>;
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "sqf",
+        family: Family::Implicit,
+        summary: "Shortest queue first: streams below the line's rate go first by themselves, bulk traffic \
+            gets the rest",
+        when: "On one user's access line, inside a shaper, for calls and video beside downloads with \
+            nothing marked.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Sqf::node(config, parts.seed)?)),
+)
+.with_memory(Config::allocated);

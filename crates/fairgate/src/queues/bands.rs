@@ -17,7 +17,7 @@ pub(crate) fn check_number(bands: usize) -> Result<(), ConfigError> {
     if (1..=MOST_BANDS).contains(&bands) {
         return Ok(());
     }
-    Err(ConfigError::out_of_range(
+    Err(ConfigError::conflict(
         "bands",
         bands,
         format!("1 to {MOST_BANDS}"),
@@ -33,7 +33,7 @@ pub(crate) fn check_placing(
     discipline: &'static str,
 ) -> Result<(), ConfigError> {
     if let Some(band) = priomap.iter().find(|&&band| usize::from(band) >= bands) {
-        return Err(ConfigError::out_of_range(
+        return Err(ConfigError::conflict(
             "priomap",
             band,
             format!("16 bands from 0 to {}", bands - 1),

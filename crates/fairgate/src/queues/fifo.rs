@@ -7,10 +7,13 @@
 //! A packet fits while `packets < limit` and `bytes + length <= limit`, as in Linux. Deviation: Linux has head drop
 //! for packet limits only; here a packet longer than the whole byte limit is itself dropped, and empties nothing.
 
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use alloc::boxed::Box;
+
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// Which packet pays when the queue is full.
@@ -22,6 +25,11 @@ pub enum DropFrom {
     /// The oldest.
     Head,
 }
+
+crate::words!(DropFrom {
+    "tail" => DropFrom::Tail,
+    "head" => DropFrom::Head,
+});
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +52,47 @@ impl Default for Config {
         }
     }
 }
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=u32::MAX as u64,
+        "Most packets queued.",
+        |fifo, _| &mut fifo.limit_packets,
+    ),
+    Parameter::bounding(
+        |fifo, _| fifo.limit_bytes.map(Longest::Length),
+        Parameter::new(
+            "limit_bytes",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most bytes queued.",
+            |fifo, _| &mut fifo.limit_bytes,
+        ),
+    ),
+    Parameter::word(
+        "drop",
+        Unit::Choice(DropFrom::WORDS),
+        "Which packet pays when the queue is full: the arriving one or the oldest.",
+        |fifo, _| &mut fifo.drop_from,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "fifo",
+        family: Family::Queues,
+        summary: "First in, first out, with a limit of packets, bytes or both",
+        when: "As a leaf of other disciplines, and as the base line to compare with.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, _| Ok(Box::new(Fifo::node(config)?)),
+);
 
 /// The discipline. Make one with [`Fifo::node`].
 #[derive(Debug)]
@@ -79,15 +128,8 @@ impl Fifo {
         Ok(Node::new(fifo))
     }
 
-    fn apply(&mut self, config: Config) -> Result<(), ConfigError> {
-        if config.limit_packets == Some(0) || config.limit_bytes == Some(0) {
-            return Err(ConfigError::out_of_range(
-                "limit",
-                0,
-                "at least 1",
-                "leave it out for no limit",
-            ));
-        }
+    fn apply(&mut self, mut config: Config) -> Result<(), ConfigError> {
+        check_ranges(PARAMETERS, &mut config)?;
         self.limit_packets = config.limit_packets.unwrap_or(u32::MAX);
         self.limit_bytes = config.limit_bytes.unwrap_or(u64::MAX);
         self.config = config;
@@ -179,12 +221,12 @@ impl Algorithm for Fifo {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit(
             "limit_packets",
             self.config
                 .limit_packets
-                .map_or(Value::Unset, |limit| Value::Integer(limit.into())),
+                .map_or(Variable::Unset, |limit| Variable::Integer(limit.into())),
         );
     }
 }

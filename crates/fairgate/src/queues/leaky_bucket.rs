@@ -13,11 +13,14 @@
 //!
 //! A clock that goes backwards stands still until it has caught up.
 
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use alloc::boxed::Box;
+
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// Binary places of [`LeakyBucket::fraction`] and of the time that a byte takes.
@@ -44,27 +47,48 @@ impl Config {
 
     /// ns that a byte takes, in units of 2^-[`PLACES`].
     fn check(&self) -> Result<u64, ConfigError> {
-        if self.bucket == 0 {
-            return Err(ConfigError::out_of_range(
-                "bucket",
-                0,
-                "at least 1 byte",
-                "give room for the longest packet, 1514 bytes on Ethernet",
-            ));
-        }
-        // A second a byte: what 2^32 of them take fits in 64 bits of ns.
-        if self.rate.bits_per_second() < 8 {
-            return Err(ConfigError::out_of_range(
-                "rate",
-                self.rate,
-                "at least 8bit",
-                "a byte would take longer than a second: raise the rate",
-            ));
-        }
+        check_ranges(PARAMETERS, &mut self.clone())?;
+        // At 8 bit/s a byte takes a second: what 2^32 bytes take fits in 64 bits of ns.
         let per_byte = (8_000_000_000u128 << PLACES).div_ceil(self.rate.bits_per_second().into());
         Ok(per_byte as u64)
     }
 }
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::required(
+        "rate",
+        Unit::Rate,
+        8..=u64::MAX,
+        "The rate at which packets leave.",
+        |bucket, _| &mut bucket.rate,
+    ),
+    Parameter::bounding(
+        |bucket, _| Some(Longest::Length(bucket.bucket)),
+        Parameter::required(
+            "bucket",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most bytes queued: at least the longest packet.",
+            |bucket, _| &mut bucket.bucket,
+        ),
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "leaky_bucket",
+        family: Family::Queues,
+        summary: "A queue that packets leave at a constant rate, without bursts; what overflows is dropped",
+        when: "In front of something that takes no bursts at all: a radio link, a policer, a short \
+            hardware queue.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::of_rate(Rate::mbit(1)),
+    |config, _| Ok(Box::new(LeakyBucket::node(config)?)),
+);
 
 /// The discipline. Make one with [`LeakyBucket::node`].
 #[derive(Debug)]
@@ -185,8 +209,8 @@ impl Algorithm for LeakyBucket {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("free_at", Value::Nanos(self.opens_at().nanos()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("free_at", Variable::Nanos(self.opens_at().nanos()));
     }
 }
 

@@ -6,11 +6,14 @@
 //! device's `txqueuelen`; before, the three shared one limit. Deviation: Linux's ring frees its slots in batches, so a
 //! band that has just been full there may refuse a packet or two that would fit here.
 
+use alloc::boxed::Box;
+
 use crate::discipline::{Algorithm, Node, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::prio::LINUX_PRIOMAP;
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// Bands, the highest priority first.
@@ -30,17 +33,32 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
+    "limit",
+    Unit::Count("packets"),
+    1..=u32::MAX as u64,
+    "Most packets in each of the three bands.",
+    |pfifo_fast, _| &mut pfifo_fast.limit,
+)];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "pfifo_fast",
+        family: Family::Queues,
+        summary: "Three fifos in strict priority, chosen by the packet's priority: Linux's old default",
+        when: "To compare with what Linux machines did for decades.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, _| Ok(Box::new(PfifoFast::node(config)?)),
+);
+
 impl Config {
     fn check(&self) -> Result<(), ConfigError> {
-        if self.limit == 0 {
-            return Err(ConfigError::out_of_range(
-                "limit",
-                0,
-                "at least 1",
-                "give each band room for a packet",
-            ));
-        }
-        Ok(())
+        check_ranges(PARAMETERS, &mut self.clone())
     }
 }
 

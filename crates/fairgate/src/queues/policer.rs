@@ -12,12 +12,15 @@
 
 use alloc::boxed::Box;
 
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::queues::fifo::{self, Fifo};
 use crate::queues::token_bucket::{Buckets, Profile};
 use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// The number of the only class.
@@ -52,17 +55,96 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if let Exceed::Remark(dscp @ 64..) = self.exceed {
-            return Err(ConfigError::out_of_range(
-                "remark",
-                dscp,
-                "0 to 63",
-                "give the six bits of the DSCP, not the whole byte of the header",
-            ));
-        }
+        check_ranges(PARAMETERS, &mut Settings::of(self))?;
         self.profile.check()
     }
 }
+
+/// A policer as users write it: `remark` instead of a drop.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    profile: ProfileSettings,
+    remark: Option<u8>,
+}
+
+impl Settings {
+    fn of(config: &Config) -> Settings {
+        Settings {
+            profile: ProfileSettings::of(&config.profile),
+            remark: match config.exceed {
+                Exceed::Drop => None,
+                Exceed::Remark(dscp) => Some(dscp),
+            },
+        }
+    }
+
+    /// Whether what exceeds is lost.
+    fn drops(&self) -> bool {
+        self.remark.is_none()
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        Ok(Config {
+            profile: self.profile.profile()?,
+            exceed: self.remark.map_or(Exceed::Drop, Exceed::Remark),
+        })
+    }
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Settings>] = &[
+    rate("The rate that conforms.", |policer, _| &mut policer.profile.rate),
+    Parameter::bounding(
+        |policer, _| policer.drops().then(|| policer.profile.first_bucket()),
+        burst(
+            "Bytes that conform at once after an idle time: at least the longest packet.",
+            |policer, _| &mut policer.profile.burst,
+        ),
+    ),
+    peakrate("How fast a burst may come: above the rate.", |policer, _| {
+        &mut policer.profile.peakrate
+    }),
+    Parameter::bounding(
+        |policer, _| policer.profile.second_bucket().filter(|_| policer.drops()),
+        mtu(
+            "Bytes that conform at once at the peak rate: at least the longest packet.",
+            |policer, _| &mut policer.profile.mtu,
+        ),
+    ),
+    Parameter::new(
+        "remark",
+        Unit::Count("DSCP"),
+        0..=63,
+        "What exceeds passes with this DSCP instead of being dropped.",
+        |policer, _| &mut policer.remark,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings(
+    About {
+        name: "policer",
+        family: Family::Queues,
+        summary: "Drops or re-marks what exceeds a rate and a burst, in front of any discipline inside; \
+            holds nothing back",
+        when: "To hold senders to a contract without a queue of their own, or to mark what exceeds it as \
+            first to be lost.",
+        children: Children::Inner,
+    },
+    PARAMETERS,
+    |_| Settings {
+        profile: ProfileSettings::START,
+        remark: None,
+    },
+    Settings::config,
+    |config, mut parts| {
+        let inner = match parts.children.pop() {
+            Some(inner) => inner,
+            None => Box::new(Fifo::node(fifo::Config::default())?),
+        };
+        Ok(Box::new(Policer::node(config, inner)?))
+    },
+);
 
 /// The discipline. Make one with [`Policer::node`].
 pub struct Policer {
@@ -140,12 +222,12 @@ impl Algorithm for Policer {
         (minor == INNER).then_some(&mut self.inner)
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let (tokens, of_peak) = self.buckets.tokens();
-        visit("exceeding", Value::Integer(self.exceeding as i64));
-        visit("tokens", Value::Integer(tokens));
+        visit("exceeding", Variable::Integer(self.exceeding as i64));
+        visit("tokens", Variable::Integer(tokens));
         if let Some(tokens) = of_peak {
-            visit("peak_tokens", Value::Integer(tokens));
+            visit("peak_tokens", Variable::Integer(tokens));
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::discipline::{Algorithm, Class, Discipline, Node, Verdict};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::bands::{self, StrictBands};
+use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
 use crate::time::Time;
 
 /// Linux's map from a packet's priority, 0 to 15, to one of three bands, 0 to 2.
@@ -41,6 +42,31 @@ impl Default for Config {
         }
     }
 }
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
+    "priomap",
+    Unit::List(16),
+    0..=63,
+    "The band, counted from 0, for each packet priority from 0 to 15, where no filter chooses a class.",
+    |prio, _| &mut prio.priomap,
+)];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "prio",
+        family: Family::Queues,
+        summary: "Strict priority over classes, each with any discipline inside",
+        when: "Where one kind of traffic must always go first and is known to be little; it can starve the \
+            rest.",
+        children: Children::Bands,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Prio::node(config, parts.children)?)),
+)
+.with_placing(Placing::Classifier(|prio| &mut prio.classifier, |_| 64));
 
 /// The discipline. Make one with [`Prio::node`].
 pub struct Prio {
@@ -66,6 +92,7 @@ impl Prio {
 
 impl Config {
     fn check(&self, bands: usize) -> Result<(), ConfigError> {
+        check_ranges(PARAMETERS, &mut self.clone())?;
         bands::check_placing(&self.priomap, &self.classifier, bands, Prio::NAME)
     }
 }

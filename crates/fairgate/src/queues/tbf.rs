@@ -20,14 +20,17 @@
 //! depth, so that repeated changes can't pass more than the rate.
 
 use alloc::boxed::Box;
+use core::time::Duration;
 
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use super::token_bucket::{ProfileSettings, burst, mtu, peakrate, rate};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
 use crate::queues::token_bucket::{Buckets, Profile};
 use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// The number of the only class, as in Linux.
@@ -60,6 +63,11 @@ impl Config {
         }
     }
 
+    fn check(&self) -> Result<(), ConfigError> {
+        check_ranges(PARAMETERS, &mut Settings::of(self))?;
+        self.profile.check()
+    }
+
     /// The parameters of the fifo inside.
     fn fifo(&self, limit: Limit) -> fifo::Config {
         let bytes = match limit {
@@ -85,6 +93,108 @@ impl Config {
     }
 }
 
+/// tbf as users write it: `limit` or `latency`.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    profile: ProfileSettings,
+    limit: Option<u64>,
+    latency: Option<Duration>,
+}
+
+impl Settings {
+    fn of(config: &Config) -> Settings {
+        Settings {
+            profile: ProfileSettings::of(&config.profile),
+            limit: match config.limit {
+                Some(Limit::Bytes(bytes)) => Some(bytes),
+                _ => None,
+            },
+            latency: match config.limit {
+                Some(Limit::Latency(nanos)) => Some(Duration::from_nanos(nanos)),
+                _ => None,
+            },
+        }
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        let limit = match (self.limit, self.latency) {
+            (Some(_), Some(latency)) => {
+                return Err(ConfigError::conflict(
+                    "latency",
+                    format!("{latency:?}"),
+                    "left out beside `limit`",
+                    "give the bound of the queue as bytes or as time, not as both",
+                ));
+            }
+            (Some(bytes), None) => Some(Limit::Bytes(bytes)),
+            (None, Some(latency)) => Some(Limit::Latency(latency.as_nanos() as u64)),
+            (None, None) => None,
+        };
+        Ok(Config {
+            profile: self.profile.profile()?,
+            limit,
+        })
+    }
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Settings>] = &[
+    rate("The rate to hold.", |tbf, _| &mut tbf.profile.rate),
+    Parameter::bounding(
+        |tbf, _| Some(tbf.profile.first_bucket()),
+        burst(
+            "Bytes that may leave at once after an idle time: at least the longest packet.",
+            |tbf, _| &mut tbf.profile.burst,
+        ),
+    ),
+    Parameter::bounding(
+        |tbf, _| tbf.limit.map(Longest::Length),
+        Parameter::new(
+            "limit",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most bytes queued; not with an inner discipline.",
+            |tbf, _| &mut tbf.limit,
+        ),
+    ),
+    Parameter::new(
+        "latency",
+        Unit::Time,
+        1..=u64::MAX,
+        "The longest that a packet may have to wait, instead of `limit`.",
+        |tbf, _| &mut tbf.latency,
+    ),
+    peakrate("How fast a burst may leave: above the rate.", |tbf, _| {
+        &mut tbf.profile.peakrate
+    }),
+    Parameter::bounding(
+        |tbf, _| tbf.profile.second_bucket(),
+        mtu(
+            "Bytes that may leave at once at the peak rate: at least the longest packet.",
+            |tbf, _| &mut tbf.profile.mtu,
+        ),
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings(
+    About {
+        name: "tbf",
+        family: Family::Queues,
+        summary: "Token bucket shaper over a fifo or any discipline inside",
+        when: "To hold a line to a rate a little below the modem's, so that the queue is here and not there.",
+        children: Children::Inner,
+    },
+    PARAMETERS,
+    |_| Settings {
+        profile: ProfileSettings::START,
+        limit: None,
+        latency: None,
+    },
+    Settings::config,
+    |config, mut parts| Ok(Box::new(Tbf::node(config, parts.children.pop())?)),
+);
+
 /// The discipline. Make one with [`Tbf::node`].
 pub struct Tbf {
     inner: Box<dyn Discipline>,
@@ -98,13 +208,13 @@ pub struct Tbf {
 impl Tbf {
     /// A shaper with full buckets over `inner`, or over a fifo of `config.limit`: one of the two, not both.
     pub fn node(config: Config, inner: Option<Box<dyn Discipline>>) -> Result<Node<Tbf>, ConfigError> {
-        config.profile.check()?;
+        config.check()?;
         let inner = match (inner, config.limit) {
             (Some(inner), None) => inner,
             (None, Some(limit)) => Box::new(Fifo::node(config.fifo(limit))?),
             (Some(_), Some(limit)) => return Err(limit_beside_inner(limit)),
             (None, None) => {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "limit",
                     "missing",
                     "given unless there is an inner discipline",
@@ -137,7 +247,7 @@ fn limit_beside_inner(limit: Limit) -> ConfigError {
         Limit::Bytes(bytes) => ("limit", bytes),
         Limit::Latency(nanos) => ("latency", nanos),
     };
-    ConfigError::out_of_range(
+    ConfigError::conflict(
         parameter,
         value,
         "left out where there is an inner discipline",
@@ -194,12 +304,12 @@ impl Algorithm for Tbf {
     }
 
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        config.profile.check()?;
+        config.check()?;
         match (self.config.limit, config.limit) {
             (None, Some(limit)) => return Err(limit_beside_inner(limit)),
             (_, Some(limit)) => self.inner.reconfigure(&config.fifo(limit), now, pool)?,
             (Some(_), None) => {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "limit",
                     "missing",
                     "given while the shaper has no inner discipline of its own",
@@ -228,11 +338,11 @@ impl Algorithm for Tbf {
         self.due = None;
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let (tokens, of_peak) = self.buckets.tokens();
-        visit("tokens", Value::Integer(tokens));
+        visit("tokens", Variable::Integer(tokens));
         if let Some(tokens) = of_peak {
-            visit("peak_tokens", Value::Integer(tokens));
+            visit("peak_tokens", Variable::Integer(tokens));
         }
     }
 }

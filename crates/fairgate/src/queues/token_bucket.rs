@@ -1,14 +1,15 @@
 //! The arithmetic of token buckets, shared by shapers and policers.
 //!
-//! Tokens are counted in nanoseconds of sending at the bucket's rate, as Linux does, so that time refills the bucket by
-//! an addition and only a packet's length has to be converted. A bucket of B bytes lets at most `B + R t` bytes pass in
-//! any time t, and its longest burst at an output rate of M is `M B / (M - R)` bytes.
+//! Tokens are counted in nanoseconds of sending at the bucket's rate, as Linux does, so that time refills the
+//! bucket by an addition and only a packet's length has to be converted. A bucket of B bytes lets at most `B
+//! + R t` bytes pass in any time t, and its longest burst at an output rate of M is `M B / (M - R)` bytes.
 //!
-//! Invariant: tokens never exceed the depth. Shapers that pay before they send (tbf) keep them at 0 or above; those
-//! that pay after may go below.
+//! Invariant: tokens never exceed the depth. Shapers that pay before they send (tbf) keep them at 0 or above;
+//! those that pay after may go below.
 
 use crate::error::ConfigError;
 use crate::rate::{Rate, RateMeter};
+use crate::registry::{Lens, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
 /// A bucket. Its owner keeps the time of the last payment, which buckets filled together share.
@@ -33,8 +34,8 @@ impl TokenBucket {
         }
     }
 
-    /// What would be left after sending `bytes`, `elapsed` ns after the last payment, in ns. Below zero, it is the time
-    /// until the packet could be sent.
+    /// What would be left after sending `bytes`, `elapsed` ns after the last payment, in ns. Below zero, it
+    /// is the time until the packet could be sent.
     #[inline]
     pub fn after(&self, elapsed: u64, bytes: u32) -> i64 {
         // Longer than 2^62 ns ago is as good as 2^62: both fill any bucket.
@@ -109,17 +110,14 @@ impl Profile {
         self.peak.map_or(self.burst, |peak| self.burst.min(peak.mtu))
     }
 
+    /// Checks the profile.
+    ///
     /// # Errors
     /// If a bucket is empty, or the peak rate is not above the rate.
     pub fn check(&self) -> Result<(), ConfigError> {
-        const REMEDY: &str = "give room for the longest packet, 1514 bytes on Ethernet";
-        let at_least_1 = |parameter| Err(ConfigError::out_of_range(parameter, 0, "at least 1", REMEDY));
-        if self.burst == 0 {
-            return at_least_1("burst");
-        }
+        check_ranges(PROFILE, &mut ProfileSettings::of(self))?;
         match self.peak {
-            Some(peak) if peak.mtu == 0 => at_least_1("mtu"),
-            Some(peak) if peak.rate <= self.rate => Err(ConfigError::out_of_range(
+            Some(peak) if peak.rate <= self.rate => Err(ConfigError::conflict(
                 "peakrate",
                 peak.rate,
                 format!("above the rate, {}", self.rate),
@@ -128,6 +126,97 @@ impl Profile {
             _ => Ok(()),
         }
     }
+}
+
+/// A [`Profile`] as users write it: `peakrate` with its `mtu`.
+#[derive(Clone, Debug)]
+pub struct ProfileSettings {
+    pub(super) rate: Rate,
+    pub(super) burst: u32,
+    pub(super) peakrate: Option<Rate>,
+    pub(super) mtu: Option<u32>,
+}
+
+impl ProfileSettings {
+    /// Rate and burst are required, and so always overwritten.
+    pub(super) const START: ProfileSettings = ProfileSettings {
+        rate: Rate::mbit(1),
+        burst: 0,
+        peakrate: None,
+        mtu: None,
+    };
+
+    /// The settings that make this profile.
+    pub(super) fn of(profile: &Profile) -> ProfileSettings {
+        ProfileSettings {
+            rate: profile.rate,
+            burst: profile.burst,
+            peakrate: profile.peak.map(|peak| peak.rate),
+            mtu: profile.peak.map(|peak| peak.mtu),
+        }
+    }
+
+    /// What the bucket of `burst` bytes holds.
+    pub(super) fn first_bucket(&self) -> Longest {
+        Longest::Length(self.burst.into())
+    }
+
+    /// What that of the peak rate holds.
+    pub(super) fn second_bucket(&self) -> Option<Longest> {
+        self.mtu.map(|mtu| Longest::Length(mtu.into()))
+    }
+
+    pub(super) fn profile(self) -> Result<Profile, ConfigError> {
+        let peak = match (self.peakrate, self.mtu) {
+            (Some(rate), Some(mtu)) => Some(Peak { rate, mtu }),
+            (None, None) => None,
+            (Some(rate), None) => {
+                return Err(ConfigError::conflict(
+                    "peakrate",
+                    rate,
+                    "given together with `mtu`",
+                    "add the depth of its bucket: mtu = \"1514b\" on Ethernet",
+                ));
+            }
+            (None, Some(mtu)) => {
+                return Err(ConfigError::conflict(
+                    "mtu",
+                    mtu,
+                    "given together with `peakrate`",
+                    "leave it out, or add the peak rate whose bucket it is",
+                ));
+            }
+        };
+        Ok(Profile {
+            peak,
+            ..Profile::new(self.rate, self.burst)
+        })
+    }
+}
+
+// The parameters of a profile. What they mean depends on whether it shapes or polices.
+
+const PROFILE: &[Parameter<ProfileSettings>] = &[
+    rate("", |profile, _| &mut profile.rate),
+    burst("", |profile, _| &mut profile.burst),
+    peakrate("", |profile, _| &mut profile.peakrate),
+    mtu("", |profile, _| &mut profile.mtu),
+];
+
+pub(super) const fn rate<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::required("rate", Unit::Rate, 1..=u64::MAX, doc, field)
+}
+
+pub(super) const fn burst<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::required("burst", Unit::Bytes, 1..=u32::MAX as u64, doc, field)
+}
+
+pub(super) const fn peakrate<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new("peakrate", Unit::Rate, 1..=u64::MAX, doc, field)
+}
+
+pub(super) const fn mtu<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new("mtu", Unit::Bytes, 1..=u32::MAX as u64, doc, field)
 }
 
 /// The buckets of a [`Profile`], paid from together.
@@ -178,8 +267,8 @@ impl Buckets {
         Ok(())
     }
 
-    /// Another profile from `now` on. Tokens are carried over, in bytes, up to the new depths: repeated changes can't pass more
-    /// than the rates.
+    /// Another profile from `now` on. Tokens are carried over, in bytes, up to the new depths: repeated
+    /// changes can't pass more than the rates.
     pub fn change(&mut self, profile: Profile, now: Time) {
         let elapsed = now.nanos_since(self.paid_at);
         let old = self.profile;
@@ -198,8 +287,8 @@ impl Buckets {
     }
 }
 
-/// A bucket of `burst` bytes at `rate` that holds as many bytes as `old`, filled up to `elapsed` ns after its last
-/// payment, or as many as fit.
+/// A bucket of `burst` bytes at `rate` that holds as many bytes as `old`, filled up to `elapsed` ns after its
+/// last payment, or as many as fit.
 fn carried_over(old: TokenBucket, old_rate: Rate, elapsed: u64, rate: Rate, burst: u32) -> TokenBucket {
     let mut bucket = TokenBucket::full(rate, burst);
     let nanos = i128::from(old.after(elapsed, 0));
@@ -225,7 +314,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for and when: no interval passes more than the burst and the rate times its length.
+        /// Whatever is asked for and when: no interval passes more than the burst and the rate times its
+        /// length.
         #[test]
         fn no_interval_passes_more_than_burst_and_rate(
             asks in prop::collection::vec((0u64..2_000_000, 1u32..2000), 1..200),

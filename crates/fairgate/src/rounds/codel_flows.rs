@@ -5,18 +5,19 @@
 //!   bounds   [ block of 32 flows ] ...                no flow of the block has more bytes
 //! ```
 //!
-//! The fattest flow is wanted only when a limit is reached, but then for each packet perhaps. Linux scans all flows.
-//! Here an arriving packet raises its block's bound if need be, and a departing one leaves it: a search takes the block
-//! with the highest bound, counts, and lowers the bound if it was too high, until one holds. It looks at `flows / 32`
-//! bounds and 32 flows, and at 32 more for each bound that is too high, which takes a departure since the last search.
+//! The fattest flow is wanted only when a limit is reached, but then for each packet perhaps. Linux scans all
+//! flows. Here an arriving packet raises its block's bound if need be, and a departing one leaves it: a
+//! search takes the block with the highest bound, counts, and lowers the bound if it was too high, until one
+//! holds. It looks at `flows / 32` bounds and 32 flows, and at 32 more for each bound that is too high, which
+//! takes a departure since the last search.
 
 use alloc::boxed::Box;
 
 use crate::aqm::codel::{Law, Source, State};
 use crate::discipline::Verdict;
-use crate::error::{ConfigError, check_within};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{Bound, Lens, Parameter, Unit};
 use crate::scheduler::flows::MAX_FLOWS;
 use crate::structures::{Linked, ListLink};
 use crate::time::Time;
@@ -183,8 +184,8 @@ impl CodelFlows {
         }
     }
 
-    /// Drops from the head of the flow with most bytes, of several the one with the lowest index, until half of its
-    /// bytes or `at_most` packets are gone. Returns the flow and the number of packets.
+    /// Drops from the head of the flow with most bytes, of several the one with the lowest index, until half
+    /// of its bytes or `at_most` packets are gone. Returns the flow and the number of packets.
     fn drop_from_fattest(&mut self, at_most: u32, reason: DropReason, pool: &mut Pool) -> (u32, u32) {
         let index = self.fattest();
         let queue = &mut self.all[index as usize].queue;
@@ -271,30 +272,60 @@ impl Source for FlowSource<'_> {
 }
 
 impl Limits {
-    pub(super) fn new(packets: u32, memory: u64, batch: u32) -> Result<Limits, ConfigError> {
-        check_within("limit", packets, 1, u32::MAX)?;
-        check_within("drop_batch", batch, 1, u32::MAX)?;
-        if memory == 0 {
-            return Err(ConfigError::out_of_range(
-                "memory_limit",
-                0,
-                "at least 1 byte",
-                "32 MB is the default",
-            ));
-        }
-        Ok(Limits {
+    pub(super) const fn new(packets: u32, memory: u64, batch: u32) -> Limits {
+        Limits {
             packets,
             memory,
             batch,
-        })
+        }
     }
 }
 
-/// Checks the number of flows of a hash and their quantum. Each round through all flows adds a quantum, so a small one
-/// means many rounds for a long packet.
-pub(super) fn check_flows(flows: u32, quantum: u32) -> Result<(), ConfigError> {
-    check_within("flows", flows, 1, MAX_FLOWS)?;
-    check_within("quantum", quantum, 256, 1 << 20)
+/// The parameter `flows`.
+pub(super) const fn flows<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new("flows", Unit::Count("flows"), 1..=MAX_FLOWS as u64, doc, field)
+}
+
+/// The parameter `quantum`. Each round through all flows adds a quantum, so a small one means many rounds for
+/// a long packet.
+pub(super) const fn quantum<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new("quantum", Unit::Bytes, 256..=1 << 20, doc, field)
+}
+
+/// The parameter `limit`.
+pub(super) const fn limit<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=u32::MAX as u64,
+        "Most packets queued in all flows together.",
+        field,
+    )
+}
+
+/// The parameter `memory_limit`.
+pub(super) const fn memory_limit<S>(bound: Bound<S>, field: Lens<S>) -> Parameter<S> {
+    Parameter::bounding(
+        bound,
+        Parameter::new(
+            "memory_limit",
+            Unit::Bytes,
+            1..=u64::MAX,
+            "Most memory that queued packets may occupy.",
+            field,
+        ),
+    )
+}
+
+/// The parameter `drop_batch`.
+pub(super) const fn drop_batch<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "drop_batch",
+        Unit::Count("packets"),
+        1..=u32::MAX as u64,
+        "Most packets dropped at once when a limit is reached.",
+        field,
+    )
 }
 
 #[cfg(test)]
@@ -305,7 +336,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn unlimited(count: u32) -> CodelFlows {
-        CodelFlows::new(count, Limits::new(u32::MAX, u64::MAX, 1).unwrap())
+        CodelFlows::new(count, Limits::new(u32::MAX, u64::MAX, 1))
     }
 
     #[test]
@@ -336,7 +367,7 @@ mod tests {
         ) {
             let mut pool = Pool::with_capacity(400);
             let mut flows = unlimited(count);
-            let law = Law::new(&Params::default()).unwrap();
+            let law = Law::new(&Params::default());
             for (operation, number, length) in operations {
                 let index = number % count;
                 match operation {

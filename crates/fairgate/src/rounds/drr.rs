@@ -16,9 +16,12 @@
 //! too early. Linux's `drr` looks at a class when its turn has come, and ends its turn when it is asked for the next packet:
 //! who becomes busy in between goes first there, and behind here.
 
-use crate::error::{ConfigError, check_within};
+use core::ops::RangeInclusive;
+
+use crate::error::ConfigError;
+use crate::registry::{About, Children, Family, Parameter, Unit, check_ranges};
 use crate::rounds::ring::Ring;
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, flows};
+use crate::scheduler::{Entitlement, Head, Holds, MAX_PACKET, Scheduler, flows};
 use crate::time::Time;
 
 /// Bytes that a flow may send in a round, 64 to 2^30. At least the longest packet for constant cost.
@@ -38,9 +41,18 @@ impl Default for Quantum {
 /// Parameters of the flat discipline.
 pub type Config = flows::ConfigOf<Drr>;
 
-/// Checks a quantum: the number of rounds that a packet may take is its length over the quantum.
-pub(crate) fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
-    check_within("quantum", quantum, 64, 1 << 30)
+/// What a quantum may be, bytes: the number of rounds that a packet may take is its length over the quantum.
+pub(crate) const QUANTA: RangeInclusive<u64> = 64..=1 << 30;
+
+fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
+    const QUANTUM: &[Parameter<u32>] = &[Parameter::new(
+        "quantum",
+        Unit::Bytes,
+        QUANTA,
+        "",
+        |quantum, _| quantum,
+    )];
+    check_ranges(QUANTUM, &mut { quantum })
 }
 
 /// A flow: 8 bytes, so that it is half a cache line with its queue.
@@ -63,6 +75,7 @@ pub struct Drr {
 
 impl Scheduler for Drr {
     const NAME: &'static str = "drr";
+    const SHARES: &'static str = "quanta";
     type Share = Quantum;
     type Settings = ();
     type Flow = Flow;
@@ -139,6 +152,45 @@ impl Scheduler for Drr {
 
     fn clear<F: Holds<State = Flow>>(&mut self, _flows: &mut [F]) {
         self.round.clear();
+    }
+}
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<Drr>>] = &[
+    flows::flows(),
+    flows::limit(),
+    Parameter::new(
+        "quantum",
+        Unit::Bytes,
+        QUANTA,
+        "Bytes that a flow may send in a round: at least the longest packet for constant cost.",
+        |flat, _| &mut flat.config.share.0,
+    ),
+    Parameter::new(
+        "quanta",
+        Unit::Numbers(4096),
+        QUANTA,
+        "Quanta of the first flows, bytes, for filters to place packets in; the others have the common one.",
+        |flat, _| &mut flat.amounts,
+    ),
+];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<Drr> = flows::describe::<Drr>(
+    About {
+        name: Drr::NAME,
+        family: Family::Rounds,
+        summary: "Deficit round robin over hashed flows",
+        when: "For exactly fair shares in bytes at the least cost, where delay does not matter much.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 45 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+impl Entitlement for Quantum {
+    fn amount_mut(&mut self) -> &mut u32 {
+        &mut self.0
     }
 }
 

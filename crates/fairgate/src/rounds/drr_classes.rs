@@ -17,12 +17,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges};
 use crate::rounds::class_round::ClassRound;
-use crate::rounds::drr::check_quantum;
+use crate::rounds::drr::{QUANTA, Quantum};
 use crate::time::Time;
 
 /// Parameters of a class.
@@ -45,20 +46,58 @@ pub struct Config {
     pub templates: Templates,
 }
 
+/// The parameters of a class as users set them.
+pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
+    "quantum",
+    Unit::Bytes,
+    QUANTA,
+    "Bytes that the class may send in a round: its share is its part of the sum.",
+    |drr, class| &mut drr.classes[class].quantum,
+)];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "drr",
+        family: Family::Rounds,
+        summary: "Deficit round robin over classes, each with a quantum and any discipline inside",
+        when: "To share a line between kinds of traffic, or users, in given proportions.",
+        children: Children::Classes,
+    },
+    &[],
+    |minors| Config {
+        classes: minors
+            .iter()
+            .map(|minor| ClassConfig {
+                minor: *minor,
+                quantum: Quantum::default().0,
+            })
+            .collect(),
+        ..Config::default()
+    },
+    |config, parts| Ok(Box::new(DrrClasses::node(config, parts.children)?)),
+)
+.with_class_parameters(CLASS_PARAMETERS)
+.with_placing(Placing::Classes(
+    |drr| &mut drr.classifier,
+    |drr| &mut drr.templates,
+));
+
 impl Config {
     /// Checks everything, and numbers the classes.
     fn check(&self) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
         if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "class",
                 format!("{:x}", pair[1].minor),
                 format!("above {:x}, the class before it", pair[0].minor),
                 "give the classes in the order of their numbers",
             ));
         }
-        for class in &self.classes {
-            check_quantum(class.quantum)?;
+        let mut config = self.clone();
+        for (index, class) in self.classes.iter().enumerate() {
+            check_class_ranges(CLASS_PARAMETERS, &mut config, index, class.minor)?;
         }
         map.check(&self.classifier, DrrClasses::NAME)?;
         self.templates
@@ -80,7 +119,7 @@ impl DrrClasses {
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<DrrClasses>, ConfigError> {
         let map = config.check()?;
         if inner.len() != config.classes.len() {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "classes",
                 config.classes.len(),
                 format!("{}, the number of inner disciplines", inner.len()),
@@ -137,7 +176,7 @@ impl Algorithm for DrrClasses {
         config.check()?;
         let minors = |config: &Config| config.classes.iter().map(|class| class.minor).collect::<Vec<_>>();
         if minors(&config) != minors(&self.config) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "classes",
                 format!("{:x?}", minors(&config)),
                 format!("{:x?}, the classes that there are", minors(&self.config)),
@@ -175,8 +214,8 @@ impl Algorithm for DrrClasses {
         self.round.activate(place);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("active_classes", Value::Integer(self.round.active().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("active_classes", Variable::Integer(self.round.active().into()));
     }
 }
 

@@ -17,10 +17,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::bands::{self, StrictBands};
+use crate::registry::{
+    About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
+};
 use crate::rounds::class_round::ClassRound;
 use crate::time::Time;
 
@@ -65,7 +68,7 @@ impl Config {
 
     fn check(&self, inner: usize) -> Result<(), ConfigError> {
         if self.bands() != inner {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "bands",
                 format!("{} strict and {} quanta", self.strict, self.quanta.len()),
                 format!("{inner} in all, the number of inner disciplines"),
@@ -73,12 +76,117 @@ impl Config {
             ));
         }
         bands::check_number(inner)?;
-        for &quantum in &self.quanta {
-            check_within("quantum", quantum, 256, 1 << 30)?;
+        let mut settings = Settings::of(self);
+        check_ranges(PARAMETERS, &mut settings)?;
+        for (index, minor) in (1..=inner as u16).enumerate() {
+            check_class_ranges(CLASS_PARAMETERS, &mut settings, index, minor)?;
         }
         bands::check_placing(&self.priomap, &self.classifier, inner, Ets::NAME)
     }
 }
+
+/// ets as users write it: a quantum in each band that is not strict, or none for the default.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    strict: u8,
+    quanta: Vec<Option<u32>>,
+    priomap: Option<[u8; 16]>,
+    classifier: Classifier,
+}
+
+impl Settings {
+    fn of(config: &Config) -> Settings {
+        let strict = core::iter::repeat_n(None, config.strict.into());
+        Settings {
+            strict: config.strict,
+            quanta: strict.chain(config.quanta.iter().copied().map(Some)).collect(),
+            priomap: Some(config.priomap),
+            classifier: Classifier::default(),
+        }
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        let bands = self.quanta.len();
+        let Some((strict, sharing)) = self.quanta.split_at_checked(self.strict.into()) else {
+            return Err(ConfigError::conflict(
+                "strict",
+                self.strict,
+                format!("at most {bands}, the number of bands"),
+                "add bands, or let fewer of them be strict",
+            ));
+        };
+        let given = (1..)
+            .zip(strict)
+            .find_map(|(minor, quantum)| Some((minor, (*quantum)?)));
+        if let Some((minor, quantum)) = given {
+            return Err(ConfigError::class_conflict(
+                minor,
+                "quantum",
+                quantum,
+                format!("left out in the first {}, the strict bands", self.strict),
+                "leave it out, or let fewer bands be strict",
+            ));
+        }
+        let quanta = sharing.iter().map(|quantum| quantum.unwrap_or(QUANTUM));
+        let linux = Config::of_bands(self.strict, quanta.collect());
+        Ok(Config {
+            priomap: self.priomap.unwrap_or(linux.priomap),
+            classifier: self.classifier,
+            ..linux
+        })
+    }
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Settings>] = &[
+    Parameter::new(
+        "strict",
+        Unit::Count("bands"),
+        0..=64,
+        "How many bands, the first ones, go in strict priority.",
+        |ets, _| &mut ets.strict,
+    ),
+    Parameter::new(
+        "priomap",
+        Unit::List(16),
+        0..=63,
+        "The band, counted from 0, for each packet priority where no filter chooses a class; none is the \
+            last band.",
+        |ets, _| &mut ets.priomap,
+    ),
+];
+
+/// The parameters of a class as users set them.
+pub const CLASS_PARAMETERS: &[Parameter<Settings>] = &[Parameter::new(
+    "quantum",
+    Unit::Bytes,
+    256..=1 << 30,
+    "Bytes that the band may send in a round, 1514 if none are given; not in a strict band.",
+    |ets, class| &mut ets.quanta[class],
+)];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings(
+    About {
+        name: "ets",
+        family: Family::Rounds,
+        summary: "Enhanced transmission selection: strict bands first, the others share by deficit round \
+            robin",
+        when: "Where a little traffic must always go first and the rest be shared in given proportions.",
+        children: Children::Bands,
+    },
+    PARAMETERS,
+    |minors| Settings {
+        strict: 0,
+        quanta: vec![None; minors.len()],
+        priomap: None,
+        classifier: Classifier::default(),
+    },
+    Settings::config,
+    |config, parts| Ok(Box::new(Ets::node(config, parts.children)?)),
+)
+.with_class_parameters(CLASS_PARAMETERS)
+.with_placing(Placing::Classifier(|ets| &mut ets.classifier, |_| 64));
 
 /// The discipline. Make one with [`Ets::node`].
 pub struct Ets {
@@ -196,8 +304,8 @@ impl Algorithm for Ets {
         self.wake(band.expect("only a class that is there is replaced"));
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("active_bands", Value::Integer(self.sharing.active().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("active_bands", Variable::Integer(self.sharing.active().into()));
     }
 }
 

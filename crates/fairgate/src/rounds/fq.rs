@@ -24,12 +24,13 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::{Rate, RateMeter};
-use crate::rounds::codel_flows::check_flows;
+use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
+use crate::rounds::codel_flows::{flows, quantum};
 use crate::rounds::new_and_old::NewAndOld;
 use crate::structures::{IndexedHeap, Linked, ListLink};
 use crate::time::Time;
@@ -49,6 +50,11 @@ pub enum BeyondHorizon {
     /// It leaves at the horizon.
     Hold,
 }
+
+crate::words!(BeyondHorizon {
+    "drop" => BeyondHorizon::Drop,
+    "hold" => BeyondHorizon::Hold,
+});
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +105,94 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=u32::MAX as u64,
+        "Most packets queued in all.",
+        |fq, _| &mut fq.limit,
+    ),
+    Parameter::new(
+        "flow_limit",
+        Unit::Count("packets"),
+        1..=u32::MAX as u64,
+        "Most packets of one flow.",
+        |fq, _| &mut fq.flow_limit,
+    ),
+    flows("Queues that flows are hashed into.", |fq, _| &mut fq.flows),
+    quantum("Bytes that a flow may send in a turn.", |fq, _| &mut fq.quantum),
+    Parameter::new(
+        "initial_quantum",
+        Unit::Bytes,
+        0..=1 << 30,
+        "Bytes that a new flow may send at once.",
+        |fq, _| &mut fq.initial_quantum,
+    ),
+    Parameter::new(
+        "maxrate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The most that any flow may send.",
+        |fq, _| &mut fq.maxrate,
+    ),
+    Parameter::new(
+        "low_rate_threshold",
+        Unit::Rate,
+        1..=u64::MAX,
+        "With a maxrate at or below this each packet is paced by its own length; above it by a quantum at \
+            a time.",
+        |fq, _| &mut fq.low_rate_threshold,
+    ),
+    Parameter::new(
+        "refill_delay",
+        Unit::Time,
+        0..=86_400_000_000_000,
+        "A flow that was away for longer has a quantum to start with.",
+        |fq, _| &mut fq.refill_delay,
+    ),
+    Parameter::new(
+        "horizon",
+        Unit::Time,
+        0..=86_400_000_000_000,
+        "How far ahead a packet's departure time may lie.",
+        |fq, _| &mut fq.horizon,
+    ),
+    Parameter::word(
+        "beyond_horizon",
+        Unit::Choice(BeyondHorizon::WORDS),
+        "What becomes of a packet whose departure time lies further ahead: dropped, or held until the \
+            horizon.",
+        |fq, _| &mut fq.beyond_horizon,
+    ),
+    Parameter::new(
+        "ce_threshold",
+        Unit::Time,
+        0..=86_400_000_000_000,
+        "Marks packets that leave later than they could have by more than this.",
+        |fq, _| &mut fq.ce_threshold,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "fq",
+        family: Family::Rounds,
+        summary: "Fair queueing over hashed flows with pacing: by a rate for each flow, by packets' \
+            departure times",
+        when: "On a machine that sends much itself, or to hold every flow to a rate; on a congested line \
+            take fq_codel or cake.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Fq::node(config, parts.seed)?)),
+)
+.with_placing(Placing::Classifier(|fq| &mut fq.classifier, |fq| fq.flows))
+.with_memory(|fq| 88 * u64::from(fq.flows));
+
 /// The parameters as the packet path needs them.
 #[derive(Clone, Copy, Debug)]
 struct Law {
@@ -112,35 +206,20 @@ struct Law {
 
 impl Config {
     fn check(&self) -> Result<Law, ConfigError> {
-        check_flows(self.flows, self.quantum)?;
-        check_within("limit", self.limit, 1, u32::MAX)?;
-        check_within("flow_limit", self.flow_limit, 1, u32::MAX)?;
-        check_within("initial_quantum", self.initial_quantum, 0, 1 << 30)?;
+        check_ranges(PARAMETERS, &mut self.clone())?;
         Ok(Law {
             meter: self.maxrate.map(Rate::meter),
             is_low_rate: self.maxrate.is_some() && self.maxrate <= self.low_rate_threshold,
-            refill_delay: nanos("refill_delay", self.refill_delay)?,
-            horizon: nanos("horizon", self.horizon)?,
-            ce_threshold: match self.ce_threshold {
-                Some(threshold) => nanos("ce_threshold", threshold)?,
-                None => u64::MAX,
-            },
+            refill_delay: nanos(self.refill_delay),
+            horizon: nanos(self.horizon),
+            ce_threshold: self.ce_threshold.map_or(u64::MAX, nanos),
         })
     }
 }
 
-/// A duration as the packet path counts it: a day at most, far below where sums of times could overflow.
-fn nanos(parameter: &'static str, duration: Duration) -> Result<u64, ConfigError> {
-    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-    if duration > DAY {
-        return Err(ConfigError::out_of_range(
-            parameter,
-            format!("{duration:?}"),
-            "at most a day",
-            "lower it: delays that matter here are milliseconds to seconds",
-        ));
-    }
-    Ok(duration.as_nanos() as u64)
+/// A duration of at most a day, as the packet path counts it: sums of times do not overflow.
+fn nanos(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
 }
 
 /// A flow: within a cache line.
@@ -467,15 +546,15 @@ impl Algorithm for Fq {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let active = self.flows.iter().filter(|flow| !flow.queue.is_empty()).count();
         let throttled = self.flows.iter().filter(|flow| flow.is_throttled).count();
-        visit("active_flows", Value::Integer(active as i64));
-        visit("throttled_flows", Value::Integer(throttled as i64));
-        visit("throttlings", Value::Integer(self.throttlings as i64));
+        visit("active_flows", Variable::Integer(active as i64));
+        visit("throttled_flows", Variable::Integer(throttled as i64));
+        visit("throttlings", Variable::Integer(self.throttlings as i64));
         let next = self
             .watchdog()
-            .map_or(Value::Unset, |time| Value::Nanos(time.nanos()));
+            .map_or(Variable::Unset, |time| Variable::Nanos(time.nanos()));
         visit("next_departure", next);
     }
 }

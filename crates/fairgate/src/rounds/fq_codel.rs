@@ -13,13 +13,18 @@
 //! it; a change of `flows` in operation, which Linux refuses, deals the packets out anew; a packet that a parent's peek
 //! took out no longer counts against the limits.
 
-use crate::aqm::codel::{Law, Params};
+use alloc::boxed::Box;
+
+use crate::aqm::codel::{Law, Params, codel_parameters};
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::rounds::codel_flows::{CodelFlows, Floor, Limits, check_flows};
+use crate::registry::{About, Children, Description, Family, Longest, Parameter, Placing, check_ranges};
+use crate::rounds::codel_flows::{
+    CodelFlows, Floor, Limits, drop_batch, flows, limit, memory_limit, quantum,
+};
 use crate::rounds::new_and_old::NewAndOld;
 use crate::time::Time;
 
@@ -60,11 +65,48 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = codel_parameters![|fq_codel| fq_codel.codel;
+    limit(|fq_codel, _| &mut fq_codel.limit),
+    memory_limit(
+        |fq_codel, _| Some(Longest::Memory(fq_codel.memory_limit)),
+        |fq_codel, _| &mut fq_codel.memory_limit,
+    ),
+    flows(
+        "Number of flow queues. More queues, fewer flows that share one by chance.",
+        |fq_codel, _| &mut fq_codel.flows,
+    ),
+    quantum(
+        "Bytes that a flow may send in a turn; 300 favours small packets on slow lines.",
+        |fq_codel, _| &mut fq_codel.quantum,
+    ),
+    drop_batch(|fq_codel, _| &mut fq_codel.drop_batch),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "fq_codel",
+        family: Family::Rounds,
+        summary: "Flow queues with CoDel on each (RFC 8290): fair shares, low delay, sparse flows first",
+        when: "As the first choice for an access line, inside a shaper like tbf.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(FqCodel::node(config, parts.seed)?)),
+)
+.with_placing(Placing::Classifier(
+    |fq_codel| &mut fq_codel.classifier,
+    |fq_codel| fq_codel.flows,
+))
+.with_memory(|fq_codel| 65 * u64::from(fq_codel.flows));
+
 impl Config {
     fn check(&self) -> Result<(Law, Limits), ConfigError> {
-        check_flows(self.flows, self.quantum)?;
-        let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch)?;
-        Ok((Law::new(&self.codel)?, limits))
+        check_ranges(PARAMETERS, &mut self.clone())?;
+        let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch);
+        Ok((Law::new(&self.codel), limits))
     }
 }
 
@@ -200,10 +242,13 @@ impl Algorithm for FqCodel {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("new_flow_count", Value::Integer(self.new_flow_count as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("new_flow_count", Variable::Integer(self.new_flow_count as i64));
         self.turns.visit_variables(visit);
-        visit("memory_used", Value::Integer(self.flows.totals().memory as i64));
+        visit(
+            "memory_used",
+            Variable::Integer(self.flows.totals().memory as i64),
+        );
     }
 }
 

@@ -9,8 +9,9 @@
 //! [`drr`](super::drr).
 
 use crate::error::ConfigError;
+use crate::registry::{About, Children, Family, Parameter};
 use crate::rounds::ring::Ring;
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::time::Time;
 
 /// The scheduler. It keeps nothing of a flow but its place in the round.
@@ -76,6 +77,36 @@ impl Scheduler for FqNagle {
         self.round.clear();
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<FqNagle>>] = &[flows::flows(), flows::limit()];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<FqNagle> = flows::describe_with::<FqNagle>(
+    About {
+        name: FqNagle::NAME,
+        family: Family::Rounds,
+        summary: "Packet by packet round robin over hashed flows (Nagle 1985)",
+        when: "To compare with the first fair queueing there was: unfair where packets differ in length.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |flat| Ok(flat.config),
+)
+.with_memory(|flat| 45 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<FqNagle> = classes::describe::<FqNagle>(
+    About {
+        name: FqNagle::NAME,
+        family: Family::Rounds,
+        summary: "Packet by packet round robin over classes, each with any discipline inside",
+        when: "To compare with the first fair queueing there was: unfair where packets differ in length.",
+        children: Children::Classes,
+    },
+    &[],
+    &[],
+);
 
 #[cfg(test)]
 mod tests {

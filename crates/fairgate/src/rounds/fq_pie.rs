@@ -14,13 +14,14 @@
 
 use alloc::boxed::Box;
 
-use crate::aqm::pie::{Law, Params, State, Updates};
+use crate::aqm::pie::{Law, Params, State, Updates, pie_parameters};
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::rounds::codel_flows::check_flows;
+use crate::registry::{About, Children, Description, Family, Longest, Parameter, Placing, check_ranges};
+use crate::rounds::codel_flows::{flows, limit, memory_limit, quantum};
 use crate::rounds::new_and_old::NewAndOld;
 use crate::structures::{Linked, ListLink, Random};
 use crate::time::Time;
@@ -56,19 +57,46 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = pie_parameters![|fq_pie| fq_pie.pie;
+    limit(|fq_pie, _| &mut fq_pie.limit),
+    memory_limit(
+        |fq_pie, _| Some(Longest::Memory(fq_pie.memory_limit)),
+        |fq_pie, _| &mut fq_pie.memory_limit,
+    ),
+    flows(
+        "Number of flow queues. More queues, fewer flows that share one by chance.",
+        |fq_pie, _| &mut fq_pie.flows,
+    ),
+    quantum(
+        "Bytes that a flow may send in a turn.",
+        |fq_pie, _| &mut fq_pie.quantum,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "fq_pie",
+        family: Family::Rounds,
+        summary: "Flow queues with PIE on each: fair shares, a delay held on average, drops on arrival",
+        when: "Where fq_codel would do but packets must be dropped on arrival; to compare the two.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(FqPie::node(config, parts.seed)?)),
+)
+.with_placing(Placing::Classifier(
+    |fq_pie| &mut fq_pie.classifier,
+    |fq_pie| fq_pie.flows,
+))
+.with_memory(|fq_pie| 136 * u64::from(fq_pie.flows));
+
 impl Config {
     fn check(&self) -> Result<Law, ConfigError> {
-        check_flows(self.flows, self.quantum)?;
-        check_within("limit", self.limit, 1, u32::MAX)?;
-        if self.memory_limit == 0 {
-            return Err(ConfigError::out_of_range(
-                "memory_limit",
-                0,
-                "at least 1 byte",
-                "32 MB is the default",
-            ));
-        }
-        Law::new(&self.pie)
+        check_ranges(PARAMETERS, &mut self.clone())?;
+        Ok(Law::new(&self.pie))
     }
 }
 
@@ -285,10 +313,10 @@ impl Algorithm for FqPie {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("new_flow_count", Value::Integer(self.new_flow_count as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("new_flow_count", Variable::Integer(self.new_flow_count as i64));
         self.turns.visit_variables(visit);
-        visit("memory_usage", Value::Integer(self.memory as i64));
+        visit("memory_usage", Variable::Integer(self.memory as i64));
     }
 }
 

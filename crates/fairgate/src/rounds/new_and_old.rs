@@ -8,7 +8,7 @@
 //! A flow that runs empty while new goes through the old list once if others wait there, lest it keep them from their turn by
 //! coming back each time.
 
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::structures::{ActiveList, Linked};
 
 /// The two lists. The same array must be passed to every call.
@@ -78,8 +78,8 @@ impl NewAndOld {
     }
 
     /// Under the names of Linux's statistics.
-    pub(super) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("new_flows_len", Value::Integer(self.new.len().into()));
-        visit("old_flows_len", Value::Integer(self.old.len().into()));
+    pub(super) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("new_flows_len", Variable::Integer(self.new.len().into()));
+        visit("old_flows_len", Variable::Integer(self.old.len().into()));
     }
 }

@@ -17,88 +17,22 @@
 //! exceed 127; quanta below 64 are refused, not raised; perturbation is on by default as in the paper, and happens
 //! at the first call after it is due. Non-goals: Linux's RED inside sfq.
 
-use alloc::vec::Vec;
-use core::time::Duration;
+mod config;
 
-use crate::classify::Classifier;
-use crate::discipline::{Algorithm, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use alloc::vec::Vec;
+
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::DropFrom;
-use crate::rounds::drr::check_quantum;
 use crate::structures::{ActiveList, ByLength, Linked, ListLink, random};
 use crate::time::Time;
 
+pub use config::{Config, DESCRIPTION, PARAMETERS};
+
 /// Marks a bucket without a slot.
 const NO_SLOT: u32 = u32::MAX;
-
-/// Parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Most packets queued in all, 2 to 2^24.
-    pub limit: u32,
-    /// Most packets in a slot, 1 to 65535.
-    pub depth: u32,
-    /// Slots: most flows at a time, 1 to 65408.
-    pub flows: u32,
-    /// Buckets of the hash: a power of two up to 65536.
-    pub divisor: u32,
-    /// Bytes that a slot may send in a round, 64 to 2^30.
-    pub quantum: u32,
-    /// Which packet of the longest slot pays.
-    pub drop_from: DropFrom,
-    /// Time from one salt of the hash to the next; `None` for never.
-    pub perturb: Option<Duration>,
-    /// Places packets in buckets, counted from 1, before the hash does.
-    pub classifier: Classifier,
-}
-
-/// Linux's defaults, and a new salt every 10 s as in the paper.
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            limit: 127,
-            depth: 127,
-            flows: 128,
-            divisor: 1024,
-            quantum: 1514,
-            drop_from: DropFrom::Tail,
-            perturb: Some(Duration::from_secs(10)),
-            classifier: Classifier::default(),
-        }
-    }
-}
-
-impl Config {
-    fn check(&self) -> Result<(), ConfigError> {
-        check_within("limit", self.limit, 2, 1 << 24)?;
-        check_within("depth", self.depth, 1, u32::from(u16::MAX))?;
-        check_within("flows", self.flows, 1, 65_408)?;
-        check_within("divisor", self.divisor, 1, 1 << 16)?;
-        check_quantum(self.quantum)?;
-        if !self.divisor.is_power_of_two() {
-            return Err(ConfigError::out_of_range(
-                "divisor",
-                self.divisor,
-                "a power of two up to 65536",
-                format!("take {}", self.divisor.next_power_of_two()),
-            ));
-        }
-        if self
-            .perturb
-            .is_some_and(|period| period < Duration::from_millis(1))
-        {
-            return Err(ConfigError::out_of_range(
-                "perturb",
-                "less than 1ms",
-                "at least 1ms",
-                "leave it out to keep one salt, or take 10s",
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// What is looked at for each packet: 40 bytes.
 #[derive(Clone, Debug)]
@@ -360,21 +294,24 @@ impl Algorithm for Sfq {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let longest = self.slots.iter().map(|slot| slot.queue.len()).max().unwrap_or(0);
-        visit("active_flows", Value::Integer(self.round.len().into()));
-        visit("longest_flow", Value::Integer(longest.into()));
+        visit("active_flows", Variable::Integer(self.round.len().into()));
+        visit("longest_flow", Variable::Integer(longest.into()));
         visit(
             "perturb_at",
             self.perturb_at
-                .map_or(Value::Unset, |due| Value::Nanos(due.nanos())),
+                .map_or(Variable::Unset, |due| Variable::Nanos(due.nanos())),
         );
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
     use super::*;
+    use crate::classify::Classifier;
     use crate::flow::FlowHash;
     use crate::packet::Packet;
     use crate::testing::{Driver, in_class};

@@ -17,10 +17,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::classify::{ClassMap, Classifier, Hosts, Templates};
-use crate::discipline::{Algorithm, Class, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
+use crate::registry::{About, Children, Description, Parameter, Placing};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
 use crate::structures::IndexedHeap;
 use crate::time::Time;
@@ -52,7 +53,7 @@ impl<T, U> Config<T, U> {
     fn check(&self, discipline: &'static str) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
         if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "class",
                 format!("{:x}", pair[1].minor),
                 format!("above {:x}, the class before it", pair[0].minor),
@@ -109,6 +110,44 @@ impl<T> Holds for ActiveClass<T> {
 /// The parameters of `Classes<S>`.
 pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
 
+/// The description of `Classes<S>`.
+pub type DescriptionOf<S> = Description<ConfigOf<S>>;
+
+/// The parameters of `Classes<S>` with all defaults, for classes with these numbers.
+fn start<S: Scheduler<Share: Default, Settings: Default>>(minors: &[u16]) -> ConfigOf<S> {
+    Config {
+        classifier: Classifier::default(),
+        classes: minors
+            .iter()
+            .map(|&minor| ClassConfig {
+                minor,
+                share: S::Share::default(),
+            })
+            .collect(),
+        templates: Templates::default(),
+        settings: S::Settings::default(),
+    }
+}
+
+/// Describes a scheduler over classes.
+pub const fn describe<S: Scheduler<Share: Default, Settings: Default>>(
+    about: About,
+    parameters: &'static [Parameter<ConfigOf<S>>],
+    class_parameters: &'static [Parameter<ConfigOf<S>>],
+) -> Description<ConfigOf<S>> {
+    Description::new(
+        about.holding(Children::Classes),
+        parameters,
+        start::<S>,
+        |config, parts| Ok(Box::new(Classes::<S>::node(config, parts.children)?)),
+    )
+    .with_class_parameters(class_parameters)
+    .with_placing(Placing::Classes(
+        |classes| &mut classes.classifier,
+        |classes| &mut classes.templates,
+    ))
+}
+
 /// The discipline. Create it with [`Classes::node`].
 pub struct Classes<S: Scheduler> {
     scheduler: S,
@@ -137,7 +176,7 @@ impl<S: Scheduler> Classes<S> {
     ) -> Result<Node<Classes<S>>, ConfigError> {
         let map = config.check(S::NAME)?;
         if inner.len() != config.classes.len() {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "classes",
                 config.classes.len(),
                 format!("{}, the number of inner disciplines", inner.len()),
@@ -265,7 +304,8 @@ fn scheduler_of<S: Scheduler>(config: &ConfigOf<S>) -> Result<(S, Vec<S::Flow>),
     let mut scheduler = S::new(&config.settings, 0)?;
     let mut states = Vec::with_capacity(config.classes.len());
     for class in &config.classes {
-        states.push(scheduler.add_flow(&class.share)?);
+        let state = scheduler.add_flow(&class.share);
+        states.push(state.map_err(|error| error.of_class(class.minor))?);
     }
     Ok((scheduler, states))
 }
@@ -365,7 +405,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         config.check(S::NAME)?;
         if !config.minors().eq(self.config.minors()) {
             let shown = |config: &ConfigOf<S>| format!("{:x?}", config.minors().collect::<Vec<_>>());
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "classes",
                 shown(&config),
                 format!("{}, the present classes", shown(&self.config)),
@@ -373,7 +413,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             ));
         }
         if config.settings != self.config.settings {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "settings",
                 format!("{:?}", config.settings),
                 format!("{:?}, the present settings", self.config.settings),
@@ -415,15 +455,15 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         }
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let active = self
             .classes
             .iter()
             .filter(|class| matches!(class.activity, Activity::Active { .. }));
-        visit("active_classes", Value::Integer(active.count() as i64));
+        visit("active_classes", Variable::Integer(active.count() as i64));
         visit(
             "parked_classes",
-            Value::Integer(self.parked.flows().count() as i64),
+            Variable::Integer(self.parked.flows().count() as i64),
         );
         self.scheduler.visit_variables(visit);
     }

@@ -8,17 +8,19 @@
 //! active flow. If the longest flow has one packet, all flows have at most one, and the packet is stolen from
 //! the newest flow, which is not active yet.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::classify::Classifier;
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
-use crate::error::{ConfigError, check_within};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
+use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
-use crate::structures::ByLength;
+use crate::registry::{About, Description, Parameter, Placing, Unit, check_ranges};
+use crate::scheduler::{Entitlement, Head, Holds, MAX_PACKET, Scheduler};
 use crate::time::Time;
 
+use crate::structures::ByLength;
 /// The number of packets whose cache lines a second-level cache of 1 MiB holds. If more are queued, the next
 /// one has to be prefetched.
 const CACHED_PACKETS: u32 = 1 << 14;
@@ -57,12 +59,23 @@ impl<T: Default, U: Default> Default for Config<T, U> {
     }
 }
 
-impl<T, U> Config<T, U> {
+impl<T: Clone, U: Clone> Config<T, U> {
+    /// Checks everything but shares and settings, which the scheduler checks.
     fn check(&self) -> Result<(), ConfigError> {
-        check_within("flows", self.flows, 1, MAX_FLOWS)?;
-        check_within("limit", self.limit, 1, 1 << 25)?;
+        let mut settings = Settings {
+            config: Config {
+                flows: self.flows,
+                limit: self.limit,
+                share: self.share.clone(),
+                shares: Vec::new(),
+                settings: self.settings.clone(),
+                classifier: Classifier::default(),
+            },
+            amounts: Vec::new(),
+        };
+        check_ranges(&[flows(), limit()], &mut settings)?;
         if self.shares.len() > self.flows as usize {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "flows",
                 self.flows,
                 format!(
@@ -106,6 +119,94 @@ impl<T> Holds for Flow<T> {
 /// The parameters of `Flows<S>`.
 pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
 
+/// The settings of a flat scheduler as users write them.
+#[derive(Clone, Debug)]
+pub struct Settings<T, U> {
+    /// The parameters, but for the shares of single flows.
+    pub config: Config<T, U>,
+    /// Weights or quanta of the first flows.
+    pub amounts: Vec<u32>,
+}
+
+/// The settings of `Flows<S>`.
+pub type SettingsOf<S> = Settings<<S as Scheduler>::Share, <S as Scheduler>::Settings>;
+
+impl<T: Default, U: Default> Settings<T, U> {
+    fn start() -> Settings<T, U> {
+        Settings {
+            config: Config::default(),
+            amounts: Vec::new(),
+        }
+    }
+}
+
+impl<T: Entitlement, U> Settings<T, U> {
+    fn config(self) -> Result<Config<T, U>, ConfigError> {
+        let of_amount = |amount: &u32| {
+            let mut share = self.config.share.clone();
+            *share.amount_mut() = *amount;
+            share
+        };
+        Ok(Config {
+            shares: self.amounts.iter().map(of_amount).collect(),
+            ..self.config
+        })
+    }
+}
+
+/// The description of `Flows<S>`.
+pub type DescriptionOf<S> = Description<SettingsOf<S>, ConfigOf<S>>;
+
+/// The parameter `flows` of a flat scheduler.
+pub const fn flows<T, U>() -> Parameter<Settings<T, U>> {
+    Parameter::new(
+        "flows",
+        Unit::Count("flows"),
+        1..=MAX_FLOWS as u64,
+        "Queues that flows are hashed into. More queues, fewer flows that share one by chance.",
+        |flat, _| &mut flat.config.flows,
+    )
+}
+
+/// The parameter `limit` of a flat scheduler.
+pub const fn limit<T, U>() -> Parameter<Settings<T, U>> {
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=1 << 25,
+        "Most packets queued in all; beyond, the longest flow pays.",
+        |flat, _| &mut flat.config.limit,
+    )
+}
+
+/// Describes a scheduler over hashed flows whose flows can be given different shares. Its parameters are
+/// [`flows`], [`limit`] and those of the scheduler.
+pub const fn describe<S: Scheduler<Share: Entitlement + Default, Settings: Default>>(
+    about: About,
+    parameters: &'static [Parameter<SettingsOf<S>>],
+) -> Description<SettingsOf<S>, ConfigOf<S>> {
+    describe_with::<S>(about, parameters, Settings::config)
+}
+
+/// Describes a scheduler over hashed flows. `config` makes its parameters of the settings.
+pub(crate) const fn describe_with<S: Scheduler<Share: Default, Settings: Default>>(
+    about: About,
+    parameters: &'static [Parameter<SettingsOf<S>>],
+    config: fn(SettingsOf<S>) -> Result<ConfigOf<S>, ConfigError>,
+) -> Description<SettingsOf<S>, ConfigOf<S>> {
+    Description::of_settings(
+        about,
+        parameters,
+        |_| Settings::start(),
+        config,
+        |config, parts| Ok(Box::new(Flows::<S>::node(config, parts.seed)?)),
+    )
+    .with_placing(Placing::Classifier(
+        |flat| &mut flat.config.classifier,
+        |flat| flat.config.flows,
+    ))
+}
+
 /// The discipline. Create it with [`Flows::node`].
 #[derive(Debug)]
 pub struct Flows<S: Scheduler> {
@@ -140,10 +241,14 @@ impl<S: Scheduler> Flows<S> {
         config.check()?;
         let mut scheduler = S::new(&config.settings, origin)?;
         let mut flows = Vec::with_capacity(config.flows as usize);
-        for share in config.shares() {
+        for (flow, share) in config.shares().enumerate() {
+            let state = scheduler.add_flow(share);
             flows.push(Flow {
                 queue: PacketQueue::new(),
-                state: scheduler.add_flow(share)?,
+                state: state.map_err(|error| match flow < config.shares.len() {
+                    true => error.in_list(S::SHARES),
+                    false => error,
+                })?,
             });
         }
         Ok(Flows {
@@ -391,13 +496,13 @@ impl<S: Scheduler> Algorithm for Flows<S> {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let lengths = || self.flows.iter().map(|flow| flow.queue.len());
         let active = lengths().filter(|&length| length > 0).count();
-        visit("active_flows", Value::Integer(active as i64));
+        visit("active_flows", Variable::Integer(active as i64));
         visit(
             "longest_flow",
-            Value::Integer(lengths().max().unwrap_or(0).into()),
+            Variable::Integer(lengths().max().unwrap_or(0).into()),
         );
         self.scheduler.visit_variables(visit);
     }

@@ -26,13 +26,19 @@ use core::fmt::Debug;
 pub use classes::Classes;
 pub use flows::Flows;
 
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::time::Time;
 
 /// The longest packet that a scheduler accepts, bytes: twice a segment of 64 KiB with all its headers. Longer
 /// packets are dropped with [`LargerThanMaximum`](crate::DropReason::LargerThanMaximum).
 pub const MAX_PACKET: u32 = 1 << 17;
+
+/// What a flow or class is entitled to, if users write it as one number.
+pub trait Entitlement: Clone {
+    /// The weight or the quantum.
+    fn amount_mut(&mut self) -> &mut u32;
+}
 
 /// What a scheduler knows about a flow's first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +76,9 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
 
     /// Whether `update` reads the length and stamp of the next packet. If not, they are not fetched.
     const READS_HEADS: bool = true;
+
+    /// The parameter by which users list the shares of single flows.
+    const SHARES: &'static str = "weights";
 
     /// The share that a flow is entitled to.
     type Share: Clone + Debug + PartialEq + Send + 'static;
@@ -163,5 +172,5 @@ pub trait Scheduler: Debug + Send + Sized + 'static {
     fn clear<F: Holds<State = Self::Flow>>(&mut self, flows: &mut [F]);
 
     /// Reports state variables under the field's usual names.
-    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Value)) {}
+    fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::discipline::Value;
+use crate::discipline::Variable;
 use crate::sharing::ClassTree;
 use crate::sharing::borrowing::LEVELS;
 use crate::sharing::tree::NO_PARENT;
@@ -121,10 +121,10 @@ impl Books {
 
 impl Tally {
     /// Shows at whose cost packets were sent.
-    pub(super) fn variables(&self) -> [(&'static str, Value); 2] {
+    pub(super) fn variables(&self) -> [(&'static str, Variable); 2] {
         [
-            ("lent_packets", Value::Integer(self.lent as i64)),
-            ("borrowed_packets", Value::Integer(self.borrowed as i64)),
+            ("lent_packets", Variable::Integer(self.lent as i64)),
+            ("borrowed_packets", Variable::Integer(self.borrowed as i64)),
         ]
     }
 }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// What is told of each class.
-    fn told<A: Algorithm>(root: &Node<A>) -> BTreeMap<u16, (Count, BTreeMap<&'static str, Value>)> {
+    fn told<A: Algorithm>(root: &Node<A>) -> BTreeMap<u16, (Count, BTreeMap<&'static str, Variable>)> {
         let mut told = BTreeMap::new();
         root.visit_class_states(&mut |class| {
             let variables = class.variables.iter().copied().collect();
@@ -271,8 +271,9 @@ mod tests {
                     if A::NAME == "hfsc" {
                         // The discipline's own account, which curves go by.
                         for above in &way {
-                            let work =
-                                |told: &BTreeMap<u16, (Count, BTreeMap<&str, Value>)>| told[above].1["work"];
+                            let work = |told: &BTreeMap<u16, (Count, BTreeMap<&str, Variable>)>| {
+                                told[above].1["work"]
+                            };
                             assert_ne!(work(&before), work(&after));
                         }
                         continue;
@@ -307,7 +308,7 @@ mod tests {
             assert_eq!(sent, model);
             let mut of_all = 0;
             driver.root.visit_variables(&mut |name, value| {
-                if let (true, Value::Integer(packets)) = (name.starts_with("sent_"), value) {
+                if let (true, Variable::Integer(packets)) = (name.starts_with("sent_"), value) {
                     of_all += packets;
                 }
             });

@@ -23,7 +23,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::classify::Templates;
-use crate::discipline::{Class, ClassState, Discipline, Value, Verdict};
+use crate::discipline::{Class, ClassState, Discipline, Variable, Verdict};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::sharing::books::{Books, LeafCount, Tally};
 use crate::sharing::event_queue::EventQueue;
@@ -71,7 +71,7 @@ pub(super) trait Meter: Send + 'static {
     fn mode(&self, now: u64) -> (Mode, u64);
 
     /// What it shows of itself.
-    fn variables(&self) -> [(&'static str, Value); 2];
+    fn variables(&self) -> [(&'static str, Variable); 2];
 }
 
 /// A class: all that is looked at when a packet is charged.
@@ -260,11 +260,11 @@ impl<M: Meter> Borrowing<M> {
     }
 
     /// Active leaves, packets that leaves sent, and how many of them at the cost of others.
-    pub(super) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    pub(super) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let all = self.books.all(self.leaf_counts());
-        visit("active_classes", Value::Integer(self.occupied.into()));
-        visit("sent_packets", Value::Integer(all.sent.packets as i64));
-        visit("borrowed_packets", Value::Integer(all.borrowed as i64));
+        visit("active_classes", Variable::Integer(self.occupied.into()));
+        visit("sent_packets", Variable::Integer(all.sent.packets as i64));
+        visit("borrowed_packets", Variable::Integer(all.borrowed as i64));
     }
 
     /// Shows every class: its part of the packets, and its meter.

@@ -29,3 +29,14 @@ fn place_again<A: Algorithm>(discipline: &mut A, homeless: &mut PacketQueue, now
         pool[id].enqueued_at = enqueued_at;
     }
 }
+
+/// The parameter of a class that names the class above it.
+const fn parent<S>(field: crate::registry::Lens<S>) -> crate::registry::Parameter<S> {
+    crate::registry::Parameter::new(
+        crate::registry::PARENT,
+        crate::registry::Unit::Count("class"),
+        1..=0xffff,
+        "The class above this one; none is a class at the top.",
+        field,
+    )
+}

@@ -37,7 +37,7 @@ impl ClassTree {
         let (minors, named): (Vec<u16>, Vec<Option<u16>>) = classes.unzip();
         let places = ClassMap::new(minors.iter().copied())?;
         if let Some(pair) = minors.windows(2).find(|pair| pair[0] > pair[1]) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "class",
                 format!("{:x}", pair[1]),
                 format!("above {:x}, the class before it", pair[0]),
@@ -49,7 +49,7 @@ impl ClassTree {
             parents.push(match parent {
                 None => NO_PARENT,
                 Some(parent) => places.place(parent).ok_or_else(|| {
-                    ConfigError::of_class(
+                    ConfigError::class_conflict(
                         minor,
                         "parent",
                         parent,
@@ -83,12 +83,7 @@ impl ClassTree {
     pub(super) fn check_any(&self) -> Result<(), ConfigError> {
         match self.minors.is_empty() {
             false => Ok(()),
-            true => Err(ConfigError::out_of_range(
-                "classes",
-                0,
-                "at least 1",
-                "add a class",
-            )),
+            true => Err(ConfigError::conflict("classes", 0, "at least 1", "add a class")),
         }
     }
 
@@ -190,7 +185,7 @@ impl ClassTree {
             .find(|(_, minor)| self.leaf(*minor).is_none())
         {
             None => templates.check(classifier, |minor| self.leaf(minor).is_some()),
-            Some((parameter, minor)) => Err(ConfigError::out_of_range(
+            Some((parameter, minor)) => Err(ConfigError::conflict(
                 parameter,
                 minor,
                 "a leaf, and this class has classes below it",
@@ -204,7 +199,7 @@ impl ClassTree {
         if count == self.leaves.len() {
             return Ok(());
         }
-        Err(ConfigError::out_of_range(
+        Err(ConfigError::conflict(
             "classes",
             self.leaves.len(),
             format!("{count}, the number of inner disciplines"),
@@ -229,7 +224,7 @@ fn depths(minors: &[u16], parents: &[u32], levels: u8) -> Result<Vec<u8>, Config
                 Some(depth) => break depth + 1,
             }
             if core::mem::replace(&mut seen_from[at as usize], start) == start {
-                return Err(ConfigError::of_class(
+                return Err(ConfigError::class_conflict(
                     minors[at as usize],
                     "parent",
                     minors[parents[at as usize] as usize],
@@ -242,7 +237,7 @@ fn depths(minors: &[u16], parents: &[u32], levels: u8) -> Result<Vec<u8>, Config
         };
         for (depth, at) in (top..).zip(way.drain(..).rev()) {
             if depth >= u32::from(levels) {
-                return Err(ConfigError::of_class(
+                return Err(ConfigError::class_conflict(
                     minors[at as usize],
                     "parent",
                     minors[parents[at as usize] as usize],
@@ -302,7 +297,10 @@ mod tests {
     /// The class and the parameter at fault.
     fn fault(classes: &[(u16, Option<u16>)]) -> (u16, &'static str) {
         match tree(classes).err().expect("the tree is wrong") {
-            ConfigError::OfClass { class, parameter, .. } => (class, parameter),
+            ConfigError::Conflict(refusal) => {
+                let class = refusal.path.class.expect("it is about a class");
+                (class, refusal.path.parameter)
+            }
             other => panic!("{other}"),
         }
     }

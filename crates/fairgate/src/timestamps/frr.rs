@@ -35,9 +35,11 @@
 //! Wrap: V has 40 binary places; S and F of busy strata are within 2^17 bytes at weight 1 of it, 2^57, and an idle
 //! stratum's F counts only where it is that close ahead.
 
-use crate::discipline::Value;
-use crate::error::{ConfigError, check_within};
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
+use crate::discipline::Variable;
+use crate::error::ConfigError;
+use crate::registry::{About, Children, Family, Parameter};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
 use crate::structures::{ActiveList, Linked, ListLink};
 use crate::time::Time;
 use crate::timestamps::inverse::{self, inverse};
@@ -216,7 +218,7 @@ impl Scheduler for Frr {
 
     fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
         self.weights.add(share.weight)?;
-        check_within("max_packet", share.max_packet, 1, MAX_PACKET)?;
+        check_max_packet(share.max_packet)?;
         self.longest = self.longest.max(share.max_packet);
         Ok(Flow {
             deficit: 0,
@@ -332,11 +334,43 @@ impl Scheduler for Frr {
         self.forget();
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.now >> PLACES) as i64));
-        visit("busy_strata", Value::Integer(self.busy.count_ones().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer((self.now >> PLACES) as i64));
+        visit("busy_strata", Variable::Integer(self.busy.count_ones().into()));
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<Frr>>] =
+    &[flows::flows(), flows::limit(), weights(), max_packet()];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<Frr> = flows::describe::<Frr>(
+    About {
+        name: Frr::NAME,
+        family: Family::Timestamps,
+        summary: "Fair round robin (Yuan and Duan 2009): rounds within strata of similar weights, time \
+            stamps between them",
+        when: "To compare with: nearly the cost of rounds, without their delay for heavy flows; qfq's \
+            bound is better.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<Frr> = classes::describe::<Frr>(
+    About {
+        name: Frr::NAME,
+        family: Family::Timestamps,
+        summary: "Fair round robin over classes, each with a weight and any discipline inside",
+        when: "To share a line in given proportions at constant cost; qfq's bound is better.",
+        children: Children::Classes,
+    },
+    &[],
+    &[class_weight(), class_max_packet()],
+);
 
 #[cfg(test)]
 mod tests {

@@ -33,14 +33,17 @@
 //! **Invariants**, checked after each operation in debug builds: words tell which lists have flows, a group's start is
 //! that of its first slot. Checked by a property test against exact arithmetic: V, the choice, the bound.
 
-use crate::discipline::Value;
+use super::parameters::{class_max_packet, class_weight, max_packet, weights};
+use crate::discipline::Variable;
 use crate::error::ConfigError;
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::registry::{About, Children, Family, Parameter};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::structures::ActiveList;
 use crate::time::Time;
 use crate::timestamps::Share;
-pub use crate::timestamps::virtual_time::Flow;
 use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
+
+pub use crate::timestamps::virtual_time::Flow;
 
 /// Slots of a calendar: bits of a word.
 const SLOTS: usize = 64;
@@ -275,11 +278,44 @@ impl Scheduler for Gfq {
         self.occupied = 0;
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer(self.time.bytes()));
-        visit("groups", Value::Integer(self.occupied.count_ones().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer(self.time.bytes()));
+        visit("groups", Variable::Integer(self.occupied.count_ones().into()));
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<Gfq>>] =
+    &[flows::flows(), flows::limit(), weights(), max_packet()];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<Gfq> = flows::describe::<Gfq>(
+    About {
+        name: Gfq::NAME,
+        family: Family::Timestamps,
+        summary: "Grouped fair queueing (Stephens, Bennett, Zhang 1999): WF2Q+ between groups of flows, \
+            calendars within",
+        when: "For delay between that of wf2q_plus and of s_kps, to very many flows with few kinds of \
+            shares.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 28_000 + 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<Gfq> = classes::describe::<Gfq>(
+    About {
+        name: Gfq::NAME,
+        family: Family::Timestamps,
+        summary: "Grouped fair queueing over classes, each with a weight and any discipline inside",
+        when: "To share a line in given proportions among many classes with few kinds of shares.",
+        children: Children::Classes,
+    },
+    &[],
+    &[class_weight(), class_max_packet()],
+)
+.with_memory(|_| 28_000);
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@ pub mod gfq;
 mod groups;
 pub(crate) mod inverse;
 mod live_sum;
+mod parameters;
 pub mod pfq;
 pub mod qfq;
 pub mod qfq_plus;
@@ -23,7 +24,8 @@ mod virtual_time;
 pub mod wf2q_plus;
 pub mod wfq;
 
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
+use crate::scheduler::Entitlement;
 
 /// Largest weight of a flow.
 pub const MAX_WEIGHT: u32 = 1 << 16;
@@ -47,6 +49,12 @@ impl Default for Weight {
     }
 }
 
+impl Entitlement for Weight {
+    fn amount_mut(&mut self) -> &mut u32 {
+        &mut self.0
+    }
+}
+
 /// What a flow is entitled to, where the scheduler sorts flows by the time that their longest packet takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
@@ -66,6 +74,12 @@ impl Default for Share {
     }
 }
 
+impl Entitlement for Share {
+    fn amount_mut(&mut self) -> &mut u32 {
+        &mut self.weight
+    }
+}
+
 /// The weights of all flows together.
 #[derive(Clone, Copy, Debug, Default)]
 struct WeightSum(u64);
@@ -73,10 +87,10 @@ struct WeightSum(u64);
 impl WeightSum {
     /// Adds the weight of one flow more.
     fn add(&mut self, weight: u32) -> Result<(), ConfigError> {
-        check_within("weight", weight, 1, MAX_WEIGHT)?;
+        parameters::check_weight(weight)?;
         self.0 += u64::from(weight);
         if self.0 > u64::from(MAX_WEIGHT_SUM) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "weight",
                 weight,
                 format!("at most {MAX_WEIGHT_SUM} together with all other weights"),

@@ -30,9 +30,11 @@
 //! no limit of its own; over the limit on packets the longest flow loses its newest packet, not its oldest. The admission
 //! control of the paper is apart from the scheduler. There is no classful form, as start times belong to packets.
 
-use crate::discipline::Value;
-use crate::error::{ConfigError, check_within};
-use crate::scheduler::{Head, Holds, Scheduler};
+use super::parameters::weights;
+use crate::discipline::Variable;
+use crate::error::ConfigError;
+use crate::registry::{About, Children, Family, Lens, Parameter, Unit, check_ranges};
+use crate::scheduler::{Head, Holds, Scheduler, flows};
 use crate::structures::Heap;
 use crate::time::Time;
 use crate::timestamps::inverse;
@@ -117,7 +119,8 @@ impl Scheduler for Pfq {
     type Flow = Flow;
 
     fn new(settings: &Settings, origin: u64) -> Result<Pfq, ConfigError> {
-        check_within("quantum", settings.quantum, 1, 1 << 30)?;
+        let quantum = [quantum(|settings: &mut Settings, _| &mut settings.quantum)];
+        check_ranges(&quantum, &mut settings.clone())?;
         Ok(Pfq {
             now: origin.into(),
             latest: origin.into(),
@@ -223,10 +226,42 @@ impl Scheduler for Pfq {
         self.now = self.now.max(self.latest);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.now >> 30) as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer((self.now >> 30) as i64));
     }
 }
+
+const fn quantum<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "quantum",
+        Unit::Bytes,
+        1..=1 << 30,
+        "Bytes that a flow may send first, since it became active.",
+        field,
+    )
+}
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<Pfq>>] = &[
+    flows::flows(),
+    flows::limit(),
+    weights(),
+    quantum(|flat, _| &mut flat.config.settings.quantum),
+];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<Pfq> = flows::describe::<Pfq>(
+    About {
+        name: Pfq::NAME,
+        family: Family::Timestamps,
+        summary: "Priority fair queueing (Kortebi et al. 2004): flows that send little go first, the \
+            others share",
+        when: "Where voice and short transfers should need no marking; pdrr does the same at less cost.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 112 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
 
 #[cfg(test)]
 mod tests {

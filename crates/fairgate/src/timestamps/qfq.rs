@@ -30,9 +30,11 @@
 //!
 //! Packets after the first need not be looked at: a flow's start moves on by what it sent.
 
-use crate::discipline::Value;
-use crate::error::{ConfigError, check_within};
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
+use crate::discipline::Variable;
+use crate::error::ConfigError;
+use crate::registry::{About, Children, Family, Parameter, Unit};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
 use crate::timestamps::live_sum::{LiveSum, PLACES, inverse_of};
@@ -293,7 +295,7 @@ impl Scheduler for Qfq {
     }
 
     fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
-        check_within("max_packet", share.max_packet, 1, MAX_PACKET)?;
+        check_max_packet(share.max_packet)?;
         self.weights.add(share.weight)?;
         self.slowest = inverse_of(self.weights.get());
         if self.slope == Slope::Configured {
@@ -413,15 +415,68 @@ impl Scheduler for Qfq {
         }
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.groups.now() / ONE) as i64));
-        visit("weight_sum", Value::Integer(self.live.sum().into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit(
+            "virtual_time",
+            Variable::Integer((self.groups.now() / ONE) as i64),
+        );
+        visit("weight_sum", Variable::Integer(self.live.sum().into()));
         visit(
             "busy_groups",
-            Value::Integer(self.groups.busy().count_ones().into()),
+            Variable::Integer(self.groups.busy().count_ones().into()),
         );
     }
 }
+
+const SLOPE_DOC: &str =
+    "Whose weights virtual time is slowed down by: those of flows with packets, or of all as in Linux.";
+
+crate::words!(Slope { "live" => Slope::Live, "configured" => Slope::Configured });
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<Qfq>>] = &[
+    flows::flows(),
+    flows::limit(),
+    weights(),
+    max_packet(),
+    Parameter::word("slope", Unit::Choice(Slope::WORDS), SLOPE_DOC, |flat, _| {
+        &mut flat.config.settings.slope
+    }),
+];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<Qfq> = flows::describe::<Qfq>(
+    About {
+        name: Qfq::NAME,
+        family: Family::Timestamps,
+        summary: "Quick Fair Queueing: shares and delays close to the ideal at a cost that does not grow \
+            with flows or groups",
+        when: "When flows need low delay as well as their share, however many there are; qfq_plus is \
+            cheaper, less tight.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 8_000 + 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<Qfq> = classes::describe::<Qfq>(
+    About {
+        name: Qfq::NAME,
+        family: Family::Timestamps,
+        summary: "Quick Fair Queueing over classes, each with a weight and any discipline inside",
+        when: "To share a line in given proportions with guarantees of delay; tc's `qfq` is qfq_plus.",
+        children: Children::Classes,
+    },
+    &[Parameter::word(
+        "slope",
+        Unit::Choice(Slope::WORDS),
+        SLOPE_DOC,
+        |classes, _| &mut classes.settings.slope,
+    )],
+    &[class_weight(), class_max_packet()],
+)
+.with_memory(|_| 8_000);
 
 #[cfg(test)]
 mod tests;

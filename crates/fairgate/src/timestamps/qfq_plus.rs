@@ -26,9 +26,11 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::discipline::Value;
-use crate::error::{ConfigError, check_within};
-use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
+use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
+use crate::discipline::Variable;
+use crate::error::ConfigError;
+use crate::registry::{About, Children, Family, Parameter};
+use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
 use crate::timestamps::slots::END;
@@ -292,7 +294,7 @@ impl Scheduler for QfqPlus {
     }
 
     fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
-        check_within("max_packet", share.max_packet, 1, MAX_PACKET)?;
+        check_max_packet(share.max_packet)?;
         self.weights.add(share.weight)?;
         self.set_slope();
         Ok(Flow {
@@ -410,13 +412,48 @@ impl Scheduler for QfqPlus {
         }
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let used = self.aggregates.iter().filter(|aggregate| aggregate.flows > 0);
-        visit("virtual_time", Value::Integer((self.groups.now() / ONE) as i64));
-        visit("weight_sum", Value::Integer(self.weights.0 as i64));
-        visit("aggregates", Value::Integer(used.count() as i64));
+        visit(
+            "virtual_time",
+            Variable::Integer((self.groups.now() / ONE) as i64),
+        );
+        visit("weight_sum", Variable::Integer(self.weights.0 as i64));
+        visit("aggregates", Variable::Integer(used.count() as i64));
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<QfqPlus>>] =
+    &[flows::flows(), flows::limit(), weights(), max_packet()];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<QfqPlus> = flows::describe::<QfqPlus>(
+    About {
+        name: QfqPlus::NAME,
+        family: Family::Timestamps,
+        summary: "QFQ+ (Linux's `qfq`): Quick Fair Queueing over aggregates of up to eight flows that take \
+            turns",
+        when: "For fair shares and bounded delay at nearly the cost of drr; for the tightest delay take qfq.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 8_000 + 82 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<QfqPlus> = classes::describe::<QfqPlus>(
+    About {
+        name: QfqPlus::NAME,
+        family: Family::Timestamps,
+        summary: "QFQ+ (Linux's `qfq`) over classes, each with a weight and any discipline inside",
+        when: "To share a line in given proportions as Linux's `qfq` does, packet for packet.",
+        children: Children::Classes,
+    },
+    &[],
+    &[class_weight(), class_max_packet()],
+)
+.with_memory(|_| 8_000);
 
 #[cfg(test)]
 mod tests;

@@ -52,14 +52,17 @@
 
 mod ticks;
 
-use crate::discipline::Value;
+use super::parameters::{class_max_packet, class_weight, max_packet, weights};
+use crate::discipline::Variable;
 use crate::error::ConfigError;
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::registry::{About, Children, Family, Parameter};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::structures::ActiveList;
 use crate::time::Time;
 use crate::timestamps::Share;
-pub use crate::timestamps::virtual_time::Flow;
 use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
+
+pub use crate::timestamps::virtual_time::Flow;
 
 /// Places of a group's flows, see the picture.
 const DUE_FIRST: usize = 0;
@@ -348,10 +351,42 @@ impl Scheduler for SKps {
         self.overdue = 0;
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer(self.time.bytes()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer(self.time.bytes()));
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<SKps>>] =
+    &[flows::flows(), flows::limit(), weights(), max_packet()];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<SKps> = flows::describe::<SKps>(
+    About {
+        name: SKps::NAME,
+        family: Family::Timestamps,
+        summary: "Simple KPS (Karsten 2006, 2010): WF2Q+ with rounded time stamps in interleaved timer \
+            wheels, constant work",
+        when: "For tight guarantees of rate and delay to very many flows; qfq is faster, this one's bound \
+            holds for short packets too.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 72 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<SKps> = classes::describe::<SKps>(
+    About {
+        name: SKps::NAME,
+        family: Family::Timestamps,
+        summary: "Simple KPS over classes, each with a weight and any discipline inside",
+        when: "To share a line in given proportions with tight guarantees of delay.",
+        children: Children::Classes,
+    },
+    &[],
+    &[class_weight(), class_max_packet()],
+);
 
 #[cfg(test)]
 mod tests {

@@ -13,9 +13,11 @@
 //!
 //! When the last flow falls idle V stays where it is: F of all flows are at most V from then on.
 
-use crate::discipline::Value;
+use super::parameters::{class_weight, weights};
+use crate::discipline::Variable;
 use crate::error::ConfigError;
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::registry::{About, Children, Family, Parameter};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::structures::Heap;
 use crate::time::Time;
 use crate::timestamps::inverse;
@@ -127,13 +129,43 @@ impl Scheduler for Scfq {
         self.busy.clear();
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit(
             "virtual_time",
-            Value::Integer((self.now / u128::from(ONE)) as i64),
+            Variable::Integer((self.now / u128::from(ONE)) as i64),
         );
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<Scfq>>] = &[flows::flows(), flows::limit(), weights()];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<Scfq> = flows::describe::<Scfq>(
+    About {
+        name: Scfq::NAME,
+        family: Family::Timestamps,
+        summary: "Self-clocked fair queueing (Golestani 1994): fair shares by time stamps, at little cost",
+        when: "As a simple base line of fair queueing; for low delay take qfq or wf2q_plus.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 16_000 + 90 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<Scfq> = classes::describe::<Scfq>(
+    About {
+        name: Scfq::NAME,
+        family: Family::Timestamps,
+        summary: "Self-clocked fair queueing over classes, each with a weight and any discipline inside",
+        when: "To share a line in given proportions; for low delay take qfq or wf2q_plus.",
+        children: Children::Classes,
+    },
+    &[],
+    &[class_weight()],
+)
+.with_memory(|_| 16_000);
 
 #[cfg(test)]
 mod tests {

@@ -12,8 +12,8 @@
 //! A scheduler compares the low 64 bits, which wrap: what is busy lies within 2^61 of V. Idle flows keep the number of
 //! wraps beside their finish time, so that an old one is known as old after any time.
 
-use crate::error::{ConfigError, check_within};
-use crate::scheduler::MAX_PACKET;
+use super::parameters::check_max_packet;
+use crate::error::ConfigError;
 use crate::structures::{Linked, ListLink};
 use crate::timestamps::{Share, WeightSum};
 
@@ -114,7 +114,7 @@ impl VirtualTime {
 
     /// One flow more, idle.
     pub(super) fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
-        check_within("max_packet", share.max_packet, 1, MAX_PACKET)?;
+        check_max_packet(share.max_packet)?;
         self.weights.add(share.weight)?;
         self.weigh(share.max_packet);
         let mut time = FlowTime {
@@ -223,6 +223,7 @@ impl FlowTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler::MAX_PACKET;
 
     const GRAIN: Grain = Grain {
         finest: FRACTION,

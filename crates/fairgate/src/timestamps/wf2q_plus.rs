@@ -32,9 +32,11 @@
 //! weight 1 ahead, their finish times two, and only changes of shares let V get ahead of these, by a packet for each flow, which
 //! has a weight of 1 at least. The heaps compare 44 bits, 2^-22 to 2^21 bytes.
 
-use crate::discipline::Value;
+use super::parameters::{class_weight, weights};
+use crate::discipline::Variable;
 use crate::error::ConfigError;
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::registry::{About, Children, Family, Parameter};
+use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::structures::Narrow;
 use crate::time::Time;
 use crate::timestamps::inverse::{self, inverse};
@@ -352,11 +354,41 @@ impl Scheduler for Wf2qPlus {
         self.forget();
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("virtual_time", Value::Integer((self.now >> PLACES) as i64));
-        visit("sum_of_weights", Value::Integer(self.live.into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("virtual_time", Variable::Integer((self.now >> PLACES) as i64));
+        visit("sum_of_weights", Variable::Integer(self.live.into()));
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<Wf2qPlus>>] =
+    &[flows::flows(), flows::limit(), weights()];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<Wf2qPlus> = flows::describe::<Wf2qPlus>(
+    About {
+        name: Wf2qPlus::NAME,
+        family: Family::Timestamps,
+        summary: "WF2Q+ (Bennett and Zhang 1996): by weights, the least delay that packets allow, O(log N)",
+        when: "Where delay and smoothness must be the best there is; for many flows qfq costs less.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 130 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+/// The discipline over classes in the registry.
+pub static CLASSFUL: classes::DescriptionOf<Wf2qPlus> = classes::describe::<Wf2qPlus>(
+    About {
+        name: Wf2qPlus::NAME,
+        family: Family::Timestamps,
+        summary: "WF2Q+ over classes, each with a weight and any discipline inside",
+        when: "To share a line in given proportions at the least delay for each class.",
+        children: Children::Classes,
+    },
+    &[],
+    &[class_weight()],
+);
 
 #[cfg(test)]
 mod tests {

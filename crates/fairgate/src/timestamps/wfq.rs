@@ -31,10 +31,12 @@
 //! When the newest packet of a flow is taken away by the limit, what GPS has left of it is taken away too. There is no
 //! classful form: a class's inner discipline may drop, hold or reorder the packets that GPS was promised.
 
-use crate::discipline::Value;
+use super::parameters::weights;
+use crate::discipline::Variable;
 use crate::error::ConfigError;
 use crate::rate::Rate;
-use crate::scheduler::{Head, Holds, Scheduler};
+use crate::registry::{About, Children, Family, Parameter, Unit};
+use crate::scheduler::{Head, Holds, Scheduler, flows};
 use crate::structures::{Heap, IndexedHeap};
 use crate::time::Time;
 use crate::timestamps::inverse::{self, inverse};
@@ -308,11 +310,38 @@ impl Scheduler for Wfq {
         self.set_live(0);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit(
             "virtual_time",
-            Value::Integer((self.now / u128::from(BYTE)) as i64),
+            Variable::Integer((self.now / u128::from(BYTE)) as i64),
         );
-        visit("sum_of_weights", Value::Integer(self.live.into()));
+        visit("sum_of_weights", Variable::Integer(self.live.into()));
     }
 }
+
+/// The parameters over hashed flows as users set them.
+pub const PARAMETERS: &[Parameter<flows::SettingsOf<Wfq>>] = &[
+    flows::flows(),
+    flows::limit(),
+    weights(),
+    Parameter::required(
+        "rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The rate of the line, by which the fluid reference works.",
+        |flat, _| &mut flat.config.settings.rate,
+    ),
+];
+
+/// The discipline over hashed flows in the registry.
+pub static DESCRIPTION: flows::DescriptionOf<Wfq> = flows::describe::<Wfq>(
+    About {
+        name: Wfq::NAME,
+        family: Family::Timestamps,
+        summary: "Weighted fair queueing, exactly: departures in the order of the fluid reference (GPS)",
+        when: "As the reference; wf2q_plus is smoother, costs less and need not know the line's rate.",
+        children: Children::None,
+    },
+    PARAMETERS,
+)
+.with_memory(|flat| 115 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));

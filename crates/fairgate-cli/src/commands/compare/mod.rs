@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use fairgate::Rate;
 use fairgate::classify::Prefix;
-use fairgate_config::Spec;
 use fairgate_config::units::parse_rate;
+use fairgate_config::{Registry, Spec};
 use fairgate_report::{Comparison, page, table};
 use miette::Diagnostic;
 use thiserror::Error;
@@ -162,7 +162,7 @@ enum CompareError {
 /// The default file for the report.
 const DEFAULT_REPORT: &str = "fairgate-report.html";
 
-pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: Args, registry: &Registry, format: Format) -> Result<Outcome, Failure> {
     let queues = match args.queues.as_slice() {
         [] => DEFAULT_QUEUES.map(str::to_owned).to_vec(),
         given => given.to_vec(),
@@ -177,7 +177,7 @@ pub(crate) fn run(args: Args, format: Format) -> Result<Outcome, Failure> {
     let contestants = queues
         .into_iter()
         .map(|name| {
-            let spec = Spec::inline(&name)?;
+            let spec = Spec::inline_with(&name, registry)?;
             Ok(Contestant { name, spec })
         })
         .collect::<Result<Vec<_>, Failure>>()?;

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::Frame;
-use crate::registry::{Children, registry};
+use crate::registry::{Children, Registry};
 use crate::spec::Spec;
 use crate::spec::tests::settings;
 use crate::testing::smallest;
@@ -38,19 +38,23 @@ fn passes(spec: &Spec, frame: Frame, seed: u64) -> Option<Result<(), DropReason>
 
 /// A discipline with random parameters, over fifos or over nothing.
 fn one_discipline() -> impl Strategy<Value = Spec> {
-    (select(registry().to_vec()), any::<bool>()).prop_flat_map(|(entry, has_inner)| {
-        settings(entry.parameters()).prop_map(move |own| {
-            let mut spec = smallest(entry);
-            spec.settings.own = own;
-            if entry.takes_filters() {
-                spec.settings.classifier.default = Some(1);
-            }
-            if matches!(entry.about().children, Children::Inner | Children::InnerOrQueue) && !has_inner {
-                spec.children.clear();
-            }
-            spec
+    (
+        select(Registry::builtin().iter().collect::<Vec<_>>()),
+        any::<bool>(),
+    )
+        .prop_flat_map(|(entry, has_inner)| {
+            settings(entry.parameters()).prop_map(move |own| {
+                let mut spec = smallest(entry);
+                spec.settings.own = own;
+                if entry.takes_filters() {
+                    spec.settings.classifier.default = Some(1);
+                }
+                if matches!(entry.about().children, Children::Inner | Children::InnerOrQueue) && !has_inner {
+                    spec.children.clear();
+                }
+                spec
+            })
         })
-    })
 }
 
 /// What a frame is lost for that has nothing to do with its size.
@@ -84,9 +88,9 @@ proptest! {
 /// The property above would also hold if all that is drawn let all pass.
 #[test]
 fn disciplines_that_refuse_by_size_are_drawn_and_told() {
-    let bounding: Vec<&str> = registry()
+    let bounding: Vec<&str> = Registry::builtin()
         .iter()
-        .filter(|entry| !entry.longest(&smallest(**entry).settings, false).is_empty())
+        .filter(|entry| !entry.longest(&smallest(*entry).settings, false).is_empty())
         .map(|entry| entry.about().name)
         .collect();
     for name in [

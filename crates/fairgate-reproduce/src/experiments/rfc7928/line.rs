@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use fairgate::aqm::red::{self, Red};
     use fairgate::queues::fifo::{self, Fifo};
-    use fairgate::{Packet, Value};
+    use fairgate::{Packet, Variable};
     use fairgate_conformance::{RATE, check_driver};
 
     fn offer(line: &mut Box<dyn Discipline>, now: Time, pool: &mut Pool) {
@@ -184,7 +184,7 @@ mod tests {
             let mut average = 0;
             line.visit_classes(&mut |class| {
                 class.discipline.visit_variables(&mut |name, value| {
-                    if let ("qavg", Value::Integer(value)) = (name, value) {
+                    if let ("qavg", Variable::Integer(value)) = (name, value) {
                         average = value;
                     }
                 });

@@ -1,6 +1,6 @@
 //! What a running discipline tells of itself, and the lines of statistics that tc makes of it.
 
-use fairgate::{Count, Discipline, DropReason, Statistics, Value};
+use fairgate::{Count, Discipline, DropReason, Statistics, Variable};
 
 use super::detail::plain;
 use super::{Amount, Detail, Shown};
@@ -11,7 +11,7 @@ pub struct State {
     /// Its books.
     pub statistics: Statistics,
     /// Its variables, by name.
-    pub variables: Vec<(String, Value)>,
+    pub variables: Vec<(String, Variable)>,
 }
 
 /// A line of statistics.
@@ -36,7 +36,7 @@ impl State {
 
     /// Of a class, if this is of the discipline that it holds: with all that the class has sent, which may be more if the discipline
     /// took another one's place.
-    pub fn of_class(self, sent: Count, overlimits: u64, variables: Vec<(String, Value)>) -> State {
+    pub fn of_class(self, sent: Count, overlimits: u64, variables: Vec<(String, Variable)>) -> State {
         let mut statistics = self.statistics;
         let queued = statistics.backlog();
         statistics.dequeued = sent;
@@ -55,13 +55,13 @@ impl State {
     /// The variable `name`, if it is a number; times in ns.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.variable(name)? {
-            Value::Integer(integer) => u64::try_from(integer).ok(),
-            Value::Nanos(nanos) => Some(nanos),
-            Value::Flag(_) | Value::Unset => None,
+            Variable::Integer(integer) => u64::try_from(integer).ok(),
+            Variable::Nanos(nanos) => Some(nanos),
+            Variable::Flag(_) | Variable::Unset => None,
         }
     }
 
-    fn variable(&self, name: &str) -> Option<Value> {
+    fn variable(&self, name: &str) -> Option<Variable> {
         let found = self.variables.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| *value)
     }
@@ -109,14 +109,14 @@ impl Running<'_> {
     /// The variable `name`, if it is below 0 or above.
     pub(crate) fn integer(&self, name: &str) -> Option<i64> {
         match self.state.variable(name)? {
-            Value::Integer(integer) => Some(integer),
+            Variable::Integer(integer) => Some(integer),
             _ => None,
         }
     }
 
     /// Whether the variable `name` is true.
     pub(crate) fn is_set(&self, name: &str) -> bool {
-        self.state.variable(name) == Some(Value::Flag(true))
+        self.state.variable(name) == Some(Variable::Flag(true))
     }
 
     /// The variable `name` under tc's word.

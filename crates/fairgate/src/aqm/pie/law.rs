@@ -1,27 +1,30 @@
-//! PIE's control law: with which probability an arriving packet is dropped, for every discipline that runs PIE over its queues.
+//! PIE's control law: with which probability an arriving packet is dropped, for every discipline that runs
+//! PIE over its queues.
 //!
-//! Every `tupdate` the probability moves by how far the queue's delay is from `target`, and by which way it is going:
-//! `p += alpha (delay - target) + beta (delay - delay before)`, in smaller steps while `p` is small (RFC 8033, section 4.2).
-//! Around this, also from the RFC: no drops for the first 150 ms of congestion, none with less than two packets queued, none
-//! while the delay is below half of the target and `p` below 20 %; drops are neither closer than 0.85 nor farther than
-//! 8.5 expected drops (section 5.4); ECN-capable packets are marked instead up to a probability of 10 %.
+//! Every `tupdate` the probability moves by how far the queue's delay is from `target`, and by which way it
+//! is going: `p += alpha (delay - target) + beta (delay - delay before)`, in smaller steps while `p` is small
+//! (RFC 8033, section 4.2). Around this, also from the RFC: no drops for the first 150 ms of congestion, none
+//! with less than two packets queued, none while the delay is below half of the target and `p` below 20 %;
+//! drops are neither closer than 0.85 nor farther than 8.5 expected drops (section 5.4); ECN-capable packets
+//! are marked instead up to a probability of 10 %.
 //!
-//! In the arithmetic of Linux: time in ticks of 64 ns, probabilities in parts of 2^56. The delay is that of the last
-//! packet that left, or by Little's law the backlog over a measured rate (`dq_rate_estimator`).
+//! In the arithmetic of Linux: time in ticks of 64 ns, probabilities in parts of 2^56. The delay is that of
+//! the last packet that left, or by Little's law the backlog over a measured rate (`dq_rate_estimator`).
 //!
-//! Linux runs a timer. Nothing that an update looks at changes between two calls, so updates are made up for at the next call
-//! that looks at the queue, with the same result, and an idle queue costs nothing.
+//! Linux runs a timer. Nothing that an update looks at changes between two calls, so updates are made up for
+//! at the next call that looks at the queue, with the same result, and an idle queue costs nothing.
 //!
-//! Deviations from Linux: the probability is bounded by 1 (there it goes on to 256, and as long back); a mark that was overdue
-//! starts the count anew as a drop does; the sum of steps is not cut to 64 bits.
+//! Deviations from Linux: the probability is bounded by 1 (there it goes on to 256, and as long back); a mark
+//! that was overdue starts the count anew as a drop does; the sum of steps is not cut to 64 bits.
 
 use core::time::Duration;
 
+use crate::aqm::POSITIVE;
 use crate::aqm::periodic::Periodic;
-use crate::discipline::Value;
-use crate::error::{ConfigError, check_within};
+use crate::discipline::Variable;
 use crate::pool::{PacketId, Pool};
 use crate::probability::Probability;
+use crate::registry::{Lens, Parameter, Unit};
 use crate::structures::Random;
 use crate::time::Time;
 
@@ -42,7 +45,8 @@ pub struct Params {
     pub ecn_prob: Probability,
     /// Whether a packet shorter than `mtu` is dropped in proportion to its length.
     pub bytemode: bool,
-    /// Whether the delay is computed from the backlog and the rate at which packets leave, instead of measured.
+    /// Whether the delay is computed from the backlog and the rate at which packets leave, instead of
+    /// measured.
     pub dq_rate_estimator: bool,
     /// The longest packet: with less than two of them queued nothing is dropped.
     pub mtu: u32,
@@ -65,6 +69,70 @@ impl Default for Params {
     }
 }
 
+/// PIE's parameters, for every discipline that runs it: `$pie` is the path to them.
+macro_rules! pie_parameters {
+    (|$config:ident| $pie:expr; $($first:expr,)*) => {
+        &[
+            $($first,)*
+            crate::aqm::pie::pie_time("target", "The delay to hold.", |$config, _| &mut $pie.target),
+            crate::aqm::pie::pie_time("tupdate", "Time between updates of the probability.", |$config, _| {
+                &mut $pie.tupdate
+            }),
+            crate::aqm::pie::pie_weight(
+                "alpha",
+                "Weight of the delay's distance from the target, in sixteenths.",
+                |$config, _| &mut $pie.alpha,
+            ),
+            crate::aqm::pie::pie_weight(
+                "beta",
+                "Weight of the delay's change, in sixteenths.",
+                |$config, _| &mut $pie.beta,
+            ),
+            crate::aqm::codel::ecn(|$config, _| &mut $pie.ecn),
+            crate::aqm::pie::ecn_prob(|$config, _| &mut $pie.ecn_prob),
+            crate::aqm::pie::bytemode(|$config, _| &mut $pie.bytemode),
+            crate::aqm::pie::dq_rate_estimator(|$config, _| &mut $pie.dq_rate_estimator),
+            crate::aqm::pie::pie_mtu(|$config, _| &mut $pie.mtu),
+        ]
+    };
+}
+
+pub(crate) const fn pie_time<S>(name: &'static str, doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new(name, Unit::Time, 64..=60_000_000_000, doc, field)
+}
+
+pub(crate) const fn pie_weight<S>(name: &'static str, doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new(name, Unit::Count("weight"), 0..=32, doc, field)
+}
+
+pub(crate) const fn ecn_prob<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "ecn_prob",
+        Unit::Probability,
+        0..=1 << 32,
+        "With `ecn`: the probability up to which packets are marked; above it they are dropped all the same.",
+        field,
+    )
+}
+
+pub(crate) const fn bytemode<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "Whether a packet shorter than `mtu` is dropped in proportion to its length.";
+    Parameter::word("bytemode", Unit::Flag, doc, field)
+}
+
+pub(crate) const fn dq_rate_estimator<S>(field: Lens<S>) -> Parameter<S> {
+    let doc =
+        "Whether the delay is computed from the backlog and the rate of departures, instead of measured.";
+    Parameter::word("dq_rate_estimator", Unit::Flag, doc, field)
+}
+
+pub(crate) const fn pie_mtu<S>(field: Lens<S>) -> Parameter<S> {
+    let doc = "The longest packet: with less than two of them queued nothing is dropped.";
+    Parameter::new("mtu", Unit::Bytes, POSITIVE, doc, field)
+}
+
+pub(crate) use pie_parameters;
+
 /// A tick is 2^6 ns.
 const TICK_SHIFT: u32 = 6;
 const TICKS_PER_SECOND: u64 = 1_000_000_000 >> TICK_SHIFT;
@@ -80,7 +148,8 @@ const LATE: u64 = 250_000_000 >> TICK_SHIFT;
 const MEASURED: u64 = 16_384;
 /// Binary places of the departure rate, in bytes a tick.
 const RATE_PLACES: u32 = 8;
-/// Updates made up for at once. After a minute of no calls the probability has long gone to where it goes; and the time is bounded.
+/// Updates made up for at once. After a minute of no calls the probability has long gone to where it goes;
+/// and the time is bounded.
 const MOST_UPDATES: u64 = 4096;
 
 /// The parameters as the packet path needs them.
@@ -192,26 +261,21 @@ impl State {
     }
 
     /// Shows the variables under Linux's names.
-    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("prob", Value::Integer(self.probability().parts() as i64));
-        visit("delay", Value::Nanos(self.delay << TICK_SHIFT));
-        visit("burst_time", Value::Nanos(self.burst << TICK_SHIFT));
+    pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("prob", Variable::Integer(self.probability().parts() as i64));
+        visit("delay", Variable::Nanos(self.delay << TICK_SHIFT));
+        visit("burst_time", Variable::Nanos(self.burst << TICK_SHIFT));
         let rate = (u128::from(self.rate) * u128::from(TICKS_PER_SECOND)) >> RATE_PLACES;
-        visit("avg_dq_rate", Value::Integer(rate as i64));
+        visit("avg_dq_rate", Variable::Integer(rate as i64));
     }
 }
 
 impl Law {
-    /// Checks the parameters.
-    pub(crate) fn new(params: &Params) -> Result<Law, ConfigError> {
-        check_within("alpha", params.alpha, 0, 32)?;
-        check_within("beta", params.beta, 0, 32)?;
-        check_within("mtu", params.mtu, 1, u32::MAX)?;
-        let target = ticks_of("target", params.target)?;
-        ticks_of("tupdate", params.tupdate)?;
+    /// The law with these parameters, which were checked.
+    pub(crate) fn new(params: &Params) -> Law {
         let scaled = |weight: u32| (u64::from(weight) * (MAX_PROB / TICKS_PER_SECOND)) >> 4;
-        Ok(Law {
-            target,
+        Law {
+            target: ticks_of(params.target),
             alpha: scaled(params.alpha),
             beta: scaled(params.beta),
             ecn: params.ecn,
@@ -220,7 +284,7 @@ impl Law {
             bytemode: params.bytemode,
             estimates: params.dq_rate_estimator,
             mtu: params.mtu,
-        })
+        }
     }
 
     /// Whether an arriving packet may be queued; marks it if that is the price. `backlog` is without it.
@@ -392,7 +456,8 @@ impl Law {
     }
 }
 
-/// By how many binary places steps are finer at a probability: 1 below a tenth, 2 more for each further tenth down to a millionth.
+/// By how many binary places steps are finer at a probability: 1 below a tenth, 2 more for each further tenth
+/// down to a millionth.
 fn finer(prob: u64) -> u32 {
     const BELOW: [u64; 6] = [
         MAX_PROB / 10,
@@ -408,17 +473,8 @@ fn finer(prob: u64) -> u32 {
     }
 }
 
-fn ticks_of(parameter: &'static str, duration: Duration) -> Result<u64, ConfigError> {
-    let ticks = duration.as_nanos() >> TICK_SHIFT;
-    if ticks == 0 || duration > Duration::from_secs(60) {
-        return Err(ConfigError::out_of_range(
-            parameter,
-            format!("{duration:?}"),
-            "at least 64 ns and at most 60 s",
-            "RFC 8033 advises 15 ms",
-        ));
-    }
-    Ok(ticks as u64)
+fn ticks_of(duration: Duration) -> u64 {
+    (duration.as_nanos() >> TICK_SHIFT) as u64
 }
 
 #[inline]
@@ -433,7 +489,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn law() -> Law {
-        Law::new(&Params::default()).unwrap()
+        Law::new(&Params::default())
     }
 
     fn of_one(prob: u64) -> f64 {
@@ -468,7 +524,8 @@ mod tests {
     }
 
     proptest! {
-        /// From any probability and delays, one step as the RFC has it, as exactly as 64 ns and scaled weights allow.
+        /// From any probability and delays, one step as the RFC has it, as exactly as 64 ns and scaled
+        /// weights allow.
         #[test]
         fn a_step_is_that_of_the_rfc(
             exponent in 0.0f64..8.0, delays in [0u64..400_000, 0u64..400_000], backlog in 0u64..2,
@@ -509,7 +566,8 @@ mod tests {
         }
     }
 
-    /// Gaps between drops at a probability of 5 %: no less than 0.85 and no more than 8.5 expected drops, and geometric between.
+    /// Gaps between drops at a probability of 5 %: no less than 0.85 and no more than 8.5 expected drops, and
+    /// geometric between.
     #[test]
     fn drops_are_neither_in_clusters_nor_far_apart() {
         let law = law();
@@ -575,7 +633,7 @@ mod tests {
             bytemode: true,
             ..Params::default()
         };
-        let law = Law::new(&params).unwrap();
+        let law = Law::new(&params);
         let mut random = Random::new(1);
         let mut drops = |length| {
             let mut pool = Pool::with_capacity(1);
@@ -604,7 +662,7 @@ mod tests {
                 mtu,
                 ..Params::default()
             };
-            Law::new(&params).unwrap()
+            Law::new(&params)
         };
         let mut pool = Pool::with_capacity(1);
         let id = pool.insert(Packet::of_length(1395)).unwrap();
@@ -619,42 +677,5 @@ mod tests {
             let _ = law.admits(&mut state, 100_000, id, &mut Random::new(1), &mut pool);
         }
         assert_eq!(state.prob_per_byte, MAX_PROB / 1395);
-    }
-
-    #[test]
-    fn what_cannot_work_is_refused_by_name() {
-        let refused = |params: Params| Law::new(&params).unwrap_err().parameter();
-        let default = Params::default;
-        assert_eq!(
-            refused(Params {
-                alpha: 33,
-                ..default()
-            }),
-            Some("alpha")
-        );
-        assert_eq!(
-            refused(Params {
-                beta: 33,
-                ..default()
-            }),
-            Some("beta")
-        );
-        assert_eq!(refused(Params { mtu: 0, ..default() }), Some("mtu"));
-        let nothing = Duration::from_nanos(63);
-        assert_eq!(
-            refused(Params {
-                target: nothing,
-                ..default()
-            }),
-            Some("target")
-        );
-        let long = Duration::from_secs(61);
-        assert_eq!(
-            refused(Params {
-                tupdate: long,
-                ..default()
-            }),
-            Some("tupdate")
-        );
     }
 }

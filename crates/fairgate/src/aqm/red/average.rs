@@ -108,7 +108,7 @@ impl Filter {
             cell_log += 1;
         }
         if cell_log >= 32 {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "bandwidth",
                 "so low that an idle queue's average would take hours to sink",
                 "high enough for the table of idle times",
@@ -183,7 +183,7 @@ impl Filter {
 pub(crate) fn w_log_for_burst(min: u32, burst: u32, avpkt: u32) -> Result<u32, ConfigError> {
     let wanted = f64::from(burst) + 1.0 - f64::from(min) / f64::from(avpkt);
     if wanted < 1.0 {
-        return Err(ConfigError::out_of_range(
+        return Err(ConfigError::conflict(
             "burst",
             burst,
             format!("at least {}, the packets in `min`", min.div_ceil(avpkt)),
@@ -197,7 +197,7 @@ pub(crate) fn w_log_for_burst(min: u32, burst: u32, avpkt: u32) -> Result<u32, C
             wanted <= (1.0 - power(1.0 - weight, burst)) / weight
         })
         .ok_or_else(|| {
-            ConfigError::out_of_range(
+            ConfigError::conflict(
                 "min",
                 min,
                 format!("more than one packet of `avpkt`, {avpkt} bytes"),

@@ -97,7 +97,7 @@ impl Curve {
     pub(crate) fn new(shape: Shape, w_log: u32) -> Result<Curve, ConfigError> {
         let Shape { min, max, .. } = shape;
         if max > LARGEST {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "max",
                 max,
                 format!("at most {LARGEST}"),
@@ -105,7 +105,7 @@ impl Curve {
             ));
         }
         if max <= min {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "max",
                 max,
                 format!("above `min`, {min}"),

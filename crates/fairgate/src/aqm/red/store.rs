@@ -124,7 +124,7 @@ impl Store for Box<dyn Discipline> {
         if limits.packets == u32::MAX {
             return Ok(());
         }
-        Err(ConfigError::out_of_range(
+        Err(ConfigError::conflict(
             "limit_packets",
             limits.packets,
             "left out where there is an inner discipline",

@@ -22,7 +22,7 @@ fn config() -> Config {
 fn variable<A: Algorithm>(driver: &Driver<A>, wanted: &str) -> i64 {
     let mut found = None;
     driver.root.visit_variables(&mut |name, value| {
-        if let Value::Integer(value) = value
+        if let Variable::Integer(value) = value
             && name == wanted
         {
             found = Some(value);

@@ -33,7 +33,7 @@ impl AddressMask {
     pub fn of_prefixes(ipv4: u8, ipv6: u8) -> Result<AddressMask, ConfigError> {
         let leading = |parameter, length: u8, longest: u8| match length <= longest {
             true => Ok(u128::MAX.checked_shl((128 - length).into()).unwrap_or(0)),
-            false => Err(ConfigError::out_of_range(
+            false => Err(ConfigError::conflict(
                 parameter,
                 length,
                 format!("0 to {longest}"),

@@ -66,7 +66,7 @@ impl Templates {
                 && template.class != minor
             {
                 let rule = format!("{}, the template that the class is made from", template.class);
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     parameter,
                     minor,
                     rule,
@@ -84,7 +84,7 @@ impl Templates {
         is_leaf: &impl Fn(u16) -> bool,
     ) -> Result<(), ConfigError> {
         let refused = |parameter, value: String, rule: &str, remedy: &str| {
-            Err(ConfigError::of_class(
+            Err(ConfigError::class_conflict(
                 template.class,
                 parameter,
                 value,

@@ -4,9 +4,12 @@ use std::collections::{HashMap, VecDeque};
 
 use proptest::prelude::*;
 
+use core::time::Duration;
+
 use super::*;
 use crate::discipline::Discipline;
 use crate::packet::Packet;
+use crate::rate::Rate;
 use crate::testing::Driver;
 
 fn of_flow(flow: u64, length: u32) -> Packet {
@@ -332,7 +335,7 @@ impl Link {
     fn variable(&self, wanted: &str) -> i64 {
         let mut found = None;
         self.driver.root.visit_variables(&mut |name, value| {
-            if let (true, Value::Integer(value)) = (name == wanted, value) {
+            if let (true, Variable::Integer(value)) = (name == wanted, value) {
                 found = Some(value);
             }
         });

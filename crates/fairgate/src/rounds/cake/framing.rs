@@ -3,7 +3,7 @@
 //! A shaper keeps the queue out of the modem only if it counts what the modem sends. ADSL chops packets into ATM cells of 53
 //! bytes with 48 of payload, the last one padded; VDSL2 sends 65 bytes for 64 (PTM). Headers come before: tc-cake(8).
 
-use crate::error::{ConfigError, check_within};
+use crate::registry::Smallest;
 
 /// How the line cuts up what it sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,12 @@ pub enum Cells {
     Atm,
     /// With PTM's 64/65 coding: a byte more for each 64 or part of them.
     Ptm,
+}
+
+crate::words!(Cells { "uncut" => Cells::None, "atm" => Cells::Atm, "ptm" => Cells::Ptm });
+
+impl Smallest for Cells {
+    const SMALLEST: Cells = Cells::None;
 }
 
 /// What the line adds to a packet.
@@ -69,11 +75,6 @@ impl Framing {
     pub const PPPOE_VCMUX: Framing = Framing::of(32, 0, Cells::Atm);
     /// ADSL: PPP over Ethernet over ATM, LLC/SNAP.
     pub const PPPOE_LLCSNAP: Framing = Framing::of(40, 0, Cells::Atm);
-
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        check_within("overhead", self.overhead.unwrap_or(0).into(), 0, 256)?;
-        check_within("mpu", self.mpu.into(), 0, 256)
-    }
 
     /// Bytes on the line for a packet of `length` bytes, `link_header` of which come before the IP header.
     #[inline]

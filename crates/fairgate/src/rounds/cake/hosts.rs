@@ -33,6 +33,17 @@ pub enum Isolation {
     Triple,
 }
 
+crate::words!(Isolation {
+    "flowblind" => Isolation::Flowblind,
+    "srchost" => Isolation::SourceHosts,
+    "dsthost" => Isolation::DestinationHosts,
+    "hosts" => Isolation::Hosts,
+    "flows" => Isolation::Flows,
+    "dual-srchost" => Isolation::DualSource,
+    "dual-dsthost" => Isolation::DualDestination,
+    "triple-isolate" => Isolation::Triple,
+});
+
 impl Isolation {
     /// What has a queue of its own; `None` for all packets together.
     pub(super) fn queue_by(self) -> Option<FlowBy> {

@@ -27,6 +27,7 @@ mod chain;
 mod config;
 mod framing;
 mod hosts;
+mod line;
 mod shaper;
 #[cfg(test)]
 mod tests;
@@ -34,14 +35,14 @@ mod tin;
 mod tins;
 mod ways;
 
-pub use config::Config;
+pub use config::{Config, DESCRIPTION, PARAMETERS, Settings};
 pub use framing::{Cells, Framing};
 pub use hosts::Isolation;
 pub use tins::Tins;
 
 use alloc::boxed::Box;
 
-use crate::discipline::{Algorithm, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::flow::FlowByHasher;
 use crate::packet::DropReason;
@@ -382,13 +383,13 @@ impl Algorithm for Cake {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        let sum = |of: fn(&Tin) -> u64| Value::Integer(self.tins.iter().map(of).sum::<u64>() as i64);
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        let sum = |of: fn(&Tin) -> u64| Variable::Integer(self.tins.iter().map(of).sum::<u64>() as i64);
         let (target, interval) = self.tins[0].target_and_interval();
-        visit("target", Value::Nanos(target));
-        visit("interval", Value::Nanos(interval));
-        visit("memory_used", Value::Integer(self.common.memory as i64));
-        visit("memory_limit", Value::Integer(self.memory_limit as i64));
+        visit("target", Variable::Nanos(target));
+        visit("interval", Variable::Nanos(interval));
+        visit("memory_used", Variable::Integer(self.common.memory as i64));
+        visit("memory_limit", Variable::Integer(self.memory_limit as i64));
         visit("sparse_flows", sum(|tin| tin.sparse_flows().into()));
         visit("bulk_flows", sum(|tin| tin.counts.bulk.into()));
         visit("unresponsive_flows", sum(|tin| tin.counts.unresponsive.into()));

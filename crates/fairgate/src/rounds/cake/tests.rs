@@ -1,14 +1,16 @@
 //! What CAKE promises, each promise by itself.
 
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use proptest::prelude::*;
+
 use super::*;
 use crate::discipline::Discipline;
 use crate::flow::{FlowHash, FlowKey};
 use crate::packet::{DropReason, Ecn, Packet};
 use crate::rate::Rate;
 use crate::testing::Driver;
-use alloc::collections::BTreeMap;
-use core::time::Duration;
-use proptest::prelude::*;
 
 /// Patient, so that COBALT keeps out of the way.
 fn patient(config: Config) -> Config {
@@ -40,7 +42,7 @@ fn of_dscp(dscp: u8) -> Packet {
 fn variable(driver: &Driver<Cake>, wanted: &str) -> i64 {
     let mut found = None;
     driver.root.visit_variables(&mut |name, value| match value {
-        Value::Integer(value) if name == wanted => found = Some(value),
+        Variable::Integer(value) if name == wanted => found = Some(value),
         _ => {}
     });
     found.expect("there is such a variable")

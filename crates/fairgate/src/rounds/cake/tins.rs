@@ -22,6 +22,14 @@ pub enum Tins {
     Diffserv8,
 }
 
+crate::words!(Tins {
+    "besteffort" => Tins::Besteffort,
+    "precedence" => Tins::Precedence,
+    "diffserv3" => Tins::Diffserv3,
+    "diffserv4" => Tins::Diffserv4,
+    "diffserv8" => Tins::Diffserv8,
+});
+
 /// What is known of one tin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {

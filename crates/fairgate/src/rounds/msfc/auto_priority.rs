@@ -41,7 +41,6 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crate::error::{ConfigError, check_within};
 use crate::time::Time;
 
 /// Parameters.
@@ -68,21 +67,6 @@ const MOST_DOUBLINGS: u8 = 3;
 
 /// A tick is 2^20 ns.
 const TICK_SHIFT: u32 = 20;
-
-impl AutoPriority {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let allowed = Duration::from_millis(10)..=Duration::from_secs(3600);
-        if !allowed.contains(&self.interval) {
-            return Err(ConfigError::out_of_range(
-                "auto_interval",
-                format!("{:?}", self.interval),
-                "10 ms to 1 h",
-                "5 s is the default: long enough for a TCP connection to lose two packets",
-            ));
-        }
-        check_within("auto_drops", self.drops, 1, u16::MAX.into())
-    }
-}
 
 /// What is remembered of a flow, apart from its hot state: looked at when it becomes active, and when it was served.
 #[derive(Clone, Copy, Debug)]
@@ -321,7 +305,13 @@ mod tests {
 
     #[test]
     fn settings_out_of_range_are_refused_by_name() {
-        let refused = |interval, drops| AutoPriority { interval, drops }.check().unwrap_err().parameter();
+        let refused = |interval, drops| {
+            let config = super::super::Config {
+                auto_priority: Some(AutoPriority { interval, drops }),
+                ..super::super::Config::default()
+            };
+            config.check().unwrap_err().parameter()
+        };
         assert_eq!(refused(Duration::from_millis(9), 2), Some("auto_interval"));
         assert_eq!(refused(Duration::from_secs(3601), 2), Some("auto_interval"));
         assert_eq!(refused(Duration::from_secs(1), 0), Some("auto_drops"));

@@ -1,11 +1,17 @@
 //! The parameters of msfc, and what tells a packet's class.
 
+use alloc::boxed::Box;
+use core::time::Duration;
+
 use super::{AutoPriority, Msfc};
-use crate::aqm::codel::{Law, Params};
+use crate::aqm::codel::{Law, Params, codel_parameters};
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::Algorithm;
-use crate::error::{ConfigError, check_within};
-use crate::rounds::codel_flows::{Limits, check_flows};
+use crate::error::ConfigError;
+use crate::registry::{
+    About, Children, Description, Family, Longest, Parameter, Placing, Unit, check_ranges,
+};
+use crate::rounds::codel_flows::{Limits, drop_batch, flows, limit, memory_limit, quantum};
 use crate::slot::Slot;
 
 /// Most flows of all classes together: 128 MiB of state.
@@ -107,15 +113,223 @@ impl Default for Config {
     }
 }
 
+/// Which field of a packet tells its class.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ClassField {
+    Dscp,
+    Priority,
+}
+
+crate::words!(ClassField {
+    "dscp" => ClassField::Dscp,
+    "priority" => ClassField::Priority,
+});
+
+/// msfc as users write it: the field that tells the class, and a map for it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    config: Config,
+    class_by: ClassField,
+    dscp_map: Option<[u8; 64]>,
+    priomap: Option<[u8; 16]>,
+    auto_priority: bool,
+    auto_interval: Option<Duration>,
+    auto_drops: Option<u32>,
+}
+
+impl Settings {
+    fn of(config: &Config) -> Settings {
+        let auto = config.auto_priority.as_ref();
+        Settings {
+            class_by: match config.class_by {
+                ClassBy::Dscp(_) => ClassField::Dscp,
+                ClassBy::Priority(_) => ClassField::Priority,
+            },
+            dscp_map: match config.class_by {
+                ClassBy::Dscp(map) => Some(map),
+                ClassBy::Priority(_) => None,
+            },
+            priomap: match config.class_by {
+                ClassBy::Dscp(_) => None,
+                ClassBy::Priority(map) => Some(map),
+            },
+            auto_priority: auto.is_some(),
+            auto_interval: auto.map(|auto| auto.interval),
+            auto_drops: auto.map(|auto| auto.drops),
+            config: config.clone(),
+        }
+    }
+
+    fn start() -> Settings {
+        let config = Config::default();
+        Settings {
+            class_by: match config.class_by {
+                ClassBy::Dscp(_) => ClassField::Dscp,
+                ClassBy::Priority(_) => ClassField::Priority,
+            },
+            config,
+            dscp_map: None,
+            priomap: None,
+            auto_priority: false,
+            auto_interval: None,
+            auto_drops: None,
+        }
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        let class_by = match (self.class_by, self.dscp_map, self.priomap) {
+            (ClassField::Dscp, map, None) => map.map_or(DIFFSERV3, ClassBy::Dscp),
+            (ClassField::Priority, None, map) => map.map_or(PRIOMAP3, ClassBy::Priority),
+            (ClassField::Dscp, _, Some(_)) => return Err(map_of_other_field("priomap", "priority")),
+            (ClassField::Priority, Some(_), _) => return Err(map_of_other_field("dscp_map", "dscp")),
+        };
+        Ok(Config {
+            class_by,
+            auto_priority: self.auto_priority()?,
+            ..self.config
+        })
+    }
+
+    fn auto_priority(&self) -> Result<Option<AutoPriority>, ConfigError> {
+        if self.auto_priority {
+            let default = AutoPriority::default();
+            return Ok(Some(AutoPriority {
+                interval: self.auto_interval.unwrap_or(default.interval),
+                drops: self.auto_drops.unwrap_or(default.drops),
+            }));
+        }
+        let given = [
+            self.auto_interval.map(|_| "auto_interval"),
+            self.auto_drops.map(|_| "auto_drops"),
+        ];
+        match given.into_iter().flatten().next() {
+            None => Ok(None),
+            Some(parameter) => Err(ConfigError::conflict(
+                parameter,
+                "given",
+                "left out unless auto_priority is true",
+                "leave it out, or write auto_priority = true",
+            )),
+        }
+    }
+}
+
+fn map_of_other_field(parameter: &'static str, field: &str) -> ConfigError {
+    ConfigError::conflict(
+        parameter,
+        "given",
+        format!("left out unless class_by is \"{field}\""),
+        format!("leave it out, or write class_by = \"{field}\""),
+    )
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Settings>] = codel_parameters![|msfc| msfc.config.codel;
+    Parameter::new(
+        "prios",
+        Unit::Count("classes"),
+        1..=MAX_PRIOS as u64,
+        "Number of classes; the highest number gets the largest share.",
+        |msfc, _| &mut msfc.config.prios,
+    ),
+    Parameter::new(
+        "ratio",
+        Unit::Count("times"),
+        1..=u32::MAX as u64,
+        "How many times the share of the next lower class a class gets.",
+        |msfc, _| &mut msfc.config.ratio,
+    ),
+    Parameter::word(
+        "flow_aware",
+        Unit::Flag,
+        "Whether the ratio is between flows by their classes, and not between classes whatever their flows.",
+        |msfc, _| &mut msfc.config.flow_aware,
+    ),
+    Parameter::word(
+        "auto_priority",
+        Unit::Flag,
+        "Whether flows that seldom trigger CoDel rise by a class and those that do so often sink; best \
+            without flow_aware.",
+        |msfc, _| &mut msfc.auto_priority,
+    ),
+    Parameter::new(
+        "auto_interval",
+        Unit::Time,
+        10_000_000..=3_600_000_000_000,
+        "Time without a drop or mark after which a flow rises, and over which they are counted; none is 5s.",
+        |msfc, _| &mut msfc.auto_interval,
+    ),
+    Parameter::new(
+        "auto_drops",
+        Unit::Count("packets"),
+        1..=65_535,
+        "Drops and marks within auto_interval with which a flow sinks; none is 2.",
+        |msfc, _| &mut msfc.auto_drops,
+    ),
+    Parameter::word(
+        "class_by",
+        Unit::Choice(ClassField::WORDS),
+        "What tells a packet's class where no filter does.",
+        |msfc, _| &mut msfc.class_by,
+    ),
+    Parameter::new(
+        "dscp_map",
+        Unit::List(64),
+        0..=MAX_PRIOS as u64 - 1,
+        "The class, counted from 0, for each DSCP; none is 0 for CS1 and LE, 2 for EF, VA, AF4x and CS4 \
+            up, else 1.",
+        |msfc, _| &mut msfc.dscp_map,
+    ),
+    Parameter::new(
+        "priomap",
+        Unit::List(16),
+        0..=MAX_PRIOS as u64 - 1,
+        "The class, counted from 0, for each packet priority; none is that of pfifo_fast.",
+        |msfc, _| &mut msfc.priomap,
+    ),
+    flows(
+        "Number of flow queues in each class.",
+        |msfc, _| &mut msfc.config.flows,
+    ),
+    quantum(
+        "Bytes that a flow may send in a turn, and the lowest class in one of its own.",
+        |msfc, _| &mut msfc.config.quantum,
+    ),
+    limit(|msfc, _| &mut msfc.config.limit),
+    memory_limit(
+        |msfc, _| Some(Longest::Memory(msfc.config.memory_limit)),
+        |msfc, _| &mut msfc.config.memory_limit,
+    ),
+    drop_batch(|msfc, _| &mut msfc.config.drop_batch),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings(
+    About {
+        name: "msfc",
+        family: Family::Rounds,
+        summary: "Multilevel Stochastic Fairness CoDel: classes that share in a fixed ratio, fq_codel \
+            within each",
+        when: "On an access line whose traffic is marked: interactive traffic gets more, bulk never starves.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Settings::start(),
+    Settings::config,
+    |config, parts| Ok(Box::new(Msfc::node(config, parts.seed)?)),
+)
+.with_placing(Placing::Classifier(
+    |msfc| &mut msfc.config.classifier,
+    |msfc| msfc.config.prios as u32,
+))
+.with_memory(|msfc| 65 * u64::from(msfc.config.flows_in_all()));
+
 impl Config {
     pub(super) fn check(&self) -> Result<(Law, Limits), ConfigError> {
-        check_flows(self.flows, self.quantum)?;
-        if let Some(auto) = &self.auto_priority {
-            auto.check()?;
-        }
+        check_ranges(PARAMETERS, &mut Settings::of(self))?;
         self.check_classes()?;
         if self.flows_in_all() > MAX_FLOWS_IN_ALL {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "flows",
                 self.flows,
                 format!(
@@ -125,8 +339,8 @@ impl Config {
                 "have fewer flows in each class, or fewer classes",
             ));
         }
-        let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch)?;
-        Ok((Law::new(&self.codel)?, limits))
+        let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch);
+        Ok((Law::new(&self.codel), limits))
     }
 
     pub(super) fn flows_in_all(&self) -> u32 {
@@ -134,16 +348,15 @@ impl Config {
     }
 
     fn check_classes(&self) -> Result<(), ConfigError> {
-        check_within("prios", self.prios.into(), 1, MAX_PRIOS.into())?;
         let largest = u64::from(self.ratio)
             .checked_pow(u32::from(self.prios) - 1)
             .and_then(|factor| factor.checked_mul(self.quantum.into()));
         let fits = largest.is_some_and(|quantum| quantum <= LARGEST_QUANTUM);
-        if self.ratio == 0 || !fits {
-            return Err(ConfigError::out_of_range(
+        if !fits {
+            return Err(ConfigError::conflict(
                 "ratio",
                 self.ratio,
-                format!("at least 1, and quantum * ratio^(prios - 1) at most {LARGEST_QUANTUM} bytes"),
+                format!("so small that quantum * ratio^(prios - 1) is at most {LARGEST_QUANTUM} bytes"),
                 "2 is the default; take fewer classes or a smaller ratio",
             ));
         }
@@ -152,7 +365,7 @@ impl Config {
             ClassBy::Priority(map) => map,
         };
         if let Some(class) = map.iter().find(|class| **class >= self.prios) {
-            return Err(ConfigError::out_of_range(
+            return Err(ConfigError::conflict(
                 "class_by",
                 format!("class {class}"),
                 format!("below prios, which is {}", self.prios),

@@ -35,10 +35,10 @@ mod outer;
 mod tests;
 
 pub use auto_priority::{AutoPriority, LONGEST};
-pub use config::{ClassBy, Config, DIFFSERV3, MAX_PRIOS, PRIOMAP3};
+pub use config::{ClassBy, Config, DESCRIPTION, DIFFSERV3, MAX_PRIOS, PARAMETERS, PRIOMAP3, Settings};
 
 use crate::aqm::codel::Law;
-use crate::discipline::{Algorithm, ByFlow, Node, Value, Verdict};
+use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -241,15 +241,18 @@ impl Algorithm for Msfc {
         Ok(())
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        let integer = |number: u32| Value::Integer(number.into());
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        let integer = |number: u32| Variable::Integer(number.into());
         visit("backlogged_classes", integer(self.classes.backlogged()));
         visit("serving", integer(self.classes.number().into()));
         visit("active_flows", integer(self.classes.active_flows()));
-        visit("memory_used", Value::Integer(self.flows.totals().memory as i64));
+        visit(
+            "memory_used",
+            Variable::Integer(self.flows.totals().memory as i64),
+        );
         if let Some(behaviour) = &self.behaviour {
-            visit("rises", Value::Integer(behaviour.rises as i64));
-            visit("sinks", Value::Integer(behaviour.sinks as i64));
+            visit("rises", Variable::Integer(behaviour.rises as i64));
+            visit("sinks", Variable::Integer(behaviour.sinks as i64));
         }
     }
 }

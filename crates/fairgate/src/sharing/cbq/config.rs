@@ -1,18 +1,20 @@
 //! Parameters, and the estimators that follow from them.
 
-use alloc::string::String;
-use alloc::string::ToString;
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::{Cbq, Estimator, GAIN};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::rate::Rate;
-use crate::sharing::ClassTree;
+use crate::registry::{
+    About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
+};
 use crate::sharing::borrowing::{ClassParts, LEVELS, PRIORITIES};
 use crate::sharing::tree::NO_PARENT;
-
-use super::{Cbq, Estimator, GAIN};
+use crate::sharing::{ClassTree, parent};
 
 /// Parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +85,19 @@ impl Config {
     }
 
     pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
-        check_within("max_packet", self.max_packet, 1, 1 << 20)?;
-        check_within("packet", self.packet, 1, self.max_packet)?;
+        let mut config = self.clone();
+        check_ranges(PARAMETERS, &mut config)?;
+        for (index, class) in self.classes.iter().enumerate() {
+            check_class_ranges(CLASS_PARAMETERS, &mut config, index, class.minor)?;
+        }
+        if self.packet > self.max_packet {
+            return Err(ConfigError::conflict(
+                "packet",
+                self.packet,
+                format!("at most {}, the longest packet", self.max_packet),
+                "lower it, or raise `max_packet`",
+            ));
+        }
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS as u8)?;
         tree.check_any()?;
@@ -159,6 +172,106 @@ impl Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::required(
+        "bandwidth",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The rate of the line, by which idle time is measured.",
+        |cbq, _| &mut cbq.bandwidth,
+    ),
+    Parameter::new(
+        "packet",
+        Unit::Bytes,
+        1..=1 << 20,
+        "The length of an average packet, in which bursts are counted.",
+        |cbq, _| &mut cbq.packet,
+    ),
+    Parameter::new(
+        "max_packet",
+        Unit::Bytes,
+        1..=1 << 20,
+        "The length of the longest packet.",
+        |cbq, _| &mut cbq.max_packet,
+    ),
+];
+
+/// The parameters of a class as users set them.
+pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
+    parent(|config, class| &mut config.classes[class].parent),
+    Parameter::required(
+        "rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The class's part of the line; at most its parent's.",
+        |cbq, class| &mut cbq.classes[class].rate,
+    ),
+    Parameter::new(
+        "priority",
+        Unit::Count("priority"),
+        0..=7,
+        "Who goes first, 7 before 0; of a class that has none below it.",
+        |cbq, class| &mut cbq.classes[class].priority,
+    ),
+    Parameter::word(
+        "borrow",
+        Unit::Flag,
+        "Whether it may use what its parent does not, as classes do by default; else it is suspended when \
+            it is over its rate.",
+        |cbq, class| &mut cbq.classes[class].borrow,
+    ),
+    Parameter::new(
+        "weight",
+        Unit::Rate,
+        1..=u64::MAX,
+        "Its part of a round beside classes of the same priority; none is its rate.",
+        |cbq, class| &mut cbq.classes[class].weight,
+    ),
+    Parameter::new(
+        "maxburst",
+        Unit::Count("packets"),
+        1..=1000,
+        "Packets that it may send in a row after an idle time; none is 16, or 4 of a slow class.",
+        |cbq, class| &mut cbq.classes[class].maxburst,
+    ),
+    Parameter::new(
+        "minburst",
+        Unit::Count("packets"),
+        1..=1000,
+        "Packets that it may send in a row after it was suspended; none is 2.",
+        |cbq, class| &mut cbq.classes[class].minburst,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "cbq",
+        family: Family::Sharing,
+        summary: "Class-based queueing as in ALTQ: an estimator of idle time, borrowing from above, \
+            priorities",
+        when: "To do what ALTQ did, and to compare; htb keeps rates more exactly, hfsc delays.",
+        children: Children::Tree,
+    },
+    PARAMETERS,
+    |minors| Config {
+        classes: minors
+            .iter()
+            // Required, and so always overwritten; the bandwidth likewise.
+            .map(|&minor| ClassConfig::of_rate(minor, None, Rate::mbit(1)))
+            .collect(),
+        ..Config::of_bandwidth(Rate::mbit(1))
+    },
+    |config, parts| Ok(Box::new(Cbq::node(config, parts.children)?)),
+)
+.with_class_parameters(CLASS_PARAMETERS)
+.with_placing(Placing::Classes(
+    |cbq| &mut cbq.classifier,
+    |cbq| &mut cbq.templates,
+))
+.with_memory(|_| 93_000);
+
 /// By squaring, because `f64::powi` is in the standard library only.
 fn power(mut base: f64, mut exponent: u16) -> f64 {
     let mut product = 1.0;
@@ -179,31 +292,15 @@ impl ClassConfig {
 
     fn check(&self, (most, whose): (Rate, &str)) -> Result<(), ConfigError> {
         let refused = |parameter, value: String, rule: &str, remedy: &str| {
-            Err(ConfigError::of_class(self.minor, parameter, value, rule, remedy))
+            Err(ConfigError::class_conflict(
+                self.minor, parameter, value, rule, remedy,
+            ))
         };
-        if usize::from(self.priority) >= PRIORITIES {
-            return refused(
-                "priority",
-                self.priority.to_string(),
-                "0 to 7",
-                "choose one of these",
-            );
-        }
         if self.rate > most {
             let rule = format!("at most {most}, {whose}");
             return refused("rate", self.rate.to_string(), &rule, "lower it, or raise that");
         }
         let bursts = [("maxburst", self.maxburst), ("minburst", self.minburst)];
-        for (parameter, burst) in bursts {
-            if let Some(burst) = burst.filter(|burst| !(1..=1000).contains(burst)) {
-                return refused(
-                    parameter,
-                    burst.to_string(),
-                    "1 to 1000 packets",
-                    "choose one of these",
-                );
-            }
-        }
         match bursts {
             [(_, Some(most)), (_, Some(least))] if least > most => refused(
                 "minburst",

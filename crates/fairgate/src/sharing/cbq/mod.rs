@@ -30,7 +30,7 @@ mod config;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -39,7 +39,7 @@ use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent};
 use crate::sharing::{ClassTree, Leaves};
 use crate::time::Time;
 
-pub use config::{ClassConfig, Config};
+pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
 /// The average remembers 2^5 packets.
 const GAIN: u32 = 5;
@@ -99,10 +99,10 @@ impl Meter for Estimator {
     }
 
     /// The average idle time, ns, and when an overlimit class is within its rate again.
-    fn variables(&self) -> [(&'static str, Value); 2] {
+    fn variables(&self) -> [(&'static str, Variable); 2] {
         [
-            ("avgidle", Value::Integer(self.average >> GAIN)),
-            ("undertime", Value::Nanos(self.next)),
+            ("avgidle", Variable::Integer(self.average >> GAIN)),
+            ("undertime", Variable::Nanos(self.next)),
         ]
     }
 }
@@ -243,8 +243,8 @@ impl Algorithm for Cbq {
         self.classes.class_replaced(minor);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("cutoff", Value::Integer(self.cutoff.into()));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("cutoff", Variable::Integer(self.cutoff.into()));
         self.classes.visit_variables(visit);
     }
 }

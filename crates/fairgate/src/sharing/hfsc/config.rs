@@ -1,19 +1,20 @@
 //! Parameters, and what curves can be kept together.
 
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::{Hfsc, ServiceCurve};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
 use crate::rate::Rate;
-use crate::sharing::ClassTree;
+use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
 use crate::sharing::tree::NO_PARENT;
-
-use super::{Hfsc, ServiceCurve};
+use crate::sharing::{ClassTree, parent};
 
 /// Levels of a tree.
 const LEVELS: u8 = 64;
@@ -62,8 +63,70 @@ pub struct Config {
     pub rate: Option<Rate>,
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
+    "rate",
+    Unit::Rate,
+    1..=u64::MAX,
+    "The rate of the line, to check that it suffices for all real-time curves together.",
+    |hfsc, _| &mut hfsc.rate,
+)];
+
+/// The parameters of a class as users set them.
+pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
+    parent(|config, class| &mut config.classes[class].parent),
+    Parameter::word(
+        "rt",
+        Unit::Curve,
+        "What the class gets by when, whatever the others do; of a class that has none below it.",
+        |hfsc, class| &mut hfsc.classes[class].rt,
+    ),
+    Parameter::word(
+        "ls",
+        Unit::Curve,
+        "In proportion to which it shares what is left with those beside it; none is not at all.",
+        |hfsc, class| &mut hfsc.classes[class].ls,
+    ),
+    Parameter::word(
+        "ul",
+        Unit::Curve,
+        "What it does not exceed by sharing.",
+        |hfsc, class| &mut hfsc.classes[class].ul,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "hfsc",
+        family: Family::Sharing,
+        summary: "Hierarchical fair service curves: guarantees of delay and rate apart, what is left \
+            shared in a tree",
+        when: "Where some traffic needs little, but soon (voice at a low rate), and the rest is shared in \
+            a tree of classes.",
+        children: Children::Tree,
+    },
+    PARAMETERS,
+    |minors| Config {
+        classes: minors
+            .iter()
+            // Where nothing is said all share alike.
+            .map(|&minor| ClassConfig::of_rate(minor, None, Rate::mbit(1)))
+            .collect(),
+        ..Config::default()
+    },
+    |config, parts| Ok(Box::new(Hfsc::node(config, parts.children)?)),
+)
+.with_class_parameters(CLASS_PARAMETERS)
+.with_placing(Placing::Classes(
+    |hfsc| &mut hfsc.classifier,
+    |hfsc| &mut hfsc.templates,
+))
+.with_memory(|_| 13_000);
+
 impl Config {
     pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
+        check_ranges(PARAMETERS, &mut self.clone())?;
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS)?;
         tree.check_any()?;
@@ -94,7 +157,7 @@ impl Config {
         if let Some(rate) = self.rate {
             let all: Vec<_> = self.classes.iter().filter_map(|class| class.rt).collect();
             if let Some(wanted) = exceeds(&all, &ServiceCurve::linear(rate.bits_per_second())) {
-                return Err(ConfigError::out_of_range(
+                return Err(ConfigError::conflict(
                     "rate",
                     rate,
                     rule(wanted, "of all classes"),
@@ -105,7 +168,7 @@ impl Config {
         for (class, promised) in self.classes.iter().zip(&promised) {
             let Some(limit) = class.ul else { continue };
             if let Some(wanted) = exceeds(promised, &limit) {
-                return Err(ConfigError::of_class(
+                return Err(ConfigError::class_conflict(
                     class.minor,
                     "ul",
                     show(&limit),
@@ -121,7 +184,9 @@ impl Config {
 impl ClassConfig {
     fn check(&self, is_leaf: bool) -> Result<(), ConfigError> {
         let refused = |parameter, value: String, rule: &str, remedy: &str| {
-            Err(ConfigError::of_class(self.minor, parameter, value, rule, remedy))
+            Err(ConfigError::class_conflict(
+                self.minor, parameter, value, rule, remedy,
+            ))
         };
         for (parameter, curve) in [("rt", self.rt), ("ls", self.ls), ("ul", self.ul)] {
             let Some(curve) = curve else { continue };

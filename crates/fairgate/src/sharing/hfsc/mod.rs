@@ -39,7 +39,7 @@ mod siblings;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -52,8 +52,8 @@ use crate::sharing::{ClassTree, Leaves};
 use crate::stats::Count;
 use crate::time::Time;
 
-pub use config::{ClassConfig, Config};
-pub use curve::ServiceCurve;
+pub use crate::service_curve::ServiceCurve;
+pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 use curve::{Course, Curve, INFINITE, TICK};
 use siblings::Siblings;
 
@@ -602,10 +602,10 @@ impl Algorithm for Hfsc {
                 sent: tally.sent,
                 overlimits: 0,
                 variables: &[
-                    ("period", Value::Integer(class.period as i64)),
-                    ("work", Value::Integer(class.total as i64)),
-                    ("rtwork", Value::Integer(by_real_time as i64)),
-                    ("level", Value::Integer(self.tree.height(place).into())),
+                    ("period", Variable::Integer(class.period as i64)),
+                    ("work", Variable::Integer(class.total as i64)),
+                    ("rtwork", Variable::Integer(by_real_time as i64)),
+                    ("level", Variable::Integer(self.tree.height(place).into())),
                 ],
             });
         }
@@ -621,11 +621,11 @@ impl Algorithm for Hfsc {
         self.activate(leaf, now, pool);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let active = self.leaves.iter().filter(|leaf| leaf.is_active).count();
-        visit("active_classes", Value::Integer(active as i64));
-        visit("sent_by_deadline", Value::Integer(self.by_deadline as i64));
-        visit("sent_by_sharing", Value::Integer(self.by_sharing as i64));
+        visit("active_classes", Variable::Integer(active as i64));
+        visit("sent_by_deadline", Variable::Integer(self.by_deadline as i64));
+        visit("sent_by_sharing", Variable::Integer(self.by_sharing as i64));
     }
 }
 

@@ -1,19 +1,20 @@
 //! Parameters, and the classes that follow from them.
 
-use alloc::borrow::ToOwned;
-use alloc::string::String;
-use alloc::string::ToString;
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::{Buckets, Htb, LONGEST, TICK};
 use crate::classify::{Classifier, Templates};
 use crate::discipline::Algorithm;
-use crate::error::{ConfigError, check_within};
+use crate::error::ConfigError;
 use crate::rate::Rate;
-use crate::sharing::ClassTree;
-use crate::sharing::borrowing::{ClassParts, LEVELS, PRIORITIES};
+use crate::registry::{
+    About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
+};
+use crate::sharing::borrowing::{ClassParts, LEVELS};
 use crate::sharing::tree::NO_PARENT;
-
-use super::{Buckets, Htb, LONGEST, TICK};
+use crate::sharing::{ClassTree, parent};
 
 /// Parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,9 +106,103 @@ impl Default for Config {
     }
 }
 
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    Parameter::new(
+        "r2q",
+        Unit::Count("times"),
+        1..=u32::MAX as u64,
+        "A class's rate in bytes a second, divided by this, is its quantum where none is given.",
+        |htb, _| &mut htb.r2q,
+    ),
+    Parameter::new(
+        "direct_qlen",
+        Unit::Count("packets"),
+        0..=u32::MAX as u64,
+        "Most packets queued of those that no class is for; they go first, and unshaped.",
+        |htb, _| &mut htb.direct_qlen,
+    ),
+];
+
+/// The parameters of a class as users set them.
+pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
+    parent(|config, class| &mut config.classes[class].parent),
+    Parameter::required(
+        "rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "What the class is sure of; at most its parent's.",
+        |htb, class| &mut htb.classes[class].rate,
+    ),
+    Parameter::new(
+        "ceil",
+        Unit::Rate,
+        1..=u64::MAX,
+        "What it never exceeds, with what it borrows; none is its rate.",
+        |htb, class| &mut htb.classes[class].ceil,
+    ),
+    Parameter::new(
+        "burst",
+        Unit::Bytes,
+        1..=u32::MAX as u64,
+        "Bytes that it may send at once after an idle time; none is 1 ms at its rate, at least 1600b.",
+        |htb, class| &mut htb.classes[class].burst,
+    ),
+    Parameter::new(
+        "cburst",
+        Unit::Bytes,
+        1..=u32::MAX as u64,
+        "Bytes that it may send at once in all; none is 1 ms at its ceil, at least 1600b.",
+        |htb, class| &mut htb.classes[class].cburst,
+    ),
+    Parameter::new(
+        "prio",
+        Unit::Count("priority"),
+        0..=7,
+        "Who is served and may borrow first, 0 before 7; of a class that has none below it.",
+        |htb, class| &mut htb.classes[class].prio,
+    ),
+    Parameter::new(
+        "quantum",
+        Unit::Bytes,
+        64..=1 << 30,
+        "Bytes that it may send in its turn; none is its rate by r2q, 1000b to 200000b.",
+        |htb, class| &mut htb.classes[class].quantum,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "htb",
+        family: Family::Sharing,
+        summary: "Hierarchical token bucket: classes in a tree, each sure of a rate, borrowing from above \
+            up to a ceil",
+        when: "To share an access line between users or kinds of traffic, each with a rate of its own and \
+            what is left.",
+        children: Children::TreeOrNone,
+    },
+    PARAMETERS,
+    |minors| Config {
+        classes: minors
+            .iter()
+            // Required, and so always overwritten.
+            .map(|&minor| ClassConfig::of_rate(minor, None, Rate::mbit(1)))
+            .collect(),
+        ..Config::default()
+    },
+    |config, parts| Ok(Box::new(Htb::node(config, parts.children)?)),
+)
+.with_class_parameters(CLASS_PARAMETERS)
+.with_placing(Placing::Classes(
+    |htb| &mut htb.classifier,
+    |htb| &mut htb.templates,
+))
+.with_memory(|_| 93_000);
+
 impl Config {
     pub(super) fn check(&self) -> Result<ClassTree, ConfigError> {
-        check_within("r2q", self.r2q, 1, u32::MAX)?;
+        self.check_ranges()?;
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS as u8)?;
         for (place, class) in self.classes.iter().enumerate() {
@@ -121,6 +216,15 @@ impl Config {
             tree.check(&self.classifier, &self.templates, Htb::NAME)?;
         }
         Ok(tree)
+    }
+
+    fn check_ranges(&self) -> Result<(), ConfigError> {
+        let mut config = self.clone();
+        check_ranges(PARAMETERS, &mut config)?;
+        for (index, class) in self.classes.iter().enumerate() {
+            check_class_ranges(CLASS_PARAMETERS, &mut config, index, class.minor)?;
+        }
+        Ok(())
     }
 
     /// All classes, with full buckets.
@@ -151,25 +255,14 @@ impl Config {
 
 fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), ConfigError> {
     let refused = |parameter, value: String, rule: String, remedy| {
-        Err(ConfigError::of_class(class.minor, parameter, value, rule, remedy))
-    };
-    if usize::from(class.prio) >= PRIORITIES {
-        return refused(
-            "prio",
-            class.prio.to_string(),
-            "0 to 7".to_owned(),
-            "choose one of these",
-        );
-    }
-    if let Some(quantum) = class.quantum.filter(|quantum| !(64..=1 << 30).contains(quantum)) {
-        let rule = format!("64 to {}", 1 << 30);
-        return refused(
-            "quantum",
-            quantum.to_string(),
+        Err(ConfigError::class_conflict(
+            class.minor,
+            parameter,
+            value,
             rule,
-            "give at least the longest packet",
-        );
-    }
+            remedy,
+        ))
+    };
     if class.ceil() < class.rate {
         let rule = format!("at least {}, the rate of the class", class.rate);
         return refused(
@@ -193,9 +286,9 @@ fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), 
         ("cburst", class.ceil(), class.cburst),
     ] {
         if let Some(burst) = burst
-            && (burst == 0 || depth(rate, burst) << TICK > LONGEST as u64)
+            && depth(rate, burst) << TICK > LONGEST as u64
         {
-            let rule = format!("above 0 and at most a minute at {rate}");
+            let rule = format!("at most a minute at {rate}");
             return refused(
                 parameter,
                 burst.to_string(),

@@ -25,7 +25,7 @@ mod config;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Value, Verdict};
+use crate::discipline::{Algorithm, Class, ClassState, Discipline, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -34,7 +34,7 @@ use crate::sharing::borrowing::{Borrowing, Meter, Mode, Sent};
 use crate::sharing::{ClassTree, Leaves};
 use crate::time::Time;
 
-pub use config::{ClassConfig, Config};
+pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
 /// The longest debt, and the longest time that fills a bucket, ns: Linux's.
 const LONGEST: i64 = 60_000_000_000;
@@ -113,8 +113,8 @@ impl Meter for Buckets {
     }
 
     /// Tokens as of the last charge, ns.
-    fn variables(&self) -> [(&'static str, Value); 2] {
-        let left = |empty_at: u64| Value::Integer(tokens(empty_at, self.charged_at));
+    fn variables(&self) -> [(&'static str, Variable); 2] {
+        let left = |empty_at: u64| Variable::Integer(tokens(empty_at, self.charged_at));
         [
             ("tokens", left(self.empty_at)),
             ("ctokens", left(self.ceil_empty_at)),
@@ -260,8 +260,8 @@ impl Algorithm for Htb {
         self.classes.class_replaced(minor);
     }
 
-    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Value)) {
-        visit("direct_packets", Value::Integer(self.directly_sent as i64));
+    fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
+        visit("direct_packets", Variable::Integer(self.directly_sent as i64));
         self.classes.visit_variables(visit);
     }
 }

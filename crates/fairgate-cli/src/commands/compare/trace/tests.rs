@@ -2,14 +2,14 @@
 
 use fairgate::Time;
 use fairgate_capture::{CaptureWriter, LinkType};
-use fairgate_config::{Children, Entry, Spec, registry};
+use fairgate_config::{Children, Entry, Registry, Spec};
 use proptest::prelude::*;
 
 use super::*;
 
 /// Returns one of every discipline that works without classes.
 fn contestants() -> Vec<Contestant> {
-    let needs_no_classes = |entry: &&&dyn Entry| {
+    let needs_no_classes = |entry: &&dyn Entry| {
         !matches!(
             entry.about().children,
             Children::Classes | Children::Bands | Children::Tree
@@ -20,7 +20,7 @@ fn contestants() -> Vec<Contestant> {
         "burst" | "bucket" => "20kb",
         other => panic!("a required parameter without a value here: {other}"),
     };
-    let contestant = |entry: &&dyn Entry| {
+    let contestant = |entry: &dyn Entry| {
         let mut name = entry.about().name.to_owned();
         for parameter in entry
             .parameters()
@@ -37,7 +37,7 @@ fn contestants() -> Vec<Contestant> {
         let spec = Spec::inline(&name).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         Contestant { name, spec }
     };
-    registry()
+    Registry::builtin()
         .iter()
         .filter(needs_no_classes)
         .map(contestant)

@@ -1,16 +1,21 @@
 //! Rates, sizes and durations in tc's language: `20mbit`, `64kb`, `5ms`.
 //!
-//! Numbers may have decimals (`2.5mbit`) and are converted exactly: what isn't a whole number of bit/s, bytes or
-//! nanoseconds is an error, never rounded. Units are case-insensitive. As in tc, `kbit` is 1000 bit/s, `kibit` 1024,
-//! `kbps` 1000 *bytes* a second, and a size in `kb` counts 1024 bytes.
-//! Deviation: a duration needs its unit (tc reads a plain number as microseconds, which few expect).
+//! Numbers may have decimals (`2.5mbit`) and are converted exactly: what isn't a whole number of bit/s, bytes
+//! or nanoseconds is an error, never rounded. Units are case-insensitive. As in tc, `kbit` is 1000 bit/s,
+//! `kibit` 1024, `kbps` 1000 *bytes* a second, and a size in `kb` counts 1024 bytes. Deviation: a duration
+//! needs its unit (tc reads a plain number as microseconds, which few expect).
 
-use std::ops::Range;
-use std::time::Duration;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::time::Duration;
 
-use fairgate::sharing::hfsc::ServiceCurve;
-use fairgate::{Probability, Rate};
 use thiserror::Error;
+
+use crate::probability::Probability;
+use crate::rate::Rate;
+use crate::service_curve::ServiceCurve;
 
 /// A quantity that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -196,11 +201,11 @@ impl Quantity {
 /// Reads a rate: `20mbit`, `2.5mbps` (bytes a second), `1000000` (bit/s). A rate of 0 is refused.
 ///
 /// ```
-/// use fairgate_config::units::parse_rate;
+/// use fairgate::registry::units::parse_rate;
 /// assert_eq!(parse_rate("20mbit")?, fairgate::Rate::mbit(20));
 /// assert_eq!(parse_rate("2.5mbps")?, fairgate::Rate::mbit(20));
 /// assert!(parse_rate("0").unwrap_err().to_string().contains("above 0"));
-/// # Ok::<(), fairgate_config::UnitError>(())
+/// # Ok::<(), fairgate::registry::UnitError>(())
 /// ```
 pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
     let bits = RATE.parse(text)?;
@@ -214,8 +219,8 @@ pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
 /// Reads a size in bytes: `64kb` (65536), `1mb`, `1514b`, `1514`.
 ///
 /// ```
-/// assert_eq!(fairgate_config::units::parse_size("64kb")?, 65_536);
-/// # Ok::<(), fairgate_config::UnitError>(())
+/// assert_eq!(fairgate::registry::units::parse_size("64kb")?, 65_536);
+/// # Ok::<(), fairgate::registry::UnitError>(())
 /// ```
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     SIZE.parse(text)
@@ -225,8 +230,8 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 ///
 /// ```
 /// use std::time::Duration;
-/// assert_eq!(fairgate_config::units::parse_duration("5ms")?, Duration::from_millis(5));
-/// # Ok::<(), fairgate_config::UnitError>(())
+/// assert_eq!(fairgate::registry::units::parse_duration("5ms")?, Duration::from_millis(5));
+/// # Ok::<(), fairgate::registry::UnitError>(())
 /// ```
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     DURATION.parse(text).map(Duration::from_nanos)
@@ -236,10 +241,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
 ///
 /// ```
 /// use fairgate::Probability;
-/// use fairgate_config::units::parse_probability;
+/// use fairgate::registry::units::parse_probability;
 /// assert_eq!(parse_probability("0.02")?, Probability::ratio(1, 50));
 /// assert!(parse_probability("2").is_err());
-/// # Ok::<(), fairgate_config::UnitError>(())
+/// # Ok::<(), fairgate::registry::UnitError>(())
 /// ```
 pub fn parse_probability(text: &str) -> Result<Probability, UnitError> {
     let wrong = |message: String| UnitError {
@@ -299,15 +304,16 @@ pub fn format_size(bytes: u64) -> String {
     format(bytes, SIZES, &["gb", "mb", "kb", "b"])
 }
 
-/// Writes a duration so that [`parse_duration`] reads the same: `5ms`. Durations above 584 years are beyond it.
+/// Writes a duration so that [`parse_duration`] reads the same: `5ms`. Durations above 584 years are beyond
+/// it.
 pub fn format_duration(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     format(nanos, DURATIONS, &["s", "ms", "us", "ns"])
 }
 
-/// Reads a service curve: bit/s, for how many ns, and bit/s from then on. Written as these three, as the last alone, or with a
-/// packet's size in place of the first: it is then to be sent within the time.
-pub(crate) fn parse_curve(text: &str) -> Result<Vec<u64>, UnitError> {
+/// Reads a service curve: bit/s, for how many ns, and bit/s from then on. Written as these three, as the last
+/// alone, or with a packet's size in place of the first: it is then to be sent within the time.
+pub fn parse_curve(text: &str) -> Result<Vec<u64>, UnitError> {
     let mut start = 0;
     let parts: Vec<(usize, &str)> = text
         .split(':')
@@ -350,7 +356,7 @@ pub(crate) fn parse_curve(text: &str) -> Result<Vec<u64>, UnitError> {
 }
 
 /// A service curve as it is read.
-pub(crate) fn format_curve(curve: &[u64]) -> String {
+pub fn format_curve(curve: &[u64]) -> String {
     let slope = |bits: u64| Rate::from_bits_per_second(bits).map_or("0bit".to_owned(), format_rate);
     match curve {
         [_, 0, m2] => slope(*m2),

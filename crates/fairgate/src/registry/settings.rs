@@ -1,15 +1,15 @@
-//! What a user set of a discipline: checked values, by the place of their parameter in the registry.
+//! The settings that a user gave a discipline: checked values, each with the index of its parameter.
 
-use std::ops::RangeInclusive;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
-use fairgate::classify::{Classifier, Template};
+use super::value::Value;
+use crate::classify::{Classifier, Template};
 
-use crate::value::Value;
-
-/// A setting: the parameter's place among the discipline's parameters, and its value.
+/// A setting: the index of the parameter among the discipline's parameters, and its value.
 pub type Setting = (usize, Value);
 
-/// What was set of a discipline. What isn't here has its default.
+/// The settings of a discipline. A parameter that is not here has its default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Its parameters, in their order.
@@ -20,7 +20,7 @@ pub struct Settings {
     pub classifier: Classifier,
 }
 
-/// What was set of a class.
+/// The settings of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassSettings {
     /// Its number.

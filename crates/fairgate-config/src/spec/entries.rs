@@ -1,15 +1,15 @@
-//! What every entry must keep.
+//! Rules that the description of every discipline keeps.
 
 use toml::Spanned;
 
-use super::*;
-use crate::spec::{Given, RESERVED_KEYS, read_value};
+use super::{Given, RESERVED_KEYS, read_value};
+use crate::registry::{Parts, Registry, Unit, Value};
 
 #[test]
 fn an_entry_is_named_like_its_discipline() {
-    for entry in REGISTRY {
+    for entry in Registry::builtin().iter() {
         let about = entry.about();
-        let spec = crate::testing::smallest(*entry);
+        let spec = crate::testing::smallest(entry);
         let built = spec.build(1).expect("the smallest description is right");
         assert_eq!(built.name(), about.name);
         assert!(
@@ -23,13 +23,15 @@ fn an_entry_is_named_like_its_discipline() {
 /// So that `entries` finds the classless one first, and `names` shows each once.
 #[test]
 fn entries_of_one_name_stand_together_the_classless_first() {
-    let all: Vec<&str> = names().collect();
+    let registry = Registry::builtin();
+    let all: Vec<&str> = registry.names().collect();
     let mut once = all.clone();
     once.sort_unstable();
     once.dedup();
     assert_eq!(all.len(), once.len(), "{all:?}");
     for name in all {
-        let kinds: Vec<bool> = entries(name)
+        let kinds: Vec<bool> = registry
+            .entries(name)
             .map(|entry| entry.about().children.are_classes())
             .collect();
         assert!(kinds.is_sorted() && kinds.len() <= 2, "`{name}`: {kinds:?}");
@@ -38,7 +40,7 @@ fn entries_of_one_name_stand_together_the_classless_first() {
 
 #[test]
 fn parameters_have_names_of_their_own_and_a_sentence() {
-    for entry in REGISTRY {
+    for entry in Registry::builtin().iter() {
         let about = entry.about();
         let mut names = Vec::new();
         for info in entry.parameters() {
@@ -70,8 +72,8 @@ fn parameters_have_names_of_their_own_and_a_sentence() {
 /// And the ends of each range fit their field, which `Field::write` panics about if they don't.
 #[test]
 fn defaults_and_ranges_fit_their_fields() {
-    for entry in REGISTRY {
-        let spec = crate::testing::smallest(*entry);
+    for entry in Registry::builtin().iter() {
+        let spec = crate::testing::smallest(entry);
         for (place, info) in entry.parameters().into_iter().enumerate() {
             if let Some(default) = &info.default {
                 let text = info.unit.show(default);
@@ -98,13 +100,7 @@ fn defaults_and_ranges_fit_their_fields() {
                 settings.own.push((place, value));
                 let children = spec.children.iter().map(|child| child.build(1).expect("a fifo"));
                 // An error is fine, for the end of a range may contradict other defaults; a panic is not.
-                let _ = entry.build(
-                    &settings,
-                    Parts {
-                        children: children.collect(),
-                        seed: 1,
-                    },
-                );
+                let _ = entry.build(&settings, Parts::new(children.collect(), 1));
             }
         }
     }
@@ -114,7 +110,8 @@ fn defaults_and_ranges_fit_their_fields() {
 /// the least.
 #[test]
 fn a_number_out_of_range_is_refused_with_the_end_that_it_is_beyond() {
-    let parameters = registry()
+    let parameters = Registry::builtin();
+    let parameters = parameters
         .iter()
         .flat_map(|entry| entry.parameters().into_iter().chain(entry.class_parameters()));
     let mut checked = 0;

@@ -1,0 +1,92 @@
+//! Parameters of hsqf.
+
+use alloc::boxed::Box;
+
+use super::super::parameters::{drop_from, key, limit, quantum};
+use super::Hsqf;
+use crate::error::ConfigError;
+use crate::flow::FlowBy;
+use crate::queues::fifo::DropFrom;
+use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued, 1 to 2^24.
+    pub limit: u32,
+    /// Bytes that a user may send in a round, 64 to 2^30. At least the longest packet for constant cost.
+    pub quantum: u32,
+    /// Most users with packets at a time, 1 to 16384.
+    pub users: u32,
+    /// What a user is.
+    pub user: FlowBy,
+    /// What a flow of a user is.
+    pub key: FlowBy,
+    /// Which packet of the longest flow pays.
+    pub drop_from: DropFrom,
+}
+
+/// Users are receiving hosts, as on a line towards homes; five times the packets of sqf, for several users
+/// share them.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 1000,
+            quantum: 1514,
+            users: 256,
+            user: FlowBy::Destination,
+            key: FlowBy::FiveTuple,
+            drop_from: DropFrom::Head,
+        }
+    }
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Config>] = &[
+    limit(1 << 24, |hsqf, _| &mut hsqf.limit),
+    quantum(
+        "Bytes that a user may send in a round: at least the longest packet for constant cost.",
+        |hsqf, _| &mut hsqf.quantum,
+    ),
+    Parameter::new(
+        "users",
+        Unit::Count("users"),
+        1..=1 << 14,
+        "Most users with packets at a time.",
+        |hsqf, _| &mut hsqf.users,
+    ),
+    Parameter::word(
+        "user",
+        Unit::Choice(FlowBy::WORDS),
+        "What packets of one user have in common.",
+        |hsqf, _| &mut hsqf.user,
+    ),
+    key(|hsqf, _| &mut hsqf.key),
+    drop_from(
+        "Which packet of the longest flow of the user with most bytes pays: the newest or the oldest.",
+        |hsqf, _| &mut hsqf.drop_from,
+    ),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Config> = Description::new(
+    About {
+        name: "hsqf",
+        family: Family::Implicit,
+        summary: "Hierarchical sqf: fair queueing between users, shortest queue first between the flows of \
+            a user",
+        when: "On a line that several users share: fair between them, and calls before downloads for each \
+            of them.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Config::default(),
+    |config, parts| Ok(Box::new(Hsqf::node(config, parts.seed)?)),
+)
+.with_memory(|hsqf| 3800 * u64::from(hsqf.users));
+
+impl Config {
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        check_ranges(PARAMETERS, &mut self.clone())
+    }
+}

@@ -1,0 +1,63 @@
+//! Parameters that several of these disciplines have.
+
+use crate::flow::FlowBy;
+use crate::queues::fifo::DropFrom;
+use crate::registry::{Lens, Parameter, Unit};
+use crate::rounds::drr::QUANTA;
+
+pub(super) const fn key<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::word(
+        "key",
+        Unit::Choice(FlowBy::WORDS),
+        "What packets of one flow have in common.",
+        field,
+    )
+}
+
+pub(super) const fn limit<S>(most: u64, field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "limit",
+        Unit::Count("packets"),
+        1..=most,
+        "Most packets queued in all.",
+        field,
+    )
+}
+
+pub(super) const fn drop_from<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::word("drop", Unit::Choice(DropFrom::WORDS), doc, field)
+}
+
+pub(super) const fn quantum<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
+    Parameter::new("quantum", Unit::Bytes, QUANTA, doc, field)
+}
+
+pub(super) const fn fair_rate<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "fair_rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "New flows are kept out while a flow gets less than this; none for 1 % of the rate.",
+        field,
+    )
+}
+
+pub(super) const fn idle_timeout<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "idle_timeout",
+        Unit::Time,
+        1_000_000..=3_600_000_000_000,
+        "A flow is in progress, and let through, for so long after a packet.",
+        field,
+    )
+}
+
+pub(super) const fn flows_in_progress<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        "flows_in_progress",
+        Unit::Count("flows"),
+        1..=1 << 20,
+        "Most flows in progress that are remembered.",
+        field,
+    )
+}

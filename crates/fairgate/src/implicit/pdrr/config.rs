@@ -1,0 +1,189 @@
+//! Parameters of pdrr.
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use super::super::congestion::Thresholds;
+use super::super::in_progress::InProgress;
+use super::super::parameters::{fair_rate, flows_in_progress, idle_timeout, key, limit, quantum};
+use super::Pdrr;
+use crate::error::ConfigError;
+use crate::flow::FlowBy;
+use crate::rate::Rate;
+use crate::registry::{About, Children, Description, Family, Parameter, Unit};
+
+/// When packets of new flows are discarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// While the fair rate is below this; `None` for 1 % of the link's rate.
+    pub fair_rate: Option<Rate>,
+    /// While the priority load is above this, percent of the link's rate, 1 to 100.
+    pub priority_load: u8,
+    /// A flow is in progress for so long after a packet, 1 ms to 1 hour.
+    pub idle_timeout: Duration,
+    /// Most flows in progress that are remembered, 1 to 2^20.
+    pub flows_in_progress: u32,
+}
+
+/// The fair rate of section 2.3; a few seconds; the flows in progress of Table 2's largest trace. The paper
+/// leaves the load open: at 80 % a packet waits for four others on average (M/M/1).
+impl Default for Admission {
+    fn default() -> Admission {
+        Admission {
+            fair_rate: None,
+            priority_load: 80,
+            idle_timeout: Duration::from_secs(5),
+            flows_in_progress: 65_536,
+        }
+    }
+}
+
+impl Admission {
+    pub(in crate::implicit) fn thresholds(&self, rate: Rate) -> Thresholds {
+        let percent = Rate::from_bits_per_second((rate.bits_per_second() / 100).max(1));
+        Thresholds {
+            fair_rate: self.fair_rate.unwrap_or(percent.expect("above 0")),
+            priority_load: self.priority_load,
+        }
+    }
+
+    pub(in crate::implicit) fn flows(&self, salt: u64) -> InProgress {
+        InProgress::new(self.flows_in_progress, self.idle_timeout.as_nanos() as u64, salt)
+    }
+}
+
+/// Parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most packets queued, 1 to 2^25.
+    pub limit: u32,
+    /// Entries of AFL: most flows that are kept apart at a time, 1 to 2^20.
+    pub afl: u32,
+    /// Bytes that a flow may send in a round, and as many with priority, 64 to 2^30.
+    pub quantum: u32,
+    /// What a flow is.
+    pub key: FlowBy,
+    /// The rate of the link, to measure congestion.
+    pub rate: Option<Rate>,
+    /// Whether new flows are kept out while the link is congested. Needs `rate`.
+    pub admission: Option<Admission>,
+}
+
+/// The buffer and the AFL of the paper's simulations (section 5), and one full Ethernet frame.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 1000,
+            afl: 500,
+            quantum: 1514,
+            key: FlowBy::FiveTuple,
+            rate: None,
+            admission: None,
+        }
+    }
+}
+
+/// pdrr as users write it: admission control is switched on, and its parameters stand beside the others.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    config: Config,
+    is_admission_on: bool,
+    admission: Admission,
+}
+
+impl Settings {
+    pub(super) fn of(config: &Config) -> Settings {
+        Settings {
+            is_admission_on: config.admission.is_some(),
+            admission: config.admission.clone().unwrap_or_default(),
+            config: config.clone(),
+        }
+    }
+
+    fn config(self) -> Result<Config, ConfigError> {
+        let (given, default) = (&self.admission, Admission::default());
+        let of_admission = [
+            ("fair_rate", given.fair_rate != default.fair_rate),
+            ("priority_load", given.priority_load != default.priority_load),
+            ("idle_timeout", given.idle_timeout != default.idle_timeout),
+            (
+                "flows_in_progress",
+                given.flows_in_progress != default.flows_in_progress,
+            ),
+        ];
+        let without_effect = of_admission.iter().find(|(_, is_given)| *is_given);
+        if let (false, Some((parameter, _))) = (self.is_admission_on, without_effect) {
+            return Err(ConfigError::conflict(
+                parameter,
+                "given",
+                "left out unless admission is true",
+                "leave it out, or write admission = true",
+            ));
+        }
+        Ok(Config {
+            admission: self.is_admission_on.then_some(self.admission),
+            ..self.config
+        })
+    }
+}
+
+/// The parameters as users set them.
+pub const PARAMETERS: &[Parameter<Settings>] = &[
+    limit(1 << 25, |pdrr, _| &mut pdrr.config.limit),
+    Parameter::new(
+        "afl",
+        Unit::Count("flows"),
+        1..=1 << 20,
+        "Entries of the active flow list; packets of further flows have priority.",
+        |pdrr, _| &mut pdrr.config.afl,
+    ),
+    quantum(
+        "Bytes that a flow may send in a round, and as many with priority.",
+        |pdrr, _| &mut pdrr.config.quantum,
+    ),
+    key(|pdrr, _| &mut pdrr.config.key),
+    Parameter::new(
+        "rate",
+        Unit::Rate,
+        1..=u64::MAX,
+        "The rate of the link, to measure the fair rate and the priority load.",
+        |pdrr, _| &mut pdrr.config.rate,
+    ),
+    Parameter::word(
+        "admission",
+        Unit::Flag,
+        "Whether packets of new flows are discarded while the link is congested; needs `rate`.",
+        |pdrr, _| &mut pdrr.is_admission_on,
+    ),
+    fair_rate(|pdrr, _| &mut pdrr.admission.fair_rate),
+    Parameter::new(
+        "priority_load",
+        Unit::Count("percent"),
+        1..=100,
+        "New flows are kept out while more than this part of the rate is sent with priority.",
+        |pdrr, _| &mut pdrr.admission.priority_load,
+    ),
+    idle_timeout(|pdrr, _| &mut pdrr.admission.idle_timeout),
+    flows_in_progress(|pdrr, _| &mut pdrr.admission.flows_in_progress),
+];
+
+/// The discipline in the registry.
+pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings(
+    About {
+        name: "pdrr",
+        family: Family::Implicit,
+        summary: "Priority deficit round robin: fair shares, and flows below the fair rate go first",
+        when: "On a link that many flows share, each a small part of it; with admission control also in \
+            overload.",
+        children: Children::None,
+    },
+    PARAMETERS,
+    |_| Settings {
+        config: Config::default(),
+        is_admission_on: false,
+        admission: Admission::default(),
+    },
+    Settings::config,
+    |config, parts| Ok(Box::new(Pdrr::node(config, parts.seed)?)),
+)
+.with_memory(|pdrr| 110 * u64::from(pdrr.config.afl));

@@ -1,0 +1,204 @@
+//! The description of a discipline: what users should know, its parameters, and how it is built from them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+
+use super::entry::{About, Entry, Longest, Parts};
+use super::parameter::{Parameter, ParameterInfo};
+use super::settings::{ClassSettings, Settings};
+use crate::classify::{Classifier, Templates};
+use crate::discipline::Discipline;
+use crate::error::ConfigError;
+
+/// A discipline with settings `S`, as users write them, and parameters `C`, its own `Config`. The two are the
+/// same type, unless users write something else than the discipline computes with.
+///
+/// Make one as a `static` beside the `Config`, by [`Description::new`] and the `with_` functions.
+pub struct Description<S: 'static, C: 'static = S> {
+    about: About,
+    parameters: &'static [Parameter<S>],
+    class_parameters: &'static [Parameter<S>],
+    placing: Placing<S>,
+    start: fn(&[u16]) -> S,
+    config: fn(S) -> Result<C, ConfigError>,
+    memory: fn(&S) -> u64,
+    build: Build<C>,
+}
+
+/// Builds a discipline.
+pub type Build<C> = fn(C, Parts) -> Result<Box<dyn Discipline>, ConfigError>;
+
+/// How packets are placed in classes or flows.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Placing<S> {
+    /// By nothing that users can set.
+    Nothing,
+    /// By this classifier. Its classes are 1 to the number that the second function returns.
+    Classifier(fn(&mut S) -> &mut Classifier, fn(&S) -> u32),
+    /// By this classifier, in classes with any numbers. Some may be given to hosts.
+    Classes(fn(&mut S) -> &mut Classifier, fn(&mut S) -> &mut Templates),
+}
+
+impl<C: 'static> Description<C> {
+    /// A discipline whose users set the fields of its own `Config`. `start` returns the `Config` with all
+    /// defaults, for classes with these numbers.
+    pub const fn new(
+        about: About,
+        parameters: &'static [Parameter<C>],
+        start: fn(&[u16]) -> C,
+        build: Build<C>,
+    ) -> Description<C> {
+        Description::of_settings(about, parameters, start, Ok, build)
+    }
+}
+
+impl<S: 'static, C: 'static> Description<S, C> {
+    /// A discipline whose users write settings of another type, from which `config` computes the discipline's
+    /// own.
+    pub const fn of_settings(
+        about: About,
+        parameters: &'static [Parameter<S>],
+        start: fn(&[u16]) -> S,
+        config: fn(S) -> Result<C, ConfigError>,
+        build: Build<C>,
+    ) -> Description<S, C> {
+        Description {
+            about,
+            parameters,
+            class_parameters: &[],
+            placing: Placing::Nothing,
+            start,
+            config,
+            memory: |_| 0,
+            build,
+        }
+    }
+
+    /// The same, whose classes have these parameters. Their fields are chosen by the index of the class.
+    #[must_use]
+    pub const fn with_class_parameters(mut self, parameters: &'static [Parameter<S>]) -> Description<S, C> {
+        self.class_parameters = parameters;
+        self
+    }
+
+    /// The same, with filters that place packets.
+    #[must_use]
+    pub const fn with_placing(mut self, placing: Placing<S>) -> Description<S, C> {
+        self.placing = placing;
+        self
+    }
+
+    /// The same, allocating so many bytes when it is built: tables whose size depends on the settings. It is
+    /// an estimate: within a factor of three, without children and statistics.
+    #[must_use]
+    pub const fn with_memory(mut self, memory: fn(&S) -> u64) -> Description<S, C> {
+        self.memory = memory;
+        self
+    }
+
+    /// The settings as a whole. `seed` is the seed of all random choices.
+    fn settle(&self, settings: &Settings, seed: u64) -> S {
+        let minors: Vec<u16> = settings.classes.iter().flat_map(ClassSettings::minors).collect();
+        let mut settled = (self.start)(&minors);
+        for (index, value) in &settings.own {
+            self.parameters[*index].field(&mut settled, 0).write(value);
+        }
+        let alike = |class| core::iter::repeat_n(class, ClassSettings::minors(class).len());
+        for (class, of_class) in settings.classes.iter().flat_map(alike).enumerate() {
+            for (index, value) in &of_class.settings {
+                self.class_parameters[*index]
+                    .field(&mut settled, class)
+                    .write(value);
+            }
+        }
+        match self.placing {
+            Placing::Nothing => {}
+            Placing::Classifier(classifier, _) => {
+                classifier(&mut settled).clone_from(&settings.classifier);
+            }
+            Placing::Classes(classifier, templates) => {
+                classifier(&mut settled).clone_from(&settings.classifier);
+                let list = settings.classes.iter().filter_map(|class| class.template.clone());
+                *templates(&mut settled) = Templates {
+                    list: list.collect(),
+                    seed,
+                };
+            }
+        }
+        settled
+    }
+
+    fn info(&self, parameters: &[Parameter<S>]) -> Vec<ParameterInfo> {
+        let mut start = (self.start)(&[1]);
+        parameters
+            .iter()
+            .map(|parameter| parameter.info(&mut start))
+            .collect()
+    }
+}
+
+impl<S: 'static, C: 'static> Entry for Description<S, C> {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn parameters(&self) -> Vec<ParameterInfo> {
+        self.info(self.parameters)
+    }
+
+    fn class_parameters(&self) -> Vec<ParameterInfo> {
+        self.info(self.class_parameters)
+    }
+
+    fn takes_filters(&self) -> bool {
+        !matches!(self.placing, Placing::Nothing)
+    }
+
+    fn takes_templates(&self) -> bool {
+        matches!(self.placing, Placing::Classes(..))
+    }
+
+    fn places(&self, settings: &Settings) -> u32 {
+        match self.placing {
+            Placing::Classifier(_, places) => places(&self.settle(settings, 0)),
+            Placing::Classes(..) => u16::MAX.into(),
+            Placing::Nothing => 0,
+        }
+    }
+
+    fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError> {
+        Ok(Box::new((self.config)(self.settle(settings, 0))?))
+    }
+
+    fn longest(&self, settings: &Settings, has_inner: bool) -> Vec<(&'static str, Longest)> {
+        let bounding = self.parameters.iter().filter_map(|parameter| {
+            let longest = parameter.longest()?;
+            Some((parameter.name(), longest))
+        });
+        let mut bounding = bounding.peekable();
+        if bounding.peek().is_none() {
+            return Vec::new();
+        }
+        let settled = self.settle(settings, 0);
+        bounding
+            .filter_map(|(name, longest)| Some((name, longest(&settled, has_inner)?)))
+            .collect()
+    }
+
+    fn memory(&self, settings: &Settings) -> u64 {
+        (self.memory)(&self.settle(settings, 0))
+    }
+
+    fn build(&self, settings: &Settings, parts: Parts) -> Result<Box<dyn Discipline>, ConfigError> {
+        (self.build)((self.config)(self.settle(settings, parts.seed))?, parts)
+    }
+}
+
+impl<S: 'static, C: 'static> fmt::Debug for Description<S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Description").field(&self.about.name).finish()
+    }
+}

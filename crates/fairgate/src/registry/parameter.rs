@@ -1,0 +1,229 @@
+//! A parameter: what users should know of it, and the field of the settings that holds its value.
+
+use alloc::string::String;
+use core::ops::RangeInclusive;
+
+use super::entry::Longest;
+use super::unit::Unit;
+use super::value::{Field, Value};
+use crate::error::ConfigError;
+
+/// Returns the field of the settings that holds a parameter's value. For a parameter of a class, the second
+/// argument is the index of the class.
+pub type Lens<S> = fn(&mut S, usize) -> &mut dyn Field;
+
+/// Returns the longest packet that a parameter allows, or `None` if it does not limit the length. The second
+/// argument says whether there is an inner discipline.
+pub type Bound<S> = fn(&S, bool) -> Option<Longest>;
+
+/// A parameter of a discipline with settings `S`: name, unit, range and meaning. The default is read from the
+/// default settings.
+#[derive(Debug)]
+pub struct Parameter<S> {
+    name: &'static str,
+    unit: Unit,
+    range: RangeInclusive<u64>,
+    is_required: bool,
+    doc: &'static str,
+    field: Lens<S>,
+    longest: Option<Bound<S>>,
+}
+
+impl<S> Parameter<S> {
+    /// A parameter that is a number, or a list of numbers, each within `range`. `doc` is one sentence.
+    pub const fn new(
+        name: &'static str,
+        unit: Unit,
+        range: RangeInclusive<u64>,
+        doc: &'static str,
+        field: Lens<S>,
+    ) -> Parameter<S> {
+        Parameter {
+            name,
+            unit,
+            range,
+            is_required: false,
+            doc,
+            field,
+            longest: None,
+        }
+    }
+
+    /// A parameter without a range: a word, a flag, or a service curve.
+    pub const fn word(name: &'static str, unit: Unit, doc: &'static str, field: Lens<S>) -> Parameter<S> {
+        Parameter::new(name, unit, 0..=u64::MAX, doc, field)
+    }
+
+    /// A number without a default: the user must give it.
+    pub const fn required(
+        name: &'static str,
+        unit: Unit,
+        range: RangeInclusive<u64>,
+        doc: &'static str,
+        field: Lens<S>,
+    ) -> Parameter<S> {
+        let mut parameter = Parameter::new(name, unit, range, doc, field);
+        parameter.is_required = true;
+        parameter
+    }
+
+    /// The same parameter, which limits the length of packets: a packet longer than `longest` returns is
+    /// always dropped.
+    pub const fn bounding(longest: Bound<S>, mut parameter: Parameter<S>) -> Parameter<S> {
+        parameter.longest = Some(longest);
+        parameter
+    }
+
+    /// The name that users set it by.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn field<'a>(&self, settings: &'a mut S, class: usize) -> &'a mut dyn Field {
+        (self.field)(settings, class)
+    }
+
+    pub(super) fn longest(&self) -> Option<Bound<S>> {
+        self.longest
+    }
+
+    /// What users should know, with the default that the parameter has in `start`.
+    pub(super) fn info(&self, start: &mut S) -> ParameterInfo {
+        let field = self.field(start, 0);
+        ParameterInfo {
+            name: self.name,
+            unit: self.unit,
+            range: self.range.clone(),
+            default: (!self.is_required).then(|| field.read()),
+            optional: field.is_optional(),
+            doc: self.doc,
+        }
+    }
+
+    /// Returns the value, the rule and the remedy if the field is out of range.
+    fn refuse(&self, settings: &mut S, class: usize) -> Option<(String, String, &'static str)> {
+        let field = self.field(settings, class);
+        let value = field.read();
+        let wrong = match &value {
+            Value::Number(number) => Some(*number),
+            // A curve is three numbers with three units. Its discipline checks it.
+            Value::List(_) if self.unit == Unit::Curve => None,
+            Value::List(numbers) => numbers
+                .iter()
+                .copied()
+                .find(|number| !self.range.contains(number)),
+            Value::Flag(_) | Value::Word(_) | Value::None => None,
+        };
+        let wrong = wrong.filter(|number| !self.range.contains(number))?;
+        let remedy = match self.is_required {
+            true => "choose a value in this range",
+            false => "choose a value in this range, or leave it out for the default",
+        };
+        let rule = rule(self.unit, &self.range, field.is_optional(), wrong.into());
+        Some((self.unit.show(&Value::Number(wrong)), rule, remedy))
+    }
+}
+
+/// Checks that each field is within the range of its parameter. Rules between parameters are up to the
+/// discipline.
+///
+/// # Errors
+/// Names the first parameter that is out of its range.
+pub fn check_ranges<S>(parameters: &[Parameter<S>], settings: &mut S) -> Result<(), ConfigError> {
+    for parameter in parameters {
+        if let Some((value, rule, remedy)) = parameter.refuse(settings, 0) {
+            return Err(ConfigError::out_of_range(parameter.name, value, rule, remedy));
+        }
+    }
+    Ok(())
+}
+
+/// Does the same for the parameters of class `minor`, which has the index `class` among the classes.
+///
+/// # Errors
+/// Names the class and the first parameter that is out of its range.
+pub fn check_class_ranges<S>(
+    parameters: &[Parameter<S>],
+    settings: &mut S,
+    class: usize,
+    minor: u16,
+) -> Result<(), ConfigError> {
+    for parameter in parameters {
+        if let Some((value, rule, remedy)) = parameter.refuse(settings, class) {
+            return Err(ConfigError::out_of_range(parameter.name, value, rule, remedy).of_class(minor));
+        }
+    }
+    Ok(())
+}
+
+/// What a user should know of a parameter.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ParameterInfo {
+    /// The name that users set it by.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// The numbers that it may be, in the base unit. It has no meaning for flags and words.
+    pub range: RangeInclusive<u64>,
+    /// The value if it is left out, read from the default settings; `None` if it is required.
+    pub default: Option<Value>,
+    /// Whether it may be `"none"`.
+    pub optional: bool,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+}
+
+impl ParameterInfo {
+    /// A required plain number of `of` that is no parameter of a discipline, like the number of a class.
+    pub const fn number(name: &'static str, of: &'static str, range: RangeInclusive<u64>) -> ParameterInfo {
+        ParameterInfo {
+            name,
+            unit: Unit::Count(of),
+            range,
+            default: None,
+            optional: false,
+            doc: "",
+        }
+    }
+
+    /// What the parameter may be, for people: `1 to 65536`.
+    pub fn allowed(&self) -> String {
+        allowed(self.unit, &self.range, self.optional)
+    }
+
+    /// The rule that `number`, which is out of range, breaks.
+    pub fn rule_broken_by(&self, number: i128) -> String {
+        rule(self.unit, &self.range, self.optional, number)
+    }
+
+    /// What to write, and what it is for.
+    pub fn remedy(&self) -> String {
+        match self.doc {
+            "" => self.unit.example(),
+            doc => format!("{}. {doc}", self.unit.example()),
+        }
+    }
+
+    /// The default as users write it.
+    pub fn shown_default(&self) -> Option<String> {
+        self.default.as_ref().map(|value| self.unit.show(value))
+    }
+}
+
+fn allowed(unit: Unit, range: &RangeInclusive<u64>, is_optional: bool) -> String {
+    let range = unit.show_range(range);
+    match is_optional {
+        true => format!("{range}, or none"),
+        false => range,
+    }
+}
+
+/// Returns the largest number of a machine word only if `number` exceeds it.
+fn rule(unit: Unit, range: &RangeInclusive<u64>, is_optional: bool, number: i128) -> String {
+    let most = *range.end();
+    match number > i128::from(most) && unit.hides(most) {
+        true => format!("at most {}", unit.show(&Value::Number(most))),
+        false => allowed(unit, range, is_optional),
+    }
+}

@@ -1,0 +1,143 @@
+//! What a parameter counts, and how its values are shown.
+
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+use super::units;
+use super::value::Value;
+use crate::probability::Probability;
+use crate::rate::Rate;
+
+/// What a parameter counts, and so how users write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unit {
+    /// A plain number; the word says of what.
+    Count(&'static str),
+    /// Bytes, in tc's language: `64kb`.
+    Bytes,
+    /// Nanoseconds, in tc's language: `5ms`.
+    Time,
+    /// Bits per second, in tc's language: `20mbit`.
+    Rate,
+    /// Parts of 2^32, written as a decimal: `0.02`.
+    Probability,
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of so many numbers.
+    List(usize),
+    /// A list of at most so many numbers.
+    Numbers(usize),
+    /// A service curve of two pieces: `4mbit:10ms:1mbit`. Its value is a list: bit/s, nanoseconds, bit/s.
+    Curve,
+}
+
+impl Unit {
+    /// The unit's name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Count(of) => of,
+            Unit::Bytes => "bytes",
+            Unit::Time => "time",
+            Unit::Rate => "rate",
+            Unit::Probability => "probability",
+            Unit::Flag => "true/false",
+            Unit::Choice(_) => "word",
+            Unit::List(_) | Unit::Numbers(_) => "list",
+            Unit::Curve => "curve",
+        }
+    }
+
+    /// What a value of this unit is, in a sentence.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Unit::Count(_) => "plain number",
+            Unit::Bytes => "size",
+            Unit::Time => "duration",
+            Unit::Rate => "rate",
+            Unit::Probability => "probability",
+            Unit::Flag => "flag",
+            Unit::Choice(_) => "word",
+            Unit::List(_) | Unit::Numbers(_) => "list of numbers",
+            Unit::Curve => "service curve",
+        }
+    }
+
+    /// A number of this unit as users write it.
+    fn show_number(self, number: u64) -> String {
+        match self {
+            Unit::Bytes => units::format_size(number),
+            Unit::Time => units::format_duration(Duration::from_nanos(number)),
+            Unit::Rate => match Rate::from_bits_per_second(number) {
+                Ok(rate) => units::format_rate(rate),
+                Err(_) => "0bit".to_owned(),
+            },
+            Unit::Probability => Probability::from_parts(number).to_string(),
+            _ => number.to_string(),
+        }
+    }
+
+    /// A value of this unit as users write it, without quotation marks.
+    pub fn show(self, value: &Value) -> String {
+        match value {
+            Value::Number(number) => self.show_number(*number),
+            Value::Flag(flag) => flag.to_string(),
+            Value::Word(word) => (*word).to_owned(),
+            Value::List(curve) if self == Unit::Curve => units::format_curve(curve),
+            Value::List(numbers) => {
+                let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
+                format!("[{}]", numbers.join(", "))
+            }
+            Value::None => "none".to_owned(),
+        }
+    }
+
+    /// A range of this unit for people: `1 to 65536`, `at least 1ns`.
+    pub fn show_range(self, range: &RangeInclusive<u64>) -> String {
+        let least = self.show_number(*range.start());
+        match self {
+            Unit::Flag => "true or false".to_owned(),
+            Unit::Curve => "a service curve".to_owned(),
+            Unit::Choice(words) => words.join(" or "),
+            Unit::List(length) => format!("{length} numbers, {least} to {}", range.end()),
+            Unit::Numbers(most) => format!("at most {most} numbers, {least} to {}", range.end()),
+            _ if self.hides(*range.end()) => format!("at least {least}"),
+            _ => format!("{least} to {}", self.show_number(*range.end())),
+        }
+    }
+
+    /// The largest number of a machine word is no bound that anyone should read who keeps it.
+    pub fn hides(self, most: u64) -> bool {
+        [u64::MAX, u64::from(u32::MAX), i64::MAX as u64].contains(&most)
+    }
+
+    /// What to write for this unit, as a remedy.
+    pub fn example(self) -> String {
+        match self {
+            // Not counted in themselves.
+            Unit::Count("weight" | "times" | "class" | "priority") => {
+                "write a plain number, like 3".to_owned()
+            }
+            Unit::Count(of) => format!("write a plain number of {of}, like 1000"),
+            Unit::Bytes => "write a size like \"64kb\", \"1514b\" or the plain number of bytes".to_owned(),
+            Unit::Time => "write a duration with its unit, like \"5ms\", \"100us\" or \"1s\"".to_owned(),
+            Unit::Rate => "write a rate like \"20mbit\" or the plain number of bit/s".to_owned(),
+            Unit::Probability => "write a probability like 0.02".to_owned(),
+            Unit::Flag => "write true or false".to_owned(),
+            Unit::Choice(words) => {
+                let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                format!("write {}", quoted.join(" or "))
+            }
+            Unit::List(length) => format!("write a list of {length} numbers, like [0, 1, 2]"),
+            Unit::Curve => "write a rate, \"2mbit\"; a rate, for how long, and the rate from then on, \
+                            \"4mbit:10ms:1mbit\"; or a packet, by when, and a rate, \"1500b:10ms:1mbit\""
+                .to_owned(),
+            Unit::Numbers(_) => "write a list of numbers, like [4, 2, 1], or [] for none".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Values of parameters, and the fields of a discipline's `Config` that hold them.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::probability::Probability;
+use crate::rate::Rate;
+use crate::service_curve::ServiceCurve;
+
+/// The value of a parameter, in its base unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A number of packets, bytes, bit/s, nanoseconds, flows ...
+    Number(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// One of the words that the parameter allows.
+    Word(&'static str),
+    /// Numbers in a fixed order.
+    List(Vec<u64>),
+    /// Explicitly nothing: no limit, no threshold. Written `"none"`.
+    None,
+}
+
+/// A field of a discipline's `Config` that a parameter reads and writes.
+pub trait Field {
+    /// The field's value.
+    fn read(&self) -> Value;
+
+    /// Sets the field. The value has the parameter's unit and is within its range.
+    ///
+    /// # Panics
+    /// If the value does not fit the field. The description of the parameter is then wrong.
+    fn write(&mut self, value: &Value);
+
+    /// Whether the field can be nothing ([`Value::None`]).
+    fn is_optional(&self) -> bool {
+        false
+    }
+}
+
+/// Reports that the description of a parameter allows a value that its field can't hold.
+///
+/// # Panics
+/// Always.
+#[cold]
+pub fn misfit(field: &str, value: &Value) -> ! {
+    panic!("the description of a parameter lets {value:?} through to a field of type {field}")
+}
+
+macro_rules! number_field {
+    ($($number:ty),*) => {$(
+        impl Field for $number {
+            fn read(&self) -> Value {
+                Value::Number(*self as u64)
+            }
+
+            fn write(&mut self, value: &Value) {
+                match value {
+                    Value::Number(number) if <$number>::try_from(*number).is_ok() => {
+                        *self = *number as $number;
+                    }
+                    _ => misfit(stringify!($number), value),
+                }
+            }
+        }
+    )*};
+}
+
+number_field!(u8, u16, u32, u64, usize);
+
+impl Field for bool {
+    fn read(&self) -> Value {
+        Value::Flag(*self)
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Flag(flag) => *self = *flag,
+            _ => misfit("bool", value),
+        }
+    }
+}
+
+impl Field for Duration {
+    fn read(&self) -> Value {
+        Value::Number(u64::try_from(self.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Number(nanos) => *self = Duration::from_nanos(*nanos),
+            _ => misfit("Duration", value),
+        }
+    }
+}
+
+impl Field for Rate {
+    fn read(&self) -> Value {
+        Value::Number(self.bits_per_second())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Number(bits) => match Rate::from_bits_per_second(*bits) {
+                Ok(rate) => *self = rate,
+                Err(_) => misfit("Rate", value),
+            },
+            _ => misfit("Rate", value),
+        }
+    }
+}
+
+impl Field for Probability {
+    fn read(&self) -> Value {
+        Value::Number(self.parts())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::Number(parts) if *parts <= Probability::ONE.parts() => {
+                *self = Probability::from_parts(*parts);
+            }
+            _ => misfit("Probability", value),
+        }
+    }
+}
+
+/// `None` is [`Value::None`]. `Some` starts from the field type's smallest value.
+impl<F: Field + Smallest> Field for Option<F> {
+    fn read(&self) -> Value {
+        self.as_ref().map_or(Value::None, Field::read)
+    }
+
+    fn write(&mut self, value: &Value) {
+        *self = match value {
+            Value::None => None,
+            _ => {
+                let mut field = F::SMALLEST;
+                field.write(value);
+                Some(field)
+            }
+        };
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+}
+
+/// A value to start from when an optional field is set.
+pub trait Smallest {
+    /// Any value; it is overwritten at once.
+    const SMALLEST: Self;
+}
+
+impl Smallest for u8 {
+    const SMALLEST: u8 = 0;
+}
+
+impl Smallest for u16 {
+    const SMALLEST: u16 = 0;
+}
+
+impl Smallest for u32 {
+    const SMALLEST: u32 = 0;
+}
+
+impl Smallest for u64 {
+    const SMALLEST: u64 = 0;
+}
+
+impl Smallest for Duration {
+    const SMALLEST: Duration = Duration::ZERO;
+}
+
+impl Smallest for Rate {
+    const SMALLEST: Rate = Rate::mbit(1);
+}
+
+impl Smallest for ServiceCurve {
+    const SMALLEST: ServiceCurve = ServiceCurve::linear(0);
+}
+
+impl<const N: usize> Smallest for [u8; N] {
+    const SMALLEST: [u8; N] = [0; N];
+}
+
+impl<const N: usize> Field for [u8; N] {
+    fn read(&self) -> Value {
+        Value::List(self.iter().map(|number| u64::from(*number)).collect())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::List(numbers) if numbers.len() == N => {
+                for (place, number) in self.iter_mut().zip(numbers) {
+                    place.write(&Value::Number(*number));
+                }
+            }
+            _ => misfit("[u8; N]", value),
+        }
+    }
+}
+
+impl Field for Vec<u32> {
+    fn read(&self) -> Value {
+        Value::List(self.iter().map(|number| u64::from(*number)).collect())
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::List(numbers) => {
+                self.clear();
+                self.resize(numbers.len(), 0);
+                for (place, number) in self.iter_mut().zip(numbers) {
+                    place.write(&Value::Number(*number));
+                }
+            }
+            _ => misfit("Vec<u32>", value),
+        }
+    }
+}
+
+impl Field for ServiceCurve {
+    fn read(&self) -> Value {
+        Value::List(vec![self.m1, self.d.as_nanos() as u64, self.m2])
+    }
+
+    fn write(&mut self, value: &Value) {
+        match value {
+            Value::List(numbers) if numbers.len() == 3 => {
+                *self = ServiceCurve {
+                    m1: numbers[0],
+                    d: Duration::from_nanos(numbers[1]),
+                    m2: numbers[2],
+                };
+            }
+            _ => misfit("ServiceCurve", value),
+        }
+    }
+}
+
+/// Lets an enum without fields be a parameter of words. `WORDS` is the list of all words, for
+/// [`Unit::Choice`].
+///
+/// ```
+/// use fairgate::registry::{Field, Unit, Value};
+///
+/// #[derive(Clone, Copy)]
+/// pub enum Order { Oldest, Newest }
+///
+/// fairgate::words!(Order { "oldest" => Order::Oldest, "newest" => Order::Newest });
+///
+/// assert_eq!(Unit::Choice(Order::WORDS), Unit::Choice(&["oldest", "newest"]));
+/// assert_eq!(Order::Newest.read(), Value::Word("newest"));
+/// ```
+///
+/// [`Unit::Choice`]: crate::registry::Unit::Choice
+#[macro_export]
+macro_rules! words {
+    ($choice:ty { $($word:literal => $variant:path),* $(,)? }) => {
+        impl $choice {
+            /// The words for its values, as users write them.
+            // The enum may be private.
+            #[allow(unreachable_pub)]
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+        }
+
+        impl $crate::registry::Field for $choice {
+            fn read(&self) -> $crate::registry::Value {
+                match self {
+                    $($variant => $crate::registry::Value::Word($word),)*
+                }
+            }
+
+            fn write(&mut self, value: &$crate::registry::Value) {
+                *self = match value {
+                    $($crate::registry::Value::Word($word) => $variant,)*
+                    _ => $crate::registry::misfit(stringify!($choice), value),
+                }
+            }
+        }
+    };
+}

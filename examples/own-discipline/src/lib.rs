@@ -1,0 +1,3 @@
+//! A discipline that is not part of Fairgate.
+
+pub mod early_head;
