@@ -2,18 +2,19 @@
 
 # What `make semver` compares with: a tag, a branch or a commit. Where this branch left main, unless it is named.
 BASELINE ?= $(shell git merge-base HEAD main)
-# The crates that are published: all but fairgate-fuzz, which is of use here only.
-PUBLISHED = --workspace --exclude fairgate-fuzz
+# The crates that are published: all but fairgate-fuzz and fairgate-figures, which are of use here only.
+PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures
 # A target that has no standard library: whatever uses one does not compile.
 BARE = x86_64-unknown-none
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help demo test bench lint no-std package deny advisories semver msrv tools
+.PHONY: help demo test bench figures lint no-std package deny advisories semver msrv tools
 
 help:
 	@echo 'make demo        compare disciplines on a simulated line and on recorded traffic'
 	@echo 'make test        all tests (as root also those on live traffic, in network namespaces)'
 	@echo 'make bench       all benchmarks; see docs/performance.md'
+	@echo 'make figures     all benchmarks of one build, and their figures into docs/performance.md; needs root'
 	@echo 'make lint        formatting, clippy, documentation, and no-std'
 	@echo 'make no-std      the library builds for a machine without an operating system'
 	@echo 'make package     every published crate is packed and built from its package alone'
@@ -35,6 +36,10 @@ test: tools
 
 bench:
 	cargo bench --workspace
+
+# On a machine that does nothing else. QUICK=1 tries it in a few minutes and writes to the target folder.
+figures: tools
+	cargo run --quiet -p fairgate-figures
 
 lint: no-std
 	cargo fmt --all --check

@@ -11,7 +11,8 @@ use crate::common::{live, output, until};
 use crate::harness::{ping, promiscuity, refusal};
 use crate::run::{PLAIN, Run, transfer};
 
-/// Checksum offload and super-packets of unmodified hosts: TCP gets through, and is counted as full-sized frames.
+/// Checksum offload and super-packets of unmodified hosts: TCP gets through, and is counted as full-sized
+/// frames.
 #[test]
 fn tcp_passes_with_all_offloads_on() {
     let Some(_watched) = live("tcp_passes_with_all_offloads_on") else {

@@ -117,7 +117,8 @@ fn an_interface_with_others_on_top_is_refused() {
     Run::start(&network.router, PLAIN).stop();
 }
 
-/// Nothing uses the interfaces; but their kernel would take an address from any router advertisement that passes.
+/// Nothing uses the interfaces; but their kernel would take an address from any router advertisement that
+/// passes.
 #[test]
 fn router_advertisements_pass_and_leave_no_address() {
     let Some(_watched) = live("router_advertisements_pass_and_leave_no_address") else {
