@@ -76,6 +76,7 @@ impl fmt::Debug for ClassId {
 /// Why a packet came back undelivered. Counted at every node that it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum DropReason {
     /// The queue was at its limit of packets or bytes; the arriving packet was refused.
     QueueLimit,
@@ -111,10 +112,10 @@ pub enum DropReason {
 
 impl DropReason {
     /// How many reasons there are.
-    pub const COUNT: usize = DropReason::Flushed as usize + 1;
+    pub(crate) const COUNT: usize = DropReason::Flushed as usize + 1;
 
     /// All of them, in the order of their numbers.
-    pub const ALL: [DropReason; DropReason::COUNT] = [
+    pub const ALL: &[DropReason] = &[
         DropReason::QueueLimit,
         DropReason::HeadDrop,
         DropReason::LongestFlow,
