@@ -56,7 +56,10 @@ const DISCIPLINES: [(&str, fn() -> Box<dyn Discipline>); 4] = [
     }),
     // It holds packets back and names the time to ask again.
     ("tbf", || {
-        let config = tbf::Config::of_rate(Rate::mbit(30));
+        let config = tbf::Config {
+            limit: Some(tbf::Limit::Latency(5_000_000)),
+            ..tbf::Config::of_rate(Rate::mbit(30))
+        };
         Box::new(Tbf::node(config, None).expect("these settings are allowed"))
     }),
     ("fifo", || {
