@@ -292,7 +292,7 @@ impl Algorithm for Ets {
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        let band = bands::place(minor, self.config.bands())?;
+        let band = bands::index_of(minor, self.config.bands())?;
         Some(match band.checked_sub(self.config.strict.into()) {
             None => &mut self.strict.bands[band],
             Some(place) => &mut self.sharing.classes[place].inner,
@@ -300,7 +300,7 @@ impl Algorithm for Ets {
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let band = bands::place(minor, self.config.bands());
+        let band = bands::index_of(minor, self.config.bands());
         self.wake(band.expect("only a class that is there is replaced"));
     }
 
