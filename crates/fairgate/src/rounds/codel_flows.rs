@@ -13,7 +13,7 @@
 
 use alloc::boxed::Box;
 
-use crate::aqm::codel::{Law, Source, State};
+use crate::aqm::codel::{ControlLaw, Source, State};
 use crate::discipline::Verdict;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -123,7 +123,7 @@ impl CodelFlows {
     pub(super) fn dequeue(
         &mut self,
         index: u32,
-        law: &Law,
+        law: &ControlLaw,
         floor: Floor,
         now: Time,
         pool: &mut Pool,
@@ -367,7 +367,7 @@ mod tests {
         ) {
             let mut pool = Pool::with_capacity(400);
             let mut flows = unlimited(count);
-            let law = Law::new(&Params::default());
+            let law = ControlLaw::new(&Params::default());
             for (operation, number, length) in operations {
                 let index = number % count;
                 match operation {

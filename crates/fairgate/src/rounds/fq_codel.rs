@@ -15,7 +15,7 @@
 
 use alloc::boxed::Box;
 
-use crate::aqm::codel::{Law, Params, codel_parameters};
+use crate::aqm::codel::{ControlLaw, Params, codel_parameters};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -103,10 +103,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 .with_memory(|fq_codel| 65 * u64::from(fq_codel.flows));
 
 impl Config {
-    fn check(&self) -> Result<(Law, Limits), ConfigError> {
+    fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch);
-        Ok((Law::new(&self.codel), limits))
+        Ok((ControlLaw::new(&self.codel), limits))
     }
 }
 
@@ -115,7 +115,7 @@ impl Config {
 pub struct FqCodel {
     flows: CodelFlows,
     turns: NewAndOld,
-    law: Law,
+    law: ControlLaw,
     salt: u64,
     new_flow_count: u64,
     config: Config,

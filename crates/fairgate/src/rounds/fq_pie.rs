@@ -1,7 +1,7 @@
 //! Flow queues with PIE on each; Linux's `fq_pie`.
 //!
 //! Packets are spread over flows by hash, and flows take turns as in `fq_codel`: new ones first, with a quantum each, then the old
-//! ones by deficit round robin. PIE (`aqm/pie/law.rs`) drops or marks a packet when it arrives, by the delay of its own flow.
+//! ones by deficit round robin. PIE (`aqm/pie/control_law.rs`) drops or marks a packet when it arrives, by the delay of its own flow.
 //!
 //! Invariant: a flow is in one of the lists (`new_and_old.rs`) if packets are queued in it.
 //!
@@ -14,7 +14,7 @@
 
 use alloc::boxed::Box;
 
-use crate::aqm::pie::{Law, Params, State, Updates, pie_parameters};
+use crate::aqm::pie::{ControlLaw, Params, State, Updates, pie_parameters};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -94,9 +94,9 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 .with_memory(|fq_pie| 136 * u64::from(fq_pie.flows));
 
 impl Config {
-    fn check(&self) -> Result<Law, ConfigError> {
+    fn check(&self) -> Result<ControlLaw, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
-        Ok(Law::new(&self.pie))
+        Ok(ControlLaw::new(&self.pie))
     }
 }
 
@@ -127,7 +127,7 @@ pub struct FqPie {
     memory: u64,
     new_flow_count: u64,
     updates: Updates,
-    law: Law,
+    law: ControlLaw,
     salt: u64,
     random: Random,
     config: Config,

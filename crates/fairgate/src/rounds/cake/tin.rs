@@ -22,7 +22,7 @@ use super::hosts::{Ends, Hosts, Isolation};
 use super::shaper::Threshold;
 use super::tins::Part;
 use super::ways::{Found, Key, PLACES, Ways};
-use crate::aqm::cobalt::{Blue, Law, Leaving, State};
+use crate::aqm::cobalt::{Blue, ControlLaw, Leaving, State};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
@@ -89,7 +89,7 @@ pub(super) struct Tin {
 /// What its parameters come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    law: Law,
+    law: ControlLaw,
     /// Bytes that the flow of an otherwise idle host may send in a turn.
     quantum: u32,
     weight: u16,
@@ -123,7 +123,7 @@ impl Rules {
         let rate = Rate::from_bits_per_second(part.threshold * 8).ok();
         let frame_time = rate.map_or(0, |rate| rate.meter().nanos(mtu.into()));
         Rules {
-            law: Law::new(rtt, frame_time),
+            law: ControlLaw::new(rtt, frame_time),
             // A quarter of a millisecond of the line, as far as that is between 300 and 1514 bytes: on a slow one, small packets pass.
             quantum: match part.threshold {
                 0 => 1514,

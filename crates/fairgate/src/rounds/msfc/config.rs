@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::{AutoPriority, Msfc};
-use crate::aqm::codel::{Law, Params, codel_parameters};
+use crate::aqm::codel::{ControlLaw, Params, codel_parameters};
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
@@ -325,7 +325,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 .with_memory(|msfc| 65 * u64::from(msfc.config.flows_in_all()));
 
 impl Config {
-    pub(super) fn check(&self) -> Result<(Law, Limits), ConfigError> {
+    pub(super) fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {
         check_ranges(PARAMETERS, &mut Settings::of(self))?;
         self.check_classes()?;
         if self.flows_in_all() > MAX_FLOWS_IN_ALL {
@@ -340,7 +340,7 @@ impl Config {
             ));
         }
         let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch);
-        Ok((Law::new(&self.codel), limits))
+        Ok((ControlLaw::new(&self.codel), limits))
     }
 
     pub(super) fn flows_in_all(&self) -> u32 {

@@ -37,7 +37,7 @@ mod tests;
 pub use auto_priority::{AutoPriority, LONGEST};
 pub use config::{ClassBy, Config, DESCRIPTION, DIFFSERV3, MAX_PRIOS, PARAMETERS, PRIOMAP3, Settings};
 
-use crate::aqm::codel::Law;
+use crate::aqm::codel::ControlLaw;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -56,7 +56,7 @@ pub struct Msfc {
     classes: Classes,
     /// If flows change their class.
     behaviour: Option<Behaviour>,
-    law: Law,
+    law: ControlLaw,
     salt: u64,
     config: Config,
 }
