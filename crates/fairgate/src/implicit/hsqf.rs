@@ -172,7 +172,7 @@ impl Hsqf {
         self.by_bytes.grew(user, known.bytes + 1);
         let bytes = self.flows[place as usize].queue.bytes();
         known.longest.grew(place % FLOWS, bytes + 1);
-        if !known.link.is_in_round() {
+        if !known.link.is_in_list() {
             known.deficit = self.config.quantum;
             self.round.push_back(user, &mut self.users);
         }

@@ -76,7 +76,7 @@ impl ClassRound {
     #[inline]
     pub(super) fn activate(&mut self, place: usize) {
         let class = &mut self.classes[place];
-        if !class.link.is_in_round() && class.inner.backlog().packets > 0 {
+        if !class.link.is_in_list() && class.inner.backlog().packets > 0 {
             class.deficit = class.quantum;
             self.round.push_back(place as u32, &mut self.classes);
         }
@@ -125,7 +125,7 @@ impl ClassRound {
 
     /// When the first of the classes that withhold can be asked again.
     pub(super) fn watchdog(&self) -> Option<Time> {
-        let active = self.classes.iter().filter(|class| class.link.is_in_round());
+        let active = self.classes.iter().filter(|class| class.link.is_in_list());
         active.filter_map(|class| class.inner.watchdog()).min()
     }
 }

@@ -258,7 +258,7 @@ impl Flow {
 
     /// In a list, where it stays when it runs empty until its turn comes, or throttled.
     fn is_active(self) -> bool {
-        self.link.is_in_round() || self.is_throttled
+        self.link.is_in_list() || self.is_throttled
     }
 }
 
