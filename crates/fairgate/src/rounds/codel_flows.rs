@@ -69,7 +69,7 @@ pub(super) struct Limits {
     batch: u32,
 }
 
-/// What is queued in all flows together. Bytes and memory lie apart: see [`Ledger`](crate::stats::Ledger).
+/// What is queued in all flows together. Bytes and memory lie apart: see [`Counters`](crate::stats::Counters).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Totals {
