@@ -512,7 +512,7 @@ fn settings_of_schedulers() {
     in_queue(
         "discipline = \"pdrr\"\nfair_rate = \"1mbit\"",
         "\"1mbit\"",
-        "`fair_rate` is given, but must be left out unless admission is true",
+        "`fair_rate` is given, but must be absent unless admission is true",
         "write admission = true",
     );
 }

@@ -48,9 +48,9 @@ fn an_error_for_a_value_out_of_range_names_parameter_rule_and_remedy() {
         limit_packets: Some(0),
         ..fifo::Config::default()
     };
-    let refused = check_ranges(fifo::PARAMETERS, &mut config).expect_err("0 packets");
+    let rejected = check_ranges(fifo::PARAMETERS, &mut config).expect_err("0 packets");
     assert_eq!(
-        refused.to_string(),
+        rejected.to_string(),
         "`limit` is 0, but must be at least 1, or none; choose a value in this range, or leave it out for \
             the default"
     );
@@ -61,10 +61,10 @@ fn an_error_for_a_value_out_of_range_names_parameter_rule_and_remedy() {
         }],
         ..drr_classes::Config::default()
     };
-    let refused = check_class_ranges(drr_classes::CLASS_PARAMETERS, &mut config, 0, 10);
-    let refused = refused.expect_err("63 bytes").to_string();
+    let rejected = check_class_ranges(drr_classes::CLASS_PARAMETERS, &mut config, 0, 10);
+    let rejected = rejected.expect_err("63 bytes").to_string();
     assert!(
-        refused.starts_with("`quantum` of class a is 63b, but must be 64b to 1gb"),
-        "{refused}"
+        rejected.starts_with("`quantum` of class a is 63b, but must be 64b to 1gb"),
+        "{rejected}"
     );
 }
