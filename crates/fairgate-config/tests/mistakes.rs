@@ -146,8 +146,8 @@ fn a_rate_of_zero() {
     in_queue(
         "discipline = \"tbf\"\nrate = \"0mbit\"\nburst = \"5kb\"\nlimit = \"64kb\"",
         "0mbit",
-        "`rate`: a rate must be above 0: at 0 bit/s nothing would ever be sent",
-        "leave the shaper out",
+        "`rate`: a rate must be above 0, because nothing is sent at 0 bit/s",
+        "remove the shaper",
     );
 }
 
@@ -512,7 +512,7 @@ fn settings_of_schedulers() {
     in_queue(
         "discipline = \"pdrr\"\nfair_rate = \"1mbit\"",
         "\"1mbit\"",
-        "`fair_rate` is given, but must be left out unless admission is true",
+        "`fair_rate` is given, but must be absent unless admission is true",
         "write admission = true",
     );
 }

@@ -76,7 +76,7 @@ impl ClassRoundRobin {
     #[inline]
     pub(super) fn activate(&mut self, index: usize) {
         let class = &mut self.classes[index];
-        if !class.link.is_in_round() && class.inner.backlog().packets > 0 {
+        if !class.link.is_in_list() && class.inner.backlog().packets > 0 {
             class.deficit = class.quantum;
             self.active.push_back(index as u32, &mut self.classes);
         }
@@ -130,7 +130,7 @@ impl ClassRoundRobin {
 
     /// The earliest watchdog of the throttled classes.
     pub(super) fn watchdog(&self) -> Option<Time> {
-        let active = self.classes.iter().filter(|class| class.link.is_in_round());
+        let active = self.classes.iter().filter(|class| class.link.is_in_list());
         active.filter_map(|class| class.inner.watchdog()).min()
     }
 }

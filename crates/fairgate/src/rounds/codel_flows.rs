@@ -72,7 +72,7 @@ pub(super) struct Limits {
 }
 
 /// The backlog of all flows together. Bytes and memory are not adjacent: see
-/// [`Ledger`](crate::stats::Ledger).
+/// [`Counters`](crate::stats::Counters).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Totals {

@@ -265,7 +265,7 @@ impl Flow {
     /// Whether it is in a list or throttled. A flow that becomes empty stays in its list until its turn
     /// comes.
     fn is_active(self) -> bool {
-        self.link.is_in_round() || self.is_throttled
+        self.link.is_in_list() || self.is_throttled
     }
 }
 

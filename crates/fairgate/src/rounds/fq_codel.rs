@@ -167,7 +167,7 @@ impl FqCodel {
     #[inline(always)]
     fn insert(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
         let flow = self.flows.push(index, id, pool);
-        if !flow.link.is_in_round() {
+        if !flow.link.is_in_list() {
             flow.deficit = self.config.quantum.into();
             self.turns.join(index, &mut self.flows.all);
             self.new_flow_count += 1;

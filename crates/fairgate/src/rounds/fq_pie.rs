@@ -189,7 +189,7 @@ impl FqPie {
         self.memory += u64::from(pool[id].memory);
         let flow = &mut self.flows[index as usize];
         flow.queue.push_back(id, pool);
-        if !flow.link.is_in_round() {
+        if !flow.link.is_in_list() {
             flow.deficit = self.config.quantum.into();
             self.turns.join(index, &mut self.flows);
             self.new_flow_count += 1;

@@ -118,7 +118,7 @@ impl Msfc {
     #[inline]
     fn insert(&mut self, marked: u8, index: u32, id: PacketId, now: Time, pool: &mut Pool) {
         let flow = self.flows.push(index, id, pool);
-        if !flow.link.is_in_round() {
+        if !flow.link.is_in_list() {
             flow.deficit = self.config.quantum.into();
             let class = match &mut self.behaviour {
                 Some(behaviour) => behaviour.class_of_arrival(index, marked, now),
