@@ -175,7 +175,7 @@ fn an_unknown_qdisc_is_unsupported_and_not_equal() {
     assert_eq!(
         outcome,
         Ok(Outcome::Unsupported {
-            reason: "there is no `netem` here yet".to_owned()
+            reason: "the qdisc `netem` is not supported yet".to_owned()
         })
     );
 }
