@@ -1,4 +1,4 @@
-//! More ways to start a run, and what hosts and interfaces say.
+//! More ways to start a run, and to query hosts and interfaces.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::common::program::Program;
 use crate::run::{Run, call, succeeds};
 
 impl Run {
-    /// Starts `fairgate LANGUAGE` with a script, from the left interface to the right one, and waits until it forwards.
+    /// Starts `fairgate LANGUAGE` with a script, from the left interface to the right one, and waits until it
+    /// forwards.
     pub(crate) fn of_script(router: &Namespace, language: &str, script: &str) -> Run {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("script");
@@ -46,7 +47,7 @@ pub(crate) fn code_and_message(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), message)
 }
 
-/// How often each interface of the router was made promiscuous, and not undone.
+/// Returns how often each interface of the router was made promiscuous and not yet restored.
 pub(crate) fn promiscuity(network: &Network) -> Vec<u64> {
     let promiscuity = |interface: &&str| {
         let text = call(
@@ -60,14 +61,14 @@ pub(crate) fn promiscuity(network: &Network) -> Vec<u64> {
     ["left", "right"].iter().map(promiscuity).collect()
 }
 
-/// Whether an address answers the left host.
+/// Returns whether an address answers the left host.
 pub(crate) fn ping(network: &Network, address: &str) -> bool {
     let arguments = ["-n", "-c", "3", "-i", "0.05", "-W", "5", address];
     succeeds(&network.left, "ping", &arguments)
 }
 
 #[test]
-fn a_program_that_a_test_leaves_is_ended() {
+fn a_dropped_program_is_ended() {
     let sleeper = Program::start(Command::new("sleep").arg("1000"));
     let process = format!("/proc/{}", sleeper.id());
     assert!(Path::new(&process).exists());

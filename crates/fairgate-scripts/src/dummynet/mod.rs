@@ -14,14 +14,14 @@
 //! The translation of a script:
 //!
 //! * A pipe with a bandwidth becomes a `tbf`. Its burst is 4 ms at the bandwidth or three of the longest
-//! frames, whichever is larger, plus the pipe's `burst`. Like dummynet, it sends what is due since the last
-//! tick, however late the tick is. A pipe without a bandwidth shapes nothing.
+//!   frames, whichever is larger, plus the pipe's `burst`. Like dummynet, it sends what is due since the last
+//!   tick, however late the tick is. A pipe without a bandwidth shapes nothing.
 //! * A pipe that rules name holds its own queue: a `fifo` or the AQM that the pipe names. A pipe with queues
-//! holds the scheduler of the same number: WF2Q+, unless a `sched` line names another one. If a pipe has
-//! both, each gets the full bandwidth, as in dummynet.
+//!   holds the scheduler of the same number: WF2Q+, unless a `sched` line names another one. If a pipe has
+//!   both, each gets the full bandwidth, as in dummynet.
 //! * A `mask` becomes a class with `each`: a pipe's mask in `htb`, at the rate of the pipe; a queue's mask in
-//! the scheduler. As many hosts can have a class at the same time as dummynet keeps before it forgets idle
-//! ones: 16 for each of its `buckets`. All other hosts share one more class.
+//!   the scheduler. As many hosts can have a class at the same time as dummynet keeps before it forgets idle
+//!   ones: 16 for each of its `buckets`. All other hosts share one more class.
 //! * Packets that no rule sends to a pipe are sent first, without shaping.
 //! * dummynet counts the length of the IP packet. Here the link-layer header is included.
 //!
