@@ -1,4 +1,4 @@
-//! A configuration file: named trees under `[queue.NAME]`, and sections that belong to other crates.
+//! A configuration file: named trees under `[queue.NAME]`, and sections that other crates read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::section;
 use crate::spec::{Draft, Spec, check_with, in_order};
 use crate::suggest;
 
-/// The sections besides `queue`, and who reads them.
+/// The sections besides `queue`. Other crates read them.
 const SECTIONS: [&str; 3] = ["run", "simulate", "experiment"];
 
-/// The longest name of a queue, characters.
+/// The longest name of a queue, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// A configuration file whose queues are checked. Its other sections are checked by [`Document::section`].
+/// A configuration file whose queues are checked. [`Document::section`] checks the other sections.
 #[derive(Clone)]
 pub struct Document {
     source: Arc<NamedSource<String>>,
@@ -31,13 +31,13 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file's text, with built-in disciplines; `name` stands in messages. All mistakes are reported
-    /// at once.
+    /// Reads the text of a file, with the built-in disciplines. Messages call the file `name`. All mistakes
+    /// are reported at once.
     pub fn parse(name: &str, text: &str) -> Result<Document, FileError> {
         Document::parse_with(name, text, &Registry::builtin())
     }
 
-    /// Does the same with this registry's disciplines.
+    /// Reads the text of a file, with the disciplines of this registry.
     ///
     /// # Errors
     /// If the text has mistakes.
@@ -48,12 +48,11 @@ impl Document {
         for error in &errors {
             let span = error.span().unwrap_or(0..text.len());
             let (message, help) = match error.message() {
-                // toml's own words for what would overflow a stack.
-                message if message.contains("recurs") => (
-                    "tables and lists are too deep in one another",
-                    "put at most 80 into one another",
-                ),
-                message => (message, "text stands in quotation marks: rate = \"20mbit\""),
+                // toml limits the recursion. Its message doesn't say what to do.
+                message if message.contains("recurs") => {
+                    ("tables and lists are nested too deep", "nest at most 80 of them")
+                }
+                message => (message, "write text in quotation marks: rate = \"20mbit\""),
             };
             problems.add(span, message, "not TOML", help);
         }
@@ -111,7 +110,7 @@ impl Document {
                         "the name of this queue has {length} characters, but may have at most {LONGEST_NAME}"
                     ),
                     format!("must be at most {LONGEST_NAME}"),
-                    "give it a short name: sections refer to it by that",
+                    "give it a short name; sections refer to the queue by this name",
                 );
                 continue;
             }
@@ -122,29 +121,29 @@ impl Document {
         }
     }
 
-    /// The document with trees that were written elsewhere, which sections refer to as to its own. Where the
-    /// names of two are the same, the document's own is replaced.
+    /// Adds trees from another source. Sections can refer to them like to the document's own trees. If two
+    /// have the same name, the added one replaces the document's own.
     pub fn with_queues(mut self, queues: impl IntoIterator<Item = (String, Spec)>) -> Document {
         self.queues.extend(queues);
         self
     }
 
-    /// The file's name, as it was given.
+    /// Returns the file's name, as it was given.
     pub fn name(&self) -> &str {
         self.source.name()
     }
 
-    /// The tree `[queue.NAME]`.
+    /// Returns the tree `[queue.NAME]`.
     pub fn queue(&self, name: &str) -> Option<&Spec> {
         self.queues.get(name)
     }
 
-    /// All trees, by name.
+    /// Returns all trees, sorted by name.
     pub fn queues(&self) -> impl Iterator<Item = (&str, &Spec)> {
         self.queues.iter().map(|(name, spec)| (name.as_str(), spec))
     }
 
-    /// The tree that a section refers to, or an error at the place of the reference.
+    /// Returns the tree that a section refers to, or an error at the location of the reference.
     ///
     /// # Errors
     /// If there is no such tree.
@@ -161,26 +160,26 @@ impl Document {
         })
     }
 
-    /// The sections besides the queues.
+    /// Returns the names of the sections besides the queues.
     pub fn sections(&self) -> impl Iterator<Item = &str> {
         self.sections.iter().map(String::as_str)
     }
 
-    /// Reads a section: `None` if the file has none. Give `T` `#[serde(deny_unknown_fields)]`, and
-    /// [`Spanned`] fields for later errors.
+    /// Reads a section. Returns `None` if the file has no such section. `T` should have
+    /// `#[serde(deny_unknown_fields)]`, and [`Spanned`] fields if later errors must point at a value.
     ///
     /// # Errors
-    /// Points at the first mistake in the section.
+    /// If the section has a mistake. The error points at the first one.
     pub fn section<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FileError> {
         let mut table = DeTable::parse(self.source.inner()).expect("the text was parsed before");
         let Some(section) = table.get_mut().remove(name) else {
             return Ok(None);
         };
-        let place = section.span();
+        let location = section.span();
         let deserializer = toml::de::ValueDeserializer::from(section);
         T::deserialize(deserializer).map(Some).map_err(|error| {
-            let span = error.span().unwrap_or(place);
-            // The deserializer has used the table up.
+            let span = error.span().unwrap_or(location);
+            // The deserializer consumed the table, so the text is parsed again.
             let table = DeTable::parse(self.source.inner()).expect("the text was parsed before");
             let key = section::key_at(table.get_ref(), &span);
             let (message, help) = section::explain(error.message(), key.as_deref());
@@ -188,7 +187,7 @@ impl Document {
         })
     }
 
-    /// An error at a place of this file.
+    /// Returns an error at a location in this file.
     pub fn error(
         &self,
         span: Range<usize>,

@@ -8,14 +8,14 @@ use miette::{Diagnostic, LabeledSpan, MietteError, NamedSource, SourceCode, Sour
 
 use crate::excerpt::{self, shortened};
 
-/// A mistake at a place: what is wrong, which rule it breaks, what to do.
+/// A mistake at a location: what is wrong, which rule it breaks, what to do.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// What is wrong.
     pub message: String,
-    /// The bytes of the text that are at fault.
+    /// The range of bytes of the text that the mistake is in.
     pub span: Range<usize>,
-    /// The rule, in a few words, written under the place.
+    /// The rule in a few words. It is written below the location.
     pub label: String,
     /// The remedy.
     pub help: String,
@@ -39,12 +39,12 @@ impl Problem {
         }
     }
 
-    /// The name of the text that it is in.
+    /// Returns the name of the text that has the mistake.
     pub fn file(&self) -> &str {
         self.source.name()
     }
 
-    /// Line and column of the place, both counted from 1, the column in characters.
+    /// Returns line and column of the location, both counted from 1; the column in characters.
     pub fn position(&self) -> (usize, usize) {
         let text = self.source.inner();
         let before = &text[..self.span.start.min(text.len())];
@@ -62,7 +62,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The text that it is in, as much of it as people read.
+/// The excerpt of the text around the location. Its length is limited.
 impl SourceCode for Problem {
     fn read_span<'a>(
         &'a self,
@@ -84,29 +84,30 @@ impl Diagnostic for Problem {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = excerpt::underlined(self.source.inner(), &self.span);
-        let label = LabeledSpan::new_with_span(Some(self.label.clone()), place);
+        let location = excerpt::underlined(self.source.inner(), &self.span);
+        let label = LabeledSpan::new_with_span(Some(self.label.clone()), location);
         Some(Box::new(std::iter::once(label)))
     }
 }
 
 /// One or more mistakes in one file (or in one argument of the command line).
 ///
-/// As a [`Diagnostic`] a single mistake shows as itself, several as a list.
+/// As a [`Diagnostic`] a single mistake is shown directly, several as a list.
 #[derive(Clone, Debug)]
 pub struct FileError {
-    /// Never empty; in the order of their places.
+    /// Not empty, sorted by location.
     problems: Vec<Problem>,
-    /// How many there are besides.
+    /// The number of mistakes that were left out.
     more: usize,
 }
 
-/// What people read of one file. Each error is shown with its place, for which the text is looked through from its beginning.
+/// The largest number of mistakes that are reported for one file. To show a location, the text is scanned
+/// from its beginning, so each one has a cost.
 const MOST_PROBLEMS: usize = 50;
 
 impl FileError {
-    /// The error that `problems`, all of one text, make; none if there are none. What was found twice, because a tree is used
-    /// twice, is said once.
+    /// Returns an error if there are problems, all of one text. A problem that was found twice, because a
+    /// tree is used twice, is reported once.
     ///
     /// # Errors
     /// If there are problems.
@@ -123,12 +124,12 @@ impl FileError {
         }
     }
 
-    /// The mistakes, in the order of their places. At least one, and at most 50: see [`more`](FileError::more).
+    /// Returns the mistakes, sorted by location: at least one, at most 50. See [`more`](FileError::more).
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// How many mistakes there are besides, behind the first 50.
+    /// Returns the number of mistakes beyond the first 50.
     pub fn more(&self) -> usize {
         self.more
     }
@@ -146,7 +147,8 @@ impl FileError {
     }
 }
 
-/// The one mistake, or how many there are: [`FileError::problems`] tells each.
+/// Writes the only mistake, or the number of mistakes if there are several. [`FileError::problems`] returns
+/// each.
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.single() {
@@ -196,7 +198,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// No problem in this text yet. Messages name the text by the name of its source.
+    /// Creates an empty collection for this text. Messages name the text by the name of its source.
     pub fn new(source: Arc<NamedSource<String>>) -> Problems {
         Problems {
             source,
@@ -204,7 +206,7 @@ impl Problems {
         }
     }
 
-    /// Adds a problem: the bytes at fault, what is wrong, the rule in a few words, and the remedy.
+    /// Adds a problem: its range of bytes, what is wrong, the rule in a few words, and the remedy.
     pub fn add(
         &mut self,
         span: Range<usize>,
@@ -216,12 +218,12 @@ impl Problems {
         self.found.push(problem);
     }
 
-    /// The text that they are in.
+    /// Returns the text that the problems are in.
     pub fn source(&self) -> &Arc<NamedSource<String>> {
         &self.source
     }
 
-    /// How many were found so far.
+    /// Returns the number of problems found so far.
     pub fn count(&self) -> usize {
         self.found.len()
     }
@@ -234,7 +236,7 @@ impl Problems {
         FileError::unless_empty(self.found).map(|()| value)
     }
 
-    /// Returns what was found.
+    /// Returns the problems as an error.
     ///
     /// # Panics
     /// If no problem was found.

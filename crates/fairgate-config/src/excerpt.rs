@@ -1,20 +1,20 @@
-//! What an error shows of texts that may be of any length: no more than people read.
+//! Excerpts for error messages. Texts of any length are cut to a readable length.
 
 use std::ops::Range;
 
 use miette::{MietteError, MietteSpanContents, NamedSource, SourceCode, SourceSpan, SpanContents};
 
-/// The longest message, characters.
+/// The longest message, in characters.
 const LONGEST_TEXT: usize = 1000;
-/// The longest place that is underlined, and the longest lines around it that are shown, bytes.
-const LONGEST_PLACE: usize = 400;
+/// The longest location that is underlined, and the longest excerpt around it, in bytes.
+const LONGEST_LOCATION: usize = 400;
 const LONGEST_LINES: usize = 8000;
-/// What is shown before a place in a line that is too long, bytes.
+/// The number of bytes shown before a location in a line that is too long.
 const BEFORE: usize = 60;
 
-/// The text, or its beginning and its end.
+/// Returns the text, or its beginning and its end if it is too long.
 pub(crate) fn shortened(text: String) -> String {
-    // A character has a byte at least.
+    // Counting characters is slow. A text of few bytes has few characters.
     let count = match text.len() > LONGEST_TEXT {
         true => text.chars().count(),
         false => return text,
@@ -28,14 +28,14 @@ pub(crate) fn shortened(text: String) -> String {
     format!("{head}[... {} characters ...]{tail}", count - 2 * half)
 }
 
-/// The part of a place that is underlined.
-pub(crate) fn underlined(source: &str, place: &Range<usize>) -> Range<usize> {
-    let end = place.end.min(source.len());
-    let start = place.start.min(end);
-    start..boundary(source, end.min(start + LONGEST_PLACE))
+/// Returns the part of a location that is underlined.
+pub(crate) fn underlined(source: &str, location: &Range<usize>) -> Range<usize> {
+    let end = location.end.min(source.len());
+    let start = location.start.min(end);
+    start..boundary(source, end.min(start + LONGEST_LOCATION))
 }
 
-/// The lines around a place; of lines that are too long what is next to it.
+/// Reads the lines around a location. If they are too long, only the text next to the location is read.
 pub(crate) fn read<'a>(
     source: &'a NamedSource<String>,
     span: &SourceSpan,
@@ -69,7 +69,7 @@ pub(crate) fn read<'a>(
     )))
 }
 
-/// The last boundary of characters up to `at`.
+/// Returns the last character boundary at or before `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len()))
         .rev()

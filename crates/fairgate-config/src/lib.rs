@@ -1,9 +1,9 @@
 //! Describes a tree of disciplines in TOML, checks it, and builds it.
 //!
-//! From text to packets: [`Document::parse`] reads a file, whose every mistake becomes a [`FileError`] that
-//! points into it; each `[queue.NAME]` becomes a [`Spec`], which is known to be right; [`Spec::build`] makes
-//! the tree. The [`Registry`] says which disciplines and parameters there are. A program with disciplines of
-//! its own hands its registry to [`Document::parse_with`] and [`Spec::inline_with`].
+//! [`Document::parse`] reads a file and reports every mistake in it as a [`FileError`] that points into the
+//! file. Each `[queue.NAME]` becomes a [`Spec`], a checked description. [`Spec::build`] builds the tree. The
+//! [`Registry`] holds the disciplines and their parameters. A program with disciplines of its own passes its
+//! registry to [`Document::parse_with`] and [`Spec::inline_with`].
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What serde finds wrong in a section, in the words of the other mistakes.
+//! Rewrites serde's errors about a section in the style of the other messages.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::suggest;
 
-/// The message and the remedy for what serde says of the value of `key`, if it is one of a key.
+/// Returns message and remedy for serde's `message` about the value of `key`, if the error belongs to a key.
 pub(crate) fn explain(message: &str, key: Option<&str>) -> (String, String) {
     let quoted = || message.split('`').skip(1).step_by(2);
     if message.starts_with("unknown ")
@@ -28,14 +28,14 @@ pub(crate) fn explain(message: &str, key: Option<&str>) -> (String, String) {
         .or_else(|| message.strip_prefix("invalid value: "));
     let (Some((found, expected)), Some(key)) = (said.and_then(|said| said.split_once(", expected ")), key)
     else {
-        let help = "correct this value; the documentation of the section tells what it may be";
+        let help = "correct this value; see the documentation of the section for the allowed values";
         return (message.to_owned(), help.to_owned());
     };
     let (rule, help) = rule(expected);
     (format!("`{key}` is {}, but must be {rule}", shown(found)), help)
 }
 
-/// A value, of which serde tells the type as well.
+/// Returns the value that serde found. serde's text names its type, too.
 fn shown(found: &str) -> String {
     let value = found.split_once('`').and_then(|(_, rest)| rest.split_once('`'));
     match (value, found.strip_prefix("string ")) {
@@ -49,7 +49,7 @@ fn shown(found: &str) -> String {
     }
 }
 
-/// What is expected, and what to write.
+/// Returns the rule (what serde expects), and the remedy (what to write).
 fn rule(expected: &str) -> (String, String) {
     let range = match expected {
         "u8" => Some((0, u64::from(u8::MAX))),
@@ -73,12 +73,15 @@ fn rule(expected: &str) -> (String, String) {
         _ if expected.starts_with("struct ") || expected == "a map" => {
             ("a table", "write it in braces, { key = value }, or as a section")
         }
-        other => (other, "the documentation of the section tells what it may be"),
+        other => (
+            other,
+            "see the documentation of the section for the allowed values",
+        ),
     };
     (rule.to_owned(), help.to_owned())
 }
 
-/// The key whose value stands at `span`.
+/// Returns the key whose value is at `span`.
 pub(crate) fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
     table.iter().find_map(|(key, value)| {
         if value.span() == *span && !matches!(value.get_ref(), DeValue::Table(_)) {

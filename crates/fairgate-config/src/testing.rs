@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers for several tests.
 
 use toml::Spanned;
 
@@ -6,12 +6,13 @@ use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Settings};
 use crate::registry::{Unit, Value};
 use crate::spec::{Given, Origin, Spec, read_value};
 
-/// The smallest right description of a discipline: required parameters at the least that everyone takes, one class.
+/// Returns the smallest valid description of a discipline: three classes if it holds classes, and a value for
+/// each required parameter that all disciplines accept.
 pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
-    let required = |(place, info): (usize, ParameterInfo)| {
+    let required = |(index, info): (usize, ParameterInfo)| {
         info.default
             .is_none()
-            .then_some((place, Value::Number(1_000_000)))
+            .then_some((index, Value::Number(1_000_000)))
     };
     let mut spec = Spec {
         entry,
@@ -50,13 +51,13 @@ pub(crate) fn smallest(entry: &'static dyn Entry) -> Spec {
     spec
 }
 
-/// Reads a parameter's value as a user would write it in a file.
+/// Reads a parameter's value in the syntax of a file.
 pub(crate) fn read(info: &ParameterInfo, text: &str) -> Result<Value, String> {
     let given = match info.unit {
         _ if text == "none" => Given::Text(text.to_owned()),
         Unit::Count(_) => Given::Integer(text.parse().expect("a number")),
         Unit::Flag => Given::Flag(text == "true"),
-        // As on the command line, where a list has no brackets.
+        // A list has no brackets on the command line.
         Unit::List(_) | Unit::Numbers(_) => Given::Word(text.replace(['[', ']', ' '], "")),
         _ => Given::Text(text.to_owned()),
     };

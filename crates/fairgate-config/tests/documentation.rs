@@ -1,10 +1,10 @@
-//! What the documentation shows can be read.
+//! The examples in the documentation are valid.
 
 use fairgate_config::{Document, Registry};
 
 const CONFIGURATION: &str = include_str!("../../../docs/configuration.md");
 
-/// The blocks of TOML in a text, without the blanks that they are indented by.
+/// Returns the blocks of TOML in a text, without their indentation.
 fn blocks(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines();
@@ -24,8 +24,8 @@ fn blocks(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_whole_examples_are_right() {
-    // Others show a class of a discipline that stands elsewhere.
+fn the_complete_examples_are_valid() {
+    // Other blocks show only a part of a tree.
     let is_whole = |block: &String| block.lines().any(|line| line.starts_with("[queue."));
     let whole: Vec<String> = blocks(CONFIGURATION).into_iter().filter(is_whole).collect();
     assert!(whole.len() >= 4, "{whole:?}");
@@ -41,7 +41,7 @@ fn the_readme_names_every_discipline_once() {
     let rows = README
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
-    // The head of the table has no name in its first column.
+    // The head of the table has no name in the first column.
     let names = rows.map(|(name, _)| name).filter(|name| !name.starts_with('|'));
     let mut named: Vec<&str> = names.collect();
     named.sort_unstable();
@@ -50,7 +50,7 @@ fn the_readme_names_every_discipline_once() {
         .map(|entry| entry.about().name)
         .collect();
     known.sort_unstable();
-    // With and without classes they are two entries.
+    // A discipline with and without classes has two entries.
     known.dedup();
     assert_eq!(named, known);
 }

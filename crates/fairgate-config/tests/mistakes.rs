@@ -1,8 +1,9 @@
-//! Every mistake is found, at its place, with its rule and a remedy; and all of a file's mistakes at once.
+//! Every mistake is reported with its location, its rule and a remedy, and all mistakes of a file are
+//! reported at once.
 
 use fairgate_config::{Document, FileError, Spec};
 
-/// What is found in a text: the marked place, the message, the remedy.
+/// Returns the mistakes in a text: the marked location, the message, the remedy.
 fn found(text: &str) -> Vec<(String, String, String)> {
     let error = Document::parse("test.toml", text).expect_err("the text has a mistake");
     describe(&error, text)
@@ -10,29 +11,29 @@ fn found(text: &str) -> Vec<(String, String, String)> {
 
 fn describe(error: &FileError, text: &str) -> Vec<(String, String, String)> {
     let describe = |problem: &fairgate_config::Problem| {
-        let place = text[problem.span.clone()].to_owned();
-        (place, problem.message.clone(), problem.help.clone())
+        let location = text[problem.span.clone()].to_owned();
+        (location, problem.message.clone(), problem.help.clone())
     };
     error.problems().iter().map(describe).collect()
 }
 
-/// One mistake: the place, the message, and what the remedy must contain.
+/// Expects one mistake with this location and message; the remedy must contain `remedy`.
 #[track_caller]
-fn one(text: &str, place: &str, message: &str, remedy: &str) {
+fn one(text: &str, location: &str, message: &str, remedy: &str) {
     let found = found(text);
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!((found[0].0.as_str(), found[0].1.as_str()), (place, message));
+    assert_eq!((found[0].0.as_str(), found[0].1.as_str()), (location, message));
     assert!(found[0].2.contains(remedy), "the remedy is: {}", found[0].2);
 }
 
-/// The same below `[queue.wan]`.
+/// Expects one mistake below `[queue.wan]`.
 #[track_caller]
-fn in_queue(body: &str, place: &str, message: &str, remedy: &str) {
-    one(&format!("[queue.wan]\n{body}"), place, message, remedy);
+fn in_queue(body: &str, location: &str, message: &str, remedy: &str) {
+    one(&format!("[queue.wan]\n{body}"), location, message, remedy);
 }
 
 #[test]
-fn what_is_not_toml() {
+fn text_that_is_not_toml() {
     one("[queue.wan\n", "", "unclosed table, expected `]`", "");
     let both = found("[queue.wan]\nrate = 20mbit\nlimit = \n");
     assert!(both.len() >= 2, "both lines are reported: {both:?}");
@@ -152,7 +153,7 @@ fn a_rate_of_zero() {
 }
 
 #[test]
-fn what_is_missing() {
+fn missing_settings() {
     let both = found("[queue.wan]\ndiscipline = \"tbf\"\nlimit = \"64kb\"");
     let messages: Vec<_> = both.iter().map(|(_, message, _)| message.as_str()).collect();
     assert_eq!(messages, ["`tbf` needs `rate`", "`tbf` needs `burst`"]);
@@ -173,8 +174,8 @@ fn what_is_missing() {
 #[test]
 fn settings_that_contradict_one_another() {
     let tbf = "discipline = \"tbf\"\nrate = \"1mbit\"\nburst = \"5kb\"\n";
-    let in_tbf = |body: &str, place: &str, message: &str, remedy: &str| {
-        in_queue(&format!("{tbf}{body}"), place, message, remedy);
+    let in_tbf = |body: &str, location: &str, message: &str, remedy: &str| {
+        in_queue(&format!("{tbf}{body}"), location, message, remedy);
     };
     in_tbf(
         "limit = 9000\nlatency = \"50ms\"",
@@ -195,7 +196,8 @@ fn settings_that_contradict_one_another() {
         "inner discipline instead",
     );
     in_queue(
-        "discipline = \"msfc\"\nclass_by = \"priority\"\ndscp_map = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,\
+        "discipline = \"msfc\"\nclass_by = \"priority\"\n\
+         dscp_map = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,\
          0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]",
         "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,\
          0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]",
@@ -205,7 +207,7 @@ fn settings_that_contradict_one_another() {
 }
 
 #[test]
-fn what_a_discipline_does_not_hold() {
+fn settings_that_a_discipline_does_not_have() {
     in_queue(
         "discipline = \"fifo\"\ninner = { discipline = \"fifo\" }",
         "inner",
@@ -227,7 +229,7 @@ fn what_a_discipline_does_not_hold() {
     in_queue(
         "discipline = \"fifo\"\ndefault = 1",
         "default",
-        "`fifo` places no packets by `default`",
+        "`fifo` takes no `default`: it has no classes",
         "",
     );
     in_queue(
@@ -243,10 +245,10 @@ const TREE: &str =
 
 #[test]
 fn classes() {
-    let in_drr = |classes: &str, place: &str, message: &str, remedy: &str| {
+    let in_drr = |classes: &str, location: &str, message: &str, remedy: &str| {
         in_queue(
             &format!("discipline = \"drr\"\nclass = [{classes}]"),
-            place,
+            location,
             message,
             remedy,
         );
@@ -288,7 +290,8 @@ fn classes() {
         "into `inner`",
     );
     in_queue(
-        "discipline = \"prio\"\npriomap = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]\nclass = [{ id = 2, discipline = \"fifo\" }]",
+        "discipline = \"prio\"\npriomap = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]\n\
+         class = [{ id = 2, discipline = \"fifo\" }]",
         "2",
         "`prio` has class 2, but no class 1",
         "without a gap",
@@ -309,21 +312,16 @@ fn classes() {
 
 #[test]
 fn filters() {
-    let in_filter = |filter: &str, place: &str, message: &str, remedy: &str| {
+    let in_filter = |filter: &str, location: &str, message: &str, remedy: &str| {
         in_queue(
             &format!("{TREE}filter = [{{ {filter} }}]"),
-            place,
+            location,
             message,
             remedy,
         );
     };
     in_filter("class = 2, mark = 1", "2", "`drr` has no class 2", "(1, 7)");
-    in_filter(
-        "mark = 1",
-        "{ mark = 1 }",
-        "the filter leads to no class",
-        "class = 1",
-    );
+    in_filter("mark = 1", "{ mark = 1 }", "the filter has no class", "class = 1");
     in_filter(
         "class = 1",
         "{ class = 1 }",
@@ -376,7 +374,7 @@ fn filters() {
     in_filter(
         "class = 1, source = \"10.0.0.1/8\"",
         "\"10.0.0.1/8\"",
-        "`10.0.0.1/8` has bits set behind its first 8",
+        "`10.0.0.1/8` has bits set after the first 8",
         "\"10.0.0.0/8\"",
     );
     in_filter(
@@ -401,23 +399,24 @@ fn filters() {
 
 #[test]
 fn all_mistakes_of_a_file_at_once_in_their_order() {
-    let text = "[queue.a]\ndiscipline = \"fifo\"\nlimt = 1\ndrop = \"hed\"\n[queue.b]\ndiscipline = \"fif\"\n[simulat]\n";
-    let places: Vec<String> = found(text).into_iter().map(|(place, ..)| place).collect();
+    let text = "[queue.a]\ndiscipline = \"fifo\"\nlimt = 1\ndrop = \"hed\"\n\
+                [queue.b]\ndiscipline = \"fif\"\n[simulat]\n";
+    let places: Vec<String> = found(text).into_iter().map(|(location, ..)| location).collect();
     assert_eq!(places, ["limt", "\"hed\"", "\"fif\"", "simulat"]);
 }
 
 #[test]
 fn the_command_line() {
-    let one = |text: &str, place: &str, message: &str| {
+    let one = |text: &str, location: &str, message: &str| {
         let found = describe(&Spec::inline(text).expect_err("the text has a mistake"), text);
-        assert_eq!((found[0].0.as_str(), found[0].1.as_str()), (place, message));
+        assert_eq!((found[0].0.as_str(), found[0].1.as_str()), (location, message));
     };
     one(
         "fq_codel target=5",
         "5",
         "`target`: `5` is a duration without a unit",
     );
-    one("fq_codel target", "target", "`target` is no setting");
+    one("fq_codel target", "target", "`target` is not a setting");
     one("fq_codle", "fq_codle", "there is no discipline `fq_codle`");
     one("fifo limit=1 limit=2", "limit", "`limit` is given twice");
     one(
@@ -439,8 +438,8 @@ fn the_command_line() {
         "fif",
         "there is no discipline `fif`",
     );
-    one("prio { 1 / fifo; }", "}", "no class is here");
-    one("prio { 1 / fifo 2 / fifo }", "2", "`2` is no setting");
+    one("prio { 1 / fifo; }", "}", "a class is missing here");
+    one("prio { 1 / fifo 2 / fifo }", "2", "`2` is not a setting");
     one("prio { 1 / fifo", "{", "these classes are not closed");
     one("prio { 1 / fifo } }", "}", "the tree ended before this");
     one(
@@ -466,7 +465,8 @@ fn the_command_line() {
     one(
         "hfsc rate=1mbit { 1 rt=1500b:1ms:1mbit / fifo }",
         "1mbit",
-        "`rate` is 1Mbit, but must be enough for the real-time curves of all classes, which want 12000000bit/s",
+        "`rate` is 1Mbit, but must be enough for the real-time curves of all classes, which want \
+         12000000bit/s",
     );
     let nested = "prio { 1 / ".repeat(90);
     let found = describe(&Spec::inline(&nested).expect_err("too deep"), &nested);
@@ -517,16 +517,16 @@ fn settings_of_schedulers() {
     );
 }
 
-/// A tree of classes: what was given and what must be found.
+/// Expects one mistake in a tree of classes.
 #[track_caller]
-fn in_classes(classes: &[&str], rest: &str, place: &str, message: &str, remedy: &str) {
+fn in_classes(classes: &[&str], rest: &str, location: &str, message: &str, remedy: &str) {
     let classes: String = classes
         .iter()
         .map(|class| format!("[[queue.wan.class]]\n{}\n", class.replace(", ", "\n")))
         .collect();
     in_queue(
         &format!("discipline = \"htb\"\n{rest}\n{classes}"),
-        place,
+        location,
         message,
         remedy,
     );
@@ -603,14 +603,14 @@ fn trees_of_classes() {
         "default = 1",
         "1",
         "class 1 of `htb` has classes below it, and holds no packets",
-        "name one of those below it",
+        "name one of the leaves below it",
     );
     in_classes(
         &[top, leaf],
         "filter = [{ class = 1, mark = 5 }]",
         "1",
         "class 1 of `htb` has classes below it, and holds no packets",
-        "name one of those below it",
+        "name one of the leaves below it",
     );
     in_classes(
         &["id = 1, rate = \"10mbit\", discipline = \"codel\"", leaf],
@@ -657,13 +657,13 @@ fn trees_of_classes() {
     );
 }
 
-/// A template beside other classes: what was given and what must be found.
+/// Expects one mistake in a template beside other classes.
 #[track_caller]
-fn in_template(template: &str, place: &str, message: &str, remedy: &str) {
-    let line = "id = 1, rate = \"1gbit\"";
+fn in_template(template: &str, location: &str, message: &str, remedy: &str) {
+    let link = "id = 1, rate = \"1gbit\"";
     let others = "id = 9, parent = 1, rate = \"1mbit\", discipline = \"fifo\"";
     let template = format!("id = 100, rate = \"1mbit\", discipline = \"fifo\", {template}");
-    in_classes(&[line, others, &template], "", place, message, remedy);
+    in_classes(&[link, others, &template], "", location, message, remedy);
 }
 
 #[test]
@@ -704,7 +704,7 @@ fn classes_for_hosts() {
         &with("overflow = 9", "overflow = 1"),
         "1",
         "class 1 of `htb` has classes below it, and holds no packets",
-        "name one of those below it",
+        "name one of the leaves below it",
     );
     in_template(
         &with("overflow = 9", "overflow = 100"),
@@ -715,19 +715,19 @@ fn classes_for_hosts() {
     in_template(
         &with("each = \"destination\", ", ""),
         "count",
-        "`count` is for a class that is given to hosts",
+        "`count` is only for a class that is given to hosts",
         "each = \"destination\"",
     );
     in_template(
         &with("\"destination\"", "\"destinatoin\""),
         "\"destinatoin\"",
-        "`destinatoin` is no field that tells hosts apart",
+        "`destinatoin` is not a field that distinguishes hosts",
         "did you mean `destination`?",
     );
     in_template(
         &with("\"destination\"", "\"mark/0\""),
         "\"mark/0\"",
-        "`mark/0` is no field that tells hosts apart",
+        "`mark/0` is not a field that distinguishes hosts",
         "mark",
     );
     in_template(
@@ -763,8 +763,8 @@ fn classes_for_hosts() {
     in_template(
         &format!("{}, ipv6 = 64", with("destination", "vlan")),
         "64",
-        "no address tells these hosts apart",
-        "leave it out",
+        "these hosts are not distinguished by an address",
+        "remove it",
     );
     in_template(
         &with("parent = 1", "parent = 120"),
@@ -776,61 +776,62 @@ fn classes_for_hosts() {
 
 #[test]
 fn classes_for_hosts_beside_others() {
-    let line = "id = 1, rate = \"1gbit\"";
+    let link = "id = 1, rate = \"1gbit\"";
     let leaf = |id: u16, parent: u16| {
         format!("id = {id}, parent = {parent}, rate = \"1mbit\", discipline = \"fifo\"")
     };
     let template = format!("{}, each = \"source\", count = 50, overflow = 9", leaf(100, 1));
     in_classes(
-        &[line, &leaf(9, 1), &template, &leaf(149, 1)],
+        &[link, &leaf(9, 1), &template, &leaf(149, 1)],
         "",
         "50",
         "the classes of template 100 are 100 to 149, and 149 is another class",
         "at most 49",
     );
     in_classes(
-        &[line, &leaf(9, 1), &template, &leaf(200, 100)],
+        &[link, &leaf(9, 1), &template, &leaf(200, 100)],
         "",
         "100",
         "class 100 is given to hosts, and has no classes below it",
         "without `each`",
     );
     in_classes(
-        &[line, &leaf(9, 1), &template],
+        &[link, &leaf(9, 1), &template],
         "default = 149",
         "149",
-        "class 149 of `htb` is one of those that are given to hosts",
+        "class 149 of `htb` is one of the classes that are given to hosts",
         "name the first of them, 100",
     );
     in_classes(
-        &[line, &leaf(9, 1), &template],
+        &[link, &leaf(9, 1), &template],
         "filter = [{ class = 101, mark = 5 }]",
         "101",
-        "class 101 of `htb` is one of those that are given to hosts",
+        "class 101 of `htb` is one of the classes that are given to hosts",
         "name the first of them, 100",
     );
     in_queue(
-        "discipline = \"prio\"\nclass = [{ id = 1, each = \"vlan\", count = 3, overflow = 2, discipline = \"fifo\" }]",
+        "discipline = \"prio\"\n\
+         class = [{ id = 1, each = \"vlan\", count = 3, overflow = 2, discipline = \"fifo\" }]",
         "each",
         "`prio` gives no classes to hosts",
         "like `htb`",
     );
 }
 
-/// As people see it.
+/// Returns the error as the program prints it.
 fn drawn(error: &fairgate_config::FileError) -> String {
     let mut text = String::new();
     let theme = miette::GraphicalTheme::unicode_nocolor();
     let handler = miette::GraphicalReportHandler::new_themed(theme).with_width(200);
     handler
         .render_report(&mut text, error)
-        .expect("every place can be drawn");
+        .expect("every location can be drawn");
     text
 }
 
-/// However long what is written is: an error shows of it what people read, and what is looked for in it is bounded.
+/// The length of an error is bounded, and so is the search for suggestions, whatever the length of the text.
 #[test]
-fn a_long_text_makes_no_long_error() {
+fn an_error_about_a_long_text_is_short() {
     let long = "ü".repeat(200_000);
     for text in [
         format!("[queue.a]\ndiscipline = '{long}'"),
@@ -867,7 +868,7 @@ fn a_long_text_makes_no_long_error() {
 }
 
 #[test]
-fn of_many_mistakes_the_first_are_shown_and_all_are_counted() {
+fn the_first_of_many_mistakes_are_shown_and_all_are_counted() {
     let keys: String = (0..120).map(|n| format!("k{n} = 1\n")).collect();
     let error = Document::parse("many.toml", &format!("[queue.a]\ndiscipline = 'fifo'\n{keys}"))
         .expect_err("it is wrong");
@@ -879,9 +880,9 @@ fn of_many_mistakes_the_first_are_shown_and_all_are_counted() {
     assert_eq!(error.problems()[49].position().0, 52);
 }
 
-/// The place in a line that is too long to be shown as a whole is the right one.
+/// A location is correct even in a line that is too long to be shown completely.
 #[test]
-fn a_place_in_a_long_line_is_drawn() {
+fn a_location_in_a_long_line_is_drawn() {
     let limits: String = (0..2000)
         .map(|n| format!("{{ id = {}, discipline = 'fifo' }}, ", n + 1))
         .collect();

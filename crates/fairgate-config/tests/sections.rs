@@ -1,4 +1,4 @@
-//! What the crates that run and simulate do with a document.
+//! How the crates that run and simulate read a document's sections.
 
 use fairgate_config::Document;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ queue = \"wam\"
 ";
 
 #[test]
-fn a_section_keeps_its_places() {
+fn a_section_keeps_its_locations() {
     let document = Document::parse("home.toml", TEXT).unwrap();
     assert_eq!(document.sections().collect::<Vec<_>>(), ["run"]);
     assert!(document.section::<Run>("simulate").unwrap().is_none());
@@ -31,7 +31,7 @@ fn a_section_keeps_its_places() {
 }
 
 #[test]
-fn a_dangling_queue_is_reported_at_its_place() {
+fn a_reference_to_a_missing_queue_is_reported_at_its_location() {
     let document = Document::parse("home.toml", TEXT).unwrap();
     let run = document.section::<Run>("run").unwrap().unwrap();
     let error = document.resolve(&run.queue).unwrap_err();
@@ -49,7 +49,7 @@ fn a_dangling_queue_is_reported_at_its_place() {
 }
 
 #[test]
-fn a_mistake_in_a_section_is_reported_at_its_place() {
+fn a_mistake_in_a_section_is_reported_at_its_location() {
     let text = "[run]\nqueue = \"wan\"\nsede = 5\n";
     let document = Document::parse("home.toml", text).unwrap();
     let error = document.section::<Run>("run").unwrap_err();
@@ -68,16 +68,16 @@ fn a_mistake_in_a_section_is_reported_at_its_place() {
 }
 
 #[test]
-fn errors_of_ones_own_point_into_the_file() {
+fn an_error_of_the_caller_points_into_the_file() {
     let document = Document::parse("home.toml", TEXT).unwrap();
     let error = document.error(0..11, "this line is too long", "make it shorter");
     assert_eq!(error.file(), "home.toml");
     assert_eq!(error.problems()[0].position(), (1, 1));
 }
 
-/// In the words of the other mistakes: the key, what it is, the rule.
+/// The message names the key, its value and the rule, like the messages about parameters.
 #[test]
-fn a_value_that_does_not_fit_is_told_with_its_key_and_the_rule() {
+fn a_wrong_value_is_reported_with_its_key_and_the_rule() {
     #[derive(Debug, Deserialize)]
     #[allow(dead_code)]
     struct Simulate {
@@ -93,7 +93,7 @@ fn a_value_that_does_not_fit_is_told_with_its_key_and_the_rule() {
     struct Inner {
         dscp: u8,
     }
-    for (line, place, message) in [
+    for (line, location, message) in [
         (
             "count = 99999999999",
             "99999999999",
@@ -141,7 +141,7 @@ fn a_value_that_does_not_fit_is_told_with_its_key_and_the_rule() {
         let problem = &error.problems()[0];
         assert_eq!(
             (problem.message.as_str(), &text[problem.span.clone()]),
-            (message, place)
+            (message, location)
         );
         assert!(!problem.help.contains("correct this value"), "{}", problem.help);
     }

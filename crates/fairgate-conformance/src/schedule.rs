@@ -1,8 +1,8 @@
 //! A suite for drivers: the same packets must leave at the same times, whatever drives the discipline.
 //!
-//! [`check_driver`] offers bursts and pauses to disciplines that depend on how they are driven, and compares when each
-//! packet's transmission began with [`reference`], a driver in twenty lines that obeys the rules of
-//! [`fairgate::Egress`] in the plainest way: it asks whenever the link is free, until nothing is queued.
+//! [`check_driver`] sends bursts with pauses to disciplines whose behaviour depends on the driver, and
+//! compares when each packet's transmission began with [`reference`], a driver in twenty lines that obeys the
+//! rules of
 //!
 //! No arrival has the time of the end of a transmission: drivers may differ there.
 
@@ -71,8 +71,8 @@ const DISCIPLINES: [(&str, fn() -> Box<dyn Discipline>); 4] = [
     }),
 ];
 
-/// Compares a driver with the reference. `drive` runs an empty discipline at the entrance of a link of this rate,
-/// without a rate at one that takes no time, until all packets have left.
+/// Compares a driver with the reference. `drive` runs an empty discipline at a link of this rate until all
+/// packets have left. Without a rate the link has no transmission time.
 ///
 /// # Panics
 /// If a packet leaves at another time than it should, or is dropped and should not be.
@@ -113,7 +113,8 @@ fn arrivals(seed: u64) -> Vec<Arrival> {
     arrivals
 }
 
-/// Drives by the rules, and in the plainest way. `asks_idle` is whether it asks once more after the last packet.
+/// Drives a discipline in the simplest way that obeys the rules. `asks_idle` says whether it asks once more
+/// after the last packet.
 fn reference(
     mut root: Box<dyn Discipline>,
     rate: Option<Rate>,

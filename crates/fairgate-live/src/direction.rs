@@ -5,8 +5,8 @@
 //!                       (the one copy)                    descriptors only            frame numbers only
 //! ```
 //!
-//! Nothing is allocated on this way. A frame that has left the tree is never lost: it stays in the line until the
-//! socket takes it.
+//! Nothing is allocated on this path. A frame that has left the tree is never lost: it stays in the delay
+//! line until the socket takes it.
 
 use fairgate::flow::{LinkType, dissect, set_ce, set_dscp};
 use fairgate::{Count, Departure, Discipline, FlowHasher, Link, Next, Time};
@@ -83,8 +83,9 @@ pub(crate) struct Direction {
 }
 
 impl Direction {
-    /// A direction from the port of this number that holds up to `count` frames of up to `longest` bytes, delays them
-    /// by `delay` ns, and sends packets that are due within `ahead` ns with those that are due.
+    /// Returns a direction from the port of this number. It holds up to `count` frames of up to `longest`
+    /// bytes, and delays them by `delay` ns. Packets that are due within `ahead` ns are sent together with
+    /// those that are due.
     pub(crate) fn new(
         interface: u16,
         tree: Box<dyn Discipline>,
@@ -420,7 +421,8 @@ mod tests {
         assert_eq!(direction.line.due(Time::from_millis(6)).count(), 1);
     }
 
-    /// The tree's link takes no time: what may leave goes to the line at once. A frame begins with its number.
+    /// The tree's link has no transmission time: a packet that may be sent goes to the delay line
+    /// immediately. A frame begins with its number.
     #[test]
     fn the_direction_drives_by_the_rules() {
         check_driver(None, |discipline, arrivals| {

@@ -10,16 +10,29 @@ use tempfile::TempDir;
 
 /// A shaper that throttles the second packet. The third packet does not fit into its fifo.
 const SHAPER: &str = "tc qdisc add dev q root handle 1: tbf rate 8mbit burst 1000 limit 1000";
-const SHAPED: &str = r#"{"op":"origin","ktime_ns":1073741824}
-{"op":"note","text":"begin"}
-{"op":"enq","t":0,"flow":1,"prio":"0:0","size":1000,"seq":0,"ecn":0,"mem":2304,"rc":0,"qlen":1,"backlog":1000}
-{"op":"deq","t":0,"flow":1,"size":1000,"seq":0,"ecn":0,"qlen":0,"backlog":0}
-{"op":"enq","t":0,"flow":1,"prio":"0:0","size":1000,"seq":1,"ecn":0,"mem":2304,"rc":0,"qlen":1,"backlog":1000}
-{"op":"none","t":0,"wd":1000000,"qlen":1,"backlog":1000}
-{"op":"enq","t":256,"flow":1,"prio":"0:0","size":1000,"seq":2,"ecn":0,"mem":2304,"rc":1,"drops":[2],"qlen":1,"backlog":1000}
-{"op":"deq","t":1000192,"flow":1,"size":1000,"seq":1,"ecn":0,"qlen":0,"backlog":0}
-{"op":"none","t":1000192,"wd":-1,"qlen":0,"backlog":0}
-"#;
+const SHAPED: &str = concat!(
+    r#"{"op":"origin","ktime_ns":1073741824}"#,
+    "\n",
+    r#"{"op":"note","text":"begin"}"#,
+    "\n",
+    r#"{"op":"enq","t":0,"flow":1,"prio":"0:0","size":1000,"seq":0,"ecn":0,"mem":2304,"#,
+    r#""rc":0,"qlen":1,"backlog":1000}"#,
+    "\n",
+    r#"{"op":"deq","t":0,"flow":1,"size":1000,"seq":0,"ecn":0,"qlen":0,"backlog":0}"#,
+    "\n",
+    r#"{"op":"enq","t":0,"flow":1,"prio":"0:0","size":1000,"seq":1,"ecn":0,"mem":2304,"#,
+    r#""rc":0,"qlen":1,"backlog":1000}"#,
+    "\n",
+    r#"{"op":"none","t":0,"wd":1000000,"qlen":1,"backlog":1000}"#,
+    "\n",
+    r#"{"op":"enq","t":256,"flow":1,"prio":"0:0","size":1000,"seq":2,"ecn":0,"mem":2304,"#,
+    r#""rc":1,"drops":[2],"qlen":1,"backlog":1000}"#,
+    "\n",
+    r#"{"op":"deq","t":1000192,"flow":1,"size":1000,"seq":1,"ecn":0,"qlen":0,"backlog":0}"#,
+    "\n",
+    r#"{"op":"none","t":1000192,"wd":-1,"qlen":0,"backlog":0}"#,
+    "\n",
+);
 
 /// Setups of every kind, which the tests damage.
 const SETUPS: [&[&str]; 11] = [
@@ -175,7 +188,7 @@ fn an_unknown_qdisc_is_unsupported_and_not_equal() {
     assert_eq!(
         outcome,
         Ok(Outcome::Unsupported {
-            reason: "there is no `netem` here yet".to_owned()
+            reason: "the qdisc `netem` is not supported yet".to_owned()
         })
     );
 }

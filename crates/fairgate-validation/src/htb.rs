@@ -1,25 +1,26 @@
-//! The bottleneck of the recordings: one class of Linux's htb, alone at its rate, with a leaf below it.
+//! The bottleneck of the recordings: a single class of Linux's htb with a leaf.
 //!
-//! Unlike tbf, htb sends while its tokens are not below zero and pays afterwards: a packet leaves at the start of its
-//! serialisation, and after a pause a second one leaves at once. And it never asks an empty leaf: red, whose average
-//! sinks from the dequeue on that finds nothing, does not get to see its queue idle.
+//! Unlike tbf, htb sends while its tokens are not negative, and the packet reduces them below zero. So a
+//! packet leaves at the start of its serialisation, and after a pause a second one leaves immediately. htb
+//! never dequeues from an empty leaf. RED lowers its average from the first dequeue that finds the queue
+//! empty, so here RED never notices that its queue is idle.
 
 use fairgate::queues::token_bucket::TokenBucket;
 use fairgate::{
     Algorithm, Class, ConfigError, Discipline, Node, PacketId, PacketQueue, Pool, Rate, Time, Verdict,
 };
 
-/// The class.
+/// The only class of an htb.
 pub(super) struct HtbClass {
     bucket: TokenBucket,
-    /// When tokens were last paid.
+    /// The time at which the tokens were last reduced.
     paid_at: Time,
     now: Time,
     leaf: Box<dyn Discipline>,
 }
 
 impl HtbClass {
-    /// A class of this rate and burst, bytes, with a full bucket.
+    /// Returns a class with this rate and burst (in bytes), and a full bucket.
     pub(super) fn node(rate: Rate, burst: u32, leaf: Box<dyn Discipline>) -> Box<dyn Discipline> {
         Box::new(Node::new(HtbClass {
             bucket: TokenBucket::full(rate, burst),
@@ -87,7 +88,7 @@ mod tests {
     use fairgate::{Packet, Variable};
 
     #[test]
-    fn two_packets_leave_at_once_and_then_one_each_serialisation() {
+    fn two_packets_leave_at_once_and_then_one_per_serialisation_time() {
         let mut pool = Pool::with_capacity(8);
         let fifo = Box::new(Fifo::node(Config::default()).unwrap());
         let mut class = HtbClass::node(Rate::mbit(10), 1600, fifo);
@@ -103,13 +104,13 @@ mod tests {
                 None => now = class.watchdog().expect("packets are held back"),
             }
         }
-        // 1600 bytes pay for the first packet, the second goes on credit.
+        // The burst of 1600 bytes suffices for the first packet. The second one makes the tokens negative.
         assert_eq!(left[..2], [0, 0]);
         assert_eq!(left[2], 2 * 1_211_200 - 1_280_000);
         assert_eq!(left[3] - left[2], 1_211_200);
     }
 
-    /// Red's average, in its own parts.
+    /// Returns RED's average, in RED's own unit.
     fn average(class: &dyn Discipline) -> i64 {
         let mut average = None;
         class.visit_classes(&mut |class| {
@@ -119,11 +120,11 @@ mod tests {
                 }
             });
         });
-        average.expect("red shows its average")
+        average.expect("red has the variable")
     }
 
     #[test]
-    fn an_empty_leaf_is_not_asked_so_that_reds_average_outlasts_a_pause() {
+    fn an_empty_leaf_is_not_dequeued_so_reds_average_survives_a_pause() {
         let mut pool = Pool::with_capacity(32);
         let red = Box::new(Red::node(red::Config::default(), 1).unwrap());
         let mut class = HtbClass::node(Rate::mbit(10), 1600, red);
@@ -138,12 +139,12 @@ mod tests {
                 now = class.watchdog().expect("packets are held back");
             }
         }
-        // Paid for, empty, and asked.
+        // The leaf is empty, the tokens are back, and the class is asked.
         assert!(class.dequeue(now + 10_000_000, &mut pool).is_none());
         let later = now + 10_000_000_000;
         let id = pool.insert(Packet::of_length(1514)).unwrap();
         class.enqueue(id, later, &mut pool);
-        // One sample of an empty queue, not ten idle seconds: the average is what it was but for its weight's part.
+        // The average has one more sample of an empty queue, and no ten seconds of idle time.
         let after = average(&*class);
         assert!(after > before / 2, "{before} became {after}");
     }

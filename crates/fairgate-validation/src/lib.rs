@@ -1,12 +1,13 @@
 //! Compares simulated TCP with TCP recorded from Linux 6.1, cell by cell.
 //!
-//! A recording names its cell: leaf, congestion control, RTT, number of flows. The file `scenario.toml`
-//! beside this one describes what all cells share. Both together become a [`Scenario`]. Its goodput, sojourn
-//! time and fairness are compared with the recorded ones.
+//! A recording names its cell: leaf, congestion control, RTT, number of flows. `scenario.toml` beside this
+//! file describes the common part of all cells. Together they make a [`Scenario`]. Its goodput, sojourn time
+//! and fairness are compared with the recorded values.
 //!
-//! Several flows at one bottleneck are chaotic: a start a microsecond later gives another sample of the same
-//! process. So a cell is run several times, and the means are compared. In each run every flow starts up to a
-//! millisecond later, by chance. The spread of the runs shows by how much a single recording may differ.
+//! Several flows at one bottleneck are chaotic: a start that is a microsecond later gives another sample of
+//! the same process. So each cell is simulated several times, and the means are compared. In each run every
+//! flow starts by a random time of up to one millisecond later. The spread of the runs shows how far a single
+//! recording can differ.
 
 #![forbid(unsafe_code)]
 
@@ -25,103 +26,103 @@ use thiserror::Error;
 
 use htb::HtbClass;
 
-/// What all cells share, as text.
+/// The text of the common part of all cells.
 const SCENARIO: &str = include_str!("scenario.toml");
-/// The explained differences, as text.
+/// The text of the explained differences.
 const DIFFERENCES: &str = include_str!("differences.toml");
-/// The handle by which packets name their class, in a leaf that has a class for each flow.
+/// The handle of the class that a packet names, if the leaf has a class for each flow.
 const HANDLE: u16 = 1;
-/// The datagrams' number among the flows, and so their class.
+/// The flow number of the datagrams, and their class.
 const DATAGRAMS: u16 = 17;
-/// Flows start later by chance, by less than this.
+/// Each flow starts later by a random time below this one, in ns.
 const JITTER_NANOS: u64 = 1_000_000;
 
-/// A recording: of its fields those that are compared.
+/// The fields of a recording that are compared.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recording {
-    /// What was recorded.
+    /// The recorded cell.
     pub cell: Cell,
-    /// Payload of all flows, bit/s.
+    /// The goodput of all flows together, in bit/s.
     pub total_goodput_bps: f64,
     /// Jain's index of the TCP flows' goodput.
     pub jain_tcp: f64,
-    /// Times in the bottleneck's queue.
+    /// Sojourn times in the bottleneck's queue.
     pub sojourn: Sojourn,
 }
 
-/// Times that packets spent in the bottleneck's queue.
+/// Sojourn times in the bottleneck's queue.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sojourn {
-    /// Mean, ms.
+    /// The mean, in ms.
     pub mean_ms: f64,
 }
 
-/// What was recorded.
+/// A cell: the varying part of a recorded scenario.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Cell {
     /// The name of the cell.
     pub name: String,
     /// The name of the leaf.
     pub leaf: String,
-    /// Congestion control of all flows.
+    /// The congestion control of all flows.
     pub congestion_control: CongestionControl,
-    /// RTT without queueing, ms.
+    /// The round-trip time without queueing, in ms.
     pub rtt_ms: u64,
-    /// Number of TCP flows.
+    /// The number of TCP flows.
     pub tcp_flows: u32,
-    /// Whether there is a datagram flow besides.
+    /// Whether there is also a flow of datagrams.
     pub udp_2mbit: bool,
 }
 
-/// The figures of a recording, a run, or a mean of runs.
+/// The values of a recording, a run, or the mean of several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figures {
-    /// Payload of all flows, bit/s.
+    /// The goodput of all flows together, in bit/s.
     pub goodput_bps: f64,
-    /// Mean time in the bottleneck's queue, ms.
+    /// The mean sojourn time in the bottleneck's queue, in ms.
     pub sojourn_ms: f64,
     /// Jain's index of the TCP flows' goodput.
     pub jain: f64,
 }
 
-/// How far simulated figures are from recorded ones.
+/// The differences between simulated and recorded values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Of the recorded goodput, per cent.
+    /// The difference of goodput, in percent of the recorded one.
     pub goodput_percent: f64,
-    /// Of the recorded sojourn time, per cent.
+    /// The difference of the sojourn time, in percent of the recorded one.
     pub sojourn_percent: f64,
-    /// Absolute.
+    /// The difference of Jain's index.
     pub jain: f64,
 }
 
-/// A cell compared.
+/// The comparison of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The name of the cell.
     pub cell: String,
-    /// As recorded.
+    /// The recorded values.
     pub recorded: Figures,
-    /// Mean of the simulated runs.
+    /// The means of the simulated runs.
     pub simulated: Figures,
-    /// Least and largest goodput of the runs, bit/s.
+    /// The smallest and the largest goodput of the runs, in bit/s.
     pub goodput_range_bps: [f64; 2],
-    /// Of the means from what was recorded.
+    /// The differences of the means from the recorded values.
     pub difference: Difference,
-    /// Whether that is within the tolerance.
+    /// Whether the differences are within the tolerance.
     pub agrees: bool,
-    /// Why it may differ all the same.
+    /// The explanation of a known difference.
     pub explanation: Option<String>,
 }
 
 impl Comparison {
-    /// Whether the cell agrees, or it is known why it doesn't.
+    /// Returns whether the cell agrees or its difference is explained.
     pub fn is_settled(&self) -> bool {
         self.agrees || self.explanation.is_some()
     }
 }
 
-/// What all cells share.
+/// The common part of all cells.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shared {
@@ -161,26 +162,26 @@ struct Explained {
     explanation: String,
 }
 
-/// The experiment's data files make no sense.
+/// An error in the experiment's data files, or in a run.
 #[derive(Debug, Error)]
 pub enum DataError {
-    /// A file is no TOML, or not what is expected in it.
+    /// A file is not valid TOML, or has the wrong keys.
     #[error("kernel-tcp: {file}: {source}")]
     Toml {
         /// The file.
         file: &'static str,
-        /// What is wrong.
+        /// The error.
         source: Box<toml::de::Error>,
     },
-    /// A number with a unit can't be read.
+    /// A number with a unit can't be parsed.
     #[error("kernel-tcp: scenario.toml: {0}")]
     Unit(#[from] UnitError),
     /// A leaf can't be built.
     #[error("kernel-tcp: scenario.toml: leaf `{leaf}`: {source}")]
     Leaf {
-        /// Its name.
+        /// The name of the leaf.
         leaf: String,
-        /// What is wrong.
+        /// The error.
         source: Box<FileError>,
     },
     /// The scenario can't be run.
@@ -223,17 +224,17 @@ impl Validation {
         })
     }
 
-    /// Whether there is a discipline for the cell's leaf.
+    /// Returns whether there is a discipline for the cell's leaf.
     pub fn knows(&self, cell: &Cell) -> bool {
         self.shared.leaf.contains_key(&cell.leaf)
     }
 
-    /// The cells whose difference is explained.
+    /// Returns the cells with an explained difference.
     pub fn explained(&self) -> impl Iterator<Item = &str> {
         self.explanations.keys().map(String::as_str)
     }
 
-    /// The cell as a scenario; its leaf must be [known](Validation::knows).
+    /// Returns the cell as a scenario. Its leaf must be [known](Validation::knows).
     pub fn scenario(&self, cell: &Cell, seed: u64) -> Result<Scenario, DataError> {
         let shared = &self.shared;
         let end = parse_duration(&shared.measure_to)?;
@@ -288,7 +289,7 @@ impl Validation {
         }))
     }
 
-    /// Runs the recording's cell with `runs` seeds from `seed` on, and compares.
+    /// Simulates the cell of a recording with `runs` seeds, starting with `seed`, and compares the results.
     pub fn compare(&self, recording: &Recording, seed: u64, runs: u64) -> Result<Comparison, DataError> {
         let mut all = Vec::new();
         for run in 0..runs.max(1) {
@@ -324,7 +325,7 @@ impl Validation {
 
 impl Figures {
     fn of(results: &Results) -> Figures {
-        // The interface at the bottleneck's sending end: the second link's first.
+        // The sending end of the bottleneck: the first interface of the second link.
         let bottleneck = &results.interfaces[2];
         let tcp = results.flows.iter().filter(|flow| flow.connection.is_some());
         Figures {

@@ -1,5 +1,5 @@
-//! The simulator against TCP recorded from Linux: cells of every discipline and both congestion controls. All cells:
-//! `fairgate validate kernel-tcp`.
+//! Compares the simulator with TCP recorded from Linux, in some cells of every discipline and both congestion
+//! controls. `fairgate validate kernel-tcp` compares all cells.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use fairgate_validation::{Recording, Validation};
 
-/// All recorded cells by name: what they share, then the rest of each name. A cell that is missing and a cell
-/// that is not listed are both an error, so that no evidence is lost or left out unnoticed.
+/// The names of all recorded cells: the common start, then the rest of each name. A missing cell and an
+/// unlisted cell are both errors, so that no evidence is lost or ignored unnoticed.
 const RECORDED: &str = "
 cake-cubic-rtt100: n1-udp1 n16-udp0 n16-udp1 n4-udp1-seed1 n4-udp1-seed2 n4-udp1
 cake-cubic-rtt20: n1-udp0 n16-udp0 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1
@@ -56,7 +56,7 @@ sfq-cubic-rtt100: n1-udp1 n16-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-s
 sfq-cubic-rtt20: n1-udp1 n4-udp0-seed1 n4-udp0-seed2 n4-udp0 n4-udp1-seed1 n4-udp1-seed2 n4-udp1
 ";
 
-/// The cells that are run here: one or two of each kind. Little is left to chance in them, so one run or two decide.
+/// The cells that this test runs: one or two of each kind, with little randomness, so that two runs suffice.
 const CELLS: [&str; 23] = [
     "codel-cubic-rtt20-n1-udp0",
     "codel-cubic-rtt20-n4-udp1",
@@ -109,7 +109,7 @@ fn read(path: &Path) -> Recording {
 #[test]
 fn a_selection_of_cells_agrees_with_linux() {
     let folder = folder();
-    let validation = Validation::new().expect("the data files are right");
+    let validation = Validation::new().expect("the data files are valid");
     let mut differing = Vec::new();
     for cell in CELLS {
         let recording = read(&folder.join(format!("{cell}.json")));
@@ -124,8 +124,8 @@ fn a_selection_of_cells_agrees_with_linux() {
 }
 
 #[test]
-fn the_recorded_cells_are_those_listed_and_every_one_becomes_a_scenario() {
-    let validation = Validation::new().expect("the data files are right");
+fn the_recorded_cells_are_listed_and_each_becomes_a_scenario() {
+    let validation = Validation::new().expect("the data files are valid");
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder()).expect("the folder is part of the repository") {
         let path = entry.expect("readable").path();
@@ -157,7 +157,7 @@ fn the_recorded_cells_are_those_listed_and_every_one_becomes_a_scenario() {
     for cell in validation.explained() {
         assert!(
             names.contains(cell),
-            "an explanation for `{cell}`, which is no cell"
+            "an explanation for `{cell}`, which is not a cell"
         );
     }
 }

@@ -1,14 +1,14 @@
 //! A queue that drops its oldest packets at random before it is full.
 //!
-//! Dropping at the front tells a TCP sender of congestion earlier than dropping the arriving packet: by the
-//! time that a packet spends in the queue (Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and
-//! in TCP over ATM", 1996). Dropping at random before the queue is full keeps senders from losing packets all
-//! at once (Floyd, Jacobson, "Random early detection gateways for congestion avoidance", 1993).
+//! A drop at the head reaches the TCP sender earlier than a drop of the arriving packet, by the time that a
+//! packet spends in the queue (Lakshman, Neidhardt, Ott, "The drop from front strategy in TCP and in TCP over
+//! ATM", 1996). Random drops before the queue is full prevent that all senders lose packets at the same time
+//! (Floyd, Jacobson, "Random early detection gateways for congestion avoidance", 1993).
 //!
 //! With `q` packets queued, an arriving packet drops the oldest one with probability `(q - start) / (limit -
 //! start)`: never up to `start`, always at `limit`. Invariant: at most `limit` packets are queued. Packets
-//! leave in the order in which they came. Not meant to keep flows apart: put it into a class of a fair
-//! discipline for that.
+//! leave in the order in which they arrived. Non-goal: the queue does not separate flows. Put it into a class
+//! of a fair discipline for that.
 
 use fairgate::registry::{About, Description, Parameter, Unit, check_ranges};
 use fairgate::{
@@ -18,13 +18,13 @@ use fairgate::{
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued.
+    /// The largest number of packets queued.
     pub limit: u32,
-    /// Packets queued up to which nothing is dropped.
+    /// The number of packets up to which nothing is dropped.
     pub start: u32,
 }
 
-/// 1000 packets as in `fifo`, of which a tenth may be a burst.
+/// A limit of 1000 packets as in `fifo`. A burst of a tenth of it is accepted without drops.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -34,30 +34,30 @@ impl Default for Config {
     }
 }
 
-/// The parameters as users set them.
+/// The parameters that users can set.
 pub const PARAMETERS: &[Parameter<Config>] = &[
     Parameter::new(
         "limit",
         Unit::Count("packets"),
         1..=1 << 20,
-        "Most packets queued.",
+        "Largest number of packets queued.",
         |config, _| &mut config.limit,
     ),
     Parameter::new(
         "start",
         Unit::Count("packets"),
         0..=1 << 20,
-        "Packets queued up to which nothing is dropped; below `limit`.",
+        "Number of packets queued up to which nothing is dropped; below `limit`.",
         |config, _| &mut config.start,
     ),
 ];
 
-/// The discipline in the registry.
+/// The description of the discipline for the registry.
 pub static DESCRIPTION: Description<Config> = Description::new(
     About::new(
         EarlyHead::NAME,
         "A queue that drops its oldest packets at random before it is full",
-        "To try out a discipline from outside of the library.",
+        "To try a discipline that is not part of the library.",
     ),
     PARAMETERS,
     |_| Config::default(),
@@ -65,7 +65,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 );
 
 impl Config {
-    /// Ranges are checked by the description. Rules between parameters are checked here.
+    /// Checks the ranges of the parameters, and the rule between them.
     fn check(&self) -> Result<(), ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         if self.start >= self.limit {
@@ -91,7 +91,7 @@ pub struct EarlyHead {
 }
 
 impl EarlyHead {
-    /// An empty queue. `seed` is the seed of its random drops.
+    /// Returns an empty queue. `seed` is the seed of its random drops.
     ///
     /// # Errors
     /// If a parameter is out of range, or `start` is not below `limit`.
@@ -105,7 +105,7 @@ impl EarlyHead {
         }))
     }
 
-    /// 32 random bits: SplitMix64 (Steele, Lea, Flood 2014).
+    /// Returns 32 random bits (SplitMix64: Steele, Lea, Flood 2014).
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
@@ -114,8 +114,8 @@ impl EarlyHead {
         (z ^ (z >> 31)) >> 32
     }
 
-    /// Whether the oldest packet is dropped for the one that arrives. No division: both sides are multiplied
-    /// by `limit - start`.
+    /// Returns whether the arriving packet drops the oldest one. There is no division: both sides are
+    /// multiplied by `limit - start`.
     fn drops(&mut self) -> bool {
         let Config { limit, start } = self.config;
         let excess = self.queue.len().saturating_sub(start);

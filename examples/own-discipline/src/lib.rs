@@ -1,3 +1,3 @@
-//! A discipline that is not part of Fairgate.
+//! A discipline outside of Fairgate's repository.
 
 pub mod early_head;

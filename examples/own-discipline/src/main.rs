@@ -1,4 +1,4 @@
-//! The program `fairgate` with one discipline more.
+//! The program `fairgate` with one additional discipline.
 
 use std::process::ExitCode;
 

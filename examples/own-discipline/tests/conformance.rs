@@ -1,4 +1,4 @@
-//! The suite that every discipline must pass.
+//! The conformance suite, which every discipline must pass.
 
 use fairgate_conformance::proptest::prelude::*;
 use fairgate_conformance::{Recipe, conformance_suite};

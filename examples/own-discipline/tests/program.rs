@@ -1,4 +1,4 @@
-//! The program's commands know the discipline.
+//! The program's commands support the discipline.
 
 use std::io::Write;
 use std::process::{Command, Output};
@@ -13,7 +13,7 @@ fn run(arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
-/// The JSON document of a command that must succeed.
+/// Runs a command that must succeed, and returns its JSON document.
 fn document(arguments: &[&str]) -> Value {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -33,7 +33,7 @@ fn it_is_listed_with_its_parameters() {
 }
 
 #[test]
-fn a_file_with_it_is_checked_and_a_mistake_is_shown_at_its_place() {
+fn a_file_with_it_is_checked_and_a_mistake_is_reported_at_its_location() {
     let output = run(&["check", "line.toml"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -65,7 +65,7 @@ fn it_is_simulated_and_drops_early() {
 fn it_runs_live() {
     let user = Command::new("id").arg("-u").output().expect("id is there");
     if user.stdout != b"0\n" {
-        // Past the test harness, which swallows what `eprintln!` says.
+        // The test harness captures `eprintln!`, but not this.
         let _ = writeln!(
             std::io::stderr(),
             "SKIPPED: it_runs_live needs root to build network namespaces, and this process is not root"
@@ -77,6 +77,6 @@ fn it_runs_live() {
     let outcome = &document["outcomes"][0];
     assert_eq!(outcome["scenario"], queue);
     let rate = outcome["frames_bps"].as_f64().expect("a number") / 20e6;
-    // That the traffic goes through it, and not how exactly the rate is kept: other load may hold it up.
+    // This checks that the traffic passes through it. The rate may be lower because of other load.
     assert!((0.5..1.1).contains(&rate), "{rate} of the rate: {outcome}");
 }

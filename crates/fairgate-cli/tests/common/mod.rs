@@ -1,4 +1,4 @@
-//! What the tests of live traffic share: deadlines, and programs that keep to them.
+//! Helpers for the tests of live traffic: deadlines, and programs that keep to them.
 
 #[path = "../../../fairgate-live/src/testing/deadline.rs"]
 mod deadline;

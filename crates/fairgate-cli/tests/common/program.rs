@@ -1,4 +1,4 @@
-//! Programs that tests start: each ends at its deadline at the latest, and then says what it was doing.
+//! Programs that tests start. Each is ended at its deadline, and then its output is reported.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -11,26 +11,26 @@ use nix::unistd::Pid;
 
 use super::{say, until};
 
-/// How long a program may take to end when it is interrupted. After that it is killed.
+/// The time for a program to end after an interrupt. After that it is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A program that runs. If it still runs when this value is dropped, it is ended.
+/// A running program. It is ended when this value is dropped.
 pub(crate) struct Program {
     child: Child,
     /// Its command line, for messages.
     name: String,
-    /// Files instead of pipes: a program that writes much never waits for the test to read it.
+    /// Files instead of pipes, so that a program with much output never waits for the test.
     stdout: File,
     stderr: File,
 }
 
 impl Program {
-    /// Starts it. What it writes is kept for [`output`](Program::output).
+    /// Starts a program. Its output is kept for [`output`](Program::output).
     pub(crate) fn start(command: &mut Command) -> Program {
         Program::start_with(command, |_| {})
     }
 
-    /// Starts it with other ends for what it writes, as `prepare` sets them.
+    /// Starts a program. `prepare` can redirect its output.
     pub(crate) fn start_with(command: &mut Command, prepare: impl FnOnce(&mut Command)) -> Program {
         let [stdout, stderr] = [(); 2].map(|()| tempfile::tempfile().expect("a temporary file"));
         let copy = |file: &File| file.try_clone().expect("a descriptor");
@@ -51,21 +51,21 @@ impl Program {
         }
     }
 
-    /// The number of its process.
+    /// Returns the process number.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.status().is_some()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.id() as i32), signal).expect("it has not been waited for");
+        kill(Pid::from_raw(self.id() as i32), signal).expect("its end was not awaited");
     }
 
-    /// Waits for its end. Returns how it ended and what it wrote.
+    /// Waits for its end. Returns its exit status and output.
     pub(crate) fn output(mut self) -> Output {
         let what = format!("{} ends", self.name);
         until(&what, || self.has_ended());
@@ -96,12 +96,12 @@ impl Drop for Program {
         if thread::panicking() {
             let said = [contents(&mut self.stdout), contents(&mut self.stderr)].concat();
             let said = String::from_utf8_lossy(&said);
-            say(&format!("{} was ended. It had said: {said}", self.name));
+            say(&format!("{} was ended. Its output was: {said}", self.name));
         }
     }
 }
 
-/// All of a file that a program shares with the test. They share its offset too, so that it is at the end
+/// Reads a whole file that a program shares with the test. They share its offset, which is at the end
 /// afterwards.
 fn contents(file: &mut File) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -111,7 +111,7 @@ fn contents(file: &mut File) -> Vec<u8> {
     bytes
 }
 
-/// Runs a program until it ends.
+/// Runs a program until it ends, and returns its output.
 pub(crate) fn output(command: &mut Command) -> Output {
     Program::start(command).output()
 }

@@ -1,4 +1,4 @@
-//! `fairgate run` in the router of a network of its own, and TCP through it.
+//! Starts `fairgate run` in the router of a test network, and sends TCP through it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,27 +16,27 @@ use tempfile::TempDir;
 use crate::common::program::Program;
 use crate::common::{output, until};
 
-/// A bump between the testbed's interfaces.
+/// A configuration without disciplines between the testbed's interfaces.
 pub(crate) const PLAIN: &str = "[run]\nleft = \"left\"\nright = \"right\"\n";
 
-/// A connection on which nothing is sent or received for this long has stalled.
+/// The time without progress after which a connection has stalled.
 pub(crate) const STALLED: Duration = Duration::from_secs(60);
 
-/// A `fairgate run` in the router of a network.
+/// A running `fairgate run` in the router of a network.
 pub(crate) struct Run {
-    /// `None` when it has ended.
+    /// The program. `None` after its end.
     pub(crate) program: Option<Program>,
     pub(crate) folder: TempDir,
     pub(crate) socket: PathBuf,
 }
 
 impl Run {
-    /// Starts it and waits until it forwards.
+    /// Starts it, and waits until it forwards.
     pub(crate) fn start(router: &Namespace, configuration: &str) -> Run {
         Run::spawn(router, configuration, &["run", "--json"], |_| {}).wait()
     }
 
-    /// Starts it with these words, and what `prepare` does to the command, without waiting.
+    /// Starts it with these arguments without waiting. `prepare` can change the command.
     pub(crate) fn spawn(
         router: &Namespace,
         configuration: &str,
@@ -79,12 +79,12 @@ impl Run {
         program.signal(signal);
     }
 
-    /// Waits for its end.
+    /// Waits for its end. Returns its exit status and output.
     pub(crate) fn output(&mut self) -> Output {
         self.program.take().expect("the run has not ended").output()
     }
 
-    /// Ends it by Ctrl-C. Returns the final status.
+    /// Ends it as Ctrl-C does. Returns the final status.
     pub(crate) fn stop(mut self) -> serde_json::Value {
         self.signal(Signal::SIGINT);
         let output = self.output();
@@ -100,14 +100,14 @@ impl Run {
     }
 }
 
-/// Calls a program in a namespace. Returns whether it succeeds.
+/// Runs a program in a namespace. Returns whether it succeeds.
 pub(crate) fn succeeds(namespace: &Namespace, program: &str, arguments: &[&str]) -> bool {
     output(namespace.command(program).args(arguments))
         .status
         .success()
 }
 
-/// Calls a program in a namespace, which must succeed. Returns what it printed.
+/// Runs a program in a namespace, which must succeed. Returns its output.
 pub(crate) fn call(namespace: &Namespace, program: &str, arguments: &[&str]) -> String {
     let output = output(namespace.command(program).args(arguments));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -115,8 +115,8 @@ pub(crate) fn call(namespace: &Namespace, program: &str, arguments: &[&str]) -> 
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives. `what` is
-/// passed on the way, for messages.
+/// Sends bytes from the left host to an address of the right one over TCP, and compares the received bytes.
+/// `what` is the name of the case for messages.
 pub(crate) fn transfer(network: &Network, address: &str, what: &str) {
     let bytes: Vec<u8> = (0..4_000_000u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)
@@ -139,6 +139,9 @@ pub(crate) fn transfer(network: &Network, address: &str, what: &str) {
         drop(sender);
         sent.expect(what);
         let received = received.join().unwrap().expect(what);
-        assert!(received == bytes, "other bytes arrive than were sent: {what}");
+        assert!(
+            received == bytes,
+            "the received bytes differ from the sent ones: {what}"
+        );
     });
 }

@@ -30,16 +30,16 @@ fn tcp_passes_with_all_offloads_on() {
     let last = run.stop();
     assert_eq!(last["schema"], "fairgate.status/1");
     let lost = last["directions"][0]["lost"].as_object().unwrap();
-    let of_ours = lost
+    let our_losses = lost
         .iter()
         .filter(|(reason, _)| *reason != "no_frame" && *reason != "ring_full");
-    assert!(of_ours.clone().all(|(_, count)| count == 0), "{lost:?}");
+    assert!(our_losses.clone().all(|(_, count)| count == 0), "{lost:?}");
 }
 
 /// One tree serves both directions. Filters distinguish them.
 #[test]
-fn filters_know_by_which_interface_a_packet_came() {
-    let Some(_watched) = live("filters_know_by_which_interface_a_packet_came") else {
+fn filters_match_the_interface_that_a_packet_arrived_on() {
+    let Some(_watched) = live("filters_match_the_interface_that_a_packet_arrived_on") else {
         return;
     };
     let network = Network::build().unwrap();
@@ -76,7 +76,8 @@ right_to_left = \"line\"
     run.stop();
 }
 
-/// The pipe of an office with real TCP: all packets pass the queue of the last rule, at the pipe's rate.
+/// Sends real TCP through the pipe of an office. All packets pass the queue of the last rule, at the pipe's
+/// rate.
 #[test]
 fn a_script_of_dummynet_schedules_tcp() {
     let Some(_watched) = live("a_script_of_dummynet_schedules_tcp") else {
@@ -228,8 +229,8 @@ fn a_lost_interface_is_an_error_that_names_it() {
 }
 
 #[test]
-fn what_can_not_work_is_refused_at_the_start() {
-    let Some(_watched) = live("what_can_not_work_is_refused_at_the_start") else {
+fn an_unusable_configuration_is_rejected_at_the_start() {
+    let Some(_watched) = live("an_unusable_configuration_is_rejected_at_the_start") else {
         return;
     };
     let network = Network::build().unwrap();
@@ -337,7 +338,7 @@ fn a_hangup_changes_parameters_in_place() {
     ] {
         fs::write(&file, text).unwrap();
         run.signal(Signal::SIGHUP);
-        // The answer comes after the signal: one thread does both, in this order.
+        // One thread handles the signal and the status request, in this order.
         until("the new limit holds", || limit(&run) == expected);
     }
     assert!(ping(&network, Network::RIGHT));

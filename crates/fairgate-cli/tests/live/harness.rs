@@ -1,4 +1,4 @@
-//! More ways to start a run, and what hosts and interfaces say.
+//! More ways to start a run, and to query hosts and interfaces.
 
 use std::fs;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn code_and_message(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), message)
 }
 
-/// How often each interface of the router was made promiscuous, and not undone.
+/// Returns how often each interface of the router was made promiscuous and not yet restored.
 pub(crate) fn promiscuity(network: &Network) -> Vec<u64> {
     let promiscuity = |interface: &&str| {
         let text = call(
@@ -61,14 +61,14 @@ pub(crate) fn promiscuity(network: &Network) -> Vec<u64> {
     ["left", "right"].iter().map(promiscuity).collect()
 }
 
-/// Whether an address answers the left host.
+/// Returns whether an address answers the left host.
 pub(crate) fn ping(network: &Network, address: &str) -> bool {
     let arguments = ["-n", "-c", "3", "-i", "0.05", "-W", "5", address];
     succeeds(&network.left, "ping", &arguments)
 }
 
 #[test]
-fn a_program_that_a_test_leaves_is_ended() {
+fn a_dropped_program_is_ended() {
     let sleeper = Program::start(Command::new("sleep").arg("1000"));
     let process = format!("/proc/{}", sleeper.id());
     assert!(Path::new(&process).exists());

@@ -49,7 +49,7 @@ fn forwarding_depends_on_no_reader() {
             }
         };
         let mut run = Run::spawn(&network.router, PLAIN, &["run"], prepare).wait();
-        // A file that can't be read is told of at length: more than any pipe holds.
+        // An invalid file causes long messages, in total more than a pipe can hold.
         let file = run.folder.path().join("run.toml");
         fs::write(&file, "[run]\nnonsense = 1\n").unwrap();
         for _ in 0..50 {
@@ -61,7 +61,7 @@ fn forwarding_depends_on_no_reader() {
         until(&format!("{kind}: the run answers no more"), || {
             fetch(&run.socket).is_err()
         });
-        // Whoever reads at last finds what there was room for.
+        // A late reader finds the messages for which the pipe had room.
         let mut text = String::new();
         if let Some(mut reader) = unread {
             reader.read_to_string(&mut text).unwrap();
@@ -82,8 +82,8 @@ fn status_of(path: &std::path::Path) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_stopped_run_is_said_to_be_stopped() {
-    let Some(_watched) = live("a_stopped_run_is_said_to_be_stopped") else {
+fn a_stopped_run_is_reported_as_stopped() {
+    let Some(_watched) = live("a_stopped_run_is_reported_as_stopped") else {
         return;
     };
     let network = Network::build().unwrap();
@@ -128,8 +128,8 @@ fn another_users_answer_is_refused() {
 }
 
 #[test]
-fn a_file_in_the_sockets_place_stays() {
-    let Some(_watched) = live("a_file_in_the_sockets_place_stays") else {
+fn a_file_at_the_sockets_path_is_kept() {
+    let Some(_watched) = live("a_file_at_the_sockets_path_is_kept") else {
         return;
     };
     let network = Network::build().unwrap();
@@ -156,8 +156,8 @@ fn trees_that_would_drop_every_frame_are_refused() {
     let network = Network::build().unwrap();
     let shaped = |burst: &str| {
         format!(
-            "[queue.line]\ndiscipline = \"tbf\"\nrate = \"20mbit\"\nburst = \"{burst}\"\n\
-             inner = {{ discipline = \"fq_codel\" }}\n{PLAIN}left_to_right = \"line\"\n"
+            "[queue.wan]\ndiscipline = \"tbf\"\nrate = \"20mbit\"\nburst = \"{burst}\"\n\
+             inner = {{ discipline = \"fq_codel\" }}\n{PLAIN}left_to_right = \"wan\"\n"
         )
     };
     let (code, message) = refusal(&network.router, &shaped("1000b"));
@@ -179,8 +179,8 @@ fn trees_that_would_drop_every_frame_are_refused() {
     Run::start(&network.router, &shaped("20kb")).stop();
 
     let marked = format!(
-        "[queue.line]\ndiscipline = \"drr\"\n[[queue.line.class]]\nid = 1\ndiscipline = \"fifo\"\n\
-         [[queue.line.filter]]\nmark = 6\nclass = 1\n{PLAIN}left_to_right = \"line\"\n"
+        "[queue.wan]\ndiscipline = \"drr\"\n[[queue.wan.class]]\nid = 1\ndiscipline = \"fifo\"\n\
+         [[queue.wan.filter]]\nmark = 6\nclass = 1\n{PLAIN}left_to_right = \"wan\"\n"
     );
     let (code, message) = refusal(&network.router, &marked);
     assert_eq!(code, Some(2));

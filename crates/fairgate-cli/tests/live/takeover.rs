@@ -133,7 +133,7 @@ fn router_advertisements_pass_and_leave_no_address() {
     }
     let run = Run::start(router, PLAIN);
     assert!(run.status().isolated);
-    // Until the left host has taken it: then the advertisement has passed.
+    // When the left host has configured the address, the advertisement has passed.
     until("the advertisement passes", || {
         advertise(&network.right);
         ip(&network.left, "-6 address show dev eth0").contains("fd0f::1:")
@@ -228,8 +228,8 @@ fn offloads_are_switched_off_and_on_again() {
         );
         run.signal(signal);
         run.output();
-        // After a kill it is another process that puts them back, a moment later.
-        let what = format!("offloads are put back after {signal}");
+        // After a kill another process restores them a moment later.
+        let what = format!("offloads are restored after {signal}");
         until(&what, || merging(&network) == [true, false]);
     }
 }

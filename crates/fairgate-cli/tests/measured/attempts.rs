@@ -1,43 +1,41 @@
-//! Measurements of time on a machine that may have other work to do.
+//! Measurements of times on a machine that may have other work.
 //!
-//! Other load takes the processor away for longer than a shaper's bucket makes up for, and then a rate or a
-//! delay is wrong without any bug. So a measurement that fails is repeated. A bug that shows in half of all
-//! runs must not pass by that, and a single success proves little: so a measurement that succeeds is repeated
-//! too.
+//! Other programs can take the processor for longer than a shaper's burst lasts. Then a rate or a delay is
+//! wrong without a bug. So a failed measurement is repeated. But a bug that shows in half of all runs must
+//! not pass, and a single success proves little. So a successful measurement is repeated, too.
 //!
-//! A measurement passes when it has held [`HOLDS`] times, and [`MORE_FOR_EACH_FAILURE`] times more for each
-//! time it has failed. It fails at failure number [`MOST_FAILED`] + 1. The probability to pass, if an attempt
-//! fails with probability p:
+//! A measurement passes after [`HOLDS`] successes, plus [`MORE_FOR_EACH_FAILURE`] for each failure. It fails
+//! at failure number [`MOST_FAILED`] + 1. The probability to pass, if an attempt fails with probability p:
 //!
 //! ```text
 //!   p       0.01    0.05   0.1    0.2    0.5    0.8
 //!   passes  0.9999  0.99   0.97   0.78   0.071  0.0004
 //! ```
 //!
-//! Only times may be repeated ([`Times`]). What must always hold (counts, bytes, order, what is in a
-//! document) is asserted, and fails the test at once.
+//! Only measured times ([`Times`]) may fail and be repeated. Everything that must always hold (counts, bytes,
+//! order, the contents of a document) is asserted, and fails the test immediately.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::common::{live, say};
 
-/// How often a measurement must hold.
+/// The number of successes that are needed.
 const HOLDS: u32 = 5;
 
-/// How often more for each time it has failed.
+/// The number of additional successes for each failure.
 const MORE_FOR_EACH_FAILURE: u32 = 2;
 
-/// How often it may fail.
+/// The number of failures that are allowed.
 const MOST_FAILED: u32 = 3;
 
-/// What an attempt has found about times.
+/// The times that an attempt measured.
 #[derive(Default)]
 pub(crate) struct Times {
     wrong: Vec<String>,
 }
 
 impl Times {
-    /// Notes what was measured, and whether it is as it must be.
+    /// Records a measured value, and whether it is as expected.
     pub(crate) fn expect(&mut self, is_right: bool, measured: String) {
         if !is_right {
             self.wrong.push(measured);
@@ -52,7 +50,7 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// Whether the measurement passes; `None` if it has to be repeated.
+    /// Returns whether the measurement passes. `None` if it must be repeated.
     fn verdict(self) -> Option<bool> {
         if self.failed > MOST_FAILED {
             Some(false)
@@ -64,11 +62,11 @@ impl Attempts {
     }
 }
 
-/// Measures until it is clear whether the measurement passes, and says on standard error how many attempts it
-/// took. Each attempt has a deadline. Measurements run one at a time: they would spoil each other.
+/// Repeats a measurement until it passes or fails, and reports the number of attempts on standard error. Each
+/// attempt has a deadline. Measurements run one at a time, because they would disturb one another.
 pub(crate) fn measured(test: &'static str, measure: impl Fn() -> Times) {
     static ALONE: Mutex<()> = Mutex::new(());
-    // A test that failed has poisoned it, which does not matter to others.
+    // A failed test poisons the mutex, which does not matter to the others.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut attempts = Attempts::default();
     let passes = loop {
@@ -90,12 +88,12 @@ pub(crate) fn measured(test: &'static str, measure: impl Fn() -> Times) {
         }
     };
     let Attempts { held, failed } = attempts;
-    let summary = format!("{test}: right in {held} of {} attempts", held + failed);
+    let summary = format!("{test}: held in {held} of {} attempts", held + failed);
     say(&format!("MEASURED: {summary}"));
     assert!(passes, "{summary}");
 }
 
-/// The probability to pass from here on, if an attempt fails with probability `fails`.
+/// Returns the probability to pass from this state, if an attempt fails with probability `fails`.
 fn passes(attempts: Attempts, fails: f64) -> f64 {
     let Attempts { held, failed } = attempts;
     match attempts.verdict() {
@@ -108,7 +106,7 @@ fn passes(attempts: Attempts, fails: f64) -> f64 {
 }
 
 #[test]
-fn a_bug_that_shows_half_of_the_time_hardly_ever_passes() {
+fn a_bug_that_shows_in_half_of_the_runs_rarely_passes() {
     for (fails, expected) in [
         (0.01, 0.9999),
         (0.05, 0.99),

@@ -1,4 +1,4 @@
-//! One configuration file, run live and simulated: shares and delays are the same.
+//! Runs one configuration file live and in the simulator, and compares shares and delays.
 
 use crate::attempts::{Times, measured};
 use crate::{fairgate, number};
@@ -21,14 +21,15 @@ fn live_and_simulated_agree_on_shares_and_delays() {
     for goodput in &downloads {
         assert!((goodput / total - 0.25).abs() < 0.01, "simulated: {downloads:?}");
     }
-    // A sparse packet beside the downloads: the link's 5 ms each way and next to no queue.
+    // A sparse packet beside the downloads is delayed by the link's 5 ms each way and almost no queue.
     let round_trip = ping_nanos / 1e6 + 5.0;
     measured("live_and_simulated_agree_on_shares_and_delays", || {
         live_beside(total, round_trip)
     });
 }
 
-/// Measures the link live, beside the simulated goodput of all downloads, bit/s, and round-trip time, ms.
+/// Measures the link live, and compares with the simulated goodput of all downloads (bit/s) and round-trip
+/// time (ms).
 fn live_beside(total: f64, round_trip: f64) -> Times {
     let live = fairgate(&["testbed", "--config", FILE, "--duration", "4s"]);
     let live = &live["outcomes"][0];
@@ -52,7 +53,7 @@ fn live_beside(total: f64, round_trip: f64) -> Times {
             format!("share of a quarter: {share:.4}"),
         );
     }
-    // A live machine wakes up late now and then, which the median does not show.
+    // A live machine sometimes wakes up late. The median does not show that.
     let live_round_trip = number(live, "/ping_load/p50_ms");
     times.expect(
         (live_round_trip - round_trip).abs() < 2.0,

@@ -1,4 +1,4 @@
-//! What the program does on live traffic, measured: rates, shares and delays.
+//! Measurements of the program on live traffic: rates, shares and delays.
 
 mod attempts;
 mod both_worlds;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs `fairgate ARGUMENTS --json`, which must work, and returns its document.
+/// Runs `fairgate ARGUMENTS --json`, which must succeed, and returns its document.
 fn fairgate(arguments: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fairgate"));
     let output = common::output(command.args(arguments).arg("--json"));
@@ -19,7 +19,7 @@ fn fairgate(arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The number at a JSON pointer.
+/// Returns the number at a JSON pointer.
 fn number(value: &Value, pointer: &str) -> f64 {
     value
         .pointer(pointer)

@@ -1,5 +1,4 @@
-//! A link of 20 Mbit/s under four TCP connections: what a shaper over fq_codel gives, and what a deep fifo
-//! does.
+//! A link of 20 Mbit/s with four TCP connections: a shaper with fq_codel, and a shaper with a deep fifo.
 
 use crate::attempts::{Times, measured};
 use crate::{fairgate, number};
@@ -20,21 +19,20 @@ fn rate_and_pings() -> Times {
     let mut times = Times::default();
     for outcome in [fq_codel, fifo] {
         assert_eq!(outcome["flows"].as_array().unwrap().len(), 4);
-        // Ethernet headers counted, as the shaper does.
+        // Ethernet headers are included, as in the shaper.
         let of_rate = number(outcome, "/frames_bps") / 20e6;
         times.expect(
             (0.98..1.02).contains(&of_rate),
             format!("{of_rate} of the rate: {outcome}"),
         );
     }
-    // 1448 bytes of payload in 1514 of a frame; retransmissions and pings take a little.
+    // A frame of 1514 bytes has 1448 bytes of payload. Retransmissions and pings need a little, too.
     let payload = number(fq_codel, "/goodput_bps") / 20e6;
     times.expect(
         (0.92..0.97).contains(&payload),
         format!("{payload} of the rate is payload: {fq_codel}"),
     );
-    // The median, because a machine with other work to do holds single packets up. Two delays of 5 ms are the
-    // link's.
+    // The median ignores single packets that other work delays. The link contributes two delays of 5 ms.
     let short = number(fq_codel, "/ping_load/p50_ms");
     times.expect(
         (10.0..15.0).contains(&short),

@@ -64,8 +64,7 @@ fn a_bucket_below_a_full_sized_frame_is_a_warning() {
     );
     let expected = format!(
         "{path}:4:9: `burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would \
-         be dropped; raise `burst` to 1514b or more, or let only shorter frames come: lower the interfaces' \
-         MTU"
+         be dropped; raise `burst` to 1514b or more, or lower the interfaces' MTU, so that frames are shorter"
     );
     let (stdout, stderr) = ends(&["check", &path], 0);
     assert!(stdout.contains("is valid"), "{stdout}");

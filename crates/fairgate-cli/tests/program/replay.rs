@@ -46,7 +46,10 @@ fn each_trace_is_equal_different_or_unsupported() {
 
     let (stdout, _) = ends(&["replay", &equal, &unsupported], 0);
     assert!(stdout.contains("equal        3 operations"), "{stdout}");
-    assert!(stdout.contains("there is no `netem` here yet"), "{stdout}");
+    assert!(
+        stdout.contains("the qdisc `netem` is not supported yet"),
+        "{stdout}"
+    );
     assert!(
         stdout.ends_with("1 equal, 0 different, 1 unsupported\n"),
         "{stdout}"

@@ -75,7 +75,7 @@ pub(crate) fn offloads(namespace: &Namespace, interface: &str, offloads: &[&str]
     call(namespace, "ethtool", &arguments);
 }
 
-/// A network whose left interface of the router merges what the left host sends packet by packet.
+/// Returns a network in which the router's left interface merges packets that the left host sends one by one.
 pub(crate) fn merging_network() -> Network {
     let network = Network::build().unwrap();
     // veth merges only packets of a sender without segmentation offload.

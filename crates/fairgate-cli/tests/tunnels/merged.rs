@@ -109,7 +109,7 @@ fn make_devices(network: &Network, kinds: &[Kind]) -> HashSet<&'static [&'static
     lacking
 }
 
-/// How many packets of a burst did not arrive as they were sent, at their position.
+/// Returns how many packets of a burst did not arrive as they were sent, at their position.
 fn wrong(sent: &[Vec<u8>], arrived: &[Vec<u8>]) -> usize {
     let differ = sent.iter().zip(arrived).filter(|(sent, arrived)| sent != arrived);
     differ.count() + sent.len().abs_diff(arrived.len())
@@ -185,5 +185,8 @@ fn merged_packets_arrive_as_they_were_sent() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(as_the_kernel > kinds.len() / 2, "the kernel is no good reference");
+    assert!(
+        as_the_kernel > kinds.len() / 2,
+        "the kernel is not a good reference"
+    );
 }

@@ -105,7 +105,7 @@ fn clear(network: &Network) {
     }
 }
 
-/// Sends one buffer that the kernel is to cut into datagrams (`UDP_SEGMENT`), and compares what arrives.
+/// Sends one buffer that the kernel cuts into datagrams (`UDP_SEGMENT`), and compares the received ones.
 fn datagrams(network: &Network, address: &str, what: &str) {
     const SIZE: u16 = 1000;
     let bytes: Vec<u8> = (0..20_500u32).map(|number| (number % 251) as u8).collect();
@@ -144,8 +144,8 @@ fn checksum_errors(host: &Namespace) -> u64 {
 }
 
 #[test]
-fn what_a_local_tunnel_leaves_undone_is_done() {
-    const TEST: &str = "what_a_local_tunnel_leaves_undone_is_done";
+fn segmentation_and_checksums_left_by_a_local_tunnel_are_done() {
+    const TEST: &str = "segmentation_and_checksums_left_by_a_local_tunnel_are_done";
     let Some(_watched) = live(TEST) else {
         return;
     };

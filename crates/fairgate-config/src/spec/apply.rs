@@ -1,4 +1,4 @@
-//! A changed description is applied to a running tree without rebuilding it: packets stay queued.
+//! Applies a changed description to a running tree. The tree is not rebuilt, and packets stay queued.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -9,48 +9,52 @@ use thiserror::Error;
 use super::{Spec, derive};
 use crate::registry::Children;
 
-/// Why a description can't be applied to a running tree. The tree is unchanged.
+/// The reason why a description can't be applied to a running tree. The tree is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ApplyError {
-    /// The running tree has another shape; replace it, or the class in question.
-    #[error("{place} is running `{running}`, but the description says `{wanted}`; replace it instead")]
+    /// The running tree has another shape. Replace the tree, or the class.
+    #[error("{node_path} is running `{running}`, but the description says `{wanted}`; replace it instead")]
     Discipline {
-        /// Where in the tree: `the root`, or a path of class numbers.
-        place: String,
-        /// What is there.
+        /// The path to the node: `the root`, or class numbers.
+        node_path: String,
+        /// The discipline that runs.
         running: String,
-        /// What is described.
+        /// The discipline of the description.
         wanted: String,
     },
     /// The running discipline has other classes.
-    #[error("{place} has the classes {running:?}, but the description says {wanted:?}; replace it instead")]
+    #[error(
+        "{node_path} has the classes {running:?}, but the description says {wanted:?}; replace it instead"
+    )]
     Classes {
-        /// Where in the tree.
-        place: String,
-        /// Their numbers.
+        /// The path to the node.
+        node_path: String,
+        /// The class numbers that run.
         running: Vec<u16>,
-        /// The described ones.
+        /// The class numbers of the description.
         wanted: Vec<u16>,
     },
     /// The running discipline refuses the change.
-    #[error("{place} refuses the change: {source}")]
+    #[error("{node_path} refuses the change: {source}")]
     Refused {
-        /// Where in the tree.
-        place: String,
-        /// What it refuses.
+        /// The path to the node.
+        node_path: String,
+        /// The discipline's error.
         source: ConfigError,
     },
 }
 
 impl Spec {
-    /// Changes the parameters of a running tree of the same shape to these. Packets over a lowered limit come back
+    /// Sets the parameters of a running tree of the same shape. Packets above a lowered limit are returned
     /// through the pool.
     ///
-    /// Where a discipline holds a tree of classes, that may change too: classes are added, removed, put elsewhere, and a
-    /// class's discipline is replaced if it is another one. Packets move along wherever there is a place for them.
+    /// The shape of a tree of classes (HTB, HFSC, CBQ) may change, too. Classes are added, removed and moved,
+    /// and a class's discipline is replaced if it is another one. Packets move with their class if it still
+    /// exists.
     ///
     /// # Errors
-    /// If the shapes differ, or if a discipline refuses the change. All parameters are then as they were.
+    /// If the shapes differ, or if a discipline refuses the change. All parameters then have their old
+    /// values.
     pub fn apply_to(&self, root: &mut dyn Discipline, now: Time, pool: &mut Pool) -> Result<(), ApplyError> {
         let mut plan = Plan::default();
         self.plan(root, &mut Vec::new(), &mut plan)?;
@@ -68,11 +72,11 @@ impl Spec {
                 for (path, before) in undo.iter().rev() {
                     at(root, path, pool, &mut |node, pool| {
                         node.reconfigure(before.as_ref(), now, pool)
-                            .expect("a discipline takes back the parameters that it had");
+                            .expect("a discipline accepts its former parameters");
                     });
                 }
                 return Err(ApplyError::Refused {
-                    place: place(path),
+                    node_path: path_in_words(path),
                     source,
                 });
             }
@@ -87,11 +91,11 @@ impl Spec {
         Ok(())
     }
 
-    /// What is to be done at a running node and below it.
+    /// Plans the changes for a running node and the nodes below it.
     fn plan(&self, running: &dyn Discipline, path: &mut Vec<u16>, plan: &mut Plan) -> Result<(), ApplyError> {
         if running.name() != self.discipline() {
             return Err(ApplyError::Discipline {
-                place: place(path),
+                node_path: path_in_words(path),
                 running: running.name().to_owned(),
                 wanted: self.discipline().to_owned(),
             });
@@ -100,11 +104,11 @@ impl Spec {
             .entry
             .config(&self.settings)
             .map_err(|source| ApplyError::Refused {
-                place: place(path),
+                node_path: path_in_words(path),
                 source,
             })?;
         if self.entry.about().children.are_a_tree() {
-            // Comes last: what was in a class that is no more can't be brought back.
+            // These changes are applied last: packets of a removed class can't be brought back.
             plan.of_trees.push((path.clone(), config));
             return self.plan_leaves(running, path, plan);
         }
@@ -117,7 +121,7 @@ impl Spec {
         running.visit_classes(&mut |class| minors.push(class.minor));
         if minors != wanted {
             return Err(ApplyError::Classes {
-                place: place(path),
+                node_path: path_in_words(path),
                 running: minors,
                 wanted,
             });
@@ -135,7 +139,8 @@ impl Spec {
         result
     }
 
-    /// The same for the leaves of a tree of classes: those that are there and hold the same change, the others are made.
+    /// Plans the changes for the leaves of a tree of classes. Leaves with the same discipline are changed,
+    /// all others are built anew.
     fn plan_leaves(
         &self,
         running: &dyn Discipline,
@@ -158,7 +163,7 @@ impl Spec {
         for (minor, child) in missing {
             let built = child.build(derive(path.len() as u64, minor));
             let built = built.map_err(|error| ApplyError::Refused {
-                place: place(path),
+                node_path: path_in_words(path),
                 source: error.source,
             })?;
             plan.replacements.push((path.clone(), minor, Some(built)));
@@ -166,24 +171,24 @@ impl Spec {
         Ok(())
     }
 
-    /// Whether the discipline makes what it holds itself (a shaper without an `inner`): that is no part of the
-    /// description.
+    /// Whether the discipline builds its own inner discipline (a shaper without `inner`). The description
+    /// does not contain this one.
     fn holds_its_own(&self) -> bool {
         self.entry.about().children == Children::Inner && self.children.is_empty()
     }
 }
 
-/// A node, a class of it, and what the class is to hold.
+/// The path to a node, a class number, and the discipline that this class is to hold.
 type Replacement = (Vec<u16>, u16, Option<Box<dyn Discipline>>);
 
-/// What is to be done to a running tree, in this order.
+/// The changes to a running tree, in the order in which they are applied.
 #[derive(Default)]
 struct Plan {
-    /// Parameters of disciplines that keep their shape.
+    /// Parameters of disciplines that keep their classes.
     changes: Vec<Step>,
-    /// Parameters of those that hold a tree of classes.
+    /// Parameters of disciplines that hold a tree of classes.
     of_trees: Vec<Step>,
-    /// What classes of these are to hold that are new or hold another discipline.
+    /// Disciplines for classes that are new or change their discipline.
     replacements: Vec<Replacement>,
 }
 
@@ -195,10 +200,10 @@ impl Plan {
     }
 }
 
-/// A node, by the classes on the way to it, and its new parameters.
+/// The path to a node, as class numbers, and its new parameters.
 type Step = (Vec<u16>, Box<dyn Any>);
 
-/// Lets `change` at the node at the end of `path`.
+/// Calls `change` with the node at the end of `path`.
 fn at(
     node: &mut dyn Discipline,
     path: &[u16],
@@ -213,8 +218,8 @@ fn at(
     }
 }
 
-/// A path in words: `the root`, `class 2, class 1`.
-fn place(path: &[u16]) -> String {
+/// Returns a path in words: `the root`, or `class 2, class 1`.
+fn path_in_words(path: &[u16]) -> String {
     if path.is_empty() {
         return "the root".to_owned();
     }

@@ -1,7 +1,7 @@
-//! From a draft to a checked description.
+//! Checks a draft and turns it into a description.
 //!
-//! Every discipline is built once on the way, from the leaves to the root, over fifos that stand in for what it holds, so that
-//! what becomes a description is known to be accepted by the disciplines themselves.
+//! Every discipline is built once during the check, from the leaves to the root, with fifos in location of
+//! its children. So the disciplines themselves have accepted every description.
 
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
@@ -21,7 +21,7 @@ use crate::registry::{
 };
 use crate::suggest;
 
-/// Keys of a discipline's table that no parameter may be called.
+/// Keys in a discipline's table that are not allowed as names of parameters.
 pub(crate) const RESERVED_KEYS: [&str; 12] = [
     "discipline",
     "inner",
@@ -48,11 +48,12 @@ pub(crate) fn check_with(draft: &Draft, registry: &Registry, problems: &mut Prob
     node(draft, &keys, registry, problems)
 }
 
-/// Checks a discipline. `keys` are those of the draft's settings that are its own: beside a class stand others.
+/// Checks a discipline. `keys` are the settings of the draft that belong to the discipline. A class's draft
+/// also has settings of the class.
 fn node(draft: &Draft, keys: &[&Written], registry: &Registry, problems: &mut Problems) -> Option<Spec> {
     let entry = find_entry(draft, registry, problems);
     let Some(entry) = entry else {
-        // What it holds can still be looked at.
+        // The inner discipline is checked all the same.
         let _ = draft
             .inner
             .as_deref()
@@ -75,9 +76,10 @@ fn node(draft: &Draft, keys: &[&Written], registry: &Registry, problems: &mut Pr
     if draft.is_broken || problems.count() > before {
         return None;
     }
-    // What it holds was built by itself before: a tree of many large ones need not be there as a whole to be checked.
+    // The children were built one by one before. Fifos replace them here, so that the check of a large tree
+    // does not need the memory of the whole tree.
     let stand_in = || -> Box<dyn Discipline> {
-        Box::new(Fifo::node(fifo::Config::default()).expect("the default is right"))
+        Box::new(Fifo::node(fifo::Config::default()).expect("the default is valid"))
     };
     let parts = Parts::new((0..held).map(|_| stand_in()).collect(), 0);
     match entry.build(&settings, parts) {
@@ -126,17 +128,17 @@ fn find_entry(draft: &Draft, registry: &Registry, problems: &mut Problems) -> Op
 /// A class as it was read.
 struct ReadClass<'a> {
     minor: u16,
-    /// The place of its number.
-    place: Range<usize>,
-    /// Of classes that are given to hosts.
+    /// The location of its number.
+    location: Range<usize>,
+    /// The template, if the class is given to hosts.
     template: Option<Template>,
     own: Vec<Setting>,
     draft: &'a Draft,
-    /// What isn't its own, but of the discipline in it.
+    /// The settings of the discipline in the class.
     of_child: Vec<&'a Written>,
 }
 
-/// What is read of one discipline.
+/// Reads the settings, children and filters of one discipline.
 struct Reader<'a> {
     entry: &'static dyn Entry,
     draft: &'a Draft,
@@ -149,13 +151,13 @@ impl<'a> Reader<'a> {
         self.entry.about().name
     }
 
-    /// The place of the discipline's name.
-    fn place(&self) -> Range<usize> {
+    /// Returns the location of the discipline's name.
+    fn location(&self) -> Range<usize> {
         let named = self.draft.discipline.as_ref();
         named.map_or(self.draft.header.clone(), Spanned::span)
     }
 
-    /// The discipline's own parameters.
+    /// Reads the discipline's own parameters.
     fn settings(&mut self, keys: &[&Written]) -> Vec<Setting> {
         let parameters = self.entry.parameters();
         let mut settings = Vec::new();
@@ -165,21 +167,21 @@ impl<'a> Reader<'a> {
                 continue;
             }
             match parameters.iter().position(|info| info.name == name) {
-                Some(place) => self.setting(place, &parameters[place], key, given, &mut settings),
+                Some(index) => self.setting(index, &parameters[index], key, given, &mut settings),
                 None => self.unknown_key(&parameters, key),
             }
         }
         let subject = format!("`{}`", self.name());
-        self.nothing_is_missing(&subject, self.place(), &parameters, keys);
-        settings.sort_by_key(|(place, _)| *place);
+        self.nothing_is_missing(&subject, self.location(), &parameters, keys);
+        settings.sort_by_key(|(index, _)| *index);
         settings
     }
 
-    /// Reports required parameters that are not given.
+    /// Reports required parameters that are not set.
     fn nothing_is_missing(
         &mut self,
         subject: &str,
-        place: Range<usize>,
+        location: Range<usize>,
         parameters: &[ParameterInfo],
         keys: &[&Written],
     ) {
@@ -187,27 +189,27 @@ impl<'a> Reader<'a> {
             if !keys.iter().any(|(key, _)| key.get_ref() == info.name) {
                 let message = format!("{subject} needs `{}`", info.name);
                 let label = format!("`{}` is missing", info.name);
-                self.problems.add(place.clone(), message, label, info.remedy());
+                self.problems.add(location.clone(), message, label, info.remedy());
             }
         }
     }
 
     fn setting(
         &mut self,
-        place: usize,
+        index: usize,
         info: &ParameterInfo,
         key: &Spanned<String>,
         given: &Spanned<Given>,
         settings: &mut Vec<Setting>,
     ) {
-        if settings.iter().any(|(other, _)| *other == place) {
+        if settings.iter().any(|(other, _)| *other == index) {
             let message = format!("`{}` is given twice", key.get_ref());
             self.problems
-                .add(key.span(), message, "given before", "leave one of the two out");
+                .add(key.span(), message, "given before", "remove one of the two");
             return;
         }
         match given::read(info, given) {
-            Ok(value) => settings.push((place, value)),
+            Ok(value) => settings.push((index, value)),
             Err(mistake) => mistake.report(self.problems),
         }
     }
@@ -237,7 +239,8 @@ impl<'a> Reader<'a> {
         );
     }
 
-    /// The disciplines inside, and how many it holds, those of a template one by one. Enters the classes' own settings.
+    /// Returns the children and their number. Each class of a template counts. Adds the settings of the
+    /// classes to `settings`.
     fn children(&mut self, settings: &mut Settings) -> (Vec<Spec>, usize) {
         let kind = self.entry.about().children;
         let (mut specs, mut held) = (Vec::new(), 0);
@@ -268,16 +271,18 @@ impl<'a> Reader<'a> {
             (None, true) if kind == Children::TreeOrNone => {}
             (None, true) => {
                 let message = format!("`{}` needs classes, and has none", self.name());
-                let help = "add for each class a line [[queue.NAME.class]], its id and its discipline; in a script for tc `class add`";
+                let help = "add for each class a line [[queue.NAME.class]], its id and its discipline; \
+                            in a script for tc, add `class add`";
                 self.problems
-                    .add(self.place(), message, "no class is given", help);
+                    .add(self.location(), message, "no class is given", help);
             }
             (None, false) => {}
         }
         (specs, held)
     }
 
-    /// The classes by rising number: what each holds, and how many hold a discipline.
+    /// Reads the classes, sorted by number. Returns the trees in them, and the number of classes that hold
+    /// one.
     fn classes(&mut self, settings: &mut Settings) -> (Vec<Spec>, usize) {
         let mut found = self.read_classes();
         found.sort_by_key(|class| class.minor);
@@ -311,7 +316,8 @@ impl<'a> Reader<'a> {
         (specs, held)
     }
 
-    /// The classes of a template take the numbers that follow its own.
+    /// Reports templates whose classes overlap with another class. A template's classes have consecutive
+    /// numbers.
     fn numbers_are_apart(&mut self, found: &[ReadClass<'_>]) {
         for pair in found.windows(2) {
             let Some(template) = &pair[0].template else {
@@ -319,10 +325,10 @@ impl<'a> Reader<'a> {
             };
             let (own, last) = (template.class, *template.classes().end());
             if last >= pair[1].minor {
-                let place = pair[0]
+                let location = pair[0]
                     .draft
                     .setting("count")
-                    .map_or(pair[0].place.clone(), |(_, given)| given.span());
+                    .map_or(pair[0].location.clone(), |(_, given)| given.span());
                 let message = format!(
                     "the classes of template {own} are {own} to {last}, and {} is another class",
                     pair[1].minor
@@ -331,7 +337,7 @@ impl<'a> Reader<'a> {
                     "lower `count` to at most {}, or give one of the two another number",
                     pair[1].minor - own
                 );
-                self.problems.add(place, message, "too many", help);
+                self.problems.add(location, message, "too many", help);
             }
         }
     }
@@ -348,15 +354,15 @@ impl<'a> Reader<'a> {
             };
             if let Some(minor) = parent_of(parent, &class.own).filter(of_template) {
                 let setting = class.draft.setting(PARENT);
-                let place = setting.map_or(class.place.clone(), |(_, given)| given.span());
+                let location = setting.map_or(class.location.clone(), |(_, given)| given.span());
                 let message = format!("class {minor} is given to hosts, and has no classes below it");
                 let help = "name a class without `each`, or leave `parent` out";
-                self.problems.add(place, message, "a template", help);
+                self.problems.add(location, message, "a template", help);
             }
         }
     }
 
-    /// The classes with their own settings, each number once.
+    /// Reads the classes with their own settings. Duplicate numbers are reported.
     fn read_classes(&mut self) -> Vec<ReadClass<'a>> {
         let parameters = self.entry.class_parameters();
         let mut found: Vec<ReadClass<'_>> = Vec::new();
@@ -370,18 +376,18 @@ impl<'a> Reader<'a> {
             let (of_class, of_child): (Vec<_>, Vec<_>) = settings.into_iter().partition(is_of_class);
             let mut own = Vec::new();
             for (key, given) in &of_class {
-                if let Some(place) = parameters.iter().position(|info| info.name == key.get_ref()) {
-                    self.setting(place, &parameters[place], key, given, &mut own);
+                if let Some(index) = parameters.iter().position(|info| info.name == key.get_ref()) {
+                    self.setting(index, &parameters[index], key, given, &mut own);
                 }
             }
-            own.sort_by_key(|(place, _)| *place);
+            own.sort_by_key(|(index, _)| *index);
             let numbered = self.class_number(draft);
-            let place = numbered
+            let location = numbered
                 .as_ref()
-                .map_or(draft.header.clone(), |(_, place)| place.clone());
-            self.nothing_is_missing("the class", place, &parameters, &of_class);
+                .map_or(draft.header.clone(), |(_, location)| location.clone());
+            self.nothing_is_missing("the class", location, &parameters, &of_class);
             let template = self.template(&of_template, numbered.as_ref());
-            let Some((minor, place)) = numbered else {
+            let Some((minor, location)) = numbered else {
                 let _ = class_child(draft, &of_child, self.registry, self.problems);
                 continue;
             };
@@ -392,13 +398,13 @@ impl<'a> Reader<'a> {
                     self.draft.class_name(minor)
                 );
                 let help = "give every class a number of its own";
-                self.problems.add(place, message, "given before", help);
+                self.problems.add(location, message, "given before", help);
                 let _ = class_child(draft, &of_child, self.registry, self.problems);
                 continue;
             }
             found.push(ReadClass {
                 minor,
-                place,
+                location,
                 template,
                 own,
                 draft,
@@ -408,7 +414,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// The classes that the class of this number stands for, if `keys` say that they are given to hosts.
+    /// Returns the template for the class of this number, if `keys` says that it is given to hosts.
     fn template(&mut self, keys: &[&Written], number: Option<&(u16, Range<usize>)>) -> Option<Template> {
         let (key, _) = keys.first()?;
         if !self.entry.takes_templates() {
@@ -417,11 +423,11 @@ impl<'a> Reader<'a> {
             self.problems.add(key.span(), message, "not here", help);
             return None;
         }
-        let (minor, place) = number?;
-        templates::read(*minor, place.clone(), keys, self.problems)
+        let (minor, location) = number?;
+        templates::read(*minor, location.clone(), keys, self.problems)
     }
 
-    /// A class that others name as their parent holds no discipline.
+    /// Reports a discipline in a class that is the parent of others.
     fn holds_nothing(&mut self, class: &ReadClass<'_>) {
         let ReadClass { minor, draft, .. } = class;
         let held = draft
@@ -429,11 +435,11 @@ impl<'a> Reader<'a> {
             .as_ref()
             .map(Spanned::span)
             .or(draft.inner.as_ref().map(|inner| inner.header.clone()));
-        if let Some(place) = held {
+        if let Some(location) = held {
             let minor = self.draft.class_name(*minor);
             let message = format!("class {minor} has classes below it, and holds no discipline");
-            let help = "put it into a class that no other names as its parent";
-            self.problems.add(place, message, "not here", help);
+            let help = "put it into a class that is not the parent of another one";
+            self.problems.add(location, message, "not here", help);
             return;
         }
         for (key, _) in &class.of_child {
@@ -481,12 +487,16 @@ impl<'a> Reader<'a> {
                 class.minor
             );
             let help = "number the classes 1, 2, 3 without a gap; class 1 goes first";
-            self.problems
-                .add(class.place.clone(), message, format!("expected {expected}"), help);
+            self.problems.add(
+                class.location.clone(),
+                message,
+                format!("expected {expected}"),
+                help,
+            );
         }
     }
 
-    /// Handle, default and filters.
+    /// Reads handle, default class and filters.
     fn classifier(&mut self, settings: &mut Settings, keys: &[&Written]) {
         let given = |name: &str| keys.iter().find(|(key, _)| key.get_ref() == name);
         let (handle, default) = (given("handle"), given("default"));
@@ -498,47 +508,47 @@ impl<'a> Reader<'a> {
         }
         if !self.entry.takes_filters() {
             if let Some((key, _)) = default {
-                self.not_placed(key.span(), "default");
+                self.no_classes_for(key.span(), "default");
             }
             if let Some(filter) = self.draft.filters.first() {
-                self.not_placed(filter.header.clone(), "filter");
+                self.no_classes_for(filter.header.clone(), "filter");
             }
             return;
         }
-        let places = Places::of(self.entry, settings, self.draft);
+        let targets = Targets::of(self.entry, settings, self.draft);
         if let Some((_, given)) = default {
-            match places.default(given) {
+            match targets.default(given) {
                 Ok(class) => settings.classifier.default = Some(class),
                 Err(mistake) => mistake.report(self.problems),
             }
         }
-        if let Places::Classes(places) = &places {
+        if let Targets::Classes(targets) = &targets {
             let default = settings.classifier.default;
             for template in settings
                 .classes
                 .iter_mut()
                 .filter_map(|class| class.template.as_mut())
             {
-                match places.overflow(template, default) {
+                match targets.overflow(template, default) {
                     Ok(class) => template.overflow = class,
                     Err(mistake) => mistake.report(self.problems),
                 }
             }
         }
         let problems = &mut *self.problems;
-        let read = |filter| filters::read(filter, |given| places.number("class", given), problems);
+        let read = |filter| filters::read(filter, |given| targets.number("class", given), problems);
         settings.classifier.filters = self.draft.filters.iter().filter_map(read).collect();
     }
 
-    fn not_placed(&mut self, place: Range<usize>, key: &str) {
-        let message = format!("`{}` places no packets by `{key}`", self.name());
-        let help = "leave it out, or put the discipline into a class of one that does, like `prio` or `drr`";
-        self.problems.add(place, message, "not here", help);
+    fn no_classes_for(&mut self, location: Range<usize>, key: &str) {
+        let message = format!("`{}` takes no `{key}`: it has no classes", self.name());
+        let help = "remove it, or put the discipline into a class of `prio` or `drr`";
+        self.problems.add(location, message, "not here", help);
     }
 }
 
-/// The discipline of a class: its settings stand beside the class's, or, so that equal names can be told apart, in an
-/// `inner` of a class that names no discipline itself.
+/// Checks the discipline of a class. Its settings are written beside the class's settings, or in an `inner`
+/// table, if the class itself names no discipline. `inner` separates settings of equal names.
 fn class_child(
     class: &Draft,
     keys: &[&Written],
@@ -556,35 +566,37 @@ fn class_child(
     check_with(inner, registry, problems)
 }
 
-/// The classes or flows that filters may name.
-enum Places<'a> {
-    Classes(ClassPlaces<'a>),
-    /// 1 to this.
+/// The classes or flows that filters can name.
+enum Targets<'a> {
+    Classes(ClassTargets<'a>),
+    /// The numbers from 1 up to this one.
     UpTo(&'a Draft, &'static str, u32),
 }
 
-/// The classes that hold packets, and those that only hold other classes.
-struct ClassPlaces<'a> {
+/// The classes that filters can name.
+struct ClassTargets<'a> {
     draft: &'a Draft,
     name: &'static str,
+    /// The classes that hold packets.
     leaves: BTreeSet<u16>,
+    /// The classes that hold other classes.
     inner: BTreeSet<u16>,
-    /// Those that are given to hosts. The first of each is a leaf as well.
+    /// The classes that are given to hosts. The first one of each range is also a leaf.
     templates: Vec<RangeInclusive<u16>>,
-    /// Packets pass also without a class.
+    /// Whether the discipline sends packets even if it has no classes.
     may_be_none: bool,
 }
 
-impl<'a> Places<'a> {
-    fn of(entry: &'static dyn Entry, settings: &Settings, draft: &'a Draft) -> Places<'a> {
+impl<'a> Targets<'a> {
+    fn of(entry: &'static dyn Entry, settings: &Settings, draft: &'a Draft) -> Targets<'a> {
         let name = entry.about().name;
         if !entry.about().children.are_classes() {
-            return Places::UpTo(draft, name, entry.places(settings));
+            return Targets::UpTo(draft, name, entry.places(settings));
         }
         let inner = inner_classes(entry, &settings.classes);
         let minors = settings.classes.iter().map(|class| class.minor);
         let templates = settings.classes.iter().filter(|class| class.template.is_some());
-        Places::Classes(ClassPlaces {
+        Targets::Classes(ClassTargets {
             draft,
             name,
             leaves: minors.filter(|minor| !inner.contains(minor)).collect(),
@@ -594,10 +606,10 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// Where packets go that no filter places. It may be named before there is any class, where these pass without one.
+    /// Reads the class for packets that no filter matches. HTB allows this number before any class exists.
     fn default(&self, given: &Spanned<Given>) -> Result<u16, Mistake> {
         match self {
-            Places::Classes(classes) if classes.may_be_none && classes.are_none() => {
+            Targets::Classes(classes) if classes.may_be_none && classes.are_none() => {
                 class_number("default", given)
             }
             _ => self.number("default", given),
@@ -607,9 +619,9 @@ impl<'a> Places<'a> {
     fn number(&self, key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistake> {
         let number = class_number(key, given)?;
         match self {
-            Places::Classes(classes) => classes.find(number, given),
-            Places::UpTo(_, _, most) if u32::from(number) <= *most => Ok(number),
-            Places::UpTo(draft, name, most) => Err(Mistake {
+            Targets::Classes(classes) => classes.find(number, given),
+            Targets::UpTo(_, _, most) if u32::from(number) <= *most => Ok(number),
+            Targets::UpTo(draft, name, most) => Err(Mistake {
                 span: given.span(),
                 message: format!("`{name}` has no class {}", draft.class_name(number)),
                 label: "no such class".to_owned(),
@@ -619,7 +631,7 @@ impl<'a> Places<'a> {
     }
 }
 
-impl ClassPlaces<'_> {
+impl ClassTargets<'_> {
     fn are_none(&self) -> bool {
         self.leaves.is_empty() && self.inner.is_empty()
     }
@@ -628,7 +640,8 @@ impl ClassPlaces<'_> {
         self.templates.iter().find(|template| template.contains(&number))
     }
 
-    /// Where packets go of hosts that get no class of this template: as it says, else where all go that nothing places.
+    /// Returns the class for packets of hosts that get no class of this template: the template's `overflow`,
+    /// or the default class.
     fn overflow(&self, template: &Template, default: Option<u16>) -> Result<u16, Mistake> {
         let class = self
             .draft
@@ -645,8 +658,8 @@ impl ClassPlaces<'_> {
                         "class {} is given to hosts, but has no `overflow`",
                         template.class
                     ),
-                    label: "where do hosts go for whom there is no class?".to_owned(),
-                    help: "name another class, like overflow = 9; or let `default` name one".to_owned(),
+                    label: "a class for all further hosts is missing".to_owned(),
+                    help: "name another class, like overflow = 9, or set `default`".to_owned(),
                 });
         };
         let found = self.find(template.overflow, given)?;
@@ -656,13 +669,13 @@ impl ClassPlaces<'_> {
                 span: given.span(),
                 message: format!("class {found} of `{}` is given to hosts", self.name),
                 label: "a template".to_owned(),
-                help: "name a class without `each`: any host may come to it".to_owned(),
+                help: "name a class without `each`, which takes any host".to_owned(),
             }),
         }
     }
 
     fn find(&self, number: u16, given: &Spanned<Given>) -> Result<u16, Mistake> {
-        let ClassPlaces { draft, name, .. } = self;
+        let ClassTargets { draft, name, .. } = self;
         let shown = draft.class_name(number);
         let mistake = |message, label: &str, help| Mistake {
             span: given.span(),
@@ -675,13 +688,13 @@ impl ClassPlaces<'_> {
         }
         if self.inner.contains(&number) {
             let message = format!("class {shown} of `{name}` has classes below it, and holds no packets");
-            let help = "name one of those below it that has none below itself";
-            return Err(mistake(message, "no leaf", help.to_owned()));
+            let help = "name one of the leaves below it";
+            return Err(mistake(message, "not a leaf", help.to_owned()));
         }
         if let Some(template) = self.template_of(number) {
-            let message = format!("class {shown} of `{name}` is one of those that are given to hosts");
+            let message = format!("class {shown} of `{name}` is one of the classes that are given to hosts");
             let help = format!(
-                "name the first of them, {}: the host decides which it is",
+                "name the first of them, {}; the host determines which one is used",
                 template.start()
             );
             return Err(mistake(message, "not by itself", help));
@@ -704,8 +717,9 @@ fn class_number(key: &'static str, given: &Spanned<Given>) -> Result<u16, Mistak
     Ok(u16::try_from(number).expect("it is within the range"))
 }
 
-/// The place of the value at this path; the class, if its value is the default.
-fn place_of(draft: &Draft, path: &ParameterPath) -> Option<Range<usize>> {
+/// Returns the location of the value at this path. If the value is a default, returns the location of the
+/// class.
+fn location_of(draft: &Draft, path: &ParameterPath) -> Option<Range<usize>> {
     let Some(minor) = path.class else {
         return draft.setting(path.key()).map(|(_, given)| given.span());
     };
@@ -714,17 +728,17 @@ fn place_of(draft: &Draft, path: &ParameterPath) -> Option<Range<usize>> {
     Some(given.map_or(class.header.clone(), |(_, given)| given.span()))
 }
 
-/// The number of a class, if it has a right one.
+/// Returns the number of a class, if it is valid.
 pub(super) fn id_of(class: &Draft) -> Option<u16> {
     let (_, given) = class.setting("id")?;
     class_number("id", given).ok()
 }
 
-/// A setting that is within its range, but that the discipline refuses together with the others.
+/// Reports a setting that is within its range, but that the discipline rejects together with the others.
 fn refused(draft: &Draft, error: &ConfigError, problems: &mut Problems) {
     let refusal = error.refusal();
     let at = refusal
-        .and_then(|refusal| place_of(draft, &refusal.path))
+        .and_then(|refusal| location_of(draft, &refusal.path))
         .or(draft.discipline.as_ref().map(Spanned::span))
         .unwrap_or(draft.header.clone());
     let Some(Refusal {

@@ -1,4 +1,4 @@
-//! A tree as written: its shape is known, its meaning not yet.
+//! A tree as written. Its shape is known, but names and values are not checked.
 
 use std::ops::Range;
 
@@ -72,8 +72,8 @@ impl Draft {
                     }
                 },
                 "class" => {
-                    for (place, class) in tables(key.get_ref(), value, problems) {
-                        draft.classes.push(Draft::from_toml(place, class, problems));
+                    for (header, class) in tables(key.get_ref(), value, problems) {
+                        draft.classes.push(Draft::from_toml(header, class, problems));
                     }
                 }
                 "filter" => {
@@ -92,7 +92,7 @@ impl Draft {
         draft
     }
 
-    /// A class in messages, as its author writes it.
+    /// Returns the class number for messages, in the author's notation.
     pub(crate) fn class_name(&self, minor: u16) -> String {
         match self.qdisc {
             None => minor.to_string(),
@@ -101,7 +101,7 @@ impl Draft {
         }
     }
 
-    /// The setting `name`.
+    /// Returns the setting `name`.
     pub(crate) fn setting(&self, name: &str) -> Option<&Written> {
         self.settings.iter().find(|(key, _)| key.get_ref() == name)
     }
@@ -118,7 +118,7 @@ fn entries(table: &DeTable<'_>) -> Vec<Written> {
     in_order(table).into_iter().map(entry).collect()
 }
 
-/// The tables of an array of tables, with their places.
+/// Returns the tables of an array of tables, with their locations.
 fn tables<'t, 'i>(
     key: &str,
     value: &'t Spanned<DeValue<'i>>,
@@ -148,5 +148,5 @@ fn tables<'t, 'i>(
     found
 }
 
-/// Where to look names up.
+/// The remedy that says where all names are listed.
 pub(crate) const SEE_LIST: &str = "`fairgate list` shows all disciplines";

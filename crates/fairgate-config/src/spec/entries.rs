@@ -1,4 +1,4 @@
-//! Rules that the description of every discipline keeps.
+//! Checks the registry entries of all disciplines.
 
 use toml::Spanned;
 
@@ -6,11 +6,11 @@ use super::{Given, RESERVED_KEYS, read_value};
 use crate::registry::{Parts, Registry, Unit, Value};
 
 #[test]
-fn an_entry_is_named_like_its_discipline() {
+fn an_entry_has_the_name_of_its_discipline() {
     for entry in Registry::builtin().iter() {
         let about = entry.about();
         let spec = crate::testing::smallest(entry);
-        let built = spec.build(1).expect("the smallest description is right");
+        let built = spec.build(1).expect("the smallest description is valid");
         assert_eq!(built.name(), about.name);
         assert!(
             !about.summary.ends_with('.') && about.when.ends_with('.'),
@@ -20,9 +20,9 @@ fn an_entry_is_named_like_its_discipline() {
     }
 }
 
-/// So that `entries` finds the classless one first, and `names` shows each once.
+/// `Registry::entries` returns the classless entry first, and `names` returns each name once.
 #[test]
-fn entries_of_one_name_stand_together_the_classless_first() {
+fn entries_of_one_name_are_adjacent_with_the_classless_first() {
     let registry = Registry::builtin();
     let all: Vec<&str> = registry.names().collect();
     let mut once = all.clone();
@@ -39,7 +39,7 @@ fn entries_of_one_name_stand_together_the_classless_first() {
 }
 
 #[test]
-fn parameters_have_names_of_their_own_and_a_sentence() {
+fn parameters_have_unique_names_and_a_description() {
     for entry in Registry::builtin().iter() {
         let about = entry.about();
         let mut names = Vec::new();
@@ -68,13 +68,13 @@ fn parameters_have_names_of_their_own_and_a_sentence() {
     }
 }
 
-/// The printed default is the real one: reading it back and setting it changes nothing of the discipline's parameters.
-/// And the ends of each range fit their field, which `Field::write` panics about if they don't.
+/// Each default is printed such that it is read back as the same value. The ends of each range fit the field:
+/// `Field::write` panics if they don't.
 #[test]
 fn defaults_and_ranges_fit_their_fields() {
     for entry in Registry::builtin().iter() {
         let spec = crate::testing::smallest(entry);
-        for (place, info) in entry.parameters().into_iter().enumerate() {
+        for (index, info) in entry.parameters().into_iter().enumerate() {
             if let Some(default) = &info.default {
                 let text = info.unit.show(default);
                 let read = crate::testing::read(&info, &text);
@@ -96,20 +96,20 @@ fn defaults_and_ranges_fit_their_fields() {
                     _ => Value::Number(end),
                 };
                 let mut settings = spec.settings.clone();
-                settings.own.retain(|(other, _)| *other != place);
-                settings.own.push((place, value));
+                settings.own.retain(|(other, _)| *other != index);
+                settings.own.push((index, value));
                 let children = spec.children.iter().map(|child| child.build(1).expect("a fifo"));
-                // An error is fine, for the end of a range may contradict other defaults; a panic is not.
+                // An error is allowed: the end of a range may contradict other defaults. A panic is not.
                 let _ = entry.build(&settings, Parts::new(children.collect(), 1));
             }
         }
     }
 }
 
-/// Of every number that a parameter may be: what is too large is refused with the most that it may be, what is too small with
-/// the least.
+/// A number that is too large is rejected with the upper end of the range in the message, one that is too
+/// small with the lower end.
 #[test]
-fn a_number_out_of_range_is_refused_with_the_end_that_it_is_beyond() {
+fn the_message_for_a_number_out_of_range_names_the_end_of_the_range() {
     let parameters = Registry::builtin();
     let parameters = parameters
         .iter()
@@ -124,13 +124,13 @@ fn a_number_out_of_range_is_refused_with_the_end_that_it_is_beyond() {
             let given = Spanned::new(0..1, Given::Integer(number));
             read_value(&info, &given).expect_err("it is out of range").message
         };
-        for too_many in [i128::from(most) + 1, i128::MAX] {
+        for too_large in [i128::from(most) + 1, i128::MAX] {
             let most = info.unit.show(&Value::Number(most));
             assert!(
-                message(too_many).contains(&most),
+                message(too_large).contains(&most),
                 "{}: {}",
                 info.name,
-                message(too_many)
+                message(too_large)
             );
         }
         if least > 0 && matches!(info.unit, Unit::Count(_)) {

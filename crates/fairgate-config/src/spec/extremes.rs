@@ -1,4 +1,4 @@
-//! Whatever is accepted works: every discipline with its parameters at the ends of their ranges.
+//! Every discipline forwards packets with its parameters at the ends of their ranges.
 
 use fairgate::{Packet, Pool, Time};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::registry::{Children, ParameterInfo, Registry, Setting};
 use crate::registry::{Unit, Value};
 use crate::testing::smallest;
 
-/// The ends of a parameter's range, and what is next to them and half way.
+/// The ends of a parameter's range, their neighbours, and the middle.
 fn extreme(info: &ParameterInfo) -> BoxedStrategy<Value> {
     let (least, most) = (*info.range.start(), *info.range.end());
     let numbers = vec![
@@ -53,7 +53,7 @@ fn settings(parameters: Vec<ParameterInfo>) -> BoxedStrategy<Vec<Setting>> {
         .collect();
     each.prop_map(|values| {
         let set = values.into_iter().enumerate();
-        set.filter_map(|(place, value)| Some((place, value?))).collect()
+        set.filter_map(|(index, value)| Some((index, value?))).collect()
     })
     .boxed()
 }
@@ -86,19 +86,22 @@ fn one_discipline() -> impl Strategy<Value = Spec> {
         })
 }
 
-/// Memory that a test may take, bytes.
+/// The memory that a test may use, in bytes.
 const ENOUGH: u64 = 50_000_000;
+
+/// The times between two packets, in ns, up to one year.
+const PAUSES: &[u64] = &[0, 1, 1_000, 1_000_000_000, 31_536_000_000_000_000];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 6000, ..ProptestConfig::default() })]
 
-    /// No panic, in a build that checks for overflow, and every packet comes out or is dropped, or the tree says until when it is held
-    /// back.
+    /// Nothing panics, in a build with overflow checks. Every packet is sent or dropped, or the tree returns
+    /// the watchdog time until which it holds packets back.
     #[test]
-    fn what_is_accepted_passes_packets(
+    fn an_accepted_tree_forwards_packets(
         spec in one_discipline(),
         lengths in prop::collection::vec(select(vec![1u32, 60, 1514, 9018, 65_550]), 1..12),
-        pauses in prop::collection::vec(select(vec![0u64, 1, 1_000, 1_000_000_000, 31_536_000_000_000_000]), 12),
+        pauses in prop::collection::vec(select(PAUSES), 12),
     ) {
         prop_assume!(spec.memory() < ENOUGH);
         let Ok(mut root) = spec.build(1) else { return Ok(()) };
@@ -107,7 +110,8 @@ proptest! {
         let (mut offered, mut seen) = (0u64, 0u64);
         for (length, pause) in lengths.iter().zip(&pauses) {
             now += *pause;
-            if let Ok(id) = pool.insert(Packet { priority: (length % 16) as u8, ..Packet::of_length(*length) }) {
+            let packet = Packet { priority: (length % 16) as u8, ..Packet::of_length(*length) };
+            if let Ok(id) = pool.insert(packet) {
                 root.enqueue(id, now, &mut pool);
                 offered += 1;
             }
@@ -125,14 +129,14 @@ proptest! {
                 break;
             }
             let due = root.watchdog();
-            prop_assert!(due.is_some(), "it holds packets back and doesn't say until when");
+            prop_assert!(due.is_some(), "packets are held back without a watchdog time");
             now = now.max(due.unwrap_or(now)) + 1;
         }
         prop_assert_eq!(seen + root.backlog().packets, offered);
     }
 }
 
-/// Takes a packet, and what was dropped, out of the pool. How many they are.
+/// Releases a packet and all returned packets, and returns their number.
 fn taken(id: Option<fairgate::PacketId>, pool: &mut Pool) -> u32 {
     let mut count = 0;
     if let Some(id) = id {

@@ -1,4 +1,4 @@
-//! Filters and handles: read as written in `[[filter]]`, and written so that they read the same.
+//! Reads the filters and handles of `[[filter]]`, and prints them in the same form.
 
 use std::net::IpAddr;
 use std::ops::{Range, RangeInclusive};
@@ -31,16 +31,16 @@ const KEYS: [&str; 14] = [
     "interface",
 ];
 
-/// Where the conditions of a filter stand: the values that are given.
-pub(crate) fn places(draft: &FilterDraft) -> Vec<(&'static str, Range<usize>)> {
-    let place = |(key, given): &Written| {
+/// Returns the locations of the conditions of a filter: those of their values.
+pub(crate) fn condition_locations(draft: &FilterDraft) -> Vec<(&'static str, Range<usize>)> {
+    let location = |(key, given): &Written| {
         let known = KEYS.into_iter().find(|known| known == key.get_ref())?;
         Some((known, given.span()))
     };
-    draft.entries.iter().filter_map(place).collect()
+    draft.entries.iter().filter_map(location).collect()
 }
 
-/// Reads a filter. `class` reads the number of its class.
+/// Reads a filter. The function `class` reads the number of its class.
 pub(crate) fn read(
     draft: &FilterDraft,
     class: impl Fn(&Spanned<Given>) -> Result<u16, Mistake>,
@@ -81,13 +81,12 @@ pub(crate) fn read(
         let help = "add a line like class = 1";
         problems.add(
             draft.header.clone(),
-            "the filter leads to no class",
+            "the filter has no class",
             "`class` is missing here",
             help,
         );
     } else if condition == Match::default() && problems.count() == before {
-        let help =
-            "add a condition such as dscp = \"EF\"; for packets that no filter matches there is `default`";
+        let help = "add a condition such as dscp = \"EF\"; for packets that no filter matches, set `default`";
         problems.add(
             draft.header.clone(),
             "the filter matches every packet",
@@ -105,7 +104,7 @@ pub(crate) fn read(
     }
 }
 
-/// A number in a field of a packet, and how it is written.
+/// A number in a field of a packet, with its names.
 struct Number {
     what: &'static str,
     most: u64,
@@ -141,13 +140,13 @@ const MARK: Number = Number {
     what: "mark",
     most: u32::MAX as u64,
     names: &[],
-    example: "a number like 7, or a number and which of its bits count, \"0x10/0xf0\"",
+    example: "a number like 7, or a number and the mask of the bits that count, \"0x10/0xf0\"",
 };
 const TRAFFIC_CLASS: Number = Number {
     what: "traffic class",
     most: 0xff,
     names: &[],
-    example: "a byte and which of its bits count, like \"0x10/0x1e\"; for a DSCP write dscp",
+    example: "a byte and the mask of the bits that count, like \"0x10/0x1e\"; for a DSCP write dscp",
 };
 const INTERFACE: Number = Number {
     what: "number of an interface",
@@ -191,7 +190,7 @@ impl Number {
             .ok_or_else(|| self.mistake(given, format!("there is no {} {number}", self.what)))
     }
 
-    /// A name, or a number as TOML writes it.
+    /// Reads a name, or a number as TOML writes it.
     fn word(&self, word: &str, given: &Spanned<Given>) -> Result<u64, Mistake> {
         let parsed = match word.strip_prefix("0x") {
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
@@ -240,7 +239,7 @@ fn range<T: TryFrom<u64>>(kind: &Number, given: &Spanned<Given>) -> Result<Range
     let (first, last) = match given.get_ref() {
         Given::Integer(number) => (kind.check(*number, given)?, kind.check(*number, given)?),
         Given::Text(text) => match text.split_once('-') {
-            // A name may have a dash in it.
+            // A name may contain a dash.
             Some((first, last)) if kind.named(text).is_none() => {
                 (kind.word(first.trim(), given)?, kind.word(last.trim(), given)?)
             }
@@ -256,7 +255,7 @@ fn range<T: TryFrom<u64>>(kind: &Number, given: &Spanned<Given>) -> Result<Range
     Ok(narrow(first)..=narrow(last))
 }
 
-/// A number, all of whose bits count, or `"value/mask"`.
+/// Reads a number, of which all bits count, or `"value/mask"`.
 fn masked<T: TryFrom<u64>, M>(
     kind: &Number,
     given: &Spanned<Given>,
@@ -308,12 +307,12 @@ fn prefix(given: &Spanned<Given>) -> Result<Prefix, Mistake> {
         }
     };
     let prefix = Prefix::new(address, length).map_err(|error| mistake(error.to_string(), example()))?;
-    // Bits that would be ignored are rather a mistake in the length.
+    // Set bits that the prefix ignores are probably a mistake in the length.
     if prefix.address() != address {
-        let message = format!("`{text}` has bits set behind its first {length}");
+        let message = format!("`{text}` has bits set after the first {length}");
         return Err(mistake(
             message,
-            format!("write \"{prefix}\", or the length that is meant"),
+            format!("write \"{prefix}\", or correct the length"),
         ));
     }
     Ok(prefix)
@@ -325,7 +324,7 @@ pub(crate) fn handle(given: &Spanned<Given>) -> Result<u16, Mistake> {
         Given::Text(text) | Given::Word(text) => Some(text.strip_suffix(':').unwrap_or(text)),
         _ => None,
     };
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` accepts a sign.
     let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()));
     match digits.and_then(|text| u16::from_str_radix(text, 16).ok()) {
         Some(handle) if handle > 0 => Ok(handle),
@@ -338,7 +337,7 @@ pub(crate) fn handle(given: &Spanned<Given>) -> Result<u16, Mistake> {
     }
 }
 
-/// A filter as `key = value` lines of TOML, which read the same.
+/// Returns a filter as lines `key = value` of TOML, which are read as the same filter.
 pub(crate) fn lines(filter: &Filter) -> Vec<String> {
     let condition = &filter.condition;
     let mut lines = vec![format!("class = {}", filter.class)];

@@ -1,4 +1,4 @@
-//! What stands in the text, before anyone knows what it should be.
+//! Values as written, before their parameter is known.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
@@ -16,10 +16,10 @@ use crate::{registry::ParameterInfo, suggest};
 pub enum Given {
     /// Quoted text.
     Text(String),
-    /// A word of the command line, which carries no type of its own.
+    /// A word of the command line. It has no type.
     Word(String),
-    /// A word in our language, translated from what is written there in another one. Its parts have no location
-    /// of their own.
+    /// A word in Fairgate's language, translated from another language. Its parts have no location of their
+    /// own.
     Meant(String),
     /// A whole number.
     Integer(i128),
@@ -29,7 +29,7 @@ pub enum Given {
     Flag(bool),
     /// Values in brackets.
     List(Vec<Spanned<Given>>),
-    /// Something that no parameter is; its type in words.
+    /// A type that no parameter has, in words.
     Other(&'static str),
 }
 
@@ -38,7 +38,7 @@ impl Given {
         match value {
             DeValue::String(text) => Given::Text(text.to_string()),
             DeValue::Integer(integer) => i128::from_str_radix(integer.as_str(), integer.radix())
-                .map_or(Given::Other("an integer beyond all bounds"), Given::Integer),
+                .map_or(Given::Other("an integer of more than 128 bits"), Given::Integer),
             DeValue::Boolean(flag) => Given::Flag(*flag),
             DeValue::Array(values) => Given::List(values.iter().map(spanned_from_toml).collect()),
             DeValue::Float(float) => Given::Decimal(float.as_str().to_owned()),
@@ -47,7 +47,7 @@ impl Given {
         }
     }
 
-    /// The type in words, with an article.
+    /// Returns the type in words, with an article.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Given::Text(_) => "text",
@@ -60,7 +60,7 @@ impl Given {
         }
     }
 
-    /// The value as text for messages.
+    /// Returns the value as text for messages.
     pub(crate) fn show(&self) -> Cow<'_, str> {
         match self {
             Given::Text(text) => Cow::Owned(format!("\"{text}\"")),
@@ -76,7 +76,7 @@ pub(crate) fn spanned_from_toml(value: &Spanned<DeValue<'_>>) -> Spanned<Given> 
     Spanned::new(value.span(), Given::from_toml(value.get_ref()))
 }
 
-/// A table's entries in the order of the file.
+/// Returns a table's entries in the order of the file.
 pub(crate) fn in_order<'t, 'i>(
     table: &'t DeTable<'i>,
 ) -> Vec<(&'t Spanned<Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
@@ -85,7 +85,7 @@ pub(crate) fn in_order<'t, 'i>(
     entries
 }
 
-/// Why a value can't be a parameter's.
+/// The reason why a value is not allowed.
 pub(crate) struct Mistake {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
@@ -99,7 +99,7 @@ impl Mistake {
     }
 }
 
-/// Reads a number that is no parameter of a discipline.
+/// Reads a number that is not a parameter of a discipline, such as a class number.
 pub(crate) fn number(
     name: &'static str,
     of: &'static str,
@@ -127,7 +127,7 @@ pub(crate) fn read(info: &ParameterInfo, given: &Spanned<Given>) -> Result<Value
     )
 }
 
-/// `is_written` is whether it stands in the text as it is.
+/// Reads a value. `is_written` says whether the value is literally in the text.
 fn read_as(info: &ParameterInfo, given: &Spanned<Given>, is_written: bool) -> Result<Value, Mistake> {
     let reading = Reading {
         info,
@@ -209,7 +209,8 @@ impl Reading<'_> {
         }
     }
 
-    /// A number with a unit. `plain` says whether a number without one is in the base unit.
+    /// Reads a number with a unit. If `plain` is true, a number without a unit is allowed and is in the base
+    /// unit.
     fn quantity(
         &self,
         plain: bool,
@@ -235,7 +236,8 @@ impl Reading<'_> {
         }
     }
 
-    /// The place of a part of the text in the file: behind the opening quotation mark, if the text is written plainly.
+    /// Returns the location of a part of the text in the file. If the text is quoted, its first character is
+    /// after the quotation mark.
     fn within(&self, part: &Range<usize>) -> Range<usize> {
         let whole = self.given.span();
         let (Given::Text(text) | Given::Word(text) | Given::Decimal(text)) = self.given.get_ref() else {

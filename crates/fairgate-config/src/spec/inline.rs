@@ -1,8 +1,8 @@
-//! Trees on one line, for the command line: `tbf rate=20mbit burst=5kb / fq_codel target=5ms`.
+//! Reads a tree from one line, for the command line: `tbf rate=20mbit burst=5kb / fq_codel target=5ms`.
 //!
-//! Classes stand in braces behind their discipline, apart by semicolons: the class's number and its settings, then `/` and
-//! the discipline in it, or, in a tree of classes, further braces with the classes below it:
-//! `htb { 1 rate=9mbit { 10 rate=6mbit / fifo; 20 rate=3mbit / fq_codel } }`.
+//! Classes follow their discipline in braces, separated by semicolons. A class is its number, its settings,
+//! and then either `/` and the discipline in it or, in a tree of classes, further braces with the classes
+//! below it: `htb { 1 rate=9mbit { 10 rate=6mbit / fifo; 20 rate=3mbit / fq_codel } }`.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use super::given::Given;
 use crate::error::Problems;
 use crate::registry::PARENT;
 
-/// As deep as the TOML parser lets files nest: whoever walks a tree may do so by recursion.
+/// The largest depth, the same as the TOML parser's. It bounds the recursion of code that visits a tree.
 const DEEPEST: usize = 80;
 
-/// Reads a line: a discipline and its settings; after each `/` the one that it holds.
+/// Reads a line: a discipline and its settings, and after each `/` the discipline that it holds.
 pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
     let mut line = Line {
         text,
@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Draft> {
     Some(tree)
 }
 
-/// What is still to be read.
+/// The rest of the line.
 struct Line<'a> {
     text: &'a str,
     tokens: Peekable<vec::IntoIter<Range<usize>>>,
@@ -44,24 +44,24 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    fn mistake(&mut self, place: Range<usize>, message: impl Into<String>, label: &str, help: &str) {
-        self.problems.add(place, message, label, help);
+    fn mistake(&mut self, location: Range<usize>, message: impl Into<String>, label: &str, help: &str) {
+        self.problems.add(location, message, label, help);
     }
 
-    /// The next word, unless it is one that structures the line.
+    /// Takes the next word if it is not a slash, brace or semicolon.
     fn word(&mut self) -> Option<Range<usize>> {
         let text = self.text;
         self.tokens
             .next_if(|token| !matches!(&text[token.clone()], "/" | "{" | "}" | ";"))
     }
 
-    /// The next word if it is `mark`.
+    /// Takes the next word if it is `mark`.
     fn mark(&mut self, mark: &str) -> Option<Range<usize>> {
         let text = self.text;
         self.tokens.next_if(|token| &text[token.clone()] == mark)
     }
 
-    /// A discipline with its settings and all that it holds.
+    /// Reads a discipline, its settings and the disciplines that it holds.
     fn tree(&mut self) -> Option<Draft> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -94,7 +94,7 @@ impl Line<'_> {
     fn settings(&mut self, draft: &mut Draft) -> Option<()> {
         while let Some(word) = self.word() {
             let Some((key, value)) = self.text[word.clone()].split_once('=') else {
-                let message = format!("`{}` is no setting", &self.text[word.clone()]);
+                let message = format!("`{}` is not a setting", &self.text[word.clone()]);
                 let help = "write settings as name=value, without spaces around the sign";
                 self.mistake(word, message, "expected name=value", help);
                 return None;
@@ -108,7 +108,7 @@ impl Line<'_> {
         Some(())
     }
 
-    /// Classes up to the brace that closes them; those below class `parent` are told so.
+    /// Reads classes up to the closing brace. Each class gets the setting `parent` if `parent` is given.
     fn classes(
         &mut self,
         opened: Range<usize>,
@@ -123,9 +123,15 @@ impl Line<'_> {
         }
         loop {
             let Some(id) = self.word() else {
-                let place = self.tokens.peek().cloned().unwrap_or(opened);
-                let help = "write a class as its number, its settings, a slash and the discipline in it: { 1 / fifo; 2 / codel }";
-                self.mistake(place, "no class is here", "a class's number is missing", help);
+                let location = self.tokens.peek().cloned().unwrap_or(opened);
+                let help = "write a class as its number, its settings, a slash and the discipline in it: \
+                            { 1 / fifo; 2 / codel }";
+                self.mistake(
+                    location,
+                    "a class is missing here",
+                    "a class's number is missing",
+                    help,
+                );
                 return None;
             };
             let written = |name: &str, value: &Range<usize>| {
@@ -158,16 +164,22 @@ impl Line<'_> {
                 return Some(());
             }
             if self.mark(";").is_none() {
-                let place = self.tokens.peek().cloned().unwrap_or(opened);
-                let help = "put a semicolon between classes, and a closing brace behind the last";
-                self.mistake(place, "these classes are not closed", "expected `;` or `}`", help);
+                let location = self.tokens.peek().cloned().unwrap_or(opened);
+                let help = "put a semicolon between classes, and a closing brace after the last one";
+                self.mistake(
+                    location,
+                    "these classes are not closed",
+                    "expected `;` or `}`",
+                    help,
+                );
                 return None;
             }
         }
     }
 }
 
-/// The places of the words in the text; braces and semicolons are words of their own wherever they stand.
+/// Returns the locations of the words in the text. A brace or a semicolon is a word even without spaces
+/// around it.
 fn tokens(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = None;

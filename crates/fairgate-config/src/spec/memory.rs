@@ -1,14 +1,16 @@
-//! About how much memory a tree takes before the first packet comes. Packets themselves are the driver's.
+//! Estimates the memory that a tree occupies before the first packet. The packets themselves belong to the
+//! driver.
 
 use super::Spec;
 use crate::error::Problem;
 use crate::units;
 
-/// A discipline with its statistics, or a class, bytes.
+/// The size of a discipline with its statistics, or of a class, in bytes.
 const NODE: u64 = 1000;
 
 impl Spec {
-    /// About how much memory the tree takes, bytes: within thrice of it. All is taken when it is built.
+    /// Returns an estimate of the tree's memory in bytes, correct to a factor of three. All of it is
+    /// allocated when the tree is built.
     pub fn memory(&self) -> u64 {
         self.classes_in_all()
             .fold(self.own_memory(), |sum, (count, tree)| {
@@ -16,7 +18,8 @@ impl Spec {
             })
     }
 
-    /// The place that takes the most, if the tree takes more than `available` bytes. Whoever knows the machine refuses such a tree.
+    /// Returns a problem at the discipline that occupies the most memory, if the tree needs more than
+    /// `available` bytes. A program that knows the machine's memory should reject such a tree.
     pub fn too_large_for(&self, available: u64) -> Option<Problem> {
         let needed = self.memory();
         (needed > available).then(|| {
@@ -28,7 +31,7 @@ impl Spec {
             };
             culprit.origin.problem(
                 culprit.origin.discipline(),
-                format!("the tree takes about {needed} of memory{times}; {available} can be had"),
+                format!("the tree takes about {needed} of memory{times}; {available} is available"),
                 format!("more than {available}"),
                 "lower `count` of the classes, `flows` or `limit` of what is in them, or leave classes out"
                     .to_owned(),
@@ -36,7 +39,8 @@ impl Spec {
         })
     }
 
-    /// The discipline, of this one and what is in it, that takes the most with all that are alike, and how many they are.
+    /// Returns the discipline in this tree that occupies the most memory together with its equals in a
+    /// template, and the number of these. `alike` is the number of trees like this one.
     fn largest(&self, alike: u64) -> (&Spec, u64) {
         let in_all = |(count, tree): (u64, &Spec)| count.saturating_mul(tree.memory());
         let trees = self
@@ -48,14 +52,14 @@ impl Spec {
         }
     }
 
-    /// Each class, how many of them are alike, and what is in each; or the inner discipline.
+    /// Returns for each class the number of equal classes and the tree in it; or the inner discipline.
     fn classes_in_all(&self) -> impl Iterator<Item = (u64, Option<&Spec>)> {
         self.classes()
             .into_iter()
             .map(|class| (u64::from(class.count()), class.tree))
     }
 
-    /// Without what it holds.
+    /// Returns the memory of the root without that of its classes.
     fn own_memory(&self) -> u64 {
         NODE.saturating_add(self.entry.memory(&self.settings))
     }
@@ -70,32 +74,32 @@ mod tests {
     use crate::registry::{Registry, Value};
     use crate::testing::smallest;
 
-    /// What a tree really takes, bytes.
+    /// Returns the memory that a tree really allocates, in bytes.
     fn taken(spec: &Spec) -> Option<u64> {
         let mut built: Option<Box<dyn Discipline>> = None;
         let info = allocation_counter::measure(|| built = spec.build(1).ok());
         built.map(|_| info.bytes_current.max(0) as u64)
     }
 
-    /// Every discipline at its defaults, and with each of its counts raised.
+    /// Every discipline is measured with its defaults, and with each of its counts raised.
     #[test]
-    fn the_estimate_is_within_thrice_of_what_is_taken() {
+    fn the_estimate_is_correct_to_a_factor_of_three() {
         let (mut compared, mut wrong) = (0, Vec::new());
         for entry in Registry::builtin().iter() {
             let plain = smallest(entry);
             let counts = entry.parameters().into_iter().enumerate();
             let counts = counts.filter(|(_, info)| matches!(info.unit, Unit::Count(_)));
-            let raised = counts.map(|(place, info)| {
+            let raised = counts.map(|(index, info)| {
                 let mut spec = plain.clone();
-                spec.settings.own.retain(|(other, _)| *other != place);
+                spec.settings.own.retain(|(other, _)| *other != index);
                 let most = Value::Number((*info.range.end()).min(100_000));
-                spec.settings.own.push((place, most));
+                spec.settings.own.push((index, most));
                 spec
             });
             for spec in std::iter::once(plain.clone()).chain(raised) {
                 let Some(taken) = taken(&spec) else { continue };
                 let estimate = spec.memory();
-                // Below some pages it does not matter.
+                // For less than a few pages the error does not matter.
                 let [low, high] = [taken / 3, taken.saturating_mul(3).max(50_000)];
                 if !(low..=high).contains(&estimate) {
                     wrong.push(format!("{spec} takes {taken}, not {estimate}"));
@@ -111,17 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn classes_for_hosts_count_each_and_the_place_of_most_is_told() {
-        let tree = "htb default=1 { 1 rate=1mbit / fifo; 2 rate=1mbit each=destination count=60000 overflow=1 / fq_codel flows=1048576 }";
+    fn each_class_for_hosts_counts_and_the_largest_discipline_is_reported() {
+        let tree = "htb default=1 { 1 rate=1mbit / fifo; \
+                    2 rate=1mbit each=destination count=60000 overflow=1 / fq_codel flows=1048576 }";
         let spec = Spec::inline(tree).expect("a tree");
         assert!(spec.memory() > 4_000_000_000_000);
         assert!(spec.too_large_for(1 << 50).is_none());
-        let told = spec.too_large_for(16 << 30).expect("it is too large");
-        assert_eq!(&tree[told.span.clone()], "fq_codel");
+        let problem = spec.too_large_for(16 << 30).expect("it is too large");
+        assert_eq!(&tree[problem.span.clone()], "fq_codel");
         assert!(
-            told.message.contains("most of it 60000 times this `fq_codel`"),
+            problem.message.contains("most of it 60000 times this `fq_codel`"),
             "{}",
-            told.message
+            problem.message
         );
     }
 }

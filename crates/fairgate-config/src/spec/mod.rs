@@ -44,50 +44,50 @@ use crate::registry::{ClassSettings, Entry, PARENT, ParameterInfo, Parts, Regist
 /// The class number of the one discipline that a shaper holds.
 pub const INNER: u16 = 1;
 
-/// A tree of disciplines that is known to be right: what has become a `Spec` can be built.
+/// A checked tree of disciplines. It can be built.
 #[derive(Clone)]
 pub struct Spec {
     pub(crate) entry: &'static dyn Entry,
     pub(crate) settings: Settings,
-    /// One for each class, in their order (of a tree, for each class that no other names as its parent); or
-    /// the inner one.
+    /// One child for each class that holds a discipline, in the order of the classes; or the inner
+    /// discipline.
     pub(crate) children: Vec<Spec>,
-    /// Where it was written. Two trees are equal wherever that is.
+    /// Where the tree was written. It does not take part in comparisons.
     pub(crate) origin: Origin,
 }
 
 /// A class within a [`Spec`].
 #[derive(Debug)]
 pub struct ClassSpec<'a> {
-    /// Its number; an inner discipline is class 1.
+    /// The class number. An inner discipline is class 1.
     pub minor: u16,
-    /// Of classes that are given to hosts, all of them; this one's number is the first.
+    /// The template, if the class is given to hosts. The number of this class is the first of the template's.
     pub template: Option<&'a Template>,
-    /// Its parameters and their values.
+    /// The class's parameters and their values.
     pub parameters: Vec<(ParameterInfo, Value)>,
-    /// What is in it; `None` of a class that has classes below it.
+    /// The tree in the class. `None` for a class that has classes below it.
     pub tree: Option<&'a Spec>,
 }
 
 impl ClassSpec<'_> {
-    /// How many classes there are with these parameters.
+    /// Returns the number of classes with these parameters.
     pub fn count(&self) -> u16 {
         self.template.map_or(1, |template| template.count)
     }
 }
 
-/// A description that was checked and still can't be built.
+/// An error from building a checked description.
 #[derive(Clone, Debug, Error)]
 #[error("can't build `{discipline}`: {source}")]
 pub struct BuildError {
-    /// The discipline at fault.
+    /// The discipline that returned the error.
     pub discipline: &'static str,
-    /// What it refuses.
+    /// The discipline's error.
     pub source: ConfigError,
 }
 
 impl Spec {
-    /// Reads a tree of built-in disciplines on one line: a discipline and its settings, and after each `/`
+    /// Reads a tree of built-in disciplines from one line: a discipline and its settings, and after each `/`
     /// the discipline that it holds.
     ///
     /// ```
@@ -99,7 +99,7 @@ impl Spec {
         Spec::inline_with(text, &Registry::builtin())
     }
 
-    /// Reads a tree of this registry's disciplines on one line.
+    /// Reads a tree of this registry's disciplines from one line.
     ///
     /// # Errors
     /// If the line has mistakes; all of them are reported.
@@ -113,13 +113,13 @@ impl Spec {
         }
     }
 
-    /// The name of the tree's root.
+    /// Returns the name of the root discipline.
     pub fn discipline(&self) -> &'static str {
         self.entry.about().name
     }
 
-    /// Builds the tree. Each discipline gets a seed of its own, derived from `seed` and its place in the
-    /// tree.
+    /// Builds the tree. Each discipline gets its own seed, derived from `seed` and the path to the
+    /// discipline.
     ///
     /// # Errors
     /// Only if a discipline refuses what it accepted when the description was checked.
@@ -136,24 +136,24 @@ impl Spec {
             })
     }
 
-    /// The registry's entry of the tree's root.
+    /// Returns the registry's entry for the root discipline.
     pub fn entry(&self) -> &'static dyn Entry {
         self.entry
     }
 
-    /// The root's parameters and their values, those that were set and those at their defaults.
+    /// Returns the root's parameters with their values. A parameter that was not set has its default.
     pub fn parameters(&self) -> Vec<(ParameterInfo, Value)> {
         values(self.entry.parameters(), &self.settings.own)
     }
 
-    /// Whether the root's parameter `name` was given. If not, it has its default.
+    /// Returns whether the root's parameter `name` was set. If not, it has its default.
     pub fn is_given(&self, name: &str) -> bool {
         let parameters = self.entry.parameters();
         let position = parameters.iter().position(|info| info.name == name);
         position.is_some_and(|position| self.settings.own.iter().any(|(given, _)| *given == position))
     }
 
-    /// The `Config` of the root's discipline. Parameters that were not given have their defaults.
+    /// Returns the `Config` of the root discipline. Parameters that were not set have their defaults.
     ///
     /// # Errors
     /// Only if the discipline refuses what it accepted when the description was checked.
@@ -161,7 +161,7 @@ impl Spec {
         self.entry.config(&self.settings)
     }
 
-    /// The disciplines that the root holds.
+    /// Returns the root's classes, or its inner discipline as class 1.
     pub fn classes(&self) -> Vec<ClassSpec<'_>> {
         if !self.entry.about().children.are_classes() {
             let inner = |tree| ClassSpec {
@@ -182,7 +182,7 @@ impl Spec {
             .collect()
     }
 
-    /// The classes, each with what it holds.
+    /// Returns the classes, each with the tree in it.
     fn classes_and_trees(&self) -> impl Iterator<Item = (&ClassSettings, Option<&Spec>)> {
         let inner = inner_classes(self.entry, &self.settings.classes);
         let mut trees = self.children.iter();
@@ -195,12 +195,12 @@ impl Spec {
         })
     }
 
-    /// Handle, filters and default class of the root.
+    /// Returns the root's handle, filters and default class.
     pub fn classifier(&self) -> &Classifier {
         &self.settings.classifier
     }
 
-    /// What each class holds, those of a template one by one; or the inner discipline.
+    /// Returns the tree of each class, or the inner discipline. Each class of a template counts.
     fn trees(&self) -> Box<dyn Iterator<Item = (u16, &Spec)> + '_> {
         if !self.entry.about().children.are_classes() {
             return Box::new(self.children.iter().map(|tree| (INNER, tree)));
@@ -211,7 +211,7 @@ impl Spec {
     }
 }
 
-/// The classes that others name as their parent.
+/// Returns the classes that are the parent of another class.
 fn inner_classes(entry: &dyn Entry, classes: &[ClassSettings]) -> BTreeSet<u16> {
     let parameters = entry.class_parameters();
     let parent = parameters.iter().position(|info| info.name == PARENT);
@@ -221,27 +221,27 @@ fn inner_classes(entry: &dyn Entry, classes: &[ClassSettings]) -> BTreeSet<u16> 
     parents.collect()
 }
 
-/// The parent that a class names, if the parameter for it is at `place`.
-fn parent_of(place: Option<usize>, settings: &[Setting]) -> Option<u16> {
-    let (_, value) = settings.iter().find(|(other, _)| Some(*other) == place)?;
+/// Returns the parent that a class names. `index` is the index of the parameter `parent`.
+fn parent_of(index: Option<usize>, settings: &[Setting]) -> Option<u16> {
+    let (_, value) = settings.iter().find(|(other, _)| Some(*other) == index)?;
     match value {
         Value::Number(minor) => u16::try_from(*minor).ok(),
         _ => None,
     }
 }
 
-/// Each parameter with its value. A required one is always set.
+/// Returns each parameter with its value. A required parameter is always set.
 fn values(parameters: Vec<ParameterInfo>, settings: &[Setting]) -> Vec<(ParameterInfo, Value)> {
-    let value_of = |(place, info): (usize, ParameterInfo)| {
-        let set = settings.iter().find(|(other, _)| *other == place);
+    let value_of = |(index, info): (usize, ParameterInfo)| {
+        let set = settings.iter().find(|(other, _)| *other == index);
         let value = set.map(|(_, value)| value.clone()).or(info.default.clone());
         (info, value.expect("a required parameter is set"))
     };
     parameters.into_iter().enumerate().map(value_of).collect()
 }
 
-/// A seed for child `minor`, unlike its parent's and its siblings' (SplitMix64's finaliser, Steele et al.
-/// 2014).
+/// Returns a seed for child `minor` that differs from the seeds of its parent and siblings (SplitMix64's
+/// finaliser, Steele et al. 2014).
 fn derive(seed: u64, minor: u16) -> u64 {
     let mut z = seed.wrapping_add((u64::from(minor) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

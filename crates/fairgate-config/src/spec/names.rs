@@ -1,6 +1,6 @@
-//! Names that numbers in packets have.
+//! Names of numbers in packet headers.
 
-/// IP protocols (IANA's registry of protocol numbers): those that flows on a line consist of.
+/// IP protocols that carry common traffic (IANA, Assigned Internet Protocol Numbers).
 pub(crate) const PROTOCOLS: &[(&str, u64)] = &[
     ("icmp", 1),
     ("igmp", 2),
@@ -18,8 +18,8 @@ pub(crate) const PROTOCOLS: &[(&str, u64)] = &[
     ("udplite", 136),
 ];
 
-/// DiffServ code points: class selectors and default (RFC 2474), assured forwarding (RFC 2597), expedited forwarding
-/// (RFC 3246), voice admit (RFC 5865), lower effort (RFC 8622).
+/// DiffServ code points: class selectors and default (RFC 2474), assured forwarding (RFC 2597), expedited
+/// forwarding (RFC 3246), voice admit (RFC 5865), lower effort (RFC 8622).
 pub(crate) const DSCPS: &[(&str, u64)] = &[
     ("CS0", 0),
     ("DF", 0),

@@ -1,4 +1,4 @@
-//! Where a tree stands in the text that it was read from, for errors that are found after it was checked.
+//! The location of a tree in its text, for errors that are found after the check.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use super::filters;
 use crate::error::Problem;
 use crate::registry::{Entry, ParameterInfo};
 
-/// A key, and the place of its value.
+/// A key, and the location of its value.
 type Place = (&'static str, Range<usize>);
 
-/// The places of one discipline's settings and filters. It is no part of what the tree is: equal trees may stand anywhere.
+/// The locations of one discipline's settings and filters. Equal trees may have different origins.
 #[derive(Clone)]
 pub(crate) struct Origin {
     source: Arc<NamedSource<String>>,
-    /// The discipline's name.
+    /// The location of the discipline's name.
     discipline: Range<usize>,
-    /// The values that are given.
+    /// The settings.
     settings: Vec<Place>,
-    /// Of each filter, in their order.
+    /// The filters, in their order.
     filters: Vec<FilterOrigin>,
-    /// Of each class: its number, and the values that stand beside it.
+    /// The number of each class, and the settings beside it.
     classes: Vec<(u16, Vec<Place>)>,
 }
 
@@ -51,7 +51,7 @@ impl Origin {
         };
         let filter = |filter: &FilterDraft| FilterOrigin {
             header: filter.header.clone(),
-            conditions: filters::places(filter),
+            conditions: filters::condition_locations(filter),
         };
         let class = |class: &Draft| {
             let each = class.setting("each").and_then(|each| place(Some("each"), each));
@@ -74,7 +74,7 @@ impl Origin {
         }
     }
 
-    /// Of a tree that was never written.
+    /// Returns the origin of a tree that was not read from a text.
     #[cfg(test)]
     pub(crate) fn nowhere() -> Origin {
         Origin {
@@ -86,18 +86,19 @@ impl Origin {
         }
     }
 
-    /// The discipline's name.
+    /// Returns the location of the discipline's name.
     pub(crate) fn discipline(&self) -> Range<usize> {
         self.discipline.clone()
     }
 
-    /// The value of a parameter; the discipline, where the value is the default.
+    /// Returns the location of a parameter's value, or of the discipline if the value is the default.
     pub(crate) fn parameter(&self, name: &str) -> Range<usize> {
         let given = self.settings.iter().find(|(other, _)| *other == name);
         given.map_or(self.discipline.clone(), |(_, place)| place.clone())
     }
 
-    /// A condition of a filter, counted from 0; the filter, where it has no such condition.
+    /// Returns the location of a condition of a filter (counted from 0), or of the filter if it has no such
+    /// condition.
     pub(crate) fn condition(&self, filter: usize, name: &str) -> Range<usize> {
         let Some(filter) = self.filters.get(filter) else {
             return self.discipline.clone();
@@ -106,14 +107,14 @@ impl Origin {
         given.map_or(filter.header.clone(), |(_, place)| place.clone())
     }
 
-    /// The value of a class's parameter, or what the class is given to hosts by, `each`.
+    /// Returns the location of a class's parameter, or of its key `each`.
     pub(crate) fn class_parameter(&self, class: u16, name: &str) -> Range<usize> {
         let of_class = self.classes.iter().find(|(minor, _)| *minor == class);
         let given = of_class.and_then(|(_, settings)| settings.iter().find(|(other, _)| *other == name));
         given.map_or(self.discipline.clone(), |(_, place)| place.clone())
     }
 
-    /// A problem at a place of this text.
+    /// Returns a problem at a location in this text.
     pub(crate) fn problem(&self, at: Range<usize>, message: String, label: String, help: String) -> Problem {
         Problem::new(&self.source, at, message, label, help)
     }

@@ -1,4 +1,4 @@
-//! A description as TOML that reads the same, and as a tree for people.
+//! Prints a description as TOML, which is read as the same description, and as a tree for people.
 
 use std::fmt::{self, Write};
 
@@ -9,8 +9,8 @@ use crate::registry::{ClassSettings, PARENT, ParameterInfo, Setting};
 use crate::registry::{Unit, Value};
 
 impl Spec {
-    /// The tree as TOML under `[queue.NAME]`: only what was set. [`Document::parse`](crate::Document::parse) reads the
-    /// same from it.
+    /// Returns the tree as TOML under `[queue.NAME]`, with only the parameters that were set.
+    /// [`Document::parse`](crate::Document::parse) reads the same tree from it.
     pub fn to_toml(&self, name: &str) -> String {
         let mut text = String::new();
         let path = format!("queue.{}", toml::Value::from(name));
@@ -19,7 +19,7 @@ impl Spec {
         text
     }
 
-    /// The body of a table, and the tables below it.
+    /// Prints the body of a table, and the tables below it.
     fn print(&self, path: &str, text: &mut String) {
         let _ = writeln!(text, "discipline = \"{}\"", self.discipline());
         let classifier = &self.settings.classifier;
@@ -65,19 +65,19 @@ impl Spec {
         self.print(&path, text);
     }
 
-    /// Whether a setting of this discipline, beside a class's, would be taken for one of the class.
+    /// Whether a setting of this discipline has the same name as a parameter of the class that holds it.
     fn collides_with(&self, class_parameters: &[ParameterInfo]) -> bool {
         let own = self.entry.parameters();
         self.settings
             .own
             .iter()
-            .any(|(place, _)| class_parameters.iter().any(|info| info.name == own[*place].name))
+            .any(|(index, _)| class_parameters.iter().any(|info| info.name == own[*index].name))
     }
 }
 
 fn print_settings(parameters: &[ParameterInfo], settings: &[Setting], text: &mut String) {
-    for (place, value) in settings {
-        let info = &parameters[*place];
+    for (index, value) in settings {
+        let info = &parameters[*index];
         debug_assert!(!RESERVED_KEYS.contains(&info.name));
         let shown = info.unit.show(value);
         let is_bare = match value {
@@ -93,7 +93,8 @@ fn print_settings(parameters: &[ParameterInfo], settings: &[Setting], text: &mut
     }
 }
 
-/// The tree for people: a discipline a line, with what was set; what it holds and its filters below.
+/// Writes the tree for people: one line for each discipline, with the parameters that were set; below it its
+/// filters and children.
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.show_line(f)?;
@@ -141,14 +142,14 @@ impl Spec {
     }
 }
 
-/// A class with what is known of it.
+/// A class, its parent and the tree in it.
 struct ShownClass<'a> {
     settings: &'a ClassSettings,
     parent: Option<u16>,
     tree: Option<&'a Spec>,
 }
 
-/// The classes below `parent`, each with those below it.
+/// Writes the classes below `parent`, each with the classes below it.
 fn show_classes(
     f: &mut fmt::Formatter<'_>,
     classes: &[ShownClass<'_>],
@@ -157,8 +158,8 @@ fn show_classes(
     indent: &str,
 ) -> fmt::Result {
     let below: Vec<_> = classes.iter().filter(|class| class.parent == parent).collect();
-    for (place, class) in below.iter().enumerate() {
-        let is_last = place + 1 == below.len();
+    for (index, class) in below.iter().enumerate() {
+        let is_last = index + 1 == below.len();
         write!(
             f,
             "\n{indent}{}{}",
@@ -172,8 +173,8 @@ fn show_classes(
                 line.replace(" = ", "=").replace(['"', ' ', '[', ']'], "")
             )?;
         }
-        // What the picture shows need not be said.
-        let is_shown = |(place, _): &&Setting| parameters[*place].name != PARENT;
+        // The picture shows the parent.
+        let is_shown = |(index, _): &&Setting| parameters[*index].name != PARENT;
         let shown: Vec<Setting> = class.settings.settings.iter().filter(is_shown).cloned().collect();
         show_settings(f, parameters, &shown)?;
         let indent = format!("{indent}{}", if is_last { "   " } else { "│  " });
@@ -194,8 +195,8 @@ fn show_settings(
     parameters: &[ParameterInfo],
     settings: &[Setting],
 ) -> fmt::Result {
-    settings.iter().try_for_each(|(place, value)| {
-        let info = &parameters[*place];
+    settings.iter().try_for_each(|(index, value)| {
+        let info = &parameters[*index];
         write!(f, " {}={}", info.name, info.unit.show(value))
     })
 }

@@ -1,4 +1,4 @@
-//! What is right in itself, and can't work on a live line.
+//! Checks of valid descriptions that can't work in a live data plane.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::registry::Value;
 use crate::registry::{Longest, ParameterInfo};
 use crate::units;
 
-/// The longest frame that may come to a tree.
+/// The longest frame that can arrive at a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Bytes from the Ethernet header to the last byte of the payload.
     pub length: u32,
-    /// Bytes of memory that it occupies while it is queued: what limits on memory count.
+    /// Memory that it occupies while it is queued, in bytes. Limits on memory count these bytes.
     pub memory: u32,
 }
 
 impl Frame {
-    /// A full frame on Ethernet, without the checksum: 1500 bytes of IP.
+    /// A full Ethernet frame without the frame check sequence: 1500 bytes of IP.
     pub const ETHERNET: Frame = Frame::of_length(1514);
-    /// The same with a VLAN tag.
+    /// A full frame with a VLAN tag.
     pub const TAGGED: Frame = Frame::of_length(1518);
 
     /// A frame that occupies as much memory as it is long.
@@ -33,8 +33,9 @@ impl Frame {
 }
 
 impl Spec {
-    /// Each bucket and each limit that could never hold a frame of this size: whatever is queued, the discipline would drop
-    /// every one of them. Whoever knows which frames may come refuses a tree for which this is not empty.
+    /// Returns a problem for each bucket and each limit that can't hold a frame of this size. The discipline
+    /// would drop every such frame, whatever is queued. A program that knows the frames should reject a tree
+    /// with such problems.
     ///
     /// ```
     /// use fairgate_config::{Frame, Spec};
@@ -48,8 +49,9 @@ impl Spec {
         self.gather(&mut |tree, path| tree.own_too_small_for(frame, "a full frame", path))
     }
 
-    /// What may go wrong where this tree forwards frames, of which nothing is known yet but that it is Ethernet: buckets and limits
-    /// that are too small at an MTU of 1500, with a VLAN tag or without one, and buckets that are no deeper than wake-ups are late.
+    /// Returns possible problems of forwarding with this tree on an Ethernet interface that is not known yet:
+    /// buckets and limits that are too small at an MTU of 1500, with or without a VLAN tag, and buckets that
+    /// fill faster than a late process wakes up.
     pub fn live_warnings(&self) -> Vec<Problem> {
         self.gather(&mut |tree, path| {
             let mut found = tree.own_too_small_for(Frame::ETHERNET, "a full frame at an MTU of 1500", path);
@@ -59,8 +61,8 @@ impl Spec {
                 path,
             );
             for problem in tagged.into_iter().chain(tree.shallow_buckets(path)) {
-                // Once told, a place need not be told again for a reason that is the smaller one.
-                if found.iter().all(|told| told.span != problem.span) {
+                // A location that has a problem is not reported again for a weaker reason.
+                if found.iter().all(|known| known.span != problem.span) {
                     found.push(problem);
                 }
             }
@@ -68,13 +70,15 @@ impl Spec {
         })
     }
 
-    /// Each place that asks for a packet's mark. A frame that comes in from a wire carries none, so that a filter there would
-    /// match nothing, or everything: whoever forwards frames refuses a tree for which this is not empty.
+    /// Returns each location that uses a packet's firewall mark. A frame that arrives at an interface has no
+    /// mark, so a filter on marks would match nothing, or everything. A program that forwards frames should
+    /// reject a tree with such problems.
     pub fn asks_for_marks(&self) -> Vec<Problem> {
         self.gather(&mut Spec::own_asks_for_marks)
     }
 
-    /// What `find` finds in this tree and in all in it. It is given each discipline and its place.
+    /// Returns the results of `find` for this tree and all trees in it. `find` gets each discipline and its
+    /// path in words.
     fn gather(&self, find: &mut dyn FnMut(&Spec, &str) -> Vec<Problem>) -> Vec<Problem> {
         let mut found = Vec::new();
         self.walk(&mut Vec::new(), &mut |tree, path| {
@@ -107,12 +111,14 @@ impl Spec {
                 self.origin.problem(
                     self.origin.parameter(name),
                     format!(
-                        "`{name}` of `{}`{path} is {most}, but {a_frame} {what} {needed}: each one would be dropped",
+                        "`{name}` of `{}`{path} is {most}, but {a_frame} {what} {needed}: each one would be \
+                         dropped",
                         self.discipline()
                     ),
                     format!("must be at least {needed}"),
                     format!(
-                        "raise `{name}` to {needed} or more, or let only shorter frames come: lower the interfaces' MTU"
+                        "raise `{name}` to {needed} or more, or lower the interfaces' MTU, so that frames \
+                         are shorter"
                     ),
                 )
             })
@@ -121,8 +127,8 @@ impl Spec {
         longest.into_iter().filter_map(problem).collect()
     }
 
-    /// The buckets that hold back what exceeds them, and are full again sooner than a process is surely awake: what would have
-    /// come in from then on is lost, and with it a part of the rate.
+    /// Returns the shaping buckets that fill faster than a process surely wakes up. Tokens that arrive in a
+    /// full bucket are lost, and with them a part of the rate.
     fn shallow_buckets(&self, path: &str) -> Vec<Problem> {
         let name = self.discipline();
         let of_tbf = (name == "tbf").then(|| {
@@ -133,40 +139,47 @@ impl Spec {
         let buckets = [("burst", "rate"), ("cburst", "ceil")];
         let of_classes = self.classes().into_iter().flat_map(|class| {
             buckets.map(|(burst, rate)| {
-                // A class of htb sends while it has any tokens at all.
+                // A class of htb sends while it has any tokens.
                 let shallow = shallow(&class.parameters, burst, rate, 0)?;
                 let what = format!("class {} of `{name}`{path}", class.minor);
                 Some((self.origin.class_parameter(class.minor, burst), what, shallow))
             })
         });
-        let told = of_tbf.into_iter().chain(of_classes).flatten();
-        told.map(|(at, what, shallow)| {
-            let Shallow { bucket, bytes, enough, .. } = shallow;
-            let [bytes, enough] = [bytes, enough].map(units::format_size);
-            let lasts = units::format_duration(Duration::from_nanos(shallow.nanos));
-            self.origin.problem(
+        let shallow = of_tbf.into_iter().chain(of_classes).flatten();
+        shallow
+            .map(|(at, what, shallow)| {
+                let Shallow {
+                    bucket,
+                    bytes,
+                    enough,
+                    ..
+                } = shallow;
+                let [bytes, enough] = [bytes, enough].map(units::format_size);
+                let lasts = units::format_duration(Duration::from_nanos(shallow.nanos));
+                self.origin.problem(
                 at,
                 format!(
-                    "`{bucket}` of {what} is {bytes}, full again {lasts} after a frame may leave: a run that wakes up later than that \
-                     does not reach the rate"
+                    "`{bucket}` of {what} is {bytes}. It is full again {lasts} after a frame can leave; a \
+                     run that wakes up later than that does not reach the rate"
                 ),
                 format!("less than {} of the rate", units::format_duration(LATE)),
                 format!("raise `{bucket}` to {enough} or more"),
             )
-        })
-        .collect()
+            })
+            .collect()
     }
 
-    /// Filters on marks, classes that are given to hosts told apart by marks, and cake's parameter.
+    /// Returns the filters on marks, the classes that are given to hosts by marks, and cake's parameter for
+    /// marks.
     fn own_asks_for_marks(&self, path: &str) -> Vec<Problem> {
         let name = self.discipline();
         let problem = |at, what: String| {
             self.origin.problem(
                 at,
-                format!("{what}, and a frame from a wire carries none"),
+                format!("{what}, but a frame from an interface has none"),
                 "nothing sets a mark".to_owned(),
-                "a mark is set by the machine that a packet comes from or that routes it; choose by what is in the frame: \
-                 addresses, ports, protocol, dscp, vlan"
+                "only the machine that sends or routes a packet can set a mark; use fields of the frame \
+                 instead: addresses, ports, protocol, dscp, vlan"
                     .to_owned(),
             )
         };
@@ -200,20 +213,22 @@ impl Spec {
     }
 }
 
-/// How late a process may well wake up on a machine that does little else, and several times that.
+/// The delay of a wake-up that must be expected on a machine with little other work: several times the usual
+/// one.
 const LATE: Duration = Duration::from_micros(200);
 
-/// A bucket that is full again soon.
+/// A bucket that fills too fast.
 struct Shallow {
     bucket: &'static str,
     bytes: u64,
-    /// How long it fills after a frame may leave, ns.
+    /// The time from when a frame can leave until the bucket is full, in ns.
     nanos: u64,
-    /// How deep it should be, bytes.
+    /// The depth that it should have, in bytes.
     enough: u64,
 }
 
-/// Whether the bucket of the parameter `bucket`, filled at that of `rate`, is full less than [`LATE`] after `frame` bytes are in it.
+/// Returns the bucket of the parameter `bucket` if it is full less than [`LATE`] after it has tokens for a
+/// frame of `frame` bytes. The parameter `rate` is the rate at which it fills.
 fn shallow(
     parameters: &[(ParameterInfo, Value)],
     bucket: &'static str,
@@ -229,7 +244,7 @@ fn shallow(
     let spare = u128::from(bytes.saturating_sub(frame.into()));
     let nanos = spare * 8_000_000_000 / rate.max(1);
     let late = (rate * LATE.as_nanos()).div_ceil(8_000_000_000);
-    // No bucket is deep enough for the rate of no line.
+    // At a rate above all real links no bucket is deep enough; then nothing is reported.
     let enough = u64::try_from(late).ok()?.checked_add(frame.into());
     let enough = enough.filter(|enough| *enough <= most)?;
     (nanos < LATE.as_nanos()).then_some(Shallow {
@@ -240,7 +255,7 @@ fn shallow(
     })
 }
 
-/// A place in a tree, for a sentence: nothing for the root.
+/// Returns the path to a discipline as a part of a sentence; nothing for the root.
 fn shown(path: &[u16]) -> String {
     let numbers: Vec<String> = path.iter().map(u16::to_string).collect();
     match path {
@@ -250,4 +265,5 @@ fn shown(path: &[u16]) -> String {
 }
 
 #[cfg(test)]
+#[path = "refusals_tests.rs"]
 mod tests;

@@ -1,5 +1,4 @@
-//! Classes that are given to hosts: read as written beside a class, `each = "destination"`, and written so that they read the
-//! same.
+//! Reads and prints the keys of classes that are given to hosts, such as `each = "destination"`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -15,7 +14,7 @@ use crate::suggest;
 /// The keys that make a class a template.
 pub(crate) const KEYS: [&str; 5] = ["each", "count", "overflow", "ipv4", "ipv6"];
 
-/// What can tell hosts apart.
+/// The fields that can distinguish hosts.
 const FIELDS: [&str; 7] = [
     "source",
     "destination",
@@ -26,13 +25,13 @@ const FIELDS: [&str; 7] = [
     "mark",
 ];
 
-const EXAMPLE: &str =
-    "write each = \"destination\" for a class a receiver, or several fields: each = [\"source\", \"vlan\"]";
+const EXAMPLE: &str = "write each = \"destination\" for one class per receiver, or several fields: each = \
+    [\"source\", \"vlan\"]";
 
-/// Reads the keys of a template. Its overflow class, if it names one, is to be looked up when all classes are known.
+/// Reads the keys of a template. The overflow class, if given, is checked when all classes are known.
 pub(crate) fn read(
     class: u16,
-    place: Range<usize>,
+    location: Range<usize>,
     keys: &[&Written],
     problems: &mut Problems,
 ) -> Option<Template> {
@@ -52,7 +51,10 @@ pub(crate) fn read(
         None => {
             report(Mistake {
                 span: keys[0].0.span(),
-                message: format!("`{}` is for a class that is given to hosts", keys[0].0.get_ref()),
+                message: format!(
+                    "`{}` is only for a class that is given to hosts",
+                    keys[0].0.get_ref()
+                ),
                 label: "without `each`".to_owned(),
                 help: EXAMPLE.to_owned(),
             });
@@ -65,9 +67,9 @@ pub(crate) fn read(
     if let (Some(given), false) = (given("ipv4").or(given("ipv6")), has_address) {
         report(Mistake {
             span: given.span(),
-            message: "no address tells these hosts apart".to_owned(),
-            label: "of no meaning".to_owned(),
-            help: "leave it out, or name \"source\" or \"destination\" in `each`".to_owned(),
+            message: "these hosts are not distinguished by an address".to_owned(),
+            label: "without effect".to_owned(),
+            help: "remove it, or name \"source\" or \"destination\" in `each`".to_owned(),
         });
     }
     let mut bits = |mask: Option<Result<u128, Mistake>>| match mask {
@@ -92,10 +94,11 @@ pub(crate) fn read(
             })
         }),
         None => Err(Mistake {
-            span: place,
+            span: location,
             message: format!("class {class} is given to hosts, but has no `count`"),
             label: "`count` is missing".to_owned(),
-            help: "write how many hosts may have a class at once, like count = 1000; memory for all is taken at the start"
+            help: "write how many hosts may have a class at once, like count = 1000; \
+                   memory for all is allocated at the start"
                 .to_owned(),
         }),
     };
@@ -113,7 +116,8 @@ pub(crate) fn read(
     (problems.count() == before).then_some(template)
 }
 
-/// The fields by which hosts are told apart: one, or a list; on the command line with commas between.
+/// Reads the fields that distinguish hosts: one, or a list. On the command line the list is separated by
+/// commas.
 fn fields(given: &Spanned<Given>) -> Result<HostBy, Mistake> {
     let mut by = HostBy::default();
     let mistake = |span: Range<usize>, message: String| Mistake {
@@ -132,10 +136,10 @@ fn fields(given: &Spanned<Given>) -> Result<HostBy, Mistake> {
             .iter()
             .map(|word| match word.get_ref() {
                 Given::Text(text) => Ok(Spanned::new(word.span(), text.as_str())),
-                other => Err(mistake(word.span(), format!("{} is no field", other.show()))),
+                other => Err(mistake(word.span(), format!("{} is not a field", other.show()))),
             })
             .collect::<Result<_, _>>()?,
-        other => return Err(mistake(given.span(), format!("{} is no field", other.show()))),
+        other => return Err(mistake(given.span(), format!("{} is not a field", other.show()))),
     };
     for word in &words {
         let before = by;
@@ -171,13 +175,13 @@ fn set_field(by: &mut HostBy, word: &Spanned<&str>) -> Result<(), Mistake> {
                         span: word.span(),
                         message: format!("`{text}` has no mask of 32 bits"),
                         label: "expected \"mark/0x1\" to \"mark/0xffffffff\"".to_owned(),
-                        help: "write which bits of the mark count, like \"mark/0xff\"".to_owned(),
+                        help: "write the mask of the mark's bits that count, like \"mark/0xff\"".to_owned(),
                     });
                 }
                 None => {
                     return Err(Mistake {
                         span: word.span(),
-                        message: format!("`{text}` is no field that tells hosts apart"),
+                        message: format!("`{text}` is not a field that distinguishes hosts"),
                         label: "unknown field".to_owned(),
                         help: suggest::remedy(text, "fields", FIELDS),
                     });
@@ -188,7 +192,7 @@ fn set_field(by: &mut HostBy, word: &Spanned<&str>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Which bits of addresses of a family count, from the highest: so many, or those of a mask.
+/// Reads the bits that count in an address of this family: a number of leading bits, or a mask.
 fn mask(
     given: &Spanned<Given>,
     family: &'static str,
@@ -216,7 +220,7 @@ fn ipv6_mask(text: &str) -> Option<u128> {
     Some(mask.to_bits())
 }
 
-/// A template as `key = value` lines of TOML, which read the same.
+/// Returns a template as lines `key = value` of TOML, which are read as the same template.
 pub(crate) fn lines(template: &Template) -> Vec<String> {
     let by = &template.by;
     let mark = match by.mark {
@@ -262,7 +266,7 @@ pub(crate) fn lines(template: &Template) -> Vec<String> {
     lines
 }
 
-/// Of a mask of leading bits, how many.
+/// Returns the length of a mask that consists of leading bits.
 fn length(mask: u128) -> Option<String> {
     (mask.leading_ones() == mask.count_ones()).then(|| mask.leading_ones().to_string())
 }

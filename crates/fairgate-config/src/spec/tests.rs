@@ -1,4 +1,4 @@
-//! A description is printed and read the same; a changed one is applied to a running tree.
+//! Printing and reading a description, and applying a changed one to a running tree.
 
 use fairgate::classify::{Classifier, Filter, Holder, Masked, Match, Prefix};
 use fairgate::{Discipline, FlowKey, Packet, Pool, Time};
@@ -11,15 +11,15 @@ use crate::Document;
 use crate::registry::{Children, ClassSettings, Entry, ParameterInfo, Registry, Setting, Settings};
 use crate::registry::{Unit, Value};
 
-/// A value of a parameter: not always one that agrees with the other parameters.
+/// A value of a parameter. It may contradict the other parameters.
 fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
     let (least, most) = (*info.range.start(), *info.range.end());
-    // Small numbers, so that no tree takes gigabytes; the ends are the registry's tests'.
+    // Small numbers, so that no tree occupies gigabytes. Other tests cover the ends of the ranges.
     let number = least..=most.min(least.saturating_add(5000));
     let some = match info.unit {
         Unit::Flag => any::<bool>().prop_map(Value::Flag).boxed(),
         Unit::Choice(words) => select(words).prop_map(Value::Word).boxed(),
-        // Bands that are surely there.
+        // Bands that always exist.
         Unit::List(length) => Just(Value::List(vec![0; length])).boxed(),
         Unit::Numbers(_) => Just(Value::List(vec![*info.range.end(), *info.range.start()])).boxed(),
         Unit::Curve => (0u64..4, 0u64..3, 0u64..4)
@@ -36,7 +36,7 @@ fn value(info: &ParameterInfo) -> BoxedStrategy<Value> {
     }
 }
 
-/// Some of the parameters, and all required ones.
+/// Sets all required parameters and some of the others.
 pub(super) fn settings(parameters: Vec<ParameterInfo>) -> BoxedStrategy<Vec<Setting>> {
     let each: Vec<_> = parameters
         .iter()
@@ -47,7 +47,7 @@ pub(super) fn settings(parameters: Vec<ParameterInfo>) -> BoxedStrategy<Vec<Sett
         .collect();
     each.prop_map(|values| {
         let set = values.into_iter().enumerate();
-        set.filter_map(|(place, value)| Some((place, value?))).collect()
+        set.filter_map(|(index, value)| Some((index, value?))).collect()
     })
     .boxed()
 }
@@ -106,12 +106,12 @@ fn condition() -> impl Strategy<Value = Match> {
         )
 }
 
-fn classifier(entry: &'static dyn Entry, places: Vec<u16>) -> BoxedStrategy<Classifier> {
+fn classifier(entry: &'static dyn Entry, minors: Vec<u16>) -> BoxedStrategy<Classifier> {
     if !entry.takes_filters() {
         return Just(Classifier::default()).boxed();
     }
     let filter =
-        (0u16..3, condition(), select(places.clone())).prop_map(|(preference, condition, class)| Filter {
+        (0u16..3, condition(), select(minors.clone())).prop_map(|(preference, condition, class)| Filter {
             preference,
             condition,
             class,
@@ -119,7 +119,7 @@ fn classifier(entry: &'static dyn Entry, places: Vec<u16>) -> BoxedStrategy<Clas
     (
         any::<u16>(),
         prop::collection::vec(filter, 0..3),
-        prop::option::of(select(places)),
+        prop::option::of(select(minors)),
     )
         .prop_map(|(handle, filters, default)| Classifier {
             handle,
@@ -162,7 +162,7 @@ fn tree() -> impl Strategy<Value = Spec> {
                     Children::Inner | Children::InnerOrQueue | Children::None => (0, children[..1].to_vec()),
                 };
                 let minors: Vec<u16> = (1..=children.len() as u16)
-                    .map(|place| place * step)
+                    .map(|index| index * step)
                     .filter(|id| *id > 0)
                     .collect();
                 let classes: Vec<_> = minors
@@ -197,11 +197,16 @@ fn tree() -> impl Strategy<Value = Spec> {
     })
 }
 
+/// Pieces of configuration files in any order, and other characters.
+const PIECES_OF_FILES: &str = "(\\[\\[?queue\\.a(\\.class|\\.filter)?\\]\\]?\
+    |(discipline|inner|class|limit|id) = (\"prio\"|\"drr\"|[0-9]|\\{\\}|\\[\\]|\"[a-zü]*\")\
+    |\\PC{0,9}|\n){0,12}";
+
 proptest! {
     #[test]
-    fn what_is_printed_reads_the_same(spec in tree(), name in "[a-z]{1,4}|[ a-z.\"\\\\ü]{1,8}") {
+    fn a_printed_description_is_read_as_the_same(spec in tree(), name in "[a-z]{1,4}|[ a-z.\"\\\\ü]{1,8}") {
         let text = spec.to_toml(&name);
-        // Parameters drawn one by one may contradict one another; such a tree is refused on reading as in building.
+        // Parameters drawn one by one may contradict one another. Then both reading and building fail.
         match (Document::parse("printed", &text), spec.build(1)) {
             (Ok(document), Ok(_)) => prop_assert_eq!(document.queue(&name), Some(&spec)),
             (Err(error), Ok(_)) => prop_assert!(false, "{error:?} in\n{text}"),
@@ -211,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "(\\[\\[?queue\\.a(\\.class|\\.filter)?\\]\\]?|(discipline|inner|class|limit|id) = (\"prio\"|\"drr\"|[0-9]|\\{\\}|\\[\\]|\"[a-zü]*\")|\\PC{0,9}|\n){0,12}") {
+    fn any_text_is_read_or_rejected(text in PIECES_OF_FILES) {
         if let Err(error) = Document::parse("any", &text) {
             for problem in error.problems() {
                 prop_assert!(text.get(problem.span.clone()).is_some(), "{:?}", problem);
@@ -224,7 +229,7 @@ proptest! {
     }
 }
 
-/// The property above would also hold if nothing that is drawn could be built.
+/// The property above also holds if no drawn tree can be built. This test excludes that.
 #[test]
 fn most_trees_that_are_drawn_can_be_built() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -240,7 +245,7 @@ fn parse(text: &str) -> Spec {
 }
 
 #[test]
-fn every_dscp_is_written_as_it_is_read() {
+fn every_dscp_is_printed_as_it_is_read() {
     let drr = Registry::builtin()
         .entries("drr")
         .next()
@@ -290,7 +295,7 @@ tbf rate=20mbit burst=5000b
 }
 
 #[test]
-fn disciplines_of_one_tree_have_seeds_of_their_own() {
+fn disciplines_of_one_tree_have_different_seeds() {
     let seeds: Vec<u64> = (0..100).map(|minor| super::derive(7, minor)).collect();
     let mut distinct = seeds.clone();
     distinct.sort_unstable();
@@ -309,7 +314,7 @@ const RUNNING: &str = "
     priomap = [0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]
     class = [{ id = 1, discipline = 'fifo' }, { id = 2, discipline = 'codel' }]";
 
-/// The parameters of every node, from the root down.
+/// Returns the parameters of every node, from the root down.
 fn configs(node: &dyn Discipline) -> Vec<String> {
     let mut found = vec![node.name().to_owned()];
     if let Some(config) = node.config().downcast_ref::<fairgate::queues::tbf::Config>() {
@@ -353,7 +358,7 @@ fn a_change_is_applied_all_the_way_down_and_keeps_packets() {
 }
 
 #[test]
-fn a_tree_of_another_shape_is_told_apart_and_left_alone() {
+fn a_tree_of_another_shape_is_rejected_and_unchanged() {
     let mut pool = Pool::with_capacity(64);
     let mut root = parse(RUNNING).build(1).unwrap();
     let before = configs(root.as_ref());
@@ -378,9 +383,9 @@ fn a_tree_of_another_shape_is_told_apart_and_left_alone() {
     assert_eq!(configs(root.as_ref()), before);
 }
 
-/// RED's own queue is no class of it, one inside is.
+/// RED's own queue is not a class of it. A discipline inside RED is one.
 #[test]
-fn a_queue_and_a_discipline_inside_are_told_apart() {
+fn an_own_queue_and_an_inner_discipline_are_distinguished() {
     let mut pool = Pool::with_capacity(4);
     let own = Spec::inline("red limit=90000").unwrap();
     let over = Spec::inline("red limit=90000 / fq_codel").unwrap();
@@ -398,13 +403,14 @@ fn a_queue_and_a_discipline_inside_are_told_apart() {
     );
 }
 
-/// The shaper's own fifo and an inner one look alike from outside; the shaper itself refuses.
+/// The shaper's own fifo and an inner one look the same from outside. The shaper itself rejects the change.
 #[test]
 fn a_refused_change_is_undone() {
     let shaper = |rate: &str, rest: &str| {
         let fifo = |limit: u32| format!("{{ id = {limit}, discipline = 'fifo', limit = {limit} }}");
         format!(
-            "[queue.wan]\ndiscipline = 'drr'\nclass = [{}, {{ id = 9, discipline = 'tbf', rate = '{rate}', burst = 5000, {rest} }}]",
+            "[queue.wan]\ndiscipline = 'drr'\nclass = [{}, \
+             {{ id = 9, discipline = 'tbf', rate = '{rate}', burst = 5000, {rest} }}]",
             fifo(3)
         )
     };
@@ -417,14 +423,14 @@ fn a_refused_change_is_undone() {
         .apply_to(root.as_mut(), Time::ZERO, &mut pool)
         .unwrap_err();
     assert!(
-        matches!(&error, ApplyError::Refused { place, .. } if place == "class 9"),
+        matches!(&error, ApplyError::Refused { node_path, .. } if node_path == "class 9"),
         "{error}"
     );
     assert_eq!(configs(root.as_ref()), before);
 }
 
-const TREE: &str = "htb handle=1 default=20 { 1 rate=10mbit { 10 rate=6mbit ceil=10mbit / tbf rate=1mbit burst=5kb / codel; \
-                    15 rate=2mbit{16 rate=1mbit prio=3 / fifo}; 20 rate=2mbit / fq_codel } }";
+const TREE: &str = "htb handle=1 default=20 { 1 rate=10mbit { 10 rate=6mbit ceil=10mbit / tbf rate=1mbit \
+    burst=5kb / codel; 15 rate=2mbit{16 rate=1mbit prio=3 / fifo}; 20 rate=2mbit / fq_codel } }";
 
 #[test]
 fn a_tree_of_classes_is_read_from_a_line_and_shown_as_one() {
@@ -455,7 +461,7 @@ fn a_tree_of_classes_is_read_from_a_line_and_shown_as_one() {
     );
 }
 
-/// Classes come and go, and their disciplines with them; packets stay wherever there is a place for them.
+/// Classes and their disciplines are added and removed. Packets stay queued if their class still exists.
 #[test]
 fn a_tree_of_classes_is_changed_in_place() {
     let mut pool = Pool::with_capacity(64);
@@ -505,8 +511,8 @@ fn a_curve_is_read_in_all_its_forms() {
     assert_eq!(document.queue("wan"), Some(&spec));
 }
 
-const HOSTS: &str = "htb handle=1 default=100 { 1 rate=1gbit { 9 rate=1mbit / fifo; \
-                     100 each=destination ipv6=56 count=4 overflow=9 rate=2mbit ceil=50mbit / fq_codel flows=16 } }";
+const HOSTS: &str = "htb handle=1 default=100 { 1 rate=1gbit { 9 rate=1mbit / fifo; 100 each=destination \
+    ipv6=56 count=4 overflow=9 rate=2mbit ceil=50mbit / fq_codel flows=16 } }";
 
 #[test]
 fn classes_for_hosts_are_read_from_a_line_and_shown_as_one() {
@@ -526,9 +532,9 @@ fn classes_for_hosts_are_read_from_a_line_and_shown_as_one() {
     assert_eq!(minors, [9, 100, 101, 102, 103]);
 }
 
-/// What may stand behind `each`, in a file and on a line.
+/// All values of `each`, in a file and on the command line.
 #[test]
-fn whatever_tells_hosts_apart_is_printed_as_it_is_read() {
+fn every_field_that_distinguishes_hosts_is_printed_as_it_is_read() {
     let cases = [
         "each=source",
         "each=source,destination ipv4=24 ipv6=64",
@@ -547,7 +553,8 @@ fn whatever_tells_hosts_apart_is_printed_as_it_is_read() {
     assert_eq!(short.classes()[1].template.unwrap().overflow, 1, "the default");
 }
 
-/// A subscriber's class stays its own while the rate of all is changed, a class is added, and there are fewer classes.
+/// A subscriber keeps its class while the rate of all is changed, a class is added, and the number of classes
+/// is lowered.
 #[test]
 fn classes_for_hosts_are_changed_while_packets_are_queued() {
     let mut pool = Pool::with_capacity(64);
@@ -591,10 +598,10 @@ fn classes_for_hosts_are_changed_while_packets_are_queued() {
         .iter()
         .map(|(minor, host, count)| (*minor, host.as_str(), *count))
         .collect();
-    assert_eq!(held, expected, "the third host has lost its class to the change");
+    assert_eq!(held, expected, "the third host lost its class");
 }
 
-/// An example that sets a flag to what it is anyway would suggest that it is otherwise.
+/// An example that sets a flag to its default would suggest that the default is different.
 #[test]
 fn no_flag_in_the_documentation_is_set_to_its_default() {
     const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
@@ -606,8 +613,8 @@ fn no_flag_in_the_documentation_is_set_to_its_default() {
             .map(|setting| (spec.entry.parameters(), setting));
         let classes = spec.settings.classes.iter().flat_map(|class| &class.settings);
         let of_classes = classes.map(|setting| (spec.entry.class_parameters(), setting));
-        for (parameters, (place, value)) in own.chain(of_classes) {
-            let info = &parameters[*place];
+        for (parameters, (index, value)) in own.chain(of_classes) {
+            let info = &parameters[*index];
             if info.unit == Unit::Flag {
                 assert_ne!(
                     Some(value),
@@ -624,7 +631,7 @@ fn no_flag_in_the_documentation_is_set_to_its_default() {
     let mut seen = 0;
     for block in CONFIGURATION.split("```toml").skip(1) {
         let block = block.split("```").next().unwrap_or("");
-        // Others show a part of a tree, or another section.
+        // Other blocks show a part of a tree, or another section.
         if let Ok(document) = Document::parse("configuration.md", block) {
             document.queues().for_each(|(_, spec)| walk(spec, &mut seen));
         }

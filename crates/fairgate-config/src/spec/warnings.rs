@@ -1,4 +1,4 @@
-//! What is right, and hardly meant to stay.
+//! Warnings about descriptions that are valid, but probably not intended.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::registry::{Children, PARENT};
 use crate::spec::{ClassSpec, Spec};
 
 impl Spec {
-    /// In words, of this tree and of all in it.
+    /// Returns the warnings about this tree and all trees in it.
     pub fn warnings(&self) -> Vec<String> {
         let own = self.passes_all().into_iter().chain(self.oversubscribed());
         own.chain(self.children.iter().flat_map(Spec::warnings)).collect()
@@ -25,8 +25,9 @@ impl Spec {
         })
     }
 
-    /// Classes are sure of their rates, whatever is above them: together they may go beyond a limit there. (Hosts of a template
-    /// seldom all send at once; whoever sells more than there is knows it.)
+    /// Reports classes whose children have more guaranteed rate together than the class has. The children
+    /// keep their guaranteed rates, so together they exceed the class's limit. Templates are left out: their
+    /// hosts seldom send at the same time, and overselling is the provider's decision.
     fn oversubscribed(&self) -> Vec<String> {
         let classes = self.classes();
         let mut below: BTreeMap<u16, u64> = BTreeMap::new();
@@ -42,7 +43,8 @@ impl Spec {
             let [sum, limit] = [sum, limit].map(|bits| Rate::from_bits_per_second(bits).ok());
             (sum > limit).then_some(())?;
             Some(format!(
-                "the classes below class {} are sure of {} together, and will exceed its {} when all of them send",
+                "the classes below class {} have guaranteed rates of {} together, and will exceed its {} \
+                 when all of them send",
                 class.minor, sum?, limit?
             ))
         };
@@ -67,12 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_are_promised_more_than_is_there_are_told() {
+    fn classes_with_more_guaranteed_rate_than_their_parent_are_reported() {
         let cbq = "cbq bandwidth=10mbit { 1 rate=6mbit { 2 rate=5mbit / fifo; 3 rate=3mbit / fifo } }";
         assert_eq!(
             warnings(cbq),
             [
-                "the classes below class 1 are sure of 8Mbit together, and will exceed its 6Mbit when all of them send"
+                "the classes below class 1 have guaranteed rates of 8Mbit together, and will exceed its \
+                 6Mbit when all of them send"
             ]
         );
         assert!(warnings(&cbq.replace("3mbit", "1mbit")).is_empty());
@@ -80,6 +83,6 @@ mod tests {
         assert!(warnings(htb).is_empty(), "its limit is the ceil");
         assert_eq!(warnings(&htb.replace("9mbit", "7mbit")).len(), 1);
         let within = format!("drr {{ 1 / {htb} }}").replace("9mbit", "7mbit");
-        assert_eq!(warnings(&within).len(), 1, "also of a tree in another");
+        assert_eq!(warnings(&within).len(), 1, "also for a tree in another one");
     }
 }

@@ -1,35 +1,35 @@
-//! One line.
+//! Parses one line.
 
 use fairgate_config::language::Problems;
 use toml::Spanned;
 
 use crate::script::{Line, Word, number};
 
-/// What a line says.
+/// A parsed line.
 pub(super) enum Command {
-    /// `pipe 1 config ...`
+    /// Configures an object: `pipe 1 config ...`
     Configure {
         object: Object,
         number: Spanned<u32>,
         options: Line,
     },
-    /// `pipe 1 delete`
+    /// Deletes an object: `pipe 1 delete`
     Delete { object: Object, number: Spanned<u32> },
-    /// `pipe flush`: all pipes, queues and schedulers.
+    /// Deletes all pipes, queues and schedulers: `pipe flush`
     FlushObjects,
-    /// `add 100 pipe 1 ip from any to any`
+    /// Adds a rule: `add 100 pipe 1 ip from any to any`
     Add {
         number: Option<u32>,
         action: Action,
         body: Line,
     },
-    /// `delete 100`
+    /// Deletes rules: `delete 100`
     DeleteRules { number: Spanned<u32> },
-    /// `flush`: all rules.
+    /// Deletes all rules: `flush`
     FlushRules,
 }
 
-/// What is configured.
+/// The kind of object that a line configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Object {
     Pipe,
@@ -53,24 +53,24 @@ impl Object {
     }
 }
 
-/// What a rule does with the packets that it matches.
+/// What a rule does with matching packets.
 pub(super) enum Action {
-    /// Leads them to a pipe or a queue.
+    /// Sends them to a pipe or a queue.
     To(Object, Spanned<u32>),
-    /// Lets them pass, at this place.
+    /// Passes them. The word is that of the action.
     Pass(Word),
 }
 
-pub(super) const FORM: &str = "write pipe N config bw 10Mbit/s, queue N config pipe N weight W, sched N config pipe N type T, \
-                               or add pipe|queue N ip from any to any out";
+pub(super) const FORM: &str = "write pipe N config bw 10Mbit/s, queue N config pipe N weight W, sched N \
+    config pipe N type T, or add pipe|queue N ip from any to any out";
 
-/// The highest number of a rule; that one can't be added.
+/// The highest number of a rule. No rule with this number can be added.
 const LAST_RULE: u32 = 65_535;
 
-/// Reads the words of a line, of which there is one, that ends at `end`; `None` after a problem.
+/// Parses the words of a line, at least one. The line ends at `end`. Returns `None` after a problem.
 pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Option<Command> {
     let mut line = Line::new(words, end, FORM);
-    // Quiet, and without asking: what is done stays the same.
+    // "Quiet" and "do not ask" do not change the effect.
     while line
         .peek()
         .is_some_and(|word| matches!(word.get_ref().as_str(), "-q" | "-f" | "-qf" | "-fq"))
@@ -96,7 +96,7 @@ pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Opt
     }
 }
 
-/// The number may stand before or behind what is done.
+/// Parses a line about an object. The number may be before or after the verb.
 fn of_object(object: Object, mut line: Line, problems: &mut Problems) -> Option<Command> {
     let is_number = |word: &Word| word.get_ref().starts_with(|first: char| first.is_ascii_digit());
     let mut number = None;
@@ -134,13 +134,13 @@ fn object_number(line: &mut Line, problems: &mut Problems) -> Option<Spanned<u32
 
 fn nothing_follows(mut line: Line, command: Command, problems: &mut Problems) -> Option<Command> {
     match line.take() {
-        // What a shell does with the output; scripts begin so that they delete what may not be there.
+        // A redirection for the shell. Scripts add one to lines that delete an object that may not exist.
         Some(word) if !is_of_shell(&word) => line.unexpected(&word, "the end of the line", problems),
         _ => Some(command),
     }
 }
 
-/// A redirection, or what follows a command that failed.
+/// Whether the word is a redirection, or the start of another shell command.
 fn is_of_shell(word: &Word) -> bool {
     ["2>", ">", "&>", "||", ";"]
         .iter()
@@ -166,8 +166,8 @@ fn add(mut line: Line, problems: &mut Problems) -> Option<Command> {
         "allow" | "accept" | "pass" | "permit" => Action::Pass(word),
         other => {
             let message = format!("a rule that does `{other}` can't be carried over");
-            let help = "a tree places packets, and drops only what queues have no room for: lead them to a pipe or a queue, or let \
-                        them pass with `allow`";
+            let help = "a tree only classifies packets, and drops them only in queues: send them to a pipe \
+                or a queue, or pass them with `allow`";
             problems.add(word.span(), message, "not here", help);
             return None;
         }

@@ -1,4 +1,4 @@
-//! Options of a pipe, a queue or a scheduler.
+//! Parses the options of a pipe, a queue or a scheduler.
 
 use std::ops::Range;
 
@@ -12,53 +12,53 @@ use super::mask::{self, Mask};
 use super::units::{self, Size, Wrong};
 use crate::script::{Line, Word, no_value, setting};
 
-/// A pipe, a queue or a scheduler as its line says.
+/// A pipe, a queue or a scheduler as configured.
 pub(super) struct Configured {
     pub(super) object: Object,
     pub(super) number: Spanned<u32>,
-    /// Bit/s; 0 is no limit.
+    /// The bandwidth in bit/s. 0 means no limit.
     pub(super) bandwidth: Option<Spanned<u64>>,
-    /// Bytes.
+    /// The burst in bytes.
     pub(super) burst: Option<Spanned<u64>>,
     pub(super) size: Option<Spanned<Size>>,
     pub(super) drops: Drops,
-    /// What tells hosts apart that get one each.
+    /// The fields that distinguish hosts with one object each.
     pub(super) mask: Option<Mask>,
     pub(super) buckets: Option<Spanned<u64>>,
     pub(super) weight: Option<Spanned<u64>>,
     pub(super) longest: Option<Spanned<u64>>,
-    /// Of a queue the pipe or scheduler that it is connected to, of a scheduler its pipe.
+    /// The pipe or scheduler that a queue is connected to, or the pipe of a scheduler.
     pub(super) link: Option<(Object, Spanned<u32>)>,
     pub(super) kind: Option<Spanned<Kind>>,
 }
 
 impl Configured {
-    /// The places of what is said of the queue itself.
+    /// Returns the locations of the options about the object's own queue.
     pub(super) fn of_queue(&self) -> impl Iterator<Item = Range<usize>> {
         let drops = match &self.drops {
             Drops::Tail => None,
-            Drops::Red(red) => Some(red.place.clone()),
+            Drops::Red(red) => Some(red.location.clone()),
             Drops::Aqm(name, _) => Some(name.span()),
         };
-        let mask = self.mask.as_ref().map(|mask| mask.place.clone());
+        let mask = self.mask.as_ref().map(|mask| mask.location.clone());
         let size = self.size.as_ref().map(Spanned::span);
         size.into_iter().chain(drops).chain(mask)
     }
 }
 
-/// Which packets a queue drops.
+/// The rule by which a queue drops packets.
 pub(super) enum Drops {
-    /// Those that find no room.
+    /// Arriving packets at the limit.
     Tail,
     Red(Red),
-    /// By the discipline of this name, with these settings.
+    /// An AQM of this name, with these settings.
     Aqm(Spanned<&'static str>, Vec<Written>),
 }
 
-/// `w_q/min_th/max_th/max_p`
+/// RED's parameters, `w_q/min_th/max_th/max_p`.
 pub(super) struct Red {
-    pub(super) place: Range<usize>,
-    /// The weight is 1 over two to this.
+    pub(super) location: Range<usize>,
+    /// The negative binary logarithm of the weight.
     pub(super) weight_log: u32,
     pub(super) min: u64,
     pub(super) max: u64,
@@ -74,13 +74,13 @@ pub(super) enum Kind {
     Rr,
     Qfq,
     Prio,
-    /// Flows by hash, with these settings.
+    /// A scheduler of hashed flows, with these settings.
     Flows(&'static str, Vec<Written>),
 }
 
 const KINDS: [&str; 7] = ["fifo", "wf2q+", "rr", "qfq", "fq_codel", "fq_pie", "prio"];
 
-/// What all may be told.
+/// Options of all objects.
 const COMMON: [&str; 8] = [
     "queue", "red", "gred", "codel", "pie", "droptail", "buckets", "noerror",
 ];
@@ -88,7 +88,7 @@ const OF_PIPES: [&str; 2] = ["bw", "burst"];
 const OF_QUEUES: [&str; 5] = ["pipe", "sched", "weight", "lmax", "ecn"];
 const OF_SCHEDS: [&str; 2] = ["type", "pipe"];
 
-/// Reads the options behind `config`. What is wrong is reported.
+/// Parses the options after `config`. Mistakes are reported.
 pub(super) fn read(object: Object, number: Spanned<u32>, line: Line, problems: &mut Problems) -> Configured {
     let mut reader = Reader {
         configured: Configured {
@@ -123,7 +123,8 @@ struct Reader<'p> {
 }
 
 impl Reader<'_> {
-    /// Reads an option with its value; `None` after a problem: what follows belongs to what was not understood.
+    /// Parses an option and its value. Returns `None` after a problem, because the meaning of the next words
+    /// is unknown.
     fn option(&mut self, word: Word) -> Option<()> {
         let object = self.configured.object;
         match (word.get_ref().as_str(), object) {
@@ -136,8 +137,8 @@ impl Reader<'_> {
                 let text = delay.get_ref();
                 if !text.starts_with("0") {
                     let help = format!(
-                        "leave it out: a tree schedules packets and does not delay them; a link of a simulation does, \
-                         [[simulate.link]] delay = \"{text}\""
+                        "leave it out: a tree schedules packets and does not delay them; a link of a \
+                         simulation can, [[simulate.link]] delay = \"{text}\""
                     );
                     self.refuse(
                         word.span().start..delay.span().end,
@@ -150,8 +151,7 @@ impl Reader<'_> {
             ("plr", _) => {
                 let lost = self.quantity(&word, units::decimal)?;
                 if lost.get_ref().0 != 0 {
-                    let help =
-                        "leave it out: a tree loses only what queues have no room for or a discipline drops";
+                    let help = "leave it out: a tree drops packets only at limits or by an AQM";
                     self.refuse(
                         word.span().start..lost.span().end,
                         "`plr`",
@@ -169,14 +169,9 @@ impl Reader<'_> {
             | ("sched_mask", Object::Pipe)
             | ("flow_mask", Object::Queue) => self.mask(&word)?,
             ("mask" | "flow_mask" | "sched_mask", _) => {
-                let help = "give the mask to the queue, or to a pipe without queues; or share fairly among all flows: sched N config \
-                            type fq_codel";
-                self.refuse(
-                    word.span(),
-                    "`mask` here",
-                    "makes schedulers as packets come",
-                    help,
-                );
+                let help = "give the mask to the queue, or to a pipe without queues; or share fairly among \
+                    all flows: sched N config type fq_codel";
+                self.refuse(word.span(), "`mask` here", "creates schedulers dynamically", help);
                 return None;
             }
             ("queue", _) => self.configured.size = Some(self.quantity(&word, units::queue)?),
@@ -184,7 +179,7 @@ impl Reader<'_> {
             ("ecn", _) => match &mut self.configured.drops {
                 Drops::Red(red) => red.ecn = true,
                 _ => {
-                    let help = "write it behind red, gred, codel or pie, which mark instead of dropping";
+                    let help = "write it after red, gred, codel or pie, which mark instead of dropping";
                     self.refuse(word.span(), "`ecn` here", "nothing marks", help);
                 }
             },
@@ -193,14 +188,14 @@ impl Reader<'_> {
                 self.configured.drops = Drops::Aqm(Spanned::new(word.span(), "codel"), settings?);
             }
             ("pie", _) => {
-                // Unlike fq_pie's.
+                // dummynet's default for pie, but not for fq_pie.
                 let start = [setting(&word.span(), "dq_rate_estimator", flag(true))];
                 let settings = self.parameters(&[PIE], &start);
                 self.configured.drops = Drops::Aqm(Spanned::new(word.span(), "pie"), settings?);
             }
             ("droptail", _) => self.configured.drops = Drops::Tail,
             ("buckets", _) => self.configured.buckets = Some(self.quantity(&word, units::plain)?),
-            // What is told to a sender on the same machine: no packet is treated differently.
+            // Only affects the error reported to a sender on the same machine.
             ("noerror", _) => {}
             ("weight", Object::Queue) => self.configured.weight = Some(self.quantity(&word, units::plain)?),
             ("lmax" | "maxlen", Object::Queue) => {
@@ -224,12 +219,12 @@ impl Reader<'_> {
         Some(())
     }
 
-    fn refuse(&mut self, place: Range<usize>, what: &str, label: &str, help: &str) {
+    fn refuse(&mut self, location: Range<usize>, what: &str, label: &str, help: &str) {
         self.problems
-            .add(place, format!("{what} can't be carried over"), label, help);
+            .add(location, format!("{what} can't be carried over"), label, help);
     }
 
-    /// The word behind `option`; reported if there is none.
+    /// Takes the word after `option`. Reports if there is none.
     fn value(&mut self, option: &Word) -> Option<Word> {
         let value = self.line.take();
         if value.is_none() {
@@ -250,14 +245,14 @@ impl Reader<'_> {
     }
 
     fn wrong(&mut self, option: &Word, word: &Word, wrong: Wrong) {
-        // A word in quotation marks is longer than what is in it.
+        // A quoted word has two more characters than its text.
         let whole = word.span();
-        let place = match whole.len() == word.get_ref().len() {
+        let location = match whole.len() == word.get_ref().len() {
             true => whole.start + wrong.part.start..whole.start + wrong.part.end,
             false => whole,
         };
         let message = format!("`{}`: {}", option.get_ref(), wrong.message);
-        self.problems.add(place, message, "not understood", wrong.help);
+        self.problems.add(location, message, "not understood", wrong.help);
     }
 
     fn link(&mut self, option: &Word, to: Object) -> Option<()> {
@@ -277,9 +272,10 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// `w_q/min_th/max_th/max_p`, the thresholds in what the queue is counted in.
+    /// Parses `w_q/min_th/max_th/max_p`. The thresholds are in the unit of the queue's size.
     fn red(&mut self, word: &Word) -> Option<()> {
-        const HELP: &str = "write w_q/min_th/max_th/max_p, like 0.001953125/10/30/0.1: a weight, two thresholds and a probability";
+        const HELP: &str = "write w_q/min_th/max_th/max_p, like 0.001953125/10/30/0.1: a weight, two \
+            thresholds and a probability";
         let value = self.value(word)?;
         let parts: Vec<&str> = value.get_ref().split('/').collect();
         let [weight, min, max, probability] = parts[..] else {
@@ -305,7 +301,7 @@ impl Reader<'_> {
         };
         let is_gentle = word.get_ref() == "gred";
         self.configured.drops = Drops::Red(Red {
-            place: value.span(),
+            location: value.span(),
             weight_log: weight,
             min,
             max,
@@ -316,12 +312,12 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Which power of two a weight is one over.
+    /// Returns the negative binary logarithm of a weight, which must be a power of two.
     fn weight_log(&mut self, value: &Word, digits: u64, scale: u64) -> Option<u32> {
         let is_exact = |log: &u32| digits.checked_mul(1 << log) == Some(scale);
         let found = (1..=31).find(is_exact);
         if found.is_none() {
-            // The next smaller one.
+            // Suggests the next smaller power of two.
             let next = (1..=30)
                 .find(|log| digits.saturating_mul(1 << log) >= scale)
                 .unwrap_or(30);
@@ -330,28 +326,28 @@ impl Reader<'_> {
                 "the weight {} can't be carried over",
                 digits as f64 / scale as f64
             );
-            let help = format!("averages here have weights of one over a power of two: write {near}");
+            let help = format!("the weight of an average must be one over a power of two: write {near}");
             self.problems
                 .add(value.span(), message, "not one over a power of two", help);
         }
         found
     }
 
-    /// Fields and their bits, as far as there are any.
+    /// Parses a mask: fields and their bits.
     fn mask(&mut self, option: &Word) -> Option<()> {
         let mut mask = Mask::none(option.span());
         while let Some(word) = self.line.peek().cloned() {
             let name = word.get_ref().as_str();
             if let "flow-id" | "queue" = name {
-                let help = "leave it out: addresses, ports and the protocol tell packets apart here";
-                self.refuse(word.span(), &format!("`{name}`"), "no field of `each`", help);
+                let help = "leave it out: only addresses, ports and the protocol are supported";
+                self.refuse(word.span(), &format!("`{name}`"), "not a field of `each`", help);
                 return None;
             }
             if !mask::WORDS.contains(&name) {
                 break;
             }
             self.line.take();
-            mask.place.end = self.line.peek().unwrap_or(&word).span().end;
+            mask.location.end = self.line.peek().unwrap_or(&word).span().end;
             match name {
                 "src-ip" => mask.v4[0] = self.quantity(&word, mask::of_v4)?.into_inner(),
                 "dst-ip" => mask.v4[1] = self.quantity(&word, mask::of_v4)?.into_inner(),
@@ -366,7 +362,7 @@ impl Reader<'_> {
                 }
             }
         }
-        // Without a bit it makes one queue for all.
+        // A mask without bits means one queue for all.
         self.configured.mask = (!mask.is_none()).then_some(mask);
         Some(())
     }
@@ -381,7 +377,7 @@ impl Reader<'_> {
             "qfq" => Kind::Qfq,
             "prio" => Kind::Prio,
             "fq_codel" => {
-                // dummynet's own: marks unless told not to.
+                // dummynet's default: it marks.
                 let start = [setting(&word.span(), "ecn", flag(true))];
                 Kind::Flows("fq_codel", self.parameters(&[CODEL, OF_FLOWS], &start)?)
             }
@@ -390,7 +386,7 @@ impl Reader<'_> {
                 Kind::Flows("fq_pie", self.parameters(&[PIE, OF_FLOWS], &start)?)
             }
             _ => {
-                let message = format!("there is no scheduler `{}` here", word.get_ref());
+                let message = format!("the scheduler `{}` is not supported", word.get_ref());
                 let help = suggest::remedy(&name, "understood are", KINDS);
                 self.problems.add(word.span(), message, "unknown here", help);
                 return None;
@@ -400,7 +396,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// All that is left of the line: parameters of one discipline, over those of `start`.
+    /// Parses the rest of the line as parameters of one discipline. They override those of `start`.
     fn parameters(&mut self, known: &[&[Parameter]], start: &[Written]) -> Option<Vec<Written>> {
         let mut settings = start.to_vec();
         while let Some(word) = self.line.take() {
@@ -458,7 +454,7 @@ impl Reader<'_> {
         let sixteenths = u128::from(digits) * 16;
         if !sixteenths.is_multiple_of(scale.into()) {
             let message = format!("`{}` can't be carried over", option.get_ref());
-            let help = "weights here are sixteenths: write one like 0.125 or 1.25";
+            let help = "weights are multiples of 1/16, counted in sixteenths: write one like 0.125 or 1.25";
             self.problems
                 .add(decimal.span(), message, "not a multiple of 1/16", help);
             return None;
@@ -472,21 +468,21 @@ fn flag(value: bool) -> Given {
     Given::Flag(value)
 }
 
-/// A word of ipfw, our parameter, and how its value is written.
+/// A word of ipfw, Fairgate's parameter, and the notation of its value.
 type Parameter = (&'static str, &'static str, Reads);
 
 enum Reads {
     Plain,
-    /// Milliseconds, or with a unit.
+    /// A time in milliseconds, or with a unit.
     Time,
     Probability,
-    /// A decimal number; ours counts sixteenths.
+    /// A decimal number. The parameter counts sixteenths.
     Sixteenths,
-    /// No value follows.
+    /// No value. The word itself sets this flag.
     Means(bool),
-    /// A time that is always this here.
+    /// A time that is fixed to this value.
     Only(&'static str),
-    /// No value follows, and it is always so here.
+    /// No value. The word has no effect, because it always holds.
     Always,
 }
 
@@ -497,7 +493,7 @@ const CODEL: &[Parameter] = &[
     ("noecn", "ecn", Reads::Means(false)),
 ];
 
-/// Of schedulers of flows.
+/// Parameters of schedulers of flows.
 const OF_FLOWS: &[Parameter] = &[
     ("quantum", "quantum", Reads::Plain),
     ("limit", "limit", Reads::Plain),
@@ -514,7 +510,7 @@ const PIE: &[Parameter] = &[
     ("noecn", "ecn", Reads::Means(false)),
     ("dre", "dq_rate_estimator", Reads::Means(true)),
     ("ts", "dq_rate_estimator", Reads::Means(false)),
-    // RFC 8033's, which are not to be switched off here.
+    // RFC 8033's, which can't be switched off here.
     ("max_burst", "", Reads::Only("150ms")),
     ("capdrop", "", Reads::Always),
     ("drand", "", Reads::Always),

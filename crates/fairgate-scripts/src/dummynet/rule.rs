@@ -1,4 +1,4 @@
-//! What a rule asks of a packet: `tcp from 192.0.2.0/24 to any 80,443 out via em0`.
+//! Parses a rule: `tcp from 192.0.2.0/24 to any 80,443 out via em0`.
 
 use fairgate::classify::Prefix;
 use fairgate_config::language::{Given, Problems, Written};
@@ -14,20 +14,21 @@ pub(super) struct Rule {
     pub(super) action: Action,
     pub(super) direction: Option<Spanned<Direction>>,
     pub(super) interface: Option<Word>,
-    /// One of these must hold, each with all its conditions; a single one without any holds for every packet.
+    /// The alternatives, of which one must match with all its conditions. A single empty one matches every
+    /// packet.
     pub(super) alternatives: Vec<Vec<Written>>,
 }
 
-/// Which way packets go.
+/// The direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// They come in by the interface.
+    /// They arrive through the interface.
     In,
-    /// They leave by the interface.
+    /// They leave through the interface.
     Out,
 }
 
-/// Most filters that a rule may become.
+/// The largest number of filters for one rule.
 const MOST: usize = 1024;
 
 const KEYWORDS: [&str; 14] = [
@@ -48,10 +49,10 @@ const KEYWORDS: [&str; 14] = [
 ];
 
 const ADDRESSES: &str =
-    "write any, an address, a prefix like 192.0.2.0/24, or several of them with commas between";
-const PORTS: &str = "write a port like 80, a range like 5000-5100, or several of them with commas between";
+    "write any, an address, a prefix like 192.0.2.0/24, or several of them, separated by commas";
+const PORTS: &str = "write a port like 80, a range like 5000-5100, or several of them, separated by commas";
 
-/// Reads what follows the action; `None` after a problem.
+/// Parses the part after the action. Returns `None` after a problem.
 pub(super) fn read(number: u32, action: Action, line: Line, problems: &mut Problems) -> Option<Rule> {
     let before = problems.count();
     let mut reader = Reader {
@@ -93,7 +94,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A word that must stand here.
+    /// Takes a word that must be the expected one.
     fn expect(&mut self, expected: &str) -> Option<()> {
         let quoted = format!("`{expected}`");
         let word = self.line.next(&quoted, self.problems)?;
@@ -117,7 +118,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The address at one end, and its ports, if some are asked for.
+    /// Parses the address at one end, and its ports, if there are any.
     fn end(&mut self, key: &str) -> Option<()> {
         let address = self.line.next("an address", self.problems)?;
         self.addresses(key, &address)?;
@@ -215,7 +216,7 @@ impl Reader<'_> {
             .as_ref()
             .is_some_and(|other| *other.get_ref() != direction)
         {
-            let help = "leave one of the two out: a tree is for one direction";
+            let help = "remove one of the two: a tree is for one direction";
             return self.refuse(word, "a second direction", help);
         }
         self.rule.direction = Some(Spanned::new(word.span(), direction));
@@ -234,7 +235,7 @@ impl Reader<'_> {
             );
         }
         if self.rule.interface.is_some() {
-            return self.refuse(&name, "a second interface", "leave one of the two out");
+            return self.refuse(&name, "a second interface", "remove one of the two");
         }
         self.rule.interface = Some(name);
         Some(())
@@ -267,7 +268,8 @@ impl Reader<'_> {
                 "reliability" => 0x04,
                 "mincost" => 0x02,
                 _ => {
-                    let help = "understood are lowdelay, throughput, reliability, mincost, each perhaps with a `!` before it";
+                    let help = "known are lowdelay, throughput, reliability, mincost, each optionally with a \
+                        `!` before it";
                     return self.refuse(word, "such a type of service", help);
                 }
             };
@@ -317,7 +319,8 @@ impl Reader<'_> {
         self.add(key, word, vec![given])
     }
 
-    /// Makes of each alternative one for each of the things that commas are between. `help` is for what is not understood.
+    /// Replaces each alternative by one for each item of a list separated by commas. `help` is the remedy for
+    /// an item that is not understood.
     fn each(
         &mut self,
         key: &str,
@@ -328,7 +331,7 @@ impl Reader<'_> {
         let values: Option<Vec<Given>> = word.get_ref().split(',').map(read).collect();
         match values {
             Some(values) => self.add(key, word, values),
-            None => self.refuse(word, "what is written like this", help),
+            None => self.refuse(word, "a list like this", help),
         }
     }
 
@@ -338,19 +341,15 @@ impl Reader<'_> {
             .iter()
             .any(|one| one.iter().any(|(other, _)| other.get_ref() == key))
         {
-            return self.refuse(
-                word,
-                "a second condition of this kind",
-                "leave one of the two out",
-            );
+            return self.refuse(word, "a second condition of this kind", "remove one of the two");
         }
         if alternatives.len() * values.len() > MOST {
-            let message = format!("the rule would be more than {MOST} filters");
+            let message = format!("the rule would need more than {MOST} filters");
             self.problems.add(
                 word.span(),
                 message,
                 "too many",
-                "ask for prefixes and ranges, or write several rules",
+                "use prefixes and ranges, or write several rules",
             );
             return None;
         }
@@ -367,7 +366,7 @@ impl Reader<'_> {
     }
 }
 
-/// An address as ipfw has it: with a length, or with a mask behind a colon.
+/// Parses an address in ipfw's notation: with a length, or with a mask after a colon.
 fn with_mask(text: &str) -> Option<Prefix> {
     let with_length = || {
         let (address, mask) = text.split_once(':')?;

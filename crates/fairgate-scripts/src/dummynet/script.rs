@@ -1,4 +1,4 @@
-//! The lines of a script together: what there is after the last one, and the trees that it makes.
+//! Runs the lines of a script, and determines the trees that it describes.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::tc::Device;
 
 pub use super::rule::Direction;
 
-/// What a script leaves.
+/// The objects and rules after the last line of a script.
 pub struct Script {
     source: Arc<NamedSource<String>>,
     pub(super) device: Device,
     /// Pipes, queues and schedulers, each once.
     pub(super) objects: Vec<Configured>,
-    /// In the order in which they are tried.
+    /// The rules in the order in which they are tried.
     rules: Vec<Rule>,
 }
 
@@ -32,14 +32,14 @@ pub struct Script {
 pub struct Tree {
     /// The interface that rules name, if they name one.
     pub interface: Option<String>,
-    /// Which way the packets go.
+    /// The direction of the packets.
     pub direction: Direction,
     /// The tree.
     pub spec: Spec,
 }
 
 impl Tree {
-    /// A name: of the interface, and what comes in told from what leaves.
+    /// Returns a name for the tree: the interface, with `/in` for arriving packets.
     pub fn name(&self) -> String {
         match (&self.interface, self.direction) {
             (Some(interface), Direction::Out) => interface.clone(),
@@ -50,7 +50,7 @@ impl Tree {
     }
 }
 
-/// Which packets a tree is for.
+/// The packets that a tree is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Part<'s> {
     interface: Option<&'s str>,
@@ -58,7 +58,8 @@ struct Part<'s> {
 }
 
 impl Script {
-    /// Reads a script; `name` stands in messages. All mistakes are reported at once. Of the device the longest frame counts.
+    /// Parses a script. Messages call it `name`. All mistakes are reported at once. Only the longest frame of
+    /// the device matters.
     ///
     /// ```
     /// use fairgate_scripts::dummynet::Script;
@@ -86,7 +87,7 @@ impl Script {
                 script.run(command, &mut problems);
             }
         }
-        // Stable: rules of one number are tried in the order in which they came.
+        // The sort is stable: rules with the same number are tried in the order of their lines.
         script.rules.sort_by_key(|rule| rule.number);
         if script.objects.is_empty() && problems.count() == 0 {
             let help = "begin with a line like pipe 1 config bw 10Mbit/s";
@@ -103,20 +104,20 @@ impl Script {
                 options,
             } => {
                 let configured = object::read(object, number, options, problems);
-                // A later line takes the place of an earlier one.
+                // A later line replaces an earlier one.
                 self.remove(object, *configured.number.get_ref());
                 self.objects.push(configured);
             }
             Command::Delete { object, number } => {
                 if !self.remove(object, *number.get_ref()) {
                     let message = format!("there is no {} {}", object.name(), number.get_ref());
-                    let help = "leave the line out";
+                    let help = "remove the line";
                     problems.add(number.span(), message, "not configured", help);
                 }
             }
             Command::FlushObjects => self.objects.clear(),
             Command::Add { number, action, body } => {
-                // ipfw's steps.
+                // ipfw numbers rules in steps of 100.
                 let last = self.rules.iter().map(|rule| rule.number).max().unwrap_or(0);
                 let number = number.unwrap_or((last + 100).min(65_534));
                 self.rules.extend(rule::read(number, action, body, problems));
@@ -126,7 +127,7 @@ impl Script {
                 self.rules.retain(|rule| rule.number != *number.get_ref());
                 if self.rules.len() == before {
                     let message = format!("there is no rule {}", number.get_ref());
-                    problems.add(number.span(), message, "no such rule", "leave the line out");
+                    problems.add(number.span(), message, "no such rule", "remove the line");
                 }
             }
             Command::FlushRules => self.rules.clear(),
@@ -145,10 +146,10 @@ impl Script {
         self.objects.iter().find(is_it)
     }
 
-    /// The trees: one for each direction and interface that rules tell apart.
+    /// Returns the trees: one for each direction and interface that rules name.
     ///
     /// # Errors
-    /// If something does not fit together or can't be carried over.
+    /// If parts of the script contradict one another or can't be translated.
     pub fn trees(&self) -> Result<Vec<Tree>, FileError> {
         let mut problems = Problems::new(Arc::clone(&self.source));
         let parts = self.parts();
@@ -161,7 +162,7 @@ impl Script {
                 .filter(|rule| self.covers(rule, *part))
                 .collect();
             let draft = translate::tree(self, &rules, &mut problems);
-            // What was left out would only be reported once more as missing.
+            // A setting that could not be read would be reported as missing, too.
             let draft = draft.filter(|_| problems.count() == 0);
             if let Some(spec) = draft.and_then(|draft| check(&draft, &mut problems)) {
                 trees.push(Tree {
@@ -174,10 +175,10 @@ impl Script {
         problems.unless_any(trees)
     }
 
-    /// In the order in which rules name them first.
+    /// Returns the parts in the order in which rules first name them.
     fn parts(&self) -> Vec<Part<'_>> {
         let mut parts: Vec<Part<'_>> = Vec::new();
-        for rule in self.leading() {
+        for rule in self.sending() {
             for interface in self.interfaces(rule) {
                 for direction in self.directions(rule) {
                     let part = Part { interface, direction };
@@ -196,20 +197,20 @@ impl Script {
         parts
     }
 
-    /// The rules that lead to something: what they name makes the trees. Where only packets pass nothing is scheduled.
-    fn leading(&self) -> impl Iterator<Item = &Rule> {
+    /// Returns the rules that send packets to a pipe or a queue. Only these rules create trees.
+    fn sending(&self) -> impl Iterator<Item = &Rule> {
         self.rules
             .iter()
             .filter(|rule| matches!(rule.action, Action::To(..)))
     }
 
-    /// A rule that names no interface is for all that are named.
+    /// Returns the interfaces of a rule. A rule that names none is for all named ones.
     fn interfaces<'s>(&'s self, rule: &'s Rule) -> Vec<Option<&'s str>> {
         if let Some(interface) = &rule.interface {
             return vec![Some(interface.get_ref())];
         }
         let mut named: Vec<Option<&str>> = Vec::new();
-        for interface in self.leading().filter_map(|rule| rule.interface.as_ref()) {
+        for interface in self.sending().filter_map(|rule| rule.interface.as_ref()) {
             if !named.contains(&Some(interface.get_ref())) {
                 named.push(Some(interface.get_ref()));
             }
@@ -220,13 +221,14 @@ impl Script {
         named
     }
 
-    /// One that names no direction is for all that are named; where none is, for what leaves.
+    /// Returns the directions of a rule. A rule that names none is for all named ones, or for leaving packets
+    /// if no rule names one.
     fn directions(&self, rule: &Rule) -> Vec<Direction> {
         if let Some(direction) = &rule.direction {
             return vec![*direction.get_ref()];
         }
         let is_named = |direction: &Direction| {
-            let mut named = self.leading().filter_map(|rule| rule.direction.as_ref());
+            let mut named = self.sending().filter_map(|rule| rule.direction.as_ref());
             named.any(|named| named.get_ref() == direction)
         };
         let mut named: Vec<Direction> = [Direction::Out, Direction::In]
@@ -243,23 +245,23 @@ impl Script {
         self.interfaces(rule).contains(&part.interface) && self.directions(rule).contains(&part.direction)
     }
 
-    /// Each object must be there where it is named, of use, and in one tree.
+    /// Checks that each named object exists, and that each object is used, in one tree.
     fn check_uses(&self, parts: &[Part<'_>], problems: &mut Problems) {
         for rule in &self.rules {
             if let Action::To(object, number) = &rule.action {
-                self.must_be_there(*object, number, problems);
+                self.must_exist(*object, number, problems);
             }
         }
         for configured in &self.objects {
             if let Some((object, number)) = &configured.link {
-                // A scheduler is there with its pipe.
+                // A pipe implies a scheduler of the same number.
                 let is_pipe_of_scheduler =
                     *object == Object::Sched && self.find(Object::Pipe, *number.get_ref()).is_some();
                 if !is_pipe_of_scheduler {
-                    self.must_be_there(*object, number, problems);
+                    self.must_exist(*object, number, problems);
                 }
             } else if configured.object == Object::Queue {
-                let message = format!("queue {} is connected to nothing", configured.number.get_ref());
+                let message = format!("queue {} has no pipe", configured.number.get_ref());
                 let help = "add pipe and a number, or sched and a number";
                 problems.add(configured.number.span(), message, "no pipe", help);
             }
@@ -276,9 +278,9 @@ impl Script {
             for part in parts.iter().filter(|part| self.covers(rule, **part)) {
                 if uses.iter().any(|(other, of)| *other == target && of != part) {
                     let message = format!("{} {} would be in two trees", object.name(), number.get_ref());
-                    let help = "it is one queue for both directions or several interfaces; here each has a tree of its own: configure \
-                                a pipe for each, and say `in` or `out` in rules";
-                    problems.add(number.span(), message, "one queue for two ways", help);
+                    let help = "it is one queue for both directions or several interfaces, but here each has \
+                        its own tree: configure a pipe for each, and write `in` or `out` in rules";
+                    problems.add(number.span(), message, "one queue in two trees", help);
                     return;
                 }
                 uses.push((target, *part));
@@ -291,7 +293,7 @@ impl Script {
         }
     }
 
-    /// Whether packets of an interface pass can't be told from others where no tree is of an interface.
+    /// Reports a rule that passes packets of one interface, if no tree is for a single interface.
     fn check_passing(&self, parts: &[Part<'_>], problems: &mut Problems) {
         if parts.iter().any(|part| part.interface.is_some()) {
             return;
@@ -301,7 +303,7 @@ impl Script {
             .iter()
             .filter(|rule| matches!(rule.action, Action::Pass(_)));
         for interface in passing.filter_map(|rule| rule.interface.as_ref()) {
-            // What does not leave the machine comes to no tree.
+            // Packets that do not leave the machine are not part of any tree.
             if !interface.get_ref().starts_with("lo") {
                 let message = format!(
                     "the rule is for {}, and no other names an interface",
@@ -313,12 +315,12 @@ impl Script {
         }
     }
 
-    fn must_be_there(&self, object: Object, number: &Spanned<u32>, problems: &mut Problems) {
+    fn must_exist(&self, object: Object, number: &Spanned<u32>, problems: &mut Problems) {
         if self.find(object, *number.get_ref()).is_none() {
-            let (object, number, place) = (object.name(), number.get_ref(), number.span());
+            let (object, number, location) = (object.name(), number.get_ref(), number.span());
             let message = format!("there is no {object} {number}");
             let help = format!("add a line {object} {number} config with its options");
-            problems.add(place, message, "not configured", help);
+            problems.add(location, message, "not configured", help);
         }
     }
 
@@ -341,24 +343,27 @@ impl Script {
             }
         };
         if !is_used {
-            let message = format!("no rule leads to {} {number}", object.name());
-            let help = "add a rule, or leave the line out";
+            let message = format!("no rule sends packets to {} {number}", object.name());
+            let help = "add a rule, or remove the line";
             problems.add(configured.number.span(), message, "never used", help);
         }
     }
 
-    /// Whether a rule leads to this one itself.
+    /// Whether a rule names this object itself.
     pub(super) fn is_ruled(&self, object: Object, number: u32) -> bool {
-        let to = |rule: &Rule| matches!(&rule.action, Action::To(to, of) if *to == object && *of.get_ref() == number);
-        self.rules.iter().any(to)
+        let names_it = |rule: &Rule| match &rule.action {
+            Action::To(to, of) => *to == object && *of.get_ref() == number,
+            Action::Pass(_) => false,
+        };
+        self.rules.iter().any(names_it)
     }
 
-    /// The scheduler that a queue is connected to: a pipe's has the pipe's number.
+    /// Returns the scheduler that a queue is connected to. A pipe implies a scheduler of the same number.
     pub(super) fn scheduler_of(&self, queue: &Configured) -> Option<u32> {
         queue.link.as_ref().map(|(_, number)| *number.get_ref())
     }
 
-    /// The pipe that a scheduler serves: the one that it names, or that of its number.
+    /// Returns the pipe of a scheduler: the one that it names, or the one of the same number.
     pub(super) fn pipe_of(&self, sched: u32) -> u32 {
         let link = self
             .find(Object::Sched, sched)
@@ -366,7 +371,7 @@ impl Script {
         link.map_or(sched, |(_, number)| *number.get_ref())
     }
 
-    /// What a rule leads to.
+    /// Returns the target of a rule.
     pub(super) fn target(&self, object: Object, number: u32) -> Option<translate::Target> {
         match object {
             Object::Pipe => Some(translate::Target::Pipe(number)),

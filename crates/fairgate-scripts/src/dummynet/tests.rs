@@ -1,4 +1,4 @@
-//! Scripts and what becomes of them.
+//! Tests of the translation of scripts.
 
 use fairgate::{Discipline, Packet, Pool, Time};
 use fairgate_config::{Document, FileError};
@@ -10,7 +10,7 @@ fn read(text: &str) -> Result<Vec<super::Tree>, FileError> {
     Script::parse("test.ipfw", text, Device::default())?.trees()
 }
 
-/// The trees as people see them, each after its name.
+/// Returns the trees as they are printed, each after its name.
 fn trees(text: &str) -> Vec<String> {
     let trees = read(text).unwrap_or_else(|error| panic!("{text}: {:?}", error.problems()));
     let shown = trees.iter().map(|tree| {
@@ -31,7 +31,7 @@ fn tree(text: &str) -> String {
     tree.clone()
 }
 
-/// The first mistake: line, column, message, remedy.
+/// Returns the first mistake: line, column, message, remedy.
 fn mistake(text: &str) -> (usize, usize, String, String) {
     let error = read(text).map(|_| ()).expect_err("there is a mistake");
     let problem = &error.problems()[0];
@@ -43,8 +43,8 @@ fn mistake(text: &str) -> (usize, usize, String, String) {
     (line, column, problem.message.clone(), problem.help.clone())
 }
 
-/// What passes in a second, in percent of the bandwidth, of a pipe that always has packets and is asked at its watchdog's time,
-/// but up to half a millisecond late.
+/// Returns the throughput of one second, in percent of the bandwidth. The pipe always has packets, and each
+/// wake-up is up to half a millisecond after the watchdog time.
 fn percent_when_late(script: &str, bandwidth: u64) -> f64 {
     let mut root = read(script).unwrap()[0].spec.build(1).unwrap();
     let mut pool = Pool::with_capacity(64);
@@ -62,25 +62,25 @@ fn percent_when_late(script: &str, bandwidth: u64) -> f64 {
             sent += u64::from(pool.release(id).length);
             refill(root.as_mut(), now, &mut pool);
         }
-        // By a generator that any test can repeat.
+        // A linear congruential generator, so that the test is reproducible.
         late = (late * 1_103_515_245 + 12_345) % (1 << 31);
-        now = root.watchdog().expect("a shaper says when to ask again") + late % 500_000;
+        now = root.watchdog().expect("a shaper has a watchdog time") + late % 500_000;
     }
     sent as f64 * 8.0 * 100.0 / bandwidth as f64
 }
 
 #[test]
-fn a_pipe_gives_its_rate_though_wake_ups_are_late() {
+fn a_pipe_reaches_its_rate_with_late_wake_ups() {
     for mbit in [1, 5, 20, 50, 100, 1000] {
         let script = format!("ipfw pipe 1 config bw {mbit}Mbit/s");
         let percent = percent_when_late(&script, mbit * 1_000_000);
-        // The bucket's depth comes on top once: of three frames 4 % of a second at 1 Mb/s.
+        // The burst is sent once in addition: three frames are 4 % of a second at 1 Mb/s.
         assert!((99.9..104.0).contains(&percent), "{percent:.1} % of {mbit} Mb/s");
     }
 }
 
 #[test]
-fn a_pipe_holds_a_frame_with_a_tag_and_its_burst_on_top() {
+fn the_burst_of_a_pipe_is_added_to_some_frames_with_tags() {
     let spec = |line: &str| read(line).unwrap().remove(0).spec;
     for bandwidth in ["8kbit/s", "100Mbit/s"] {
         let tree = spec(&format!("pipe 1 config bw {bandwidth}"));
@@ -105,7 +105,7 @@ fn a_pipe_is_a_shaper_over_its_queue() {
         tree("ipfw pipe 1 config bw 10Mbit/s\nipfw add pipe 1 ip from any to any"),
         "out: tbf rate=10mbit burst=5000b\n└─ fifo limit=50"
     );
-    // Of pf's rules nothing is known: one pipe is for all.
+    // pf's rules are not part of the script: one pipe is for all packets.
     assert_eq!(
         tree("dnctl pipe 1 config bw 64KByte/s burst 15K queue 100KBytes buckets 64 noerror"),
         "out: tbf rate=512kbit burst=19902b\n└─ fifo limit=none limit_bytes=100kb"
@@ -116,13 +116,14 @@ fn a_pipe_is_a_shaper_over_its_queue() {
     );
     assert_eq!(
         tree(
-            "pipe config 1 bw 1Mbit/s pie target 20ms alpha 0.25 beta 1.5 max_ecnth 0.2 ts noecn max_burst 150"
+            "pipe config 1 bw 1Mbit/s pie target 20ms alpha 0.25 beta 1.5 max_ecnth 0.2 ts noecn max_burst \
+             150"
         ),
         "out: tbf rate=1mbit burst=4542b\n\
          └─ pie limit=50 target=20ms alpha=4 beta=24 ecn=false ecn_prob=0.2 dq_rate_estimator=false"
     );
     assert!(tree("pipe 1 config pie").contains("dq_rate_estimator=true"));
-    // What comes later takes the place of what came before; what says nothing is taken.
+    // A later line replaces an earlier one. Options with neutral values are accepted.
     assert_eq!(
         tree("pipe 1 config bw 1Mbit/s red 0.5/1/2/1\npipe 1 config bw 0 delay 0 plr 0 droptail"),
         "out: fifo limit=50"
@@ -130,7 +131,7 @@ fn a_pipe_is_a_shaper_over_its_queue() {
 }
 
 #[test]
-fn red_counts_as_its_queue_does() {
+fn red_counts_in_the_unit_of_its_queue() {
     let slots = tree("pipe 1 config bw 10Mbit/s queue 60 gred 0.0625/10/30/0.1 ecn");
     for setting in [
         "limit=3840kb",
@@ -156,7 +157,7 @@ fn red_counts_as_its_queue_does() {
     ] {
         assert!(bytes.contains(setting), "{setting} in {bytes}");
     }
-    // The burst is that for which tc would choose the same weight.
+    // tc would choose the same weight for this burst.
     for log in [2u32, 4, 9] {
         let weight = 1.0 / f64::from(1 << log);
         let script = format!("pipe 1 config queue 60 red {weight}/10/30/0.1");
@@ -225,12 +226,13 @@ fn queues_share_their_pipe_by_weights() {
 }
 
 #[test]
-fn what_has_a_mask_is_one_for_each_host() {
+fn an_object_with_a_mask_is_one_for_each_host() {
     assert_eq!(
         tree("pipe 1 config bw 2Mbit/s mask dst-ip 0xffffffff"),
         "out: htb default=2\n\
          ├─ 1 rate=2mbit burst=4542b cburst=4542b: fifo limit=50\n\
-         └─ 2 each=destination ipv6=0 count=1024 overflow=1 rate=2mbit burst=4542b cburst=4542b: fifo limit=50"
+         └─ 2 each=destination ipv6=0 count=1024 overflow=1 rate=2mbit burst=4542b cburst=4542b: \
+         fifo limit=50"
     );
     let networks = "mask src-ip 0xffffff00 src-ip6 /56 src-port 0";
     let of_networks = tree(&format!("pipe 1 config bw 2Mbit/s {networks} buckets 16"));
@@ -240,7 +242,7 @@ fn what_has_a_mask_is_one_for_each_host() {
     );
     assert!(tree("pipe 1 config bw 2Mbit/s mask all").contains("each=source,destination,source_port,"));
     assert!(tree("pipe 1 config bw 2Mbit/s mask dst-ip 0").starts_with("out: tbf"));
-    // Queues keep their numbers; those of hosts come behind.
+    // Queues keep their numbers. The numbers for hosts follow.
     assert_eq!(
         tree(
             "pipe 1 config bw 10Mbit/s\n\
@@ -276,11 +278,14 @@ fn weights_of_prio_are_priorities() {
     );
     let (line, _, message, _) =
         mistake(&prio.replace("sched 1\n        add", "sched 1 weight 9\n        add"));
-    assert_eq!((line, message.as_str()), (4, "queues 5 and 6 have one priority"));
+    assert_eq!(
+        (line, message.as_str()),
+        (4, "queues 5 and 6 have the same priority")
+    );
 }
 
 #[test]
-fn several_pipes_stand_side_by_side_and_the_rest_passes() {
+fn several_pipes_are_siblings_and_other_packets_pass() {
     let pipes = "ipfw pipe 1 config bw 1Mbit/s
         ipfw pipe 2 config bw 2Mbit/s
         ipfw add allow tcp from any to any 22 // by hand
@@ -309,9 +314,10 @@ fn several_pipes_stand_side_by_side_and_the_rest_passes() {
         tree(&rest)
     );
     assert!(!tree(&rest).contains("3: "), "{}", tree(&rest));
-    // A pipe's own queue and those that are connected to it do not share its bandwidth.
+    // A pipe's own queue and the queues connected to it do not share the bandwidth.
     let both = tree(
-        "pipe 1 config bw 1Mbit/s\nqueue 1 config pipe 1\nadd pipe 1 udp from any to any\nadd queue 1 ip from any to any",
+        "pipe 1 config bw 1Mbit/s\nqueue 1 config pipe 1\nadd pipe 1 udp from any to any\n\
+         add queue 1 ip from any to any",
     );
     assert_eq!(both.matches("rate=1mbit").count(), 2, "{both}");
 }
@@ -334,7 +340,7 @@ fn directions_and_interfaces_have_trees_of_their_own() {
         2
     );
     assert!(trees("pipe 1 config\nadd pipe 1 ip from any to any xmit em1")[0].starts_with("em1: fifo"));
-    // What passes makes no tree, and what is looped back comes to none.
+    // Rules that pass packets make no tree, and looped-back packets are not part of any.
     let firewall = "add allow ip from any to any via lo0\npipe 1 config\nadd allow ip from any to any in\n\
                     add pipe 1 ip from any to any";
     assert_eq!(trees(firewall), ["out: fifo limit=50"]);
@@ -366,7 +372,7 @@ fn scripts_flush_delete_and_number() {
 }
 
 #[test]
-fn conditions_are_those_of_filters() {
+fn conditions_become_filters() {
     let rule = |rule: &str| {
         let tree = tree(&format!("pipe 1 config\nadd pipe 1 {rule}"));
         let line = tree.lines().nth(1).expect("a filter").to_owned();
@@ -397,7 +403,7 @@ fn conditions_are_those_of_filters() {
 }
 
 #[test]
-fn mistakes_have_their_places_and_remedies() {
+fn mistakes_are_reported_with_location_and_remedy() {
     let at = |text: &str, line, column, message: &str, remedy: &str| {
         let (found_line, found_column, found, help) = mistake(text);
         assert_eq!(
@@ -427,7 +433,7 @@ fn mistakes_have_their_places_and_remedies() {
         &with("mask dst-ip /24"),
         1,
         38,
-        "`dst-ip`: ipfw takes `/24` for the low bits",
+        "`dst-ip`: ipfw applies `/24` to the low bits",
         "0xffffff00",
     );
     at(
@@ -441,14 +447,14 @@ fn mistakes_have_their_places_and_remedies() {
         &with("mask dst-port 0xff00"),
         1,
         40,
-        "`dst-port`: `0xff00` is a part of the field",
+        "`dst-port`: `0xff00` covers only a part of the field",
         "0xffff",
     );
     at(
         &with("mask dst-ip 0xffffffff buckets 4096"),
         1,
         57,
-        "65536 hosts find no numbers: classes end at 65535, and theirs begin at 2",
+        "class numbers end at 65535, but 65536 hosts need the numbers from 2 on",
         "buckets 4095",
     );
     at(
@@ -462,7 +468,7 @@ fn mistakes_have_their_places_and_remedies() {
         "pipe 1 config bw 1Mbit/s\nsched 1 config type prio\nqueue 1 config sched 1 mask proto 0xff",
         3,
         24,
-        "`mask` can't be carried over under a scheduler `prio`",
+        "`mask` can't be carried over with a scheduler `prio`",
         "wf2q+",
     );
     at(
@@ -519,13 +525,13 @@ fn mistakes_have_their_places_and_remedies() {
         1,
         15,
         "`bw` has no value, or too few",
-        "behind it",
+        "after `bw`",
     );
     at(
         &with("queue 0"),
         1,
         32,
-        "`queue`: a queue of `0` is none that packets could wait in",
+        "`queue`: a queue of `0` can't hold any packet, or is too large",
         "100KBytes",
     );
     at(
@@ -554,7 +560,7 @@ fn mistakes_have_their_places_and_remedies() {
         1,
         26,
         "`ecn` here can't be carried over",
-        "behind red",
+        "after red",
     );
     at(
         &with("codel limit 5"),
@@ -595,14 +601,14 @@ fn mistakes_have_their_places_and_remedies() {
         "pip 1 config",
         1,
         1,
-        "`pip` stands where `pipe`, `queue`, `sched`, `add`, `delete` or `flush` is expected",
+        "expected `pipe`, `queue`, `sched`, `add`, `delete` or `flush`, but found `pip`",
         "config bw",
     );
     at(
         "pipe 0 config",
         1,
         6,
-        "`0` stands where a number from 1 to 65535 is expected",
+        "expected a number from 1 to 65535, but found `0`",
         "",
     );
     at(
@@ -613,13 +619,7 @@ fn mistakes_have_their_places_and_remedies() {
         "",
     );
     at("# nothing", 1, 1, "no pipe is configured", "pipe 1 config");
-    at(
-        "queue 1 config weight 3",
-        1,
-        7,
-        "queue 1 is connected to nothing",
-        "add pipe",
-    );
+    at("queue 1 config weight 3", 1, 7, "queue 1 has no pipe", "add pipe");
     at(
         "queue 1 config pipe 4",
         1,
@@ -631,14 +631,14 @@ fn mistakes_have_their_places_and_remedies() {
         "pipe 1 config\npipe 2 config\nadd pipe 1 in",
         2,
         6,
-        "no rule leads to pipe 2",
+        "no rule sends packets to pipe 2",
         "add a rule",
     );
     at(
         "pipe 1 config\npipe 2 config",
         1,
         6,
-        "no rule says which packets go where",
+        "no rule says which packets a pipe is for",
         "add rules",
     );
     at(
@@ -666,7 +666,7 @@ fn mistakes_have_their_places_and_remedies() {
         &rule("pipe 1 ip from any 99999 to any"),
         2,
         24,
-        "what is written like this can't be carried over: `99999`",
+        "a list like this can't be carried over: `99999`",
         "5000-5100",
     );
     at(
@@ -687,7 +687,7 @@ fn mistakes_have_their_places_and_remedies() {
         &rule("pipe 1 ip to any"),
         2,
         15,
-        "`to` stands where `from` is expected",
+        "expected `from`, but found `to`",
         "",
     );
     at(
@@ -723,35 +723,35 @@ fn mistakes_have_their_places_and_remedies() {
         &format!("sched 1 config type fifo\n{}", queue("weight 3")),
         3,
         30,
-        "this has no effect: a scheduler `fifo` has one queue, or makes its own",
+        "this has no effect: a scheduler `fifo` has one queue, or creates its own",
         "leave it out",
     );
     at(
         &queue("weight 5").replace("pipe 1 config", "pipe 1 config queue 30"),
         1,
         21,
-        "this has no effect: packets wait in the queues that are connected",
+        "this has no effect: packets are queued in the connected queues",
         "the queue that it is for",
     );
     at(
         &format!("sched 1 config queue 9 type fq_codel\n{}", queue("")),
         1,
         22,
-        "this has no effect: a scheduler `fq_codel` has its limit behind its type",
+        "this has no effect: the limit of a scheduler `fq_codel` is an option of its type",
         "leave it out",
     );
     at(
         "pipe 1 config\nsched 1 config type fqcodel",
         2,
         21,
-        "there is no scheduler `fqcodel` here",
+        "the scheduler `fqcodel` is not supported",
         "fq_codel",
     );
     at(
         "pipe 1 config\nadd allow ip from any to any",
         1,
         6,
-        "no rule leads to pipe 1",
+        "no rule sends packets to pipe 1",
         "",
     );
 }

@@ -1,4 +1,4 @@
-//! A tree of pipes, schedulers and queues as a description.
+//! Translates pipes, schedulers, queues and rules into a description.
 
 use std::ops::Range;
 
@@ -15,35 +15,35 @@ use super::script::Script;
 use super::units::Size;
 use crate::script::setting;
 
-/// What rules lead packets to: each has a bandwidth of its own.
+/// A target of rules. Each target has its own bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// A pipe with one queue.
     Pipe(u32),
-    /// The scheduler over queues, and its pipe.
+    /// A scheduler over queues, and its pipe.
     Sched(u32),
 }
 
-/// dummynet's default, packets.
+/// dummynet's default size of a queue.
 const SLOTS: Size = Size::Slots(50);
-/// The longest packet of IP.
+/// The longest IP packet, in bytes.
 const LONGEST: u64 = 65_536;
 /// `net.inet.ip.dummynet.red_avg_pkt_size` and `red_max_pkt_size`, bytes.
 const USUAL: u64 = 512;
 const LONGEST_OF_RED: u64 = 1500;
-/// Of the table of queues or pipes of a mask.
+/// dummynet's default number of buckets for the queues or pipes of a mask.
 const BUCKETS: u64 = 64;
-/// `net.inet.ip.dummynet.max_chain_len`: with more for each bucket idle ones are forgotten.
+/// `net.inet.ip.dummynet.max_chain_len`: if a bucket has more entries, dummynet forgets idle ones.
 const DEEPEST: u64 = 16;
-/// A pipe's bucket is as deep as the time between so many wake-ups a second, 4 ms: four ticks of dummynet's usual kernel, and
-/// one of a Linux that counts 250 a second.
+/// The burst of a pipe lasts for the time between this many wake-ups per second, 4 ms: four ticks of
+/// dummynet's usual kernel, and one tick of a Linux with 250 ticks per second.
 const LATEST_WAKE_UPS_A_SECOND: u64 = 250;
-/// And as deep as so many frames: on slow lines 4 ms is less than one.
+/// The burst holds at least this many frames. At low rates 4 ms are less than one frame.
 const FEWEST_FRAMES: u64 = 3;
-/// The number of the class, in a tree of several targets, of packets that pass.
+/// The number of the class for passing packets, in a tree with several targets.
 const PASSING: usize = 1;
 
-/// The tree for packets that these rules are tried for. What can't be carried over is reported.
+/// Returns the tree for packets to which these rules apply. Parts that can't be translated are reported.
 pub(super) fn tree(script: &Script, rules: &[&Rule], problems: &mut Problems) -> Option<Draft> {
     let translation = &mut Translation { script, problems };
     if rules.is_empty() {
@@ -71,98 +71,98 @@ pub(super) fn tree(script: &Script, rules: &[&Rule], problems: &mut Problems) ->
     let class_of = |target: Option<Target>| match target {
         None => PASSING,
         Some(target) => {
-            let place = targets.iter().position(|other| *other == target);
-            place.expect("targets are those of the rules") + PASSING + usize::from(passes)
+            let index = targets.iter().position(|other| *other == target);
+            index.expect("targets are those of the rules") + PASSING + usize::from(passes)
         }
     };
-    let place = rules.first().map_or(0..0, |rule| place_of(&rule.action));
-    let mut root = bands(&place);
+    let location = rules.first().map_or(0..0, |rule| action_location(&rule.action));
+    let mut root = bands(&location);
     if passes {
-        root.classes.push(class(PASSING, named("fifo", &place)));
+        root.classes.push(class(PASSING, named("fifo", &location)));
     }
     for target in &targets {
         let tree = translation.target(*target, &rules)?;
         root.classes.push(class(class_of(Some(*target)), tree));
     }
     let default = last.flatten().map_or(PASSING, |target| class_of(Some(target)));
-    place_packets(&mut root, &rules, |rule| class_of(target(rule)), default);
+    add_filters(&mut root, &rules, |rule| class_of(target(rule)), default);
     Some(root)
 }
 
-/// Filters for those rules that ask for something; the default for all other packets.
-fn place_packets<'r>(
+/// Adds filters for the rules that have conditions, and the default for all other packets.
+fn add_filters<'r>(
     draft: &mut Draft,
     rules: &[&'r Rule],
     class: impl Fn(&&'r Rule) -> usize,
     default: usize,
 ) {
     for rule in rules.iter().filter(|rule| !is_for_all(rule)) {
-        let place = place_of(&rule.action);
+        let location = action_location(&rule.action);
         for conditions in &rule.alternatives {
-            let mut entries = vec![setting(&place, "class", Given::Integer(class(rule) as i128))];
+            let mut entries = vec![setting(&location, "class", Given::Integer(class(rule) as i128))];
             entries.extend(conditions.iter().cloned());
             draft.filters.push(FilterDraft {
-                header: place.clone(),
+                header: location.clone(),
                 entries,
             });
         }
     }
-    let place = draft.header.clone();
+    let location = draft.header.clone();
     draft
         .settings
-        .push(setting(&place, "default", Given::Integer(default as i128)));
+        .push(setting(&location, "default", Given::Integer(default as i128)));
 }
 
 fn is_for_all(rule: &Rule) -> bool {
     rule.alternatives.iter().any(Vec::is_empty)
 }
 
-fn place_of(action: &Action) -> Range<usize> {
+fn action_location(action: &Action) -> Range<usize> {
     match action {
         Action::To(_, number) => number.span(),
         Action::Pass(word) => word.span(),
     }
 }
 
-fn named(discipline: &str, place: &Range<usize>) -> Draft {
+fn named(discipline: &str, location: &Range<usize>) -> Draft {
     Draft {
-        header: place.clone(),
-        discipline: Some(Spanned::new(place.clone(), discipline.to_owned())),
+        header: location.clone(),
+        discipline: Some(Spanned::new(location.clone(), discipline.to_owned())),
         ..Draft::default()
     }
 }
 
-/// Classes in strict priority; all packets are placed by filters and the default.
-fn bands(place: &Range<usize>) -> Draft {
-    let first = || Spanned::new(place.clone(), Given::Integer(0));
-    let mut draft = named("prio", place);
+/// Returns a `prio` without classes. Filters and the default classify all packets.
+fn bands(location: &Range<usize>) -> Draft {
+    let first = || Spanned::new(location.clone(), Given::Integer(0));
+    let mut draft = named("prio", location);
     let priomap = Given::List((0..16).map(|_| first()).collect());
-    draft.settings.push(setting(place, "priomap", priomap));
+    draft.settings.push(setting(location, "priomap", priomap));
     draft
 }
 
 fn class(id: usize, inner: Draft) -> Draft {
-    let place = inner.header.clone();
+    let location = inner.header.clone();
     Draft {
-        header: place.clone(),
-        settings: vec![setting(&place, "id", Given::Integer(id as i128))],
+        header: location.clone(),
+        settings: vec![setting(&location, "id", Given::Integer(id as i128))],
         inner: Some(Box::new(inner)),
         ..Draft::default()
     }
 }
 
-fn number(place: &Range<usize>, name: &str, number: u64) -> Written {
-    setting(place, name, Given::Integer(number.into()))
+fn number(location: &Range<usize>, name: &str, number: u64) -> Written {
+    setting(location, name, Given::Integer(number.into()))
 }
 
-fn word(place: &Range<usize>, name: &str, word: impl Into<String>) -> Written {
-    setting(place, name, Given::Word(word.into()))
+fn word(location: &Range<usize>, name: &str, word: impl Into<String>) -> Written {
+    setting(location, name, Given::Word(word.into()))
 }
 
-/// A queue's number as a class.
+/// The class number of a queue.
 struct Numbered {
     class: u64,
-    /// Of one for each host: the class of hosts that get none.
+    /// The class for hosts that get no class, if the queue is one for each host.
     overflow: Option<u64>,
 }
 
@@ -172,7 +172,7 @@ struct Translation<'a, 'p> {
 }
 
 impl<'a> Translation<'a, '_> {
-    /// Where no rule says anything all packets go to the only pipe or queue.
+    /// Returns the tree if there are no rules: all packets go to the only pipe or queue.
     fn without_rules(&mut self) -> Option<Draft> {
         let of = |object: Object| self.script.objects.iter().filter(move |one| one.object == object);
         let queues: Vec<&Configured> = of(Object::Queue).collect();
@@ -186,35 +186,35 @@ impl<'a> Translation<'a, '_> {
                 self.target(Target::Sched(sched), &[])
             }
             _ => {
-                let place = self.script.objects.first()?.number.span();
-                let message = "no rule says which packets go where";
+                let location = self.script.objects.first()?.number.span();
+                let message = "no rule says which packets a pipe is for";
                 let help = "add rules, like add pipe 1 ip from any to any out";
-                self.problems.add(place, message, "no rules", help);
+                self.problems.add(location, message, "no rules", help);
                 None
             }
         }
     }
 
-    /// The rules up to the first that is for all packets: later ones are never tried.
+    /// Returns the rules up to the first one for all packets. Later ones are never tried.
     fn tried(&mut self, rules: &[&'a Rule]) -> Vec<&'a Rule> {
         let last = rules
             .iter()
             .position(|rule| is_for_all(rule))
             .unwrap_or(rules.len());
         for rule in rules.iter().skip(last + 1) {
-            // Firewalls end so.
+            // Firewalls end with such a rule.
             let is_end = matches!(rule.action, Action::Pass(_)) && is_for_all(rule);
             if !is_end {
                 let message = "this rule is never tried: one before it matches every packet";
                 let help = format!("leave it out, or give it a number below {}", rules[last].number);
                 self.problems
-                    .add(place_of(&rule.action), message, "never tried", help);
+                    .add(action_location(&rule.action), message, "never tried", help);
             }
         }
         rules.iter().take(last + 1).copied().collect()
     }
 
-    /// What a rule leads to, with its bandwidth.
+    /// Returns a target with its bandwidth.
     fn target(&mut self, target: Target, rules: &[&Rule]) -> Option<Draft> {
         match target {
             Target::Pipe(pipe) => {
@@ -235,7 +235,7 @@ impl<'a> Translation<'a, '_> {
         }
     }
 
-    /// A pipe's bandwidth around `inner`.
+    /// Returns `inner` in a shaper with the pipe's bandwidth.
     fn shaped(&mut self, pipe: &Configured, inner: Draft) -> Option<Draft> {
         let Some(bandwidth) = pipe
             .bandwidth
@@ -243,7 +243,7 @@ impl<'a> Translation<'a, '_> {
             .filter(|bandwidth| *bandwidth.get_ref() > 0)
         else {
             if let Some(burst) = pipe.burst.as_ref().filter(|burst| *burst.get_ref() > 0) {
-                let help = "add bw, or leave it out: a pipe without one lets everything pass at once";
+                let help = "add bw, or leave it out: a pipe without bandwidth shapes nothing";
                 self.problems.add(
                     burst.span(),
                     "`burst` without `bw` can't be carried over",
@@ -263,36 +263,36 @@ impl<'a> Translation<'a, '_> {
         Some(shaper)
     }
 
-    /// What may pass a pipe at once, bytes, at its place.
+    /// Returns the burst of a pipe in bytes, and its location.
     ///
-    /// dummynet gives a pipe credit at every tick of the kernel, for all the time that went by, and sends while there is credit
-    /// (`serve_sched` of ip_dn_io.c): a tick that comes late costs nothing, and packets leave in bursts of a tick. A token bucket
-    /// gives credit for as much time as it is deep, and what goes by beyond that is lost. One of a single frame is full again
-    /// when the next frame may leave, so that every late wake-up costs rate; it has to be deeper than wake-ups are late.
-    /// `burst` comes on top, as there.
+    /// dummynet gives a pipe credit at every tick of the kernel for all the time since the last tick, and
+    /// sends while there is credit (`serve_sched` of ip_dn_io.c). So a late tick costs no rate, and packets
+    /// leave in bursts. A token bucket gives credit only up to its burst. Credit beyond that is lost. A
+    /// bucket of one frame is full again when the next frame can leave, so every late wake-up costs rate. The
+    /// burst must last longer than wake-ups are late. The option `burst` is added to it, as in dummynet.
     fn depth(&self, pipe: &Configured, bandwidth: u64) -> Spanned<u64> {
         let in_time = bandwidth / 8 / LATEST_WAKE_UPS_A_SECOND;
         let allowed = in_time.max(FEWEST_FRAMES * self.frame());
-        let (place, burst) = match &pipe.burst {
+        let (location, burst) = match &pipe.burst {
             Some(burst) => (burst.span(), *burst.get_ref()),
             None => (pipe.number.span(), 0),
         };
-        // A bucket holds less than 4 GiB: the time of 4 ms at 8.5 Tb/s.
+        // A bucket holds less than 4 GiB, which are 4 ms at 8.5 Tb/s.
         let most = u64::from(u32::MAX).saturating_sub(burst);
-        Spanned::new(place, allowed.min(most).saturating_add(burst))
+        Spanned::new(location, allowed.min(most).saturating_add(burst))
     }
 
-    /// The longest frame of the device.
+    /// Returns the longest frame of the device, in bytes.
     fn frame(&self) -> u64 {
         u64::from(self.script.device.mtu) + u64::from(self.script.device.hard_header_len)
     }
 
-    /// A pipe for each host: classes that share nothing, and one for hosts beyond.
+    /// Returns a pipe for each host: classes that share nothing, and one class for all further hosts.
     fn pipes(&mut self, pipe: &Configured, mask: &Mask) -> Option<Draft> {
         let Some(bandwidth) = pipe.bandwidth.as_ref().filter(|rate| *rate.get_ref() > 0) else {
-            let help = "add bw, or leave the mask out: pipes that shape nothing are one";
+            let help = "add bw, or leave the mask out: pipes without bandwidth need no mask";
             self.problems.add(
-                mask.place.clone(),
+                mask.location.clone(),
                 "this has no effect without `bw`",
                 "no effect",
                 help,
@@ -300,10 +300,10 @@ impl<'a> Translation<'a, '_> {
             return None;
         };
         let depth = self.depth(pipe, *bandwidth.get_ref());
-        let place = pipe.number.span();
-        let mut draft = named("htb", &place);
+        let location = pipe.number.span();
+        let mut draft = named("htb", &location);
         let hosts = 2;
-        draft.settings = vec![number(&place, "default", hosts)];
+        draft.settings = vec![number(&location, "default", hosts)];
         let mut others = class(1, self.queue(pipe, pipe));
         let mut host = class(hosts as usize, self.queue(pipe, pipe));
         for one in [&mut others, &mut host] {
@@ -319,51 +319,51 @@ impl<'a> Translation<'a, '_> {
         Some(draft)
     }
 
-    /// What makes a class one for each host, with the numbers from `class` on.
+    /// Returns the settings that make a class one for each host, with numbers from `class` on.
     fn each(&mut self, of: &Configured, mask: &Mask, class: u64, overflow: u64) -> Option<Vec<Written>> {
         let count = self.hosts_of(of);
-        let place = &mask.place;
+        let location = &mask.location;
         let mut settings = match mask.settings() {
             Ok(settings) => settings,
             Err(help) => {
                 let message = "this mask can't be carried over";
                 self.problems
-                    .add(place.clone(), message, "two masks in one", help);
+                    .add(location.clone(), message, "two masks in one", help);
                 return None;
             }
         };
         if class + count - 1 > u64::from(u16::MAX) {
             let message =
-                format!("{count} hosts find no numbers: classes end at 65535, and theirs begin at {class}");
+                format!("class numbers end at 65535, but {count} hosts need the numbers from {class} on");
             let help = format!(
                 "write buckets {}, or less",
                 (u64::from(u16::MAX) + 1 - class) / DEEPEST
             );
-            let place = of.buckets.as_ref().map_or(place.clone(), Spanned::span);
-            self.problems.add(place, message, "too many", help);
+            let location = of.buckets.as_ref().map_or(location.clone(), Spanned::span);
+            self.problems.add(location, message, "too many", help);
             return None;
         }
-        settings.push(number(place, "count", count));
-        settings.push(number(place, "overflow", overflow));
+        settings.push(number(location, "count", count));
+        settings.push(number(location, "overflow", overflow));
         Some(settings)
     }
 
-    /// How many hosts may have one of their own.
+    /// Returns the number of hosts that can have one of their own.
     fn hosts_of(&self, of: &Configured) -> u64 {
         let buckets = of.buckets.as_ref().map_or(BUCKETS, |buckets| *buckets.get_ref());
         buckets.max(1).saturating_mul(DEEPEST)
     }
 
-    /// The queue of packets that `of` describes, in `pipe`.
+    /// Returns the queue that `of` describes, in `pipe`.
     fn queue(&mut self, of: &Configured, pipe: &Configured) -> Draft {
-        let place = of.number.span();
+        let location = of.number.span();
         let (size, size_place) = match &of.size {
             Some(size) => (*size.get_ref(), size.span()),
-            None => (SLOTS, place.clone()),
+            None => (SLOTS, location.clone()),
         };
         match &of.drops {
             Drops::Tail => {
-                let mut fifo = named("fifo", &place);
+                let mut fifo = named("fifo", &location);
                 fifo.settings = match size {
                     Size::Slots(slots) => vec![number(&size_place, "limit", slots)],
                     Size::Bytes(bytes) => {
@@ -394,23 +394,23 @@ impl<'a> Translation<'a, '_> {
     }
 
     fn red(&mut self, given: &Red, size: Size, size_place: &Range<usize>, pipe: &Configured) -> Draft {
-        let place = &given.place;
-        let mut draft = named("red", place);
-        // Thresholds are in bytes here whatever is counted; packets count as usual ones.
+        let location = &given.location;
+        let mut draft = named("red", location);
+        // Thresholds are always in bytes here. A packet counts as one of usual length.
         let (unit, usual) = match size {
             Size::Slots(slots) => {
                 draft.settings.push(number(size_place, "limit_packets", slots));
-                // No packet is longer, so that only their number counts.
+                // No packet is longer, so only the number of packets matters.
                 let bytes = slots.saturating_mul(LONGEST).min(u32::MAX.into());
                 draft.settings.push(number(size_place, "limit", bytes));
-                draft.settings.push(word(place, "measure", "packets"));
+                draft.settings.push(word(location, "measure", "packets"));
                 (USUAL, USUAL)
             }
             Size::Bytes(bytes) => {
                 draft.settings.push(number(size_place, "limit", bytes));
                 draft
                     .settings
-                    .push(setting(place, "by_length", Given::Flag(true)));
+                    .push(setting(location, "by_length", Given::Flag(true)));
                 (1, LONGEST_OF_RED)
             }
         };
@@ -420,33 +420,35 @@ impl<'a> Translation<'a, '_> {
             .map_or(0, |bandwidth| *bandwidth.get_ref());
         let thresholds = [given.min, given.max].map(|threshold| threshold.saturating_mul(unit));
         for (name, threshold) in ["min", "max"].into_iter().zip(thresholds) {
-            draft.settings.push(number(place, name, threshold));
+            draft.settings.push(number(location, name, threshold));
         }
         let burst = burst_of_weight(given.weight_log, thresholds, usual);
         if burst.is_none() {
-            let message = "no average here has this weight with these thresholds";
+            let message = "this weight is not possible with these thresholds";
             let help = "take a min_th of several packets, or a larger w_q";
             self.problems
-                .add(place.clone(), message, "can't be carried over", help);
+                .add(location.clone(), message, "can't be carried over", help);
         }
         draft
             .settings
-            .extend(burst.map(|burst| number(place, "burst", burst.into())));
-        draft.settings.push(number(place, "avpkt", usual));
+            .extend(burst.map(|burst| number(location, "burst", burst.into())));
+        draft.settings.push(number(location, "avpkt", usual));
         draft
             .settings
-            .push(word(place, "probability", given.probability.clone()));
+            .push(word(location, "probability", given.probability.clone()));
         draft
             .settings
-            .push(setting(place, "gentle", Given::Flag(given.is_gentle)));
-        draft.settings.push(setting(place, "ecn", Given::Flag(given.ecn)));
+            .push(setting(location, "gentle", Given::Flag(given.is_gentle)));
+        draft
+            .settings
+            .push(setting(location, "ecn", Given::Flag(given.ecn)));
         if bandwidth > 0 {
-            draft.settings.push(number(place, "bandwidth", bandwidth));
+            draft.settings.push(number(location, "bandwidth", bandwidth));
         }
         draft
     }
 
-    /// The scheduler of this number over the queues that are connected to it.
+    /// Returns the scheduler of this number over its queues.
     fn scheduler(&mut self, sched: u32, pipe: &Configured, rules: &[&Rule]) -> Option<Draft> {
         let script = self.script;
         let is_connected =
@@ -454,14 +456,14 @@ impl<'a> Translation<'a, '_> {
         let queues: Vec<&Configured> = script.objects.iter().filter(is_connected).collect();
         let configured = script.find(Object::Sched, sched);
         let kind = configured.and_then(|configured| configured.kind.as_ref());
-        let place = kind.map_or(pipe.number.span(), Spanned::span);
+        let location = kind.map_or(pipe.number.span(), Spanned::span);
         if let Some(mask) = &pipe.mask {
             let message = "`mask` of a pipe that holds queues can't be carried over";
-            let help = "give the mask to its queues, or lead packets to the pipe itself";
+            let help = "give the mask to its queues, or send packets to the pipe itself";
             self.problems.add(
-                mask.place.clone(),
+                mask.location.clone(),
                 message,
-                "makes schedulers as packets come",
+                "creates schedulers dynamically",
                 help,
             );
             return None;
@@ -480,43 +482,44 @@ impl<'a> Translation<'a, '_> {
                 self.own_nothing(&queues, name);
                 let own = configured.into_iter().flat_map(Configured::of_queue);
                 let message =
-                    format!("this has no effect: a scheduler `{name}` has its limit behind its type");
+                    format!("this has no effect: the limit of a scheduler `{name}` is an option of its type");
                 self.no_effect(own, &message);
-                let mut flows = named(name, &place);
+                let mut flows = named(name, &location);
                 flows.settings.clone_from(settings);
                 Some(flows)
             }
-            Kind::Wf2qPlus => self.over_classes("wf2q_plus", 1..=100, &queues, pipe, rules, &place),
-            Kind::Rr => self.over_classes("drr", 1..=65_536, &queues, pipe, rules, &place),
-            Kind::Qfq => self.over_classes("qfq", 1..=65_536, &queues, pipe, rules, &place),
-            Kind::Prio => self.over_priorities(&queues, pipe, rules, &place),
+            Kind::Wf2qPlus => self.over_classes("wf2q_plus", 1..=100, &queues, pipe, rules, &location),
+            Kind::Rr => self.over_classes("drr", 1..=65_536, &queues, pipe, rules, &location),
+            Kind::Qfq => self.over_classes("qfq", 1..=65_536, &queues, pipe, rules, &location),
+            Kind::Prio => self.over_priorities(&queues, pipe, rules, &location),
         }
     }
 
-    /// Reports what is said of the queues of a scheduler that is a queue itself.
+    /// Reports options of queues whose scheduler has its own queues.
     fn own_nothing(&mut self, queues: &[&Configured], kind: &str) {
         for queue in queues {
             let of_scheduler = [&queue.weight, &queue.longest]
                 .into_iter()
                 .flatten()
                 .map(Spanned::span);
-            let message = format!("this has no effect: a scheduler `{kind}` has one queue, or makes its own");
+            let message =
+                format!("this has no effect: a scheduler `{kind}` has one queue, or creates its own");
             self.no_effect(of_scheduler.chain(queue.of_queue()), &message);
         }
     }
 
-    /// Reports what is said of the queue that a pipe or a scheduler has itself, where packets wait in other queues.
+    /// Reports options of the own queue of a pipe or a scheduler, if its packets are queued in other queues.
     fn has_no_queue(&mut self, one: &Configured) {
         if !self.script.is_ruled(one.object, *one.number.get_ref()) {
-            let message = "this has no effect: packets wait in the queues that are connected";
+            let message = "this has no effect: packets are queued in the connected queues";
             self.no_effect(one.of_queue(), message);
         }
     }
 
-    fn no_effect(&mut self, places: impl Iterator<Item = Range<usize>>, message: &str) {
-        for place in places {
-            let help = "leave it out, or write it into the line of the queue that it is for";
-            self.problems.add(place, message, "no effect", help);
+    fn no_effect(&mut self, locations: impl Iterator<Item = Range<usize>>, message: &str) {
+        for location in locations {
+            let help = "leave it out, or write it in the line of the queue that it is for";
+            self.problems.add(location, message, "no effect", help);
         }
     }
 
@@ -527,9 +530,9 @@ impl<'a> Translation<'a, '_> {
         queues: &[&Configured],
         pipe: &Configured,
         rules: &[&Rule],
-        place: &Range<usize>,
+        location: &Range<usize>,
     ) -> Option<Draft> {
-        let mut draft = named(discipline, place);
+        let mut draft = named(discipline, location);
         let numbers = self.numbers(queues);
         for (queue, numbered) in queues.iter().zip(&numbers) {
             let inner = self.queue(queue, pipe);
@@ -572,14 +575,15 @@ impl<'a> Translation<'a, '_> {
             draft.classes.push(of_queue);
         }
         let class_of = |queue: &Configured| {
-            let place = queues.iter().position(|other| other.number == queue.number);
-            place.map_or(0, |place| numbers[place].class as usize)
+            let index = queues.iter().position(|other| other.number == queue.number);
+            index.map_or(0, |index| numbers[index].class as usize)
         };
-        self.lead_to_queues(&mut draft, rules, queues, class_of);
+        self.filter_to_queues(&mut draft, rules, queues, class_of);
         Some(draft)
     }
 
-    /// The numbers of queues as classes: a queue's own, unless it is one for each host. Those follow behind all others.
+    /// Returns the class numbers of queues. A queue keeps its number. Classes for hosts have numbers after
+    /// all others.
     fn numbers(&self, queues: &[&Configured]) -> Vec<Numbered> {
         let own = |queue: &Configured| u64::from(*queue.number.get_ref());
         let mut free = 1 + queues.iter().map(|queue| own(queue)).max().unwrap_or(0);
@@ -600,30 +604,30 @@ impl<'a> Translation<'a, '_> {
         queues.iter().map(numbered).collect()
     }
 
-    /// A queue's weight is its priority, 0 before 63; those of one share a queue.
+    /// Returns a `prio`. A queue's weight is its priority; 0 goes first, 63 last.
     fn over_priorities(
         &mut self,
         queues: &[&Configured],
         pipe: &Configured,
         rules: &[&Rule],
-        place: &Range<usize>,
+        location: &Range<usize>,
     ) -> Option<Draft> {
         let mut ranked: Vec<(u64, &Configured)> = Vec::new();
         for queue in queues {
             let priority = self.within(queue.weight.as_ref(), 0, 0..=63, "weight");
             if let Some(mask) = &queue.mask {
-                let message = "`mask` can't be carried over under a scheduler `prio`";
-                let help = "leave it out, or take a scheduler that shares: type wf2q+, rr or qfq";
+                let message = "`mask` can't be carried over with a scheduler `prio`";
+                let help = "leave it out, or use a scheduler that shares: type wf2q+, rr or qfq";
                 self.problems
-                    .add(mask.place.clone(), message, "bands are not for hosts", help);
+                    .add(mask.location.clone(), message, "no bands for hosts", help);
             }
             if let Some((_, other)) = ranked.iter().find(|(other, _)| *other == priority) {
                 let message = format!(
-                    "queues {} and {} have one priority",
+                    "queues {} and {} have the same priority",
                     other.number.get_ref(),
                     queue.number.get_ref()
                 );
-                let help = "give each a weight of its own, which is its priority here: 0 goes first";
+                let help = "give each a different weight, which is its priority here; 0 goes first";
                 self.problems
                     .add(queue.number.span(), message, "same priority", help);
                 return None;
@@ -631,21 +635,21 @@ impl<'a> Translation<'a, '_> {
             ranked.push((priority, queue));
         }
         ranked.sort_by_key(|(priority, _)| *priority);
-        let mut draft = bands(place);
+        let mut draft = bands(location);
         for (rank, (_, queue)) in ranked.iter().enumerate() {
             let inner = self.queue(queue, pipe);
             draft.classes.push(class(rank + 1, inner));
         }
         let rank = |queue: &Configured| {
-            let place = ranked.iter().position(|(_, other)| other.number == queue.number);
-            place.map_or(0, |place| place + 1)
+            let index = ranked.iter().position(|(_, other)| other.number == queue.number);
+            index.map_or(0, |index| index + 1)
         };
-        self.lead_to_queues(&mut draft, rules, queues, rank);
+        self.filter_to_queues(&mut draft, rules, queues, rank);
         Some(draft)
     }
 
-    /// Within a scheduler the rules that led to it are tried once more.
-    fn lead_to_queues(
+    /// Adds filters to a scheduler: the rules that send packets to its queues are tried again.
+    fn filter_to_queues(
         &self,
         draft: &mut Draft,
         rules: &[&Rule],
@@ -665,20 +669,20 @@ impl<'a> Translation<'a, '_> {
             .filter(|rule| queue_of(rule).is_some())
             .collect();
         let class_of = |rule: &&Rule| queue_of(rule).map_or(0, &class);
-        // All packets that come here were led by one of the rules: those of the last need not be told from others.
-        let (default, told) = match leading.split_last() {
+        // Each packet here matched one of the rules. The last rule needs no filter: its class is the default.
+        let (default, filtered) = match leading.split_last() {
             Some((last, others)) => (class_of(last), others),
             None => (queues.first().map_or(0, |queue| class(queue)), &leading[..]),
         };
         let is_other = |rule: &&&Rule| class_of(rule) != default;
-        let last_needed = told
+        let last_needed = filtered
             .iter()
             .rposition(|rule| is_other(&rule))
-            .map_or(0, |place| place + 1);
-        place_packets(draft, &told[..last_needed], class_of, default);
+            .map_or(0, |index| index + 1);
+        add_filters(draft, &filtered[..last_needed], class_of, default);
     }
 
-    /// A number within its range, or its default; reported if it is not.
+    /// Returns a number, or its default. Reports a number out of range.
     fn within(
         &mut self,
         given: Option<&Spanned<u64>>,
@@ -690,7 +694,7 @@ impl<'a> Translation<'a, '_> {
         if !range.contains(given.get_ref()) {
             let allowed = format!("{} to {}", range.start(), range.end());
             let message = format!("`{name}` is {}, but must be {allowed}", given.get_ref());
-            let help = format!("dummynet would take the nearest: write a number from {allowed}");
+            let help = format!("dummynet would use the nearest: write a number from {allowed}");
             self.problems
                 .add(given.span(), message, format!("must be {allowed}"), help);
         }
@@ -698,7 +702,7 @@ impl<'a> Translation<'a, '_> {
     }
 }
 
-/// The burst for which red's average has a weight of one over two to `log`.
+/// Returns the burst for which red's average has the weight 2^-`log`.
 fn burst_of_weight(log: u32, [min, max]: [u64; 2], usual: u64) -> Option<u32> {
     let narrow = |number: u64| u32::try_from(number).ok();
     let (min, max, avpkt) = (narrow(min)?, narrow(max)?, narrow(usual)?);
@@ -713,7 +717,7 @@ fn burst_of_weight(log: u32, [min, max]: [u64; 2], usual: u64) -> Option<u32> {
         };
         config.w_log().ok()
     };
-    // The longer the burst, the smaller the weight; below the shortest that `min` lets there is none.
+    // A longer burst gives a smaller weight. `min` limits how short the burst can be.
     let shortest = min.div_ceil(avpkt).max(1);
     let (mut low, mut high) = (shortest, shortest.checked_add(1 << 24)?);
     while low < high {

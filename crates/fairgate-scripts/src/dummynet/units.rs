@@ -1,11 +1,12 @@
-//! Quantities as ipfw reads them. Where it would skip what it doesn't understand (`2.5Mbit/s` is 2 bit/s to it) we refuse.
+//! Parses quantities in ipfw's notation. ipfw ignores text that it does not understand: to it, `2.5Mbit/s` is
+//! 2 bit/s. Here such text is an error.
 
 use std::ops::Range;
 
-/// What is wrong with a quantity, and what to write.
+/// A mistake in a quantity, and the remedy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
-    /// Of the word.
+    /// The part of the word that is wrong.
     pub(super) part: Range<usize>,
     pub(super) message: String,
     pub(super) help: &'static str,
@@ -18,7 +19,7 @@ pub(super) enum Size {
     Bytes(u64),
 }
 
-/// The number that a word begins with, and the rest.
+/// Splits a word into the number at its beginning and the rest.
 fn split<'w>(word: &'w str, what: &str, help: &'static str) -> Result<(u64, &'w str), Wrong> {
     let (digits, rest, radix) = match word.strip_prefix("0x") {
         Some(hexadecimal) => {
@@ -56,10 +57,10 @@ fn unit(word: &str, rest: &str, what: &str, help: &'static str) -> Wrong {
     }
 }
 
-/// The largest bandwidth: 32 bits.
+/// The largest bandwidth, in bit/s: dummynet stores 32 bits.
 const LARGEST_BANDWIDTH: u64 = u32::MAX as u64;
 
-/// `10Mbit/s`, `64KByte/s`, `9600`: bit/s, 0 for no limit. K is 1000.
+/// Parses a bandwidth in bit/s: `10Mbit/s`, `64KByte/s`, `9600`. 0 means no limit. K is 1000.
 pub(super) fn bandwidth(word: &str) -> Result<u64, Wrong> {
     const HELP: &str =
         "write a whole number and its unit: 2500Kbit/s, 10Mbit/s, 64KByte/s; K is 1000, and 0 is no limit";
@@ -88,12 +89,12 @@ pub(super) fn bandwidth(word: &str) -> Result<u64, Wrong> {
         .filter(|bits| *bits <= LARGEST_BANDWIDTH)
         .ok_or(Wrong {
             part: 0..word.len(),
-            message: format!("`{word}` is above 4294967295 bit/s, the most that dummynet knows"),
+            message: format!("`{word}` is above 4294967295 bit/s, dummynet's maximum"),
             help: HELP,
         })
 }
 
-/// `50` slots, `100KBytes`, `1500B`. K is 1024.
+/// Parses a queue's size: `50` slots, `100KBytes`, `1500B`. K is 1024.
 pub(super) fn queue(word: &str) -> Result<Size, Wrong> {
     const HELP: &str = "write a number of packets, like 50, or of bytes, like 100KBytes or 15000B; K is 1024";
     let (number, rest) = split(word, "a queue's size", HELP)?;
@@ -108,13 +109,13 @@ pub(super) fn queue(word: &str) -> Result<Size, Wrong> {
         Size::Slots(1..=0xffff_ffff) | Size::Bytes(1..=0xffff_ffff) => Ok(size),
         _ => Err(Wrong {
             part: 0..word.len(),
-            message: format!("a queue of `{word}` is none that packets could wait in"),
+            message: format!("a queue of `{word}` can't hold any packet, or is too large"),
             help: HELP,
         }),
     }
 }
 
-/// Bytes of a burst: `15000`, `15K`. K is 1024, and so on.
+/// Parses a burst in bytes: `15000`, `15K`. K is 1024, M is 1024 K, and so on.
 pub(super) fn burst(word: &str) -> Result<u64, Wrong> {
     const HELP: &str = "write a number of bytes, like 15000 or 15K; K is 1024";
     let (number, rest) = split(word, "a burst", HELP)?;
@@ -135,7 +136,8 @@ pub(super) fn burst(word: &str) -> Result<u64, Wrong> {
         })
 }
 
-/// `5`, `5ms`, `20us`, `1s`, as a word of ours: a plain number is milliseconds.
+/// Parses a time, `5`, `5ms`, `20us`, `1s`, and returns it in Fairgate's notation. A plain number is
+/// milliseconds.
 pub(super) fn time(word: &str) -> Result<String, Wrong> {
     const HELP: &str = "write a whole number of milliseconds, like 5, or with a unit: 5ms, 500us, 1s";
     let (number, rest) = split(word, "a time", HELP)?;
@@ -146,7 +148,7 @@ pub(super) fn time(word: &str) -> Result<String, Wrong> {
     }
 }
 
-/// A plain number.
+/// Parses a plain number.
 pub(super) fn plain(word: &str) -> Result<u64, Wrong> {
     const HELP: &str = "write a plain number";
     match split(word, "a number", HELP)? {
@@ -155,7 +157,7 @@ pub(super) fn plain(word: &str) -> Result<u64, Wrong> {
     }
 }
 
-/// A decimal number as a fraction: its digits, and a power of ten that they are divided by.
+/// Parses a decimal number as a fraction: its digits, and a power of ten as the divisor.
 pub(super) fn decimal(word: &str) -> Result<(u64, u64), Wrong> {
     let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
     let digits = format!("{whole}{fraction}");
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ipfw_would_skip_is_refused() {
+    fn text_that_ipfw_ignores_is_rejected() {
         for word in ["2.5Mbit/s", "em0", "10Tbit/s", "10Mbyt/s", "5Gbit/s", "", "x"] {
             assert!(!bandwidth(word).unwrap_err().help.is_empty(), "{word}");
         }

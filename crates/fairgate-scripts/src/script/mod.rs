@@ -1,4 +1,4 @@
-//! What the languages of scripts share, tc's and dummynet's: words and lines, numbers as C writes them, addresses.
+//! The common parts of tc's and dummynet's languages: words and lines, numbers in C's notation, addresses.
 
 mod words;
 
@@ -11,12 +11,12 @@ use toml::Spanned;
 
 pub(crate) use words::{Word, lines};
 
-/// The words of a line that are still to be read.
+/// The rest of a line, as words.
 pub(crate) struct Line {
     words: vec::IntoIter<Word>,
-    /// Where the line ends: the place of what is missing.
+    /// The end of the line: the location of a missing word.
     end: usize,
-    /// How lines are written: the remedy.
+    /// The syntax of a line, for remedies.
     form: &'static str,
 }
 
@@ -26,7 +26,7 @@ impl Line {
         Line { words, end, form }
     }
 
-    /// The place behind the last word.
+    /// Returns the location after the last word.
     pub(crate) fn end(&self) -> Range<usize> {
         self.end..self.end
     }
@@ -39,12 +39,12 @@ impl Line {
         self.words.next()
     }
 
-    /// All words that are left.
+    /// Returns all remaining words.
     pub(crate) fn rest(self) -> Vec<Word> {
         self.words.collect()
     }
 
-    /// The next word; reported if there is none.
+    /// Takes the next word. Reports if there is none.
     pub(crate) fn next(&mut self, expected: &str, problems: &mut Problems) -> Option<Word> {
         let word = self.words.next();
         if word.is_none() {
@@ -55,34 +55,34 @@ impl Line {
         word
     }
 
-    /// Reports a word that is another than expected.
+    /// Reports a word that is not the expected one.
     pub(crate) fn unexpected<T>(&self, word: &Word, expected: &str, problems: &mut Problems) -> Option<T> {
         unexpected(word, expected, self.form, problems)
     }
 
-    /// Reports something that must stand before `at`.
+    /// Reports that something is missing before `at`.
     pub(crate) fn misplaced<T>(&self, at: Range<usize>, message: &str, problems: &mut Problems) -> Option<T> {
         problems.add(at, message, "something is missing", self.form);
         None
     }
 }
 
-/// Reports a word that is another than expected in a line of this form.
+/// Reports a word that is not the expected one in a line of this syntax.
 pub(crate) fn unexpected<T>(word: &Word, expected: &str, form: &str, problems: &mut Problems) -> Option<T> {
-    let message = format!("`{}` stands where {expected} is expected", word.get_ref());
+    let message = format!("expected {expected}, but found `{}`", word.get_ref());
     problems.add(word.span(), message, "unexpected", form);
     None
 }
 
-/// Reports an option that has no value behind it.
+/// Reports an option without a value.
 pub(crate) fn no_value(option: &Word, problems: &mut Problems) {
     let name = option.get_ref();
     let message = format!("`{name}` has no value, or too few");
-    let help = format!("write what `{name}` should be behind it");
+    let help = format!("write the value after `{name}`");
     problems.add(option.span(), message, "a value is missing", help);
 }
 
-/// A number as C writes it: decimal, `0x` hexadecimal, `0` octal.
+/// Reads a number in C's notation: decimal, `0x` hexadecimal, `0` octal.
 pub(crate) fn number(word: &str) -> Option<u32> {
     let (digits, radix) = match word.strip_prefix("0x").or(word.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
@@ -95,7 +95,7 @@ pub(crate) fn number(word: &str) -> Option<u32> {
     }
 }
 
-/// An address, or a prefix: its length behind a slash. Bits behind the prefix do not count.
+/// Reads an address, or a prefix with its length after a slash. Bits after the prefix are ignored.
 pub(crate) fn prefix(text: &str) -> Option<Prefix> {
     let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
@@ -106,10 +106,10 @@ pub(crate) fn prefix(text: &str) -> Option<Prefix> {
     Prefix::new(address, length.unwrap_or(longest)).ok()
 }
 
-/// A setting as it would stand in a file.
-pub(crate) fn setting(place: &Range<usize>, name: &str, value: Given) -> Written {
+/// Returns a setting as if it were written in a file.
+pub(crate) fn setting(location: &Range<usize>, name: &str, value: Given) -> Written {
     (
-        Spanned::new(place.clone(), name.to_owned()),
-        Spanned::new(place.clone(), value),
+        Spanned::new(location.clone(), name.to_owned()),
+        Spanned::new(location.clone(), value),
     )
 }

@@ -1,14 +1,15 @@
-//! The words of a script and its lines.
+//! Splits a script into lines and words.
 
 use std::ops::Range;
 
 use toml::Spanned;
 
-/// A word and its place in the script.
+/// A word and its location in the script.
 pub(crate) type Word = Spanned<String>;
 
-/// The lines of a script as words: without comments, with lines that end in `\` joined, without what only a shell needs (`sudo`,
-/// the path of one of the programs). Each with its end, the place of what is missing.
+/// Returns the lines of a script as words, each line with its end (the location of a missing word). Comments
+/// are left out, lines that end in `\` are joined with the next, and words for the shell (`sudo`, the path of
+/// a program) are removed.
 pub(crate) fn lines(text: &str, programs: &[&str]) -> Vec<(Vec<Word>, usize)> {
     let mut lines = Vec::new();
     let mut rest = Cursor { text, at: 0 };
@@ -38,7 +39,7 @@ struct Cursor<'t> {
 }
 
 impl Cursor<'_> {
-    /// The words up to the end of the line, and where the last one ends.
+    /// Returns the words up to the end of the line, and the end of the last word.
     fn line(&mut self) -> (Vec<Word>, usize) {
         let mut words: Vec<Word> = Vec::new();
         let mut end = self.at;
@@ -57,15 +58,15 @@ impl Cursor<'_> {
             } else if first == '#' {
                 self.at += rest.find('\n').unwrap_or(rest.len());
             } else {
-                let (place, word) = self.word(first);
-                end = place.end;
-                words.push(Spanned::new(place, word));
+                let (location, word) = self.word(first);
+                end = location.end;
+                words.push(Spanned::new(location, word));
             }
         }
         (words, end)
     }
 
-    /// A word, or what stands between quotation marks.
+    /// Returns a word, or the text between quotation marks.
     fn word(&mut self, first: char) -> (Range<usize>, String) {
         let start = self.at;
         let rest = &self.text[start..];

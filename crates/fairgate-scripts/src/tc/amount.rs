@@ -1,4 +1,4 @@
-//! Values as tc prints them.
+//! Formats values as tc does.
 
 use fairgate::Rate;
 use fairgate::sharing::hfsc::ServiceCurve;
@@ -6,40 +6,41 @@ use fairgate::sharing::hfsc::ServiceCurve;
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Amount {
-    /// A number and what it counts: `1000p`, `1514b`, `10sec`.
+    /// A number and its unit: `1000p`, `1514b`, `10sec`.
     Count(u64, &'static str),
-    /// A number that may be below 0.
+    /// A signed number.
     Signed(i64),
     /// Bytes in the largest unit that fits: `32Mb`.
     Size(u64),
-    /// Nanoseconds; in JSON microseconds.
+    /// Nanoseconds. JSON has microseconds.
     Time(u64),
-    /// In JSON bytes per second.
+    /// A rate. JSON has bytes per second.
     Rate(Rate),
-    /// With six decimals.
+    /// A number with six decimals.
     Decimal(f64),
-    /// With six digits at most.
+    /// A number with at most six digits.
     Digits(f64),
-    /// Bytes, and those of the cells that packets are rounded up to, one each: `1600b/1`, also in JSON.
+    /// Bytes, and the cell size to which packets are rounded up, which is always 1: `1600b/1`. Also in JSON.
     InCells(u64),
-    /// The number that a running discipline knows by this name.
+    /// The name of a variable of the running discipline.
     Variable(&'static str),
     /// A service curve.
     Curve(ServiceCurve),
-    /// The option is there, without a value, or not.
+    /// The option has no value. It is shown or not.
     Flag(bool),
-    /// The option says all in text; this in JSON, or null.
+    /// The option has no value in text. JSON has this value, or null.
     Bare(Option<&'static str>),
-    /// The same, and in JSON whether it is on.
+    /// The option has no value in text. JSON says whether it is on.
     Switch(bool),
-    /// Numbers with spaces between.
+    /// Numbers, separated by spaces.
     Numbers(Vec<u64>),
-    /// As it is.
+    /// Any text.
     Text(String),
 }
 
 impl Amount {
-    /// As tc prints it behind the option; `None` for a flag that is not set, and for a number that is to be asked for.
+    /// Returns the value as tc prints it after the option. `None` for a flag that is not set, and for a
+    /// variable.
     pub fn text(&self) -> Option<String> {
         Some(match self {
             Amount::Count(number, of) => format!("{number}{of}"),
@@ -68,7 +69,7 @@ impl Amount {
     }
 }
 
-/// `0.02`, `2e-05`: C's `%g`.
+/// Formats a number like C's `%g`: `0.02`, `2e-05`.
 fn digits(number: f64) -> String {
     let trimmed = |text: &str| match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -82,12 +83,13 @@ fn digits(number: f64) -> String {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{}e{sign}{:02}", trimmed(mantissa), exponent.abs())
         }
-        // Not a number, or infinite.
+        // The number is NaN or infinite.
         Err(_) => number.to_string(),
     }
 }
 
-/// `32Mb`, `5Kb`, `3000b`. As in tc what is hardly off a round number is shown as that.
+/// Formats a size: `32Mb`, `5Kb`, `3000b`. Like tc, a size close to a round number is shown as the round
+/// number.
 fn size(bytes: u64) -> String {
     let near = |unit: u64, off: u64| {
         let round = (bytes + unit / 2) / unit;
@@ -100,7 +102,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// `5ms`, `1.2s`, `100us`: three digits, as in tc.
+/// Formats a time with three digits, like tc: `5ms`, `1.2s`, `100us`.
 fn time(nanos: u64) -> String {
     let micros = nanos as f64 / 1e3;
     let three = |value: f64| {
@@ -118,7 +120,8 @@ fn time(nanos: u64) -> String {
     }
 }
 
-/// `20Mbit`, `2500Kbit`: in the largest unit in which it is a whole number, or has more than three digits.
+/// Formats a rate: `20Mbit`, `2500Kbit`. The unit is the largest one in which the number is whole or has more
+/// than three digits.
 fn rate(bits: u64) -> String {
     let mut number = bits;
     let mut units = ["", "K", "M", "G"].into_iter();
@@ -136,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_six_digits_at_most() {
+    fn numbers_have_at_most_six_digits() {
         let cases = [
             (0.0, "0"),
             (0.02, "0.02"),

@@ -1,4 +1,4 @@
-//! One line of tc.
+//! Parses one line of tc.
 
 use fairgate::ClassId;
 use fairgate_config::language::Problems;
@@ -6,32 +6,32 @@ use toml::Spanned;
 
 use crate::script::{Line, Word, number, unexpected};
 
-/// A line.
+/// A parsed line.
 pub(super) struct Command {
     pub(super) verb: Spanned<Verb>,
     pub(super) device: Word,
     pub(super) object: Object,
-    /// Missing only where something is deleted.
+    /// The kind. It may be missing only if something is deleted.
     pub(super) kind: Option<Word>,
     pub(super) options: Vec<Word>,
 }
 
-/// What is done.
+/// The operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
-    /// There must not be one yet.
+    /// Adds an object that does not exist yet.
     Add,
-    /// There may be one.
+    /// Changes or replaces an object, or adds it.
     Replace,
-    /// There must be one.
+    /// Changes an existing object.
     Change,
-    /// There must be one, and then there is none.
+    /// Deletes an existing object.
     Delete,
 }
 
-/// What it is done to.
+/// The object of the operation.
 pub(super) enum Object {
-    /// A qdisc: at the root (`None`) or in a class.
+    /// A qdisc, at the root (`None`) or in a class.
     Qdisc {
         parent: Option<Spanned<ClassId>>,
         handle: Option<u16>,
@@ -41,11 +41,11 @@ pub(super) enum Object {
         parent: Option<Spanned<ClassId>>,
         class: Spanned<ClassId>,
     },
-    /// A filter of a qdisc: of the root (`None`) or of the one that is named.
+    /// A filter of the named qdisc, or of the root (`None`).
     Filter(FilterHead),
 }
 
-/// What stands before the kind of a filter.
+/// The options before the kind of a filter.
 #[derive(Default)]
 pub(super) struct FilterHead {
     pub(super) parent: Option<Spanned<ClassId>>,
@@ -55,21 +55,21 @@ pub(super) struct FilterHead {
 }
 
 impl Command {
-    /// Reads the words of a line, of which there is one, that ends at `end`; `None` after a problem.
+    /// Parses the words of a line, at least one. The line ends at `end`. Returns `None` after a problem.
     pub(super) fn read(words: Vec<Word>, end: usize, problems: &mut Problems) -> Option<Command> {
         let line = Line::new(words, end, FORM);
         Words { line }.read(problems)
     }
 }
 
-/// A line that is still to be read.
+/// A line that is being parsed.
 struct Words {
     line: Line,
 }
 
-const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJOR:] KIND [options], \
-                    tc class add dev DEVICE parent CLASS classid CLASS KIND [options], \
-                    or tc filter add dev DEVICE parent MAJOR: [protocol P] [prio N] KIND [options] flowid CLASS";
+const FORM: &str = "write tc qdisc add dev DEVICE root|parent CLASS [handle MAJOR:] KIND [options], tc class \
+    add dev DEVICE parent CLASS classid CLASS KIND [options], or tc filter add dev DEVICE parent MAJOR: \
+    [protocol P] [prio N] KIND [options] flowid CLASS";
 
 impl Words {
     fn next(&mut self, expected: &str, problems: &mut Problems) -> Option<Word> {
@@ -132,12 +132,10 @@ impl Words {
                 .line
                 .misplaced(at, "`dev` and a device are expected before the kind", problems);
         };
-        if let Some(ingress) = kind.as_ref().filter(|kind| holds_nothing(kind)) {
-            let message = format!(
-                "`{}` holds no packets, and can't be carried over",
-                ingress.get_ref()
-            );
-            let help = "give the interface that packets leave by a tree, with a policer in it to drop what is over a rate";
+        if let Some(ingress) = kind.as_ref().filter(|kind| has_no_queue(kind)) {
+            let message = format!("`{}` has no queue, and can't be carried over", ingress.get_ref());
+            let help = "attach a tree to the interface that packets leave through, with a policer in it to \
+                drop packets above a rate";
             problems.add(ingress.span(), message, "not here", help);
             return None;
         }
@@ -212,7 +210,7 @@ impl Words {
         Some(self.command(verb, device, Object::Filter(head), kind))
     }
 
-    /// The next word; `None` within at the end of a line that deletes, which needs no kind.
+    /// Takes the next word. Returns `Some(None)` at the end of a line that deletes, which needs no kind.
     fn kind_or_key(
         &mut self,
         verb: &Spanned<Verb>,
@@ -221,7 +219,7 @@ impl Words {
     ) -> Option<Option<Word>> {
         match self.line.peek() {
             None if *verb.get_ref() == Verb::Delete => Some(None),
-            // What a shell does with the output; scripts end lines so that delete what may not be there.
+            // A redirection for the shell. Scripts add one to lines that delete an object that may not exist.
             Some(word) if *verb.get_ref() == Verb::Delete && is_of_shell(word) => Some(None),
             _ => self.next(expected, problems).map(Some),
         }
@@ -237,13 +235,13 @@ impl Words {
         }
     }
 
-    /// `major:minor`, hexadecimal; a minor number left out is 0.
+    /// Takes and parses a class, `major:minor` in hexadecimal. A missing minor number is 0.
     fn class_id(&mut self, problems: &mut Problems) -> Option<Spanned<ClassId>> {
         let word = self.next("a class like 1:10", problems)?;
         class_id(&word, problems)
     }
 
-    /// `major:`, hexadecimal; with the minor number 0, or without the colon, too, as tc takes it.
+    /// Parses `major:` in hexadecimal. Like tc, it accepts the minor number 0, and a number without colon.
     fn handle(&mut self, problems: &mut Problems) -> Option<u16> {
         let word = self.next("a handle like 1:", problems)?;
         let (major, minor) = word.get_ref().split_once(':').unwrap_or((word.get_ref(), ""));
@@ -254,7 +252,7 @@ impl Words {
             Some(major) => Some(major),
             None => self
                 .line
-                .unexpected(&word, "a handle like 1:, in hexadecimal and above 0,", problems),
+                .unexpected(&word, "a handle like 1:, in hexadecimal and above 0", problems),
         }
     }
 
@@ -267,12 +265,12 @@ impl Words {
     }
 }
 
-/// Kinds that only filters on what comes in are attached to.
-fn holds_nothing(kind: &Word) -> bool {
+/// Whether this kind only has filters for arriving packets, and no queue.
+fn has_no_queue(kind: &Word) -> bool {
     matches!(kind.get_ref().as_str(), "ingress" | "clsact")
 }
 
-/// `major:minor`, hexadecimal; a minor number left out is 0.
+/// Parses a class, `major:minor` in hexadecimal. A missing minor number is 0.
 pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<ClassId>> {
     let read = || {
         let (major, minor) = word.get_ref().split_once(':')?;
@@ -281,11 +279,12 @@ pub(super) fn class_id(word: &Word, problems: &mut Problems) -> Option<Spanned<C
     };
     match read() {
         Some(class) => Some(Spanned::new(word.span(), class)),
-        None => unexpected(word, "a class like 1:10, in hexadecimal,", FORM, problems),
+        None => unexpected(word, "a class like 1:10, in hexadecimal", FORM, problems),
     }
 }
 
-/// A number of up to four digits; unlike the standard library's, without a sign.
+/// Parses a hexadecimal number of up to four digits. Unlike the standard library's function, it accepts no
+/// sign.
 pub(super) fn hexadecimal(digits: &str) -> Option<u16> {
     match digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         true => u16::from_str_radix(digits, 16).ok(),
@@ -293,7 +292,7 @@ pub(super) fn hexadecimal(digits: &str) -> Option<u16> {
     }
 }
 
-/// A redirection, or what follows a command that failed.
+/// Whether the word is a redirection, or the start of another shell command.
 fn is_of_shell(word: &Word) -> bool {
     let word = word.get_ref();
     ["2>", ">", "&>", "||", ";"]

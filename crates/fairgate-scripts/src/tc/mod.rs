@@ -1,21 +1,21 @@
-//! The language of tc: scripts of `tc qdisc`, `tc class` and `tc filter` lines, as a shell or `tc -batch` reads them, read into
-//! the same description as a configuration file.
+//! The language of tc. Scripts of `tc qdisc`, `tc class` and `tc filter` lines, as for a shell or `tc
+//! -batch`, are translated into the same description as a configuration file.
 //!
 //! ```text
 //!   command     a line's words -> "attach this qdisc there", "add this class", options left as words
-//!   script      the lines one after the other: what there is on each device when all are done
-//!   translate   each qdisc's options -> the parameters of our discipline, by the table in `kinds`
-//!   filters     u32, fw, flower, basic and matchall -> conditions as a configuration file has them
-//!   show        the other way: a description, and what a running tree has counted, in the words of `tc qdisc show`, with the
-//!               kinds' looks
+//!   script      runs the lines in order: the qdiscs, classes and filters of each device at the end
+//!   translate   each qdisc's options -> the parameters of Fairgate's discipline, by the table in `kinds`
+//!   filters     u32, fw, flower, basic and matchall -> the conditions of a configuration file
+//!   show        the reverse: a description and the statistics of a running tree, shown as `tc qdisc show`
+//!               does, by the `Look` of each kind
 //!   amount      values as tc prints them
-//!   round_trips what tc makes of those that dualpi2 is told
-//!   sharing     the bands of ets, of which tc lets the user leave out a part
+//!   round_trips dualpi2's round-trip times -> its other parameters, by tc's rules
+//!   sharing     the bands of ets, with the values that the user may leave out
 //! ```
 //!
-//! Options have tc's and the kernel's own defaults, which follow the device, not ours. Numbers that tc reads in other
-//! units than we do (times in microseconds, sfq's `perturb` in seconds) are translated by the table.
-//! What can't be carried over is an error at its place, never left out.
+//! Options have the defaults of tc and the kernel, which depend on the device, and not Fairgate's. The table
+//! converts numbers whose units differ (times in microseconds, sfq's `perturb` in seconds). An option that
+//! can't be translated is an error at its location. It is never ignored.
 
 mod amount;
 mod command;

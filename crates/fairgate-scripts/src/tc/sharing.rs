@@ -1,4 +1,5 @@
-//! Which bands an `ets` has: of strict bands, quanta and priomap tc lets the user give a part.
+//! Determines the bands of an `ets`. tc allows to leave out some of the strict bands, quanta and priomap
+//! entries.
 
 use std::ops::Range;
 
@@ -13,25 +14,25 @@ use crate::script::setting;
 /// The bands of an `ets`.
 pub(super) struct Sharing {
     pub(super) bands: u16,
-    /// How many are strict.
+    /// The number of strict bands.
     pub(super) strict: usize,
     /// The quantum of each further band, as a setting of its class.
     pub(super) quanta: Vec<Written>,
 }
 
-/// What is wrong, and where.
+/// A mistake in the options, and its location.
 pub(super) struct Mismatch {
-    pub(super) place: Range<usize>,
+    pub(super) location: Range<usize>,
     pub(super) message: String,
 }
 
 impl Sharing {
-    /// Takes the number of bands and the quanta out of an ets's settings and completes its priomap: a quantum that is not
-    /// given is one frame, and a priority that the priomap leaves out goes to the last band.
+    /// Takes the number of bands and the quanta out of an ets's settings, and completes its priomap. A
+    /// missing quantum is one frame. A priority that is missing in the priomap goes to the last band.
     pub(super) fn of(
         settings: &mut Vec<Written>,
         device: &Device,
-        place: &Range<usize>,
+        location: &Range<usize>,
     ) -> Result<Sharing, Mismatch> {
         let strict = number(settings.iter().find(|(key, _)| key.get_ref() == "strict"))?.unwrap_or(0);
         let given = match take(settings, "quanta").map(|(_, quanta)| quanta.into_inner()) {
@@ -41,7 +42,7 @@ impl Sharing {
         let named = strict + given.len();
         let bands = number(take(settings, "bands").as_ref())?.unwrap_or(named);
         let wrong = |message: String| Mismatch {
-            place: place.clone(),
+            location: location.clone(),
             message,
         };
         if !(1..=64).contains(&bands) {
@@ -55,7 +56,7 @@ impl Sharing {
             )));
         }
         let frame = Given::Integer(frame(device).into());
-        let missing = (named..bands).map(|_| setting(place, "quantum", frame.clone()));
+        let missing = (named..bands).map(|_| setting(location, "quantum", frame.clone()));
         let given = given
             .into_iter()
             .map(|quantum| (Spanned::new(quantum.span(), "quantum".to_owned()), quantum));
@@ -96,7 +97,7 @@ fn number(written: Option<&Written>) -> Result<Option<usize>, Mismatch> {
     match number {
         Some(number) => Ok(Some(number)),
         None => Err(Mismatch {
-            place: given.span(),
+            location: given.span(),
             message: format!("`{}` must be at most 64", key.get_ref()),
         }),
     }

@@ -1,4 +1,4 @@
-//! From qdiscs and their options to the description that a configuration file would give.
+//! Translates qdiscs and their options into the description that a configuration file would give.
 
 use std::ops::Range;
 use std::slice;
@@ -17,7 +17,7 @@ use super::script::{Class, Qdisc};
 use super::sharing::Sharing;
 use crate::script::{Word, no_value, number, setting};
 
-/// The tree under the root. What can't be carried over is reported and left out.
+/// Returns the tree below the root. Parts that can't be translated are reported and left out.
 pub(super) fn tree(script: &Script, problems: &mut Problems) -> Option<Draft> {
     let root = script.qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
     Translation {
@@ -29,23 +29,24 @@ pub(super) fn tree(script: &Script, problems: &mut Problems) -> Option<Draft> {
     .qdisc(root)
 }
 
-/// So deep that what is printed is not too deep for a configuration file, where a class and the `inner` in it are a step each.
+/// The largest depth. A printed tree must not be too deep for a configuration file, where a class and the
+/// `inner` in it are two levels.
 const DEEPEST: u32 = 32;
 
 struct Translation<'a> {
     script: &'a Script,
     problems: &'a mut Problems,
-    /// Of the present qdisc, the options that must be the same wherever they stand, and how they were written first.
+    /// Options that must have the same value in the current qdisc and its classes, with their first value.
     common: Vec<(&'static str, Given)>,
-    /// Of the present qdisc.
+    /// The depth of the current qdisc.
     depth: u32,
 }
 
 impl<'a> Translation<'a> {
     fn qdisc(&mut self, qdisc: &'a Qdisc) -> Option<Draft> {
         if self.depth == DEEPEST {
-            let message = format!("more than {DEEPEST} qdiscs are within each other");
-            let help = "leave some of them out";
+            let message = format!("more than {DEEPEST} qdiscs are nested");
+            let help = "remove some of them";
             self.problems.add(qdisc.kind.span(), message, "too deep", help);
             return None;
         }
@@ -66,21 +67,21 @@ impl<'a> Translation<'a> {
                 .add(qdisc.kind.span(), message, "unknown here", help);
             return None;
         };
-        let place = qdisc.kind.span();
-        let mut draft = named(kind, &place);
+        let location = qdisc.kind.span();
+        let mut draft = named(kind, &location);
         draft.qdisc = Some(qdisc.handle.unwrap_or(0));
         if let Some(handle) = qdisc.handle {
             draft
                 .settings
-                .push(setting(&place, "handle", Given::Word(format!("{handle:x}"))));
+                .push(setting(&location, "handle", Given::Word(format!("{handle:x}"))));
         }
         let before = self.problems.count();
-        let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &place);
+        let mut settings = self.settings(&qdisc.options, kind.options, kind.defaults, &location);
         let are_whole = self.problems.count() == before;
         if let Err(wrong) = round_trips::settle(&mut settings) {
             let help = "give max_rtt and perhaps typical_rtt, or target, tupdate, alpha and beta";
             self.problems
-                .add(wrong.place, wrong.message, "these don't fit", help);
+                .add(wrong.location, wrong.message, "these don't fit", help);
         }
         match &kind.children {
             Children::None => self.only_attached_to(qdisc, |_| false),
@@ -94,19 +95,19 @@ impl<'a> Translation<'a> {
                 self.only_attached_to(qdisc, |minor| minor <= 1);
                 if let Some(inner) = self.script.attached_below(qdisc).next() {
                     draft.inner = self.qdisc(inner).map(Box::new);
-                    // It has taken the place of the fifo that these are for.
+                    // These settings belong to the default fifo, which the inner qdisc replaces.
                     settings.retain(|(key, _)| !of_default.contains(&key.get_ref().as_str()));
                 }
             }
             Children::Bands { option } => {
                 let bands = self.bands(option, &mut settings);
-                draft.classes = self.classes_of_bands(qdisc, bands, &place);
+                draft.classes = self.classes_of_bands(qdisc, bands, &location);
             }
-            // Of options that were not understood no more need be said.
+            // The options have a mistake that is reported already.
             Children::SharingBands if !are_whole => {}
-            Children::SharingBands => match Sharing::of(&mut settings, &self.script.device, &place) {
+            Children::SharingBands => match Sharing::of(&mut settings, &self.script.device, &location) {
                 Ok(sharing) => {
-                    draft.classes = self.classes_of_bands(qdisc, sharing.bands, &place);
+                    draft.classes = self.classes_of_bands(qdisc, sharing.bands, &location);
                     let classes = draft.classes[sharing.strict..].iter_mut();
                     for (class, quantum) in classes.zip(sharing.quanta) {
                         class.settings.push(quantum);
@@ -115,7 +116,7 @@ impl<'a> Translation<'a> {
                 Err(wrong) => {
                     let help = "give bands 1 to 64, as many as there are strict ones and quanta, or more";
                     self.problems
-                        .add(wrong.place, wrong.message, "these bands don't fit", help);
+                        .add(wrong.location, wrong.message, "these bands don't fit", help);
                 }
             },
             Children::Classes { options, defaults } => {
@@ -142,20 +143,20 @@ impl<'a> Translation<'a> {
             }
         }
         draft.settings.append(&mut settings);
-        filters::place(self.script, qdisc, &mut draft, self.problems);
+        filters::translate(self.script, qdisc, &mut draft, self.problems);
         if let Children::Tree {
-            unplaced: Some(from),
+            unclassified: Some(from),
             defaults,
             ..
         } = kind.children
         {
-            self.place_the_rest(qdisc, &mut draft, from, defaults);
+            self.add_class_for_unclassified(qdisc, &mut draft, from, defaults);
         }
         Some(draft)
     }
 
-    /// A class for what nothing places, unless something places all.
-    fn place_the_rest(
+    /// Adds a class for unclassified packets, unless there is a default class.
+    fn add_class_for_unclassified(
         &mut self,
         qdisc: &'a Qdisc,
         draft: &mut Draft,
@@ -179,41 +180,41 @@ impl<'a> Translation<'a> {
             .map(|class| class.id.get_ref().minor())
             .collect();
         let free = (1..=u16::MAX).rev().find(|minor| !used.contains(minor));
-        // Without its settings the qdisc itself is reported.
+        // If these settings are missing, the qdisc itself is reported.
         let (Some(minor), Some(settings)) = (free, settings) else {
             return;
         };
-        let place = qdisc.kind.span();
-        let mut rest = self.class(qdisc, minor, place.clone());
+        let location = qdisc.kind.span();
+        let mut rest = self.class(qdisc, minor, location.clone());
         rest.settings.extend(settings);
-        rest.settings.extend(self.settings(&[], &[], defaults, &place));
+        rest.settings.extend(self.settings(&[], &[], defaults, &location));
         draft.classes.push(rest);
         draft
             .settings
-            .push(setting(&place, "default", Given::Integer(minor.into())));
+            .push(setting(&location, "default", Given::Integer(minor.into())));
     }
 
-    fn classes_of_bands(&mut self, qdisc: &Qdisc, bands: u16, place: &Range<usize>) -> Vec<Draft> {
+    fn classes_of_bands(&mut self, qdisc: &Qdisc, bands: u16, location: &Range<usize>) -> Vec<Draft> {
         self.only_attached_to(qdisc, |minor| (1..=bands).contains(&minor));
         (1..=bands)
-            .map(|minor| self.class(qdisc, minor, place.clone()))
+            .map(|minor| self.class(qdisc, minor, location.clone()))
             .collect()
     }
 
-    /// Class `minor` of `qdisc`, with what is attached to it or else the kernel's default.
-    fn class(&mut self, qdisc: &Qdisc, minor: u16, place: Range<usize>) -> Draft {
+    /// Returns class `minor` of `qdisc` with the qdisc attached to it, or with the kernel's default.
+    fn class(&mut self, qdisc: &Qdisc, minor: u16, location: Range<usize>) -> Draft {
         let id = qdisc.handle.map(|handle| ClassId::new(handle, minor));
         let inner = match id.and_then(|id| self.script.attached_to(id)) {
             Some(attached) => self.qdisc(attached),
             None => {
-                let mut fifo = named(kinds::DEFAULT, &place);
-                fifo.settings = self.settings(&[], &[], kinds::DEFAULT.defaults, &place);
+                let mut fifo = named(kinds::DEFAULT, &location);
+                fifo.settings = self.settings(&[], &[], kinds::DEFAULT.defaults, &location);
                 Some(fifo)
             }
         };
         Draft {
-            settings: vec![setting(&place, "id", Given::Integer(minor.into()))],
-            header: place,
+            settings: vec![setting(&location, "id", Given::Integer(minor.into()))],
+            header: location,
             inner: inner.map(Box::new),
             ..Draft::default()
         }
@@ -242,7 +243,8 @@ impl<'a> Translation<'a> {
         })
     }
 
-    /// A class of a tree, below its parent; what is attached to it goes into it unless others are below it.
+    /// Returns a class of a tree, below its parent. It holds the attached qdisc, unless other classes are
+    /// below it.
     fn class_of_tree(
         &mut self,
         qdisc: &'a Qdisc,
@@ -250,26 +252,26 @@ impl<'a> Translation<'a> {
         options: &[&[Opt]],
         defaults: Defaults,
     ) -> Draft {
-        let (id, place) = (*class.id.get_ref(), class.id.span());
+        let (id, location) = (*class.id.get_ref(), class.id.span());
         let mut draft = match self.script.classes_of(qdisc).any(|other| other.parent == id) {
-            false => self.class(qdisc, id.minor(), place.clone()),
+            false => self.class(qdisc, id.minor(), location.clone()),
             true => {
                 if let Some(attached) = self.script.attached_to(id) {
                     let message = format!("class {id} has classes below it, and holds no qdisc");
-                    let help = "attach it to a class that has none below it";
+                    let help = "attach it to a class without classes below it";
                     self.problems
                         .add(attached.kind.span(), message, "can't be attached", help);
                 }
                 Draft {
-                    settings: vec![setting(&place, "id", Given::Integer(id.minor().into()))],
-                    header: place.clone(),
+                    settings: vec![setting(&location, "id", Given::Integer(id.minor().into()))],
+                    header: location.clone(),
                     ..Draft::default()
                 }
             }
         };
         if class.parent.minor() != 0 {
             let parent = Given::Integer(class.parent.minor().into());
-            draft.settings.push(setting(&place, PARENT, parent));
+            draft.settings.push(setting(&location, PARENT, parent));
         }
         let settings = self.settings(&class.options, options, defaults, &class.kind.span());
         draft.settings.extend(settings);
@@ -279,7 +281,7 @@ impl<'a> Translation<'a> {
     fn check_class(&mut self, class: &Class, qdisc: &Qdisc, may_be_below: bool) {
         let kind = qdisc.kind.get_ref();
         if class.kind.get_ref() != kind {
-            let message = format!("`{}` is no class of a `{kind}`", class.kind.get_ref());
+            let message = format!("`{}` is not a class of a `{kind}`", class.kind.get_ref());
             let help = format!("write tc class add ... classid {} {kind}", class.id.get_ref());
             self.problems
                 .add(class.kind.span(), message, "another kind", help);
@@ -292,20 +294,20 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Reports qdiscs attached to classes that there are none of, and classes that were added.
+    /// Reports qdiscs attached to classes that don't exist, and classes that were added.
     fn only_attached_to(&mut self, qdisc: &Qdisc, is_class: impl Fn(u16) -> bool) {
         let kind = qdisc.kind.get_ref();
         let minor = |other: &Qdisc| other.parent.map_or(0, ClassId::minor);
         let is_outside = |other: &&Qdisc| !is_class(minor(other));
         for other in self.script.attached_below(qdisc).filter(is_outside) {
             let message = format!("a `{kind}` has no class {:x} to hold this", minor(other));
-            let help = "attach it to a class that there is, or leave it out";
+            let help = "attach it to an existing class, or leave it out";
             self.problems
                 .add(other.kind.span(), message, "can't be attached", help);
         }
         for class in self.script.classes_of(qdisc) {
             let message = format!("no classes can be added to a `{kind}`");
-            let help = "leave the line out";
+            let help = "remove the line";
             self.problems.add(class.id.span(), message, "not here", help);
         }
     }
@@ -315,20 +317,21 @@ impl<'a> Translation<'a> {
         for filter in self.script.filters_of(qdisc) {
             let message =
                 format!("filters of a `{kind}` choose a flow and a host in the kernel, and a tin here");
-            let help = "let marks choose tins (fwmark), or write the filter in a configuration file, with a tin as its class";
+            let help = "let marks choose tins (fwmark), or write the filter in a configuration file, with a \
+                tin as its class";
             self.problems
                 .add(filter.kind.span(), message, "can't be carried over", help);
         }
     }
 
-    /// The settings that the words of each line and, for what they leave out, tc's defaults stand for. What a later line gives
-    /// takes the place of what an earlier one gave.
+    /// Returns the settings for the words of each line, with tc's defaults. A later line overrides an earlier
+    /// one.
     fn settings(
         &mut self,
         lines: &'a [Vec<Word>],
         options: &[&[Opt]],
         defaults: Defaults,
-        place: &Range<usize>,
+        location: &Range<usize>,
     ) -> Vec<Written> {
         let mut settings: Vec<Written> = Vec::new();
         for words in lines {
@@ -339,7 +342,7 @@ impl<'a> Translation<'a> {
         }
         for (parameter, value) in defaults(&self.script.device) {
             if !settings.iter().any(|(key, _)| key.get_ref() == parameter) {
-                settings.push(setting(place, parameter, Given::Word(value)));
+                settings.push(setting(location, parameter, Given::Word(value)));
             }
         }
         settings
@@ -365,7 +368,7 @@ impl<'a> Translation<'a> {
                 break;
             };
             if let Reads::Refused(why) = option.reads {
-                let message = format!("there is no `{name}` here");
+                let message = format!("the option `{name}` is not supported");
                 self.problems.add(word.span(), message, "not here", why);
                 continue;
             }
@@ -378,7 +381,7 @@ impl<'a> Translation<'a> {
                 self.problems.add(value.span(), message, "not here", help);
                 continue;
             }
-            // 0 is no class.
+            // 0 means no class.
             if matches!(option.reads, Reads::Minor) && *value.get_ref() == Given::Integer(0) {
                 continue;
             }
@@ -391,7 +394,7 @@ impl<'a> Translation<'a> {
 }
 
 impl Translation<'_> {
-    /// What is wrong with a value that only some, or only one, would do for.
+    /// Checks a value of which only one, or only some, are supported.
     fn check(&mut self, option: &Opt, value: &Given) -> Result<(), String> {
         let Given::Word(word) = value else {
             return Ok(());
@@ -399,12 +402,12 @@ impl Translation<'_> {
         let name = option.word;
         match option.reads {
             Reads::Only(only, why) if word != only => Err(format!("`{name}` must be {only}: {why}")),
-            // What was in the range has become a number.
+            // A value within the range was converted to a number.
             Reads::CountedDown(from) => Err(format!("`{name}` must be 1 to {from}")),
             Reads::Unneeded if number(word).is_none() => Err(format!("`{name}` must be a number")),
             Reads::Common(quantity) => match self.common.iter().find(|(other, _)| *other == quantity) {
                 Some((_, Given::Word(first))) if !first.eq_ignore_ascii_case(word) => Err(format!(
-                    "`{name}` must be {first}, as before: the qdisc and its classes have one"
+                    "`{name}` must be {first}, as before; the qdisc and its classes share this value"
                 )),
                 Some(_) => Ok(()),
                 None => {
@@ -418,20 +421,20 @@ impl Translation<'_> {
 }
 
 impl Opt {
-    /// Those that this value is for.
+    /// Returns the parameters that this value sets.
     fn parameters(&self, value: &Spanned<Given>) -> impl Iterator<Item = &'static str> {
         let only = match self.reads {
             Reads::TimeOrPackets => Some(usize::from(matches!(value.get_ref(), Given::Integer(_)))),
             _ => None,
         };
         let parameters = self.parameter.split_whitespace().enumerate();
-        let meant = parameters.filter(move |(place, _)| only.is_none_or(|only| *place == only));
+        let meant = parameters.filter(move |(index, _)| only.is_none_or(|only| *index == only));
         meant.map(|(_, parameter)| parameter)
     }
 }
 
 impl Reads {
-    /// The value behind `option`; `None` if words are missing.
+    /// Reads the value after `option`. Returns `None` if words are missing.
     fn value(&self, words: &mut slice::Iter<'_, Word>, option: &Word) -> Option<Spanned<Given>> {
         let word = |word: &Word| Spanned::new(word.span(), Given::Word(word.get_ref().clone()));
         match self {
@@ -447,7 +450,7 @@ impl Reads {
                 None => time(word, "us"),
             }),
             Reads::Percent => words.next().map(|percent| {
-                // What is no number of two digits, or 100, is for the parameter to refuse.
+                // The parameter rejects a value that is not a number of at most two digits or 100.
                 let decimal = match percent.get_ref().as_str() {
                     "100" => "1".to_owned(),
                     digits if digits.len() <= 2 => format!("0.{digits:0>2}"),
@@ -489,7 +492,7 @@ impl Reads {
     }
 }
 
-/// A time; a plain number is in this unit.
+/// Reads a time. A plain number is in this unit.
 fn time(word: &Word, unit: &str) -> Spanned<Given> {
     let text = word.get_ref();
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -500,7 +503,7 @@ fn time(word: &Word, unit: &str) -> Spanned<Given> {
     Spanned::new(word.span(), value)
 }
 
-/// A number of packets: `3p`, `3packets`.
+/// Reads a number of packets: `3p`, `3packets`.
 fn packets(text: &str) -> Option<u32> {
     let end = text.find(|digit: char| !digit.is_ascii_digit())?;
     let (number, unit) = text.split_at(end);
@@ -510,12 +513,12 @@ fn packets(text: &str) -> Option<u32> {
     }
 }
 
-/// A service curve in our words.
+/// Reads a service curve, and returns it in Fairgate's notation.
 fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
     let mut parts = [None; 3];
     let mut is_of_packet = false;
     while let Some(name) = words.as_slice().first() {
-        let place = match name.get_ref().as_str() {
+        let part = match name.get_ref().as_str() {
             "m1" | "umax" => 0,
             "d" | "dmax" => 1,
             "m2" | "rate" => 2,
@@ -523,7 +526,7 @@ fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
         };
         is_of_packet |= matches!(name.get_ref().as_str(), "umax" | "dmax" | "rate");
         words.next();
-        parts[place] = Some(words.next()?);
+        parts[part] = Some(words.next()?);
     }
     let [first, time, last] = parts;
     let last = last?;
@@ -543,7 +546,8 @@ fn curve(words: &mut slice::Iter<'_, Word>) -> Option<Spanned<Given>> {
     Some(Spanned::new(last.span(), Given::Meant(written)))
 }
 
-/// `0.16` in 256ths, rounded down as tc does; `None` for what is no decimal number.
+/// Converts a decimal such as `0.16` to 256ths, rounded down like tc. Returns `None` if it is not a decimal
+/// number.
 fn in_256ths(decimal: &str) -> Option<String> {
     let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
     let fraction = fraction.get(..fraction.len().min(9))?;
@@ -552,17 +556,17 @@ fn in_256ths(decimal: &str) -> Option<String> {
     Some(parts.to_string())
 }
 
-/// Numbers as one value, if there are any.
+/// Returns numbers as one value, if there are any.
 fn list(numbers: Vec<Spanned<Given>>) -> Option<Spanned<Given>> {
     let whole = numbers.first()?.span().start..numbers.last()?.span().end;
     Some(Spanned::new(whole, Given::List(numbers)))
 }
 
-/// A discipline without settings.
-fn named(kind: &Kind, place: &Range<usize>) -> Draft {
+/// Returns a discipline without settings.
+fn named(kind: &Kind, location: &Range<usize>) -> Draft {
     Draft {
-        header: place.clone(),
-        discipline: Some(Spanned::new(place.clone(), kind.discipline.to_owned())),
+        header: location.clone(),
+        discipline: Some(Spanned::new(location.clone(), kind.discipline.to_owned())),
         ..Draft::default()
     }
 }

@@ -1,4 +1,5 @@
-//! The time that bytes take at a rate, exactly: what doesn't fill a whole nanosecond is carried to the next packet.
+//! The exact transmission time of bytes at a rate. A remainder below one nanosecond is carried over to the
+//! next packet.
 
 use fairgate::Rate;
 
@@ -60,7 +61,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_drift(bits in prop_oneof![1u64..400_000_000_000, 1..=u64::MAX], lengths in prop::collection::vec(1u32..70_000, 1..300)) {
+        fn no_drift(
+            bits in prop_oneof![1u64..400_000_000_000, 1..=u64::MAX],
+            lengths in prop::collection::vec(1u32..70_000, 1..300),
+        ) {
             let mut clock = ExactClock::new(Rate::from_bits_per_second(bits).unwrap());
             let (mut bytes, mut nanos) = (0u128, 0u128);
             for length in lengths {

@@ -1,4 +1,4 @@
-//! One end of a link: the queue in front of it, the line, and the packets that are on their way to the other end.
+//! One end of a link: its queue, the transmitter, and the packets in flight to the other end.
 
 use fairgate::{Discipline, Egress, PacketQueue, Rate, Time};
 

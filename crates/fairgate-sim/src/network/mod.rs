@@ -1,12 +1,13 @@
 //! Interfaces, links, and the packets on them.
 //!
-//! All packets of the network sit in one [`Pool`], from the source to the destination; what the simulator itself knows
-//! of a packet is its [`Journey`], at the same index of an array beside the pool (the cookie isn't needed). A hop in a
-//! straight line: [`Network::forward`] enqueues and, if the line is free, [`Network::serve`] dequeues, sets the time of
-//! arrival and appends to the packets in flight; [`Network::arrive`] takes it from there at the other end.
+//! All packets of the network are in one [`Pool`] from the source to the destination. The simulator's own
+//! data about a packet is its [`Journey`], at the same index of an array beside the pool, so the cookie is
+//! not needed. A hop takes three steps. [`Network::forward`] enqueues. If the link is idle,
+//! [`Network::serve`] dequeues, sets the time of arrival, and appends the packet to those in flight.
+//! [`Network::arrive`] receives it at the other end.
 //!
-//! A link's delay is constant, so packets arrive in the order in which they were sent: only the first in flight has an
-//! event. A packet that finds the line free and leaves it free costs this one event and no other.
+//! A link's delay is constant, so packets arrive in the order in which they were sent, and only the first
+//! packet in flight has an event. A packet that finds the link idle and leaves it idle costs only this event.
 
 mod clock;
 mod interface;
@@ -152,7 +153,8 @@ impl Network {
         packet.length = journey.length + interface.overhead;
         packet.memory = packet.length;
         let now = events.now();
-        // The verdict is for senders that hear of drops on their own host; here, losses are found out end to end.
+        // The verdict is for senders that are informed of drops on their own host. Here senders detect losses
+        // end to end.
         interface.egress.enqueue(id, now, &mut self.pool);
         self.bury_returned();
         let interface = &mut self.interfaces[next as usize];

@@ -1,4 +1,4 @@
-//! `flower`: fields by name.
+//! Translates `flower` filters, which name fields.
 
 use super::{Family, Reader};
 use crate::script::{Word, number};
@@ -20,7 +20,7 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) {
     let before = reader.problems.count();
     while let Some(word) = reader.words.next() {
         match word.get_ref().as_str() {
-            // Not by hardware: there is none here that could.
+            // "Not in hardware". There is no hardware offload here.
             "skip_hw" => {}
             name if KNOWN.contains(&name) => {
                 if let Some(value) = reader.value(word) {
@@ -32,10 +32,10 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) {
     }
     let has_vlan = reader.entries.iter().any(|(key, _)| key.get_ref() == "vlan");
     if matches!(reader.family, Family::Tagged) && !has_vlan && reader.problems.count() == before {
-        let message = "any VLAN at all can't be asked for";
-        let help = "name one, vlan_id 7, or ask for what is in it, protocol ip";
-        let place = reader.words.as_slice().first().map_or(0..0, Word::span);
-        reader.problems.add(place, message, "no `vlan_id`", help);
+        let message = "a filter for any VLAN is not supported";
+        let help = "name one, vlan_id 7, or match the protocol in it, protocol ip";
+        let location = reader.words.as_slice().first().map_or(0..0, Word::span);
+        reader.problems.add(location, message, "no `vlan_id`", help);
     }
 }
 
@@ -81,7 +81,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A port, a range or a port and a mask.
+    /// Reads a port, a range, or a port and a mask.
     fn flower_port(&mut self, key: &str, word: &Word) {
         let text = word.get_ref().as_str();
         let port = |text: &str| number(text).and_then(|number| u16::try_from(number).ok());

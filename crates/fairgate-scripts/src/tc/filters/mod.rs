@@ -1,10 +1,12 @@
-//! Filters: what each asks of a packet, and the class that it leads to.
+//! Translates filters: the conditions on a packet, and the class.
 //!
-//! Those of a qdisc become the filters of the discipline, in the order in which the kernel would try them. A filter without
-//! conditions becomes the default class, if it is the last one; behind it no other would ever be tried.
+//! The filters of a qdisc become the filters of the discipline, in the order in which the kernel tries them.
+//! If the last filter has no conditions, it becomes the default class. Filters after one without conditions
+//! are never tried, and are an error.
 //!
-//! Where tc and we look in different ways the result is the same but for packets that are odd: u32 reads ports at a fixed place, also of
-//! packets with IP options, of fragments and of other protocols; here ports are those of a packet that has some.
+//! The result is the same for all regular packets. u32 reads ports at a fixed offset even in packets with IP
+//! options, in fragments and in protocols without ports. Here only packets that have ports match conditions
+//! on ports.
 
 mod flower;
 mod selector;
@@ -20,8 +22,8 @@ use super::command::class_id;
 use super::script::{Filter, Qdisc, Script};
 use crate::script::{self, Word, no_value, number, setting};
 
-/// Gives the discipline of `qdisc` its filters. What can't be carried over is reported.
-pub(super) fn place(script: &Script, qdisc: &Qdisc, draft: &mut Draft, problems: &mut Problems) {
+/// Adds the filters of `qdisc` to the draft. Filters that can't be translated are reported.
+pub(super) fn translate(script: &Script, qdisc: &Qdisc, draft: &mut Draft, problems: &mut Problems) {
     let mut catch_all: Option<(&Filter, Spanned<ClassId>)> = None;
     for filter in script.filters_of(qdisc) {
         if let Some((earlier, _)) = &catch_all {
@@ -34,9 +36,10 @@ pub(super) fn place(script: &Script, qdisc: &Qdisc, draft: &mut Draft, problems:
             continue;
         };
         if Some(class.get_ref().major()) != qdisc.handle {
-            let message = format!("class {} is not one of this qdisc's", class.get_ref());
-            let help = "lead to a class of the qdisc that the filter is attached to; there a further filter can choose";
-            problems.add(class.span(), message, "another qdisc's class", help);
+            let message = format!("class {} is not a class of this qdisc", class.get_ref());
+            let help = "name a class of the qdisc that the filter is attached to; a qdisc in it can have \
+                further filters";
+            problems.add(class.span(), message, "class of another qdisc", help);
             continue;
         }
         if entries.is_empty() {
@@ -60,7 +63,7 @@ fn class_entry(key: &str, class: &Spanned<ClassId>) -> Written {
     setting(&class.span(), key, Given::Integer(class.get_ref().minor().into()))
 }
 
-/// The conditions of a filter, and its class; `None` after a problem.
+/// Reads the conditions of a filter and its class. Returns `None` after a problem.
 fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spanned<ClassId>)> {
     let before = problems.count();
     if let Some(parent) = filter
@@ -71,7 +74,7 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
     {
         let message = format!("a filter on class {} can't be carried over", parent.get_ref());
         let help = format!(
-            "attach it to {:x}: with all conditions on the way, and lead straight to the last class",
+            "attach it to {:x}: with the conditions of all filters on the path, and name the last class",
             parent.get_ref().major()
         );
         problems.add(parent.span(), message, "not the qdisc itself", help);
@@ -90,7 +93,7 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
         reader.refuse(
             handle,
             "a handle of a filter",
-            "leave it out: filters are told apart by their order here",
+            "leave it out: filters have no handles here",
         );
     }
     match kind {
@@ -120,16 +123,16 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
     let has_address = entries
         .iter()
         .any(|(key, _)| matches!(key.get_ref().as_str(), "source" | "destination"));
-    if let Family::Is(ethertype, place) = family
+    if let Family::Is(ethertype, location) = family
         && !has_address
     {
-        entries.push(setting(&place, "ethertype", ethertype));
+        entries.push(setting(&location, "ethertype", ethertype));
     }
     if class.is_none() && problems.count() == before {
         let help = "add flowid and a class, like flowid 1:10";
         problems.add(
             filter.kind.span(),
-            "the filter leads to no class",
+            "the filter has no class",
             "`flowid` is missing",
             help,
         );
@@ -139,14 +142,14 @@ fn read(filter: &Filter, problems: &mut Problems) -> Option<(Vec<Written>, Spann
         .map(|class| (entries, class))
 }
 
-/// What a filter's `protocol` says.
+/// The meaning of a filter's `protocol`.
 #[derive(Clone)]
 enum Family {
-    /// Any, or none is given.
+    /// Any protocol, or none is given.
     All,
-    /// This one: as a condition on the EtherType.
+    /// This protocol, as a condition on the EtherType.
     Is(Given, Range<usize>),
-    /// Frames with a VLAN tag; the filter says what is in them.
+    /// Frames with a VLAN tag. The filter names the protocol in them.
     Tagged,
 }
 
@@ -172,7 +175,7 @@ fn family(filter: &Filter, problems: &mut Problems) -> Family {
             Family::Is(Given::Integer(ethertype.into()), word.span())
         }
         _ => {
-            let message = format!("`{}` is not a protocol that is known here", word.get_ref());
+            let message = format!("`{}` is not a known protocol", word.get_ref());
             let help = "write all, ip, ipv6, arp, 802.1q, or an EtherType like 0x0800";
             problems.add(word.span(), message, "unknown here", help);
             Family::All
@@ -180,7 +183,7 @@ fn family(filter: &Filter, problems: &mut Problems) -> Family {
     }
 }
 
-/// A filter as far as it was read.
+/// A filter that is being read.
 struct Reader<'f, 'p> {
     words: std::slice::Iter<'f, Word>,
     family: Family,
@@ -190,7 +193,7 @@ struct Reader<'f, 'p> {
 }
 
 impl<'f> Reader<'f, '_> {
-    /// The next word, which belongs to `option`; reported if there is none.
+    /// Takes the next word, the value of `option`. Reports if there is none.
     fn value(&mut self, option: &Word) -> Option<&'f Word> {
         let word = self.words.next();
         if word.is_none() {
@@ -199,11 +202,11 @@ impl<'f> Reader<'f, '_> {
         word
     }
 
-    fn add(&mut self, key: &str, place: Range<usize>, value: Given) {
-        self.entries.push(setting(&place, key, value));
+    fn add(&mut self, key: &str, location: Range<usize>, value: Given) {
+        self.entries.push(setting(&location, key, value));
     }
 
-    /// Reads `classid` or `flowid`, if `word` is one; else reports it.
+    /// Reads `classid` or `flowid`. Reports any other word.
     fn common(&mut self, word: &'f Word, known: &[&str]) {
         match word.get_ref().as_str() {
             "classid" | "flowid" => {
@@ -216,13 +219,13 @@ impl<'f> Reader<'f, '_> {
                 let known = known.iter().copied().chain(["flowid"]);
                 let help = suggest::remedy(name, "understood are", known);
                 self.problems.add(word.span(), message, "unknown here", help);
-                // What follows belongs to it.
+                // The next words belong to it.
                 self.words = [].iter();
             }
         }
     }
 
-    /// Reads a filter of which only the class is understood.
+    /// Reads a filter that has only a class.
     fn rest(&mut self, known: &[&str]) {
         while let Some(word) = self.words.next() {
             self.common(word, known);
@@ -262,36 +265,36 @@ impl<'f> Reader<'f, '_> {
         self.problems.add(word.span(), message, "not here", help);
     }
 
-    /// A port of which only some bits are asked: a range, if these are the upper ones.
-    fn port(&mut self, key: &str, place: Range<usize>, value: u16, mask: u16) {
+    /// Adds a condition on some bits of a port: a range, if these are the upper bits.
+    fn port(&mut self, key: &str, location: Range<usize>, value: u16, mask: u16) {
         let free = !mask;
         let value = value & mask;
         if free & free.wrapping_add(1) != 0 {
             let message = format!("the mask {mask:#06x} of a port can't be carried over");
-            let help = "ask for single ports or ranges: a mask is one where its lower bits are 0";
-            self.problems.add(place, message, "not a range", help);
+            let help = "match single ports or ranges: a mask is a range if its zeros are the lowest bits";
+            self.problems.add(location, message, "not a range", help);
         } else if free == 0 {
-            self.add(key, place, Given::Integer(value.into()));
+            self.add(key, location, Given::Integer(value.into()));
         } else if mask != 0 {
-            self.add(key, place, Given::Text(format!("{value}-{}", value | free)));
+            self.add(key, location, Given::Text(format!("{value}-{}", value | free)));
         }
     }
 
-    /// A traffic class of which some bits are asked.
-    fn traffic_class(&mut self, place: Range<usize>, value: u8, mask: u8) {
+    /// Adds a condition on some bits of the traffic class.
+    fn traffic_class(&mut self, location: Range<usize>, value: u8, mask: u8) {
         let value = value & mask;
         match mask {
             0 => {}
-            0xfc => self.add("dscp", place, Given::Integer((value >> 2).into())),
+            0xfc => self.add("dscp", location, Given::Integer((value >> 2).into())),
             _ => self.add(
                 "traffic_class",
-                place,
+                location,
                 Given::Text(format!("{value:#x}/{mask:#x}")),
             ),
         }
     }
 
-    /// An address as tc writes it: bits behind the prefix do not count.
+    /// Adds a condition on an address or a prefix. As in tc, bits after the prefix are ignored.
     fn prefix(&mut self, key: &str, word: &Word) {
         let text = word.get_ref();
         match script::prefix(text) {

@@ -1,4 +1,5 @@
-//! `u32`: bytes of the packet and masks over them. They are gathered as the kernel does, and then told which fields they are.
+//! Translates `u32` filters: bytes of the packet with masks. The bytes are collected as in the kernel, and
+//! then mapped to header fields.
 
 use std::ops::Range;
 
@@ -7,23 +8,23 @@ use fairgate_config::language::Given;
 use super::{Family, Reader};
 use crate::script::{Word, number};
 
-/// Bytes from the IP header on that can be asked for: IPv6 and the ports behind it.
+/// The number of bytes from the start of the IP header that can be matched: IPv6, and the ports after it.
 const REACH: usize = 44;
 
-/// A byte that is asked for.
+/// A byte with the bits that must match.
 #[derive(Clone, Default)]
 struct Byte {
     value: u8,
     mask: u8,
-    /// Of the match that asks for it.
-    place: Range<usize>,
+    /// The location of the match.
+    location: Range<usize>,
 }
 
 struct Selector {
     header: Vec<Byte>,
-    /// Behind the IP header, wherever that ends: the ports.
+    /// The bytes after the IP header, independent of its length: the ports.
     transport: Vec<Byte>,
-    /// The version of IP that the names of fields belong to, and a match with such a name.
+    /// The IP version of the field names, and the location of a match with such a name.
     version: Option<(&'static str, Range<usize>)>,
 }
 
@@ -39,10 +40,10 @@ pub(super) fn read(reader: &mut Reader<'_, '_>) {
             _ => reader.common(word, &["match"]),
         }
     }
-    selector.tell(reader);
+    selector.convert(reader);
 }
 
-/// Where bytes are asked for.
+/// The offset of bytes in a packet.
 #[derive(Clone, Copy)]
 enum Offset {
     Header(i32),
@@ -111,28 +112,28 @@ impl Selector {
             "protocol" => self.numbers(field, 1, at(9, 6), reader),
             "tos" | "dsfield" | "precedence" if is_v4 => self.numbers(field, 1, at(1, 0), reader),
             "priority" | "dsfield" if !is_v4 => {
-                let Some((value, mask, place)) = value_and_mask(field, reader) else {
+                let Some((value, mask, location)) = value_and_mask(field, reader) else {
                     return;
                 };
                 if value > 0xff || mask > 0xff {
                     reader.problems.add(
-                        place,
+                        location,
                         "a traffic class has 8 bits",
                         "too large",
                         "write it as in 0xb8 0xfc",
                     );
                     return;
                 }
-                self.ask(Offset::Header(0), 4, value << 20, mask << 20, &place, reader);
+                self.require(Offset::Header(0), 4, value << 20, mask << 20, &location, reader);
             }
             _ if is_v4 => unknown(field, "src, dst, sport, dport, protocol, tos, dsfield", reader),
             _ => unknown(field, "src, dst, sport, dport, protocol, priority", reader),
         }
     }
 
-    /// A value and a mask, and perhaps `at` and an offset.
+    /// Reads a value and a mask, and perhaps `at` and an offset.
     fn numbers(&mut self, option: &Word, width: usize, offset: Offset, reader: &mut Reader<'_, '_>) {
-        let Some((value, mask, place)) = value_and_mask(option, reader) else {
+        let Some((value, mask, location)) = value_and_mask(option, reader) else {
             return;
         };
         let mut offset = offset;
@@ -155,29 +156,29 @@ impl Selector {
                     reader.refuse(
                         word,
                         "an offset like this",
-                        "write a number of bytes from the IP header on, or nexthdr+0",
+                        "write an offset in bytes from the start of the IP header, or nexthdr+0",
                     );
                     return;
                 }
             };
         }
-        self.ask(offset, width, value, mask, &place, reader);
+        self.require(offset, width, value, mask, &location, reader);
     }
 
-    fn ask(
+    fn require(
         &mut self,
         offset: Offset,
         width: usize,
         value: u32,
         mask: u32,
-        place: &Range<usize>,
+        location: &Range<usize>,
         reader: &mut Reader<'_, '_>,
     ) {
         let most = u32::MAX >> (32 - 8 * width as u32);
         if value > most || mask > most {
             let message = format!("{width} byte(s) hold at most {most:#x}");
             reader.problems.add(
-                place.clone(),
+                location.clone(),
                 message,
                 "too large",
                 "write a smaller number, or match u32",
@@ -195,16 +196,16 @@ impl Selector {
                 continue;
             }
             let Some(byte) = bytes.get_mut(at as usize + index) else {
-                let message = "bytes there are no field that filters know";
-                let help = "ask for addresses, protocol, type of service or ports";
-                reader.problems.add(place.clone(), message, "too far", help);
+                let message = "the bytes at this offset are not a field that filters support";
+                let help = "match addresses, protocol, type of service or ports";
+                reader.problems.add(location.clone(), message, "too far", help);
                 return;
             };
             if (byte.value ^ value) & byte.mask & mask != 0 {
-                let help = "leave one of the two out: no packet has both";
+                let help = "remove one of the two: no packet matches both";
                 reader.problems.add(
-                    place.clone(),
-                    "this contradicts a match before it",
+                    location.clone(),
+                    "this contradicts an earlier match",
                     "impossible",
                     help,
                 );
@@ -212,39 +213,39 @@ impl Selector {
             }
             byte.value |= value;
             byte.mask |= mask;
-            byte.place = place.clone();
+            byte.location = location.clone();
         }
     }
 
-    /// Turns bytes into conditions.
-    fn tell(mut self, reader: &mut Reader<'_, '_>) {
-        if let Some((version, place)) = &self.version {
+    /// Converts the bytes to conditions.
+    fn convert(mut self, reader: &mut Reader<'_, '_>) {
+        if let Some((version, location)) = &self.version {
             match &reader.family {
                 Family::Is(..) if !reader.family.is(version) => {
-                    let message = format!("fields of {version} in a filter of another protocol");
+                    let message = format!("fields of {version} in a filter for another protocol");
                     reader.problems.add(
-                        place.clone(),
+                        location.clone(),
                         message,
                         "never matches",
                         "write protocol ip with ip, and protocol ipv6 with ip6",
                     );
                     return;
                 }
-                _ => reader.family = Family::Is(Given::Text((*version).to_owned()), place.clone()),
+                _ => reader.family = Family::Is(Given::Text((*version).to_owned()), location.clone()),
             }
         }
-        let asked = self
+        let matched = self
             .header
             .iter()
             .find(|byte| byte.mask != 0)
-            .map(|byte| byte.place.clone());
-        match (reader.family.is("ipv4"), reader.family.is("ipv6"), asked) {
-            (true, ..) => self.tell_v4(reader),
-            (_, true, _) => self.tell_v6(reader),
-            (_, _, Some(place)) => {
-                let message = "which protocol these bytes are of is not said";
+            .map(|byte| byte.location.clone());
+        match (reader.family.is("ipv4"), reader.family.is("ipv6"), matched) {
+            (true, ..) => self.convert_v4(reader),
+            (_, true, _) => self.convert_v6(reader),
+            (_, _, Some(location)) => {
+                let message = "the protocol that these bytes belong to is not given";
                 reader.problems.add(
-                    place,
+                    location,
                     message,
                     "ip or ipv6?",
                     "add protocol ip or protocol ipv6 before `u32`",
@@ -255,9 +256,9 @@ impl Selector {
         self.ports(0, reader);
     }
 
-    fn tell_v4(&mut self, reader: &mut Reader<'_, '_>) {
+    fn convert_v4(&mut self, reader: &mut Reader<'_, '_>) {
         let class = std::mem::take(&mut self.header[1]);
-        reader.traffic_class(class.place, class.value, class.mask);
+        reader.traffic_class(class.location, class.value, class.mask);
         self.protocol(9, reader);
         for (key, at) in [("source", 12), ("destination", 16)] {
             self.address(key, at, 4, reader);
@@ -266,19 +267,19 @@ impl Selector {
         self.nothing_else("IPv4", reader);
     }
 
-    fn tell_v6(&mut self, reader: &mut Reader<'_, '_>) {
+    fn convert_v6(&mut self, reader: &mut Reader<'_, '_>) {
         let [high, low] = [0, 1].map(|at| self.header[at].clone());
-        let place = if low.mask == 0 {
-            high.place.clone()
+        let location = if low.mask == 0 {
+            high.location.clone()
         } else {
-            low.place.clone()
+            low.location.clone()
         };
         reader.traffic_class(
-            place,
+            location,
             high.value << 4 | low.value >> 4,
             high.mask << 4 | low.mask >> 4,
         );
-        // The version is told by the protocol.
+        // The filter's protocol implies the version.
         if high.value & high.mask & 0xf0 == 0x60 & high.mask {
             self.header[0].mask = 0;
         }
@@ -294,11 +295,11 @@ impl Selector {
     fn protocol(&mut self, at: usize, reader: &mut Reader<'_, '_>) {
         if self.header[at].mask == 0xff {
             let byte = std::mem::take(&mut self.header[at]);
-            reader.add("protocol", byte.place, Given::Integer(byte.value.into()));
+            reader.add("protocol", byte.location, Given::Integer(byte.value.into()));
         }
     }
 
-    /// An address, unless its bits are not those of a prefix.
+    /// Adds a condition on an address, if the mask is a prefix.
     fn address(&mut self, key: &str, at: usize, width: usize, reader: &mut Reader<'_, '_>) {
         let bytes = &mut self.header[at..at + width];
         let bits = |byte: fn(&Byte) -> u8| {
@@ -316,13 +317,13 @@ impl Selector {
             _ => std::net::Ipv6Addr::from(value).into(),
         };
         let text = format!("{address}/{}", mask.count_ones());
-        let asked = bytes.iter().find(|byte| byte.mask != 0);
-        let place = asked.map_or(0..0, |byte| byte.place.clone());
+        let matched = bytes.iter().find(|byte| byte.mask != 0);
+        let location = matched.map_or(0..0, |byte| byte.location.clone());
         bytes.fill(Byte::default());
-        reader.add(key, place, Given::Text(text));
+        reader.add(key, location, Given::Text(text));
     }
 
-    /// Ports at a fixed place behind a header without options.
+    /// Moves ports at the fixed offset after a header without options.
     fn move_ports(&mut self, at: usize) {
         for (byte, header) in self.transport.iter_mut().zip(&mut self.header[at..at + 4]) {
             if header.mask != 0 {
@@ -335,30 +336,35 @@ impl Selector {
         for (key, at) in [("source_port", at), ("destination_port", at + 2)] {
             let (high, low) = (&self.transport[at], &self.transport[at + 1]);
             let both = |high: u8, low: u8| u16::from_be_bytes([high, low]);
-            let place = if high.mask == 0 {
-                low.place.clone()
+            let location = if high.mask == 0 {
+                low.location.clone()
             } else {
-                high.place.clone()
+                high.location.clone()
             };
-            reader.port(key, place, both(high.value, low.value), both(high.mask, low.mask));
+            reader.port(
+                key,
+                location,
+                both(high.value, low.value),
+                both(high.mask, low.mask),
+            );
         }
     }
 
     fn nothing_else(&self, header: &str, reader: &mut Reader<'_, '_>) {
         if let Some((at, byte)) = self.header.iter().enumerate().find(|(_, byte)| byte.mask != 0) {
             let message = format!(
-                "bits {:#04x} of byte {at} of an {header} header are no condition that filters know",
+                "bits {:#04x} of byte {at} of an {header} header are not a field that filters support",
                 byte.mask
             );
-            let help = "ask for whole fields: addresses by prefix, protocol, type of service, ports";
+            let help = "match whole fields: addresses by prefix, protocol, type of service, ports";
             reader
                 .problems
-                .add(byte.place.clone(), message, "can't be carried over", help);
+                .add(byte.location.clone(), message, "can't be carried over", help);
         }
     }
 }
 
-/// The two numbers behind `option`: the value as C writes numbers, the mask in hexadecimal.
+/// Reads the two numbers after `option`: the value in C's notation, the mask in hexadecimal.
 fn value_and_mask(option: &Word, reader: &mut Reader<'_, '_>) -> Option<(u32, u32, Range<usize>)> {
     let value = reader.value(option)?;
     let mask = reader.value(option)?;
@@ -368,17 +374,19 @@ fn value_and_mask(option: &Word, reader: &mut Reader<'_, '_>) -> Option<(u32, u3
         true => u32::from_str_radix(mask_text, 16).ok(),
         false => None,
     };
-    let place = value.span().start..mask.span().end;
+    let location = value.span().start..mask.span().end;
     match bits.zip(mask_bits) {
-        Some((bits, mask)) => Some((bits, mask, place)),
+        Some((bits, mask)) => Some((bits, mask, location)),
         None => {
             let message = format!(
                 "`{} {}` is not a value and a mask",
                 value.get_ref(),
                 mask.get_ref()
             );
-            let help = "write a number and, in hexadecimal, which of its bits count: 22 0xffff";
-            reader.problems.add(place, message, "expected two numbers", help);
+            let help = "write a number and, in hexadecimal, the mask of the bits that count: 22 0xffff";
+            reader
+                .problems
+                .add(location, message, "expected two numbers", help);
             None
         }
     }

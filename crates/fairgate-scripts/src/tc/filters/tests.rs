@@ -1,4 +1,4 @@
-//! Filters as tc has them, and what becomes of them.
+//! Tests of the translation of tc's filters.
 
 use fairgate::flow::{FlowHasher, LinkType, dissect};
 use fairgate_config::{Document, FileError, Spec};
@@ -20,7 +20,7 @@ fn spec(filters: &str) -> Spec {
     read(filters).unwrap_or_else(|error| panic!("{filters}: {:?}", error.problems()))
 }
 
-/// The conditions as people see them, a filter a line.
+/// Returns the conditions as they are printed, one filter per line.
 fn shown(filters: &str) -> Vec<String> {
     let text = spec(filters).to_string();
     let conditions = text
@@ -29,7 +29,7 @@ fn shown(filters: &str) -> Vec<String> {
     conditions.map(str::to_owned).collect()
 }
 
-/// The first mistake: line behind the qdisc, the words at fault, message.
+/// Returns the first mistake: the line number after the qdisc, the marked words, the message.
 fn mistake(filters: &str) -> (usize, String, String) {
     let error = read(filters).expect_err("there is a mistake");
     let problem = &error.problems()[0];
@@ -48,7 +48,7 @@ fn at(line: usize, words: &str, message: &str) -> (usize, String, String) {
 }
 
 #[test]
-fn fields_are_told_by_their_names() {
+fn matches_are_translated_to_named_fields() {
     let filter = |rest: &str| shown(&format!("filter add dev e parent 1: {rest} flowid 1:10"));
     let cases = [
         (
@@ -146,7 +146,7 @@ fn filters_are_tried_in_the_order_of_the_kernel() {
         order(&[filter("prio 2", 1), filter("prio 1", 2), filter("pref 2", 3)]),
         ["2", "1", "3"]
     );
-    // Without a priority each goes before those before it.
+    // A filter without a priority is tried before the earlier ones.
     assert_eq!(
         order(&[filter("", 1), filter("", 2), filter("prio 7", 3)]),
         ["3", "2", "1"]
@@ -162,7 +162,8 @@ fn filters_are_tried_in_the_order_of_the_kernel() {
 fn a_filter_that_matches_all_is_the_default() {
     let all = |kind: &str| {
         spec(&format!(
-            "filter add dev e parent 1: prio 9 {kind} classid 1:2\nfilter add dev e prio 1 handle 1 fw flowid 1:1"
+            "filter add dev e parent 1: prio 9 {kind} classid 1:2\n\
+             filter add dev e prio 1 handle 1 fw flowid 1:1"
         ))
     };
     for kind in [
@@ -185,7 +186,8 @@ fn a_filter_that_matches_all_is_the_default() {
             ),
         }
     }
-    let hidden = "filter add dev e parent 1: prio 1 matchall classid 1:2\nfilter add dev e prio 2 handle 1 fw flowid 1:1";
+    let hidden = "filter add dev e parent 1: prio 1 matchall classid 1:2\n\
+                  filter add dev e prio 2 handle 1 fw flowid 1:1";
     assert_eq!(
         mistake(hidden),
         at(
@@ -197,11 +199,11 @@ fn a_filter_that_matches_all_is_the_default() {
 }
 
 #[test]
-fn what_cant_be_carried_over_is_said_at_its_place() {
+fn parts_that_cant_be_translated_are_reported_at_their_location() {
     let filter = |rest: &str| mistake(&format!("filter add dev e parent 1: {rest}"));
     assert_eq!(
         filter("u32 match ip dport 22 0xffff"),
-        at(1, "u32", "the filter leads to no class")
+        at(1, "u32", "the filter has no class")
     );
     assert_eq!(
         filter("handle 1 fw flowid 1:7"),
@@ -209,7 +211,7 @@ fn what_cant_be_carried_over_is_said_at_its_place() {
     );
     assert_eq!(
         filter("handle 1 fw flowid 2:1"),
-        at(1, "2:1", "class 2:1 is not one of this qdisc's")
+        at(1, "2:1", "class 2:1 is not a class of this qdisc")
     );
     assert_eq!(
         filter("route from 1 flowid 1:1"),
@@ -228,12 +230,16 @@ fn what_cant_be_carried_over_is_said_at_its_place() {
         at(
             1,
             "64 0xff",
-            "bits 0xff of byte 8 of an IPv4 header are no condition that filters know"
+            "bits 0xff of byte 8 of an IPv4 header are not a field that filters support"
         )
     );
     assert_eq!(
         filter("u32 match u8 64 0xff at 9 flowid 1:1"),
-        at(1, "64 0xff", "which protocol these bytes are of is not said")
+        at(
+            1,
+            "64 0xff",
+            "the protocol that these bytes belong to is not given"
+        )
     );
     assert_eq!(
         filter("protocol ip u32 match ip dport 80 0x0fff flowid 1:1"),
@@ -245,11 +251,11 @@ fn what_cant_be_carried_over_is_said_at_its_place() {
     );
     assert_eq!(
         filter("protocol ip u32 match ip6 dport 7 0xffff flowid 1:1"),
-        at(1, "ip6", "fields of ipv6 in a filter of another protocol")
+        at(1, "ip6", "fields of ipv6 in a filter for another protocol")
     );
     assert_eq!(
         filter("protocol ip u32 match ip dport 7 0xffff match ip dport 8 0xffff flowid 1:1"),
-        at(1, "8 0xffff", "this contradicts a match before it")
+        at(1, "8 0xffff", "this contradicts an earlier match")
     );
     assert_eq!(
         filter("protocol ip flower src_mac 00:11:22:33:44:55 flowid 1:1"),
@@ -265,11 +271,11 @@ fn what_cant_be_carried_over_is_said_at_its_place() {
     );
     assert_eq!(
         filter("protocol frob matchall flowid 1:1"),
-        at(1, "frob", "`frob` is not a protocol that is known here")
+        at(1, "frob", "`frob` is not a known protocol")
     );
     assert_eq!(
         filter("prio 0 matchall flowid 1:1"),
-        at(1, "0", "`0` stands where a number from 1 to 65535 is expected")
+        at(1, "0", "expected a number from 1 to 65535, but found `0`")
     );
     assert_eq!(
         mistake("filter add dev e parent 1:1 matchall flowid 1:2"),
@@ -281,13 +287,14 @@ fn what_cant_be_carried_over_is_said_at_its_place() {
     );
     assert_eq!(
         mistake(
-            "filter add dev e prio 1 protocol ip matchall flowid 1:2\nfilter add dev e prio 1 protocol ipv6 matchall flowid 1:1"
+            "filter add dev e prio 1 protocol ip matchall flowid 1:2\n\
+             filter add dev e prio 1 protocol ipv6 matchall flowid 1:1"
         ),
-        at(2, "1", "priority 1 is another protocol's")
+        at(2, "1", "priority 1 is used by another protocol")
     );
 }
 
-/// The bytes of an IPv4 or IPv6 packet of UDP, its header without options.
+/// The bytes of an IPv4 or IPv6 packet with ports. The IP header has no options.
 #[derive(Clone, Debug)]
 struct Datagram {
     is_v4: bool,
@@ -315,17 +322,17 @@ fn datagram() -> impl Strategy<Value = Datagram> {
         })
 }
 
-/// A match: as it is written, and the bytes that it asks for.
+/// A match: its text, and the bytes that it compares.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Matched {
     text: String,
     at: usize,
     value: Vec<u8>,
     mask: Vec<u8>,
 }
 
-/// Matches on fields that can be carried over, near what the packet has.
-fn asked(packet: &Datagram) -> BoxedStrategy<Asked> {
+/// Matches on fields that can be translated, with values near the packet's.
+fn matched(packet: &Datagram) -> BoxedStrategy<Matched> {
     let packet = packet.clone();
     let (class, protocol, addresses, ports) = if packet.is_v4 {
         ((1, 1), 9, vec![(12, 4), (16, 4)], [20, 22])
@@ -378,7 +385,7 @@ fn asked(packet: &Datagram) -> BoxedStrategy<Asked> {
                     .join(" "),
                 _ => format!("match u{} {} {} at {at}", 8 * width, words(&value), words(&mask)),
             };
-            Asked {
+            Matched {
                 text,
                 at,
                 value,
@@ -389,21 +396,22 @@ fn asked(packet: &Datagram) -> BoxedStrategy<Asked> {
 }
 
 proptest! {
-    /// A filter matches the packets whose bytes it asks for, as the kernel compares them.
+    /// A filter matches exactly the packets that the kernel's comparison of bytes matches.
     #[test]
-    fn a_selector_is_its_bytes(
-        (packet, asked) in datagram().prop_flat_map(|packet| {
-            let asked = prop::collection::vec(asked(&packet), 1..4);
-            (Just(packet), asked)
+    fn a_selector_matches_like_a_comparison_of_bytes(
+        (packet, matched) in datagram().prop_flat_map(|packet| {
+            let matched = prop::collection::vec(matched(&packet), 1..4);
+            (Just(packet), matched)
         }),
     ) {
-        let expected = asked.iter().all(|asked| {
-            let bytes = packet.bytes[asked.at..].iter().zip(&asked.value).zip(&asked.mask);
+        let expected = matched.iter().all(|matched| {
+            let bytes = packet.bytes[matched.at..].iter().zip(&matched.value).zip(&matched.mask);
             bytes.into_iter().all(|((byte, value), mask)| byte & mask == value & mask)
         });
-        let matches: Vec<&str> = asked.iter().map(|asked| asked.text.as_str()).collect();
+        let matches: Vec<&str> = matched.iter().map(|matched| matched.text.as_str()).collect();
         let protocol = if packet.is_v4 { "ip" } else { "ipv6" };
-        let line = format!("filter add dev e parent 1: protocol {protocol} u32 {} flowid 1:2", matches.join(" "));
+        let line = format!("filter add dev e parent 1: protocol {protocol} u32 {} flowid \
+            1:2", matches.join(" "));
         let spec = match read(&line) {
             Ok(spec) => spec,
             Err(error) => {
@@ -412,9 +420,10 @@ proptest! {
             }
         };
         let dissection = dissect(&packet.bytes, LinkType::RawIp);
-        let found = spec.classifier().filters.find(&dissection.packet(100, &FlowHasher::new([1, 2])).into(), Some(&dissection.key));
+        let packet = dissection.packet(100, &FlowHasher::new([1, 2]));
+        let found = spec.classifier().filters.find(&packet.into(), Some(&dissection.key));
         prop_assert_eq!(found, expected.then_some(2), "{}", line);
-        // And so it is when it was written as TOML.
+        // The same holds after printing and reading TOML.
         let document = Document::parse("printed", &spec.to_toml("e")).expect("it is read again");
         prop_assert_eq!(document.queue("e"), Some(&spec));
     }

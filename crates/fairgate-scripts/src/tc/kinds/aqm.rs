@@ -1,4 +1,4 @@
-//! Active queue management over one queue.
+//! Active queue management of one queue.
 
 use fairgate::aqm::dualpi2::{self, Step};
 use fairgate::aqm::red::Response;
@@ -146,10 +146,10 @@ pub(super) const DUALPI2: Kind = Kind {
         means("drop_dequeue", "drop_early", "false"),
         means("l4s_ect", "any_ect", "false"),
         means("any_ect", "any_ect", "true"),
-        // Super-packets come to no queue: with or without the two nothing is different.
+        // No super-packets are queued, so both options have no effect.
         means("split_gso", "", ""),
         means("no_split_gso", "", ""),
-        // No parameters of ours: `round_trips` turns them into some.
+        // `round_trips` replaces these by other parameters.
         time("max_rtt", "max_rtt"),
         time("typical_rtt", "typical_rtt"),
     ]],
@@ -176,7 +176,7 @@ pub(super) const DUALPI2: Kind = Kind {
     },
 };
 
-/// What RED is told, also in choke.
+/// The options of RED and choke.
 const RED_PARAMETERS: &[Opt] = &[
     same("limit", "limit"),
     same("min", "min"),
@@ -188,7 +188,7 @@ const RED_PARAMETERS: &[Opt] = &[
     means("ecn", "ecn", "true"),
 ];
 
-/// What CoDel is told, also in fq_codel.
+/// The options of CoDel and fq_codel.
 pub(super) const CODEL_PARAMETERS: &[Opt] = &[
     time("target", "target"),
     time("interval", "interval"),
@@ -197,14 +197,14 @@ pub(super) const CODEL_PARAMETERS: &[Opt] = &[
     means("noecn", "ecn", "false"),
 ];
 
-/// CoDel's times, also in fq_codel.
+/// The times of CoDel and fq_codel.
 pub(super) const CODEL_CONTROL: &[Show] = &[
     show("target", ticks),
     show("ce_threshold", ticks),
     show("interval", ticks),
 ];
 
-/// PIE's times and weights, also in fq_pie.
+/// The times and weights of PIE and fq_pie.
 pub(super) const PIE_CONTROL: &[Show] = &[
     show("target", Amount::Time),
     show("tupdate", Amount::Time),
@@ -212,14 +212,14 @@ pub(super) const PIE_CONTROL: &[Show] = &[
     show("beta", plain),
 ];
 
-/// What PIE does or not, also in fq_pie.
+/// The flags of PIE and fq_pie.
 pub(super) const PIE_FLAGS: &[Show] = &[
     show("ecn", plain),
     show("bytemode", plain),
     show("dq_rate_estimator", plain),
 ];
 
-/// What PIE is told, also in fq_pie.
+/// The options of PIE and fq_pie.
 pub(super) const PIE_PARAMETERS: &[Opt] = &[
     time("target", "target"),
     time("tupdate", "tupdate"),
@@ -233,7 +233,7 @@ pub(super) const PIE_PARAMETERS: &[Opt] = &[
     means("no_dq_rate_estimator", "dq_rate_estimator", "false"),
 ];
 
-/// Thresholds behind the limit, given or derived.
+/// Adds the thresholds after the limit, whether given or derived.
 fn show_thresholds((min, max): (u32, u32), form: fn(u64) -> Amount, details: &mut Vec<Detail>) {
     let thresholds = [("min", min), ("max", max)];
     details.splice(
@@ -242,7 +242,7 @@ fn show_thresholds((min, max): (u32, u32), form: fn(u64) -> Amount, details: &mu
     );
 }
 
-/// Flags, in JSON also those that are off.
+/// Adds the flags. JSON has also the flags that are off.
 fn show_response(response: Response, is_adaptive: bool, details: &mut Vec<Detail>) {
     let flags = [
         ("ecn", response.ecn),
@@ -253,7 +253,8 @@ fn show_response(response: Response, is_adaptive: bool, details: &mut Vec<Detail
     details.extend(flags.map(|(word, is_on)| Detail::new(word, Amount::Flag(is_on))));
 }
 
-/// How the average is made, which tc shows with `-d`; a description that can't be built has none.
+/// Adds the parameters of the average, which tc shows with `-d`. Nothing is added if the parameters are
+/// contradictory.
 fn show_average(
     logarithms: Result<(u32, u32), ConfigError>,
     probability: Probability,
@@ -270,14 +271,14 @@ fn show_average(
     details.extend(shown.map(|(word, amount)| Detail::new(word, amount).when(When::Detailed)));
 }
 
-/// What red counts. What a discipline inside marks or drops by itself is not among it, and of other reasons the kernel knows
-/// none any more.
+/// Returns red's counters. They do not include marks and drops of an inner discipline. The kernel no longer
+/// counts other reasons.
 fn red_counts(red: &Running<'_>) -> [Option<Detail>; 4] {
     let own = |name: &str| red.number(name).unwrap_or(0);
     counts(red, own("marked"), own("early"), |_| 0)
 }
 
-/// The same of choke, which has no discipline inside.
+/// Returns choke's counters. It has no inner discipline.
 fn choke_counts(choke: &Running<'_>) -> [Option<Detail>; 4] {
     let early = choke.dropped_for(&[DropReason::Aqm]);
     counts(choke, choke.marked(), early, |full| {
@@ -285,7 +286,7 @@ fn choke_counts(choke: &Running<'_>) -> [Option<Detail>; 4] {
     })
 }
 
-/// Packets marked, dropped early, dropped for want of room, and dropped for other reasons.
+/// Returns the numbers of packets marked, dropped early, dropped at the limit, and dropped for other reasons.
 fn counts(aqm: &Running<'_>, marked: u64, early: u64, other: impl Fn(u64) -> u64) -> [Option<Detail>; 4] {
     let full = aqm.dropped_for(&[DropReason::QueueLimit]);
     [
@@ -300,7 +301,7 @@ fn of_one(probability: Probability) -> Amount {
     Amount::Digits(probability.parts() as f64 / Probability::ONE.parts() as f64)
 }
 
-/// What the two queues know.
+/// Returns the statistics of the two queues.
 fn statistics_of_dualpi2(dualpi2: &Running<'_>) -> Vec<Row> {
     let prob = dualpi2.number("prob");
     let prob = prob.map(|parts| Detail::new("prob", Amount::Decimal(parts as f64 / f64::from(u32::MAX))));
@@ -326,7 +327,7 @@ fn statistics_of_dualpi2(dualpi2: &Running<'_>) -> Vec<Row> {
     ]
 }
 
-/// Choices, of which tc shows the one that is made.
+/// Adds the choices. tc shows the selected one.
 fn complete_dualpi2(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     let config = seen.config::<dualpi2::Config>();
     let is_step = |detail: &Detail| detail.word == "step_thresh";

@@ -1,4 +1,4 @@
-//! cake in tc's words: its options, most of them words that stand for themselves, and what is shown of it.
+//! cake's options, most of which are words without a value, and how tc shows cake.
 
 use fairgate::rounds::cake::{Cells, Config};
 
@@ -73,30 +73,33 @@ const OPTIONS: &[Opt] = &[
     is_so("no-split-gso"),
     is_not(
         "nat",
-        "packets carry the addresses that they have, not those before translation: isolate by the side that is not translated, \
-         like dual-dsthost for what comes in",
+        "a packet's addresses before translation are not known: isolate by the side that is not \
+         translated, like dual-dsthost for arriving packets",
     ),
     is_not(
         "split-gso",
-        "packets are queued as they come: let the interface split them, or leave the word out",
+        "packets are queued as they arrive: let the interface split them, or leave the word out",
     ),
-    is_not(
-        "ack-filter",
-        "packets don't tell what they acknowledge: leave the word out",
-    ),
+    is_not("ack-filter", "acknowledgements are not read: leave the word out"),
     is_not(
         "ack-filter-aggressive",
-        "packets don't tell what they acknowledge: leave the word out",
+        "acknowledgements are not read: leave the word out",
     ),
-    is_not("autorate-ingress", "the rate is never guessed: give a bandwidth"),
-    is_not("autorate_ingress", "the rate is never guessed: give a bandwidth"),
+    is_not(
+        "autorate-ingress",
+        "the rate is never estimated: give a bandwidth",
+    ),
+    is_not(
+        "autorate_ingress",
+        "the rate is never estimated: give a bandwidth",
+    ),
 ];
 
 const fn line(word: &'static str) -> Opt {
     means(word, "line", word)
 }
 
-/// What tc can switch off, and there is not here: it sets nothing.
+/// Returns a word that switches off a feature that does not exist here. It sets nothing.
 const fn is_so(word: &'static str) -> Opt {
     means(word, "", "")
 }
@@ -112,7 +115,7 @@ fn defaults(device: &Device) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The words that stand for themselves, and the numbers that the kind of line comes to.
+/// Adds cake's words, and the numbers of its link layer.
 fn complete(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     let config = seen.config::<Config>();
     let bandwidth = config
@@ -170,7 +173,7 @@ mod tests {
     use super::*;
     use crate::tc::Script;
 
-    /// What the options come to; or what is wrong with them, and the remedy.
+    /// Returns the parameters for these options, or the error and its remedy.
     fn config(options: &str) -> Result<Config, String> {
         let text = format!("qdisc add dev e root handle 1: cake {options}");
         let script = Script::parse("test.tc", &text, Device::default());
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_the_kernels() {
+    fn options_and_defaults_are_those_of_the_kernel() {
         let plain = config("").unwrap();
         assert_eq!(plain.classifier.handle, 1);
         let mut expected = Config::default();
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_lines_can_be_refined() {
+    fn words_for_link_layers_can_be_refined() {
         let framing = |options| config(options).unwrap().framing;
         assert_eq!(framing("pppoe-ptm"), Framing::PPPOE_PTM);
         let tagged = Framing {
@@ -228,17 +231,17 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_refused_with_the_reason() {
+    fn unsupported_options_are_rejected_with_the_reason() {
         for (word, reason) in [
             ("nat", "before translation"),
             ("split-gso", "let the interface split them"),
-            ("ack-filter", "what they acknowledge"),
-            ("ack-filter-aggressive", "what they acknowledge"),
+            ("ack-filter", "acknowledgements are not read"),
+            ("ack-filter-aggressive", "acknowledgements are not read"),
             ("autorate-ingress", "give a bandwidth"),
         ] {
             let error = config(&format!("bandwidth 1mbit {word}")).unwrap_err();
             assert!(
-                error.contains(&format!("no `{word}` here")) && error.contains(reason),
+                error.contains(&format!("the option `{word}` is not supported")) && error.contains(reason),
                 "{error}"
             );
         }

@@ -1,4 +1,4 @@
-//! Class-based queueing as tc knew it until Linux 6.3 dropped it.
+//! Class-based queueing, as in Linux before 6.3, which removed it.
 
 use fairgate::sharing::cbq;
 
@@ -28,18 +28,18 @@ pub(super) const CBQ: Kind = Kind {
                 same("minburst", "minburst"),
                 means("bounded", "borrow", "false"),
                 means("borrow", "borrow", "true"),
-                // Where a class always lends.
+                // A class always lends here.
                 means("sharing", "", ""),
                 option(
                     "isolated",
                     "",
-                    Reads::Refused("what a class does not use is always lent to others: leave it out"),
+                    Reads::Refused("a class always lends its unused rate to others: leave it out"),
                 ),
-                // The line is one, and so is its bandwidth.
+                // There is one link with one bandwidth.
                 option("bandwidth", "", BANDWIDTH),
                 option("avpkt", "", PACKET),
-                option("split", "", Reads::Refused("let filters place packets")),
-                option("defmap", "", Reads::Refused("let filters place packets")),
+                option("split", "", Reads::Refused("use filters to classify packets")),
+                option("defmap", "", Reads::Refused("use filters to classify packets")),
                 option(
                     "estimator",
                     "",
@@ -53,14 +53,14 @@ pub(super) const CBQ: Kind = Kind {
                 option(
                     "minidle",
                     "",
-                    Reads::Refused("debt adds up to one of the longest packets: leave it out"),
+                    Reads::Refused("the debt is at most one packet of maximum length: leave it out"),
                 ),
             ],
             OF_BOTH,
         ],
-        // A class that says no priority goes last.
+        // A class without a priority goes last.
         defaults: |_| vec![("priority", "0".to_owned())],
-        unplaced: Some(&[("rate", "bandwidth")]),
+        unclassified: Some(&[("rate", "bandwidth")]),
     },
     defaults: |device| vec![("max_packet", frame(device).to_string())],
     look: Look {
@@ -73,23 +73,27 @@ pub(super) const CBQ: Kind = Kind {
 const BANDWIDTH: Reads = Reads::Common("bandwidth");
 const PACKET: Reads = Reads::Common("avpkt");
 
-/// Of the qdisc and of classes.
+/// Options of the qdisc and its classes.
 const OF_BOTH: &[Opt] = &[
     option("ewma", "", Reads::Only("5", "the average is over 2^5 packets")),
-    // Rounds go by weights, a packet for the least: what the kernel multiplies all of them by comes out.
+    // The shares depend only on the weights: a common factor cancels out.
     option("allot", "", Reads::Common("allot")),
-    // How coarse the kernel's tables of transmission times are; ours are exact.
+    // The resolution of the kernel's tables of transmission times. Times are exact here.
     option("cell", "", Reads::Unneeded),
-    option("mpu", "", Reads::Only("0", "lengths are those of the frames")),
+    option(
+        "mpu",
+        "",
+        Reads::Only("0", "the length of a packet is that of its frame"),
+    ),
     option(
         "overhead",
         "",
-        Reads::Only("0", "lengths are those of the frames"),
+        Reads::Only("0", "the length of a packet is that of its frame"),
     ),
     option(
         "linklayer",
         "",
-        Reads::Only("ethernet", "lengths are those of the frames"),
+        Reads::Only("ethernet", "the length of a packet is that of its frame"),
     ),
 ];
 
@@ -109,14 +113,15 @@ fn complete_class(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Deta
 mod tests {
     use crate::tc::{Device, Script};
 
-    /// The example of the Linux Advanced Routing and Traffic Control HOWTO (section 9.5.4), from which most scripts descend.
+    /// The example of the Linux Advanced Routing and Traffic Control HOWTO (section 9.5.4), the origin of
+    /// most scripts.
     const HOWTO: &str = "tc qdisc add dev eth0 root handle 1:0 cbq bandwidth 100Mbit avpkt 1000 cell 8\n\
-        tc class add dev eth0 parent 1:0 classid 1:1 cbq bandwidth 100Mbit rate 6Mbit weight 0.6Mbit prio 8 allot 1514 \
-        cell 8 maxburst 20 avpkt 1000 bounded\n\
-        tc class add dev eth0 parent 1:1 classid 1:3 cbq bandwidth 100Mbit rate 5Mbit weight 0.5Mbit prio 5 allot 1514 \
-        cell 8 maxburst 20 avpkt 1000\n\
-        tc class add dev eth0 parent 1:1 classid 1:4 cbq bandwidth 100Mbit rate 3Mbit weight 0.3Mbit prio 5 allot 1514 \
-        cell 8 maxburst 20 avpkt 1000\n\
+        tc class add dev eth0 parent 1:0 classid 1:1 cbq bandwidth 100Mbit rate 6Mbit weight 0.6Mbit prio 8 \
+        allot 1514 cell 8 maxburst 20 avpkt 1000 bounded\n\
+        tc class add dev eth0 parent 1:1 classid 1:3 cbq bandwidth 100Mbit rate 5Mbit weight 0.5Mbit prio 5 \
+        allot 1514 cell 8 maxburst 20 avpkt 1000\n\
+        tc class add dev eth0 parent 1:1 classid 1:4 cbq bandwidth 100Mbit rate 3Mbit weight 0.3Mbit prio 5 \
+        allot 1514 cell 8 maxburst 20 avpkt 1000\n\
         tc qdisc add dev eth0 parent 1:3 handle 30: sfq\n\
         tc qdisc add dev eth0 parent 1:4 handle 40: sfq\n";
 
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_howtos_example_becomes_a_tree() {
+    fn the_example_of_the_howto_becomes_a_tree() {
         let tree = tree(HOWTO);
         for part in [
             "bandwidth=100mbit",
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_places_goes_last_at_the_rate_of_the_line() {
+    fn unclassified_packets_go_last_at_the_rate_of_the_link() {
         assert!(tree(HOWTO).contains("default=65535"));
         assert!(tree(HOWTO).contains("65535 rate=100mbit priority=0: fifo"));
         let with_default = format!("{HOWTO}tc filter add dev eth0 parent 1: prio 9 matchall classid 1:4");
@@ -161,9 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cbq_here_does_not_do_is_refused() {
+    fn unsupported_options_are_rejected() {
         let with = |before: &str, after: &str| mistake(&HOWTO.replacen(before, after, 1));
-        assert_eq!(with("bounded", "isolated"), "there is no `isolated` here");
+        assert_eq!(
+            with("bounded", "isolated"),
+            "the option `isolated` is not supported"
+        );
         assert_eq!(with("prio 5", "prio 9"), "`prio` must be 1 to 8");
         assert_eq!(with("prio 5", "prio 0"), "`prio` must be 1 to 8");
         assert_eq!(with("cell 8", "cell x"), "`cell` must be a number");
@@ -173,11 +181,11 @@ mod tests {
         );
         assert_eq!(
             with("allot 1514", "allot 3000"),
-            "`allot` must be 3000, as before: the qdisc and its classes have one"
+            "`allot` must be 3000, as before; the qdisc and its classes share this value"
         );
         assert_eq!(
             with("bandwidth 100Mbit avpkt", "bandwidth 10Mbit avpkt"),
-            "`bandwidth` must be 10Mbit, as before: the qdisc and its classes have one"
+            "`bandwidth` must be 10Mbit, as before; the qdisc and its classes share this value"
         );
         assert_eq!(
             with("rate 5Mbit", "rate 7Mbit"),

@@ -1,4 +1,4 @@
-//! Which discipline each kind of qdisc is here, which parameter each of its options, and how tc shows it.
+//! Table of tc's kinds of qdisc: the discipline, the parameter for each option, and how tc shows it.
 
 mod aqm;
 mod cake;
@@ -11,132 +11,132 @@ use super::Device;
 use super::show::{Amount, Detail, Row, Running, Seen, When};
 use fairgate_config::ClassSpec;
 
-/// Parameters whose default in tc or in the kernel is not ours.
+/// Parameters whose default in tc or in the kernel differs from Fairgate's.
 pub(super) type Defaults = fn(&Device) -> Vec<(&'static str, String)>;
 
-/// A kind of qdisc. A further one is an entry in its family's file, named in [`KINDS`].
+/// A kind of qdisc. A new one is an entry in the file of its family and a name in [`KINDS`].
 pub(super) struct Kind {
-    /// tc's name.
+    /// The name in tc.
     name: &'static str,
-    /// Ours.
+    /// The name of the discipline.
     pub(super) discipline: &'static str,
-    /// Tables, of which several kinds may have one.
+    /// The tables of options. Kinds can share a table.
     pub(super) options: &'static [&'static [Opt]],
-    /// What its classes hold and how they come to be.
+    /// Its classes and children.
     pub(super) children: Children,
     pub(super) defaults: Defaults,
     /// How tc shows it.
     pub(super) look: Look,
 }
 
-/// An option: its name in tc, the parameter that it sets, and how.
+/// An option: its name in tc, its parameter, and the notation of its value.
 pub(super) struct Opt {
     pub(super) word: &'static str,
-    /// Or several, apart by blanks.
+    /// The parameter, or several parameters separated by spaces.
     pub(super) parameter: &'static str,
     pub(super) reads: Reads,
 }
 
-/// How the value of an option is written.
+/// The notation of an option's value in tc.
 pub(super) enum Reads {
-    /// As ours.
+    /// The same as in Fairgate.
     Same,
-    /// A time; a plain number is in this unit.
+    /// A time. A plain number is in this unit.
     Time(&'static str),
-    /// A time as tc reads one, for the first parameter, or a number of packets, `3p`, for the second.
+    /// A time for the first parameter, or a number of packets, `3p`, for the second.
     TimeOrPackets,
-    /// A plain number of hundredths; ours is a probability.
+    /// A plain number of hundredths. The parameter is a probability.
     Percent,
-    /// A decimal number; ours counts 256ths.
+    /// A decimal number. The parameter counts 256ths.
     In256ths,
-    /// A plain number, perhaps with a percent sign.
+    /// A plain number, optionally with a percent sign.
     MaybePercent,
-    /// No value follows: the option itself means this one.
+    /// No value. The option itself sets this value.
     Means(&'static str),
-    /// As many numbers as there are.
+    /// This many numbers.
     Numbers(usize),
-    /// All numbers that follow.
+    /// All following numbers.
     List,
-    /// The number of a class, in hexadecimal; 0 is none.
+    /// A class number in hexadecimal. 0 means none.
     Minor,
-    /// A mask, perhaps in hexadecimal.
+    /// A mask, in decimal or hexadecimal.
     Mask,
-    /// Counted down from this number, which comes to be 0; from 1 on.
+    /// A number from 1 up to this one. The parameter is this number minus the value.
     CountedDown(u8),
-    /// As ours, of a quantity that is written the same wherever it stands in the qdisc and its classes.
+    /// The same as in Fairgate. The value must be the same in the qdisc and all its classes.
     Common(&'static str),
-    /// Nothing but this value, and why.
+    /// Only this value is supported. The second text is the reason.
     Only(&'static str, &'static str),
-    /// A number that tells the kernel how to go about it, and changes nothing here.
+    /// A number for the kernel's implementation, without effect here.
     Unneeded,
-    /// Nothing that there is here, and why, or what to do instead.
+    /// Not supported. The text is the reason or the remedy.
     Refused(&'static str),
-    /// A service curve of `m1`, `d`, `m2`, or of `umax`, `dmax`, `rate`, as far as they are given.
+    /// A service curve from `m1`, `d`, `m2`, or from `umax`, `dmax`, `rate`, as far as they are given.
     Curve,
 }
 
-/// The disciplines inside.
+/// The classes of a qdisc and the disciplines in them.
 pub(super) enum Children {
     None,
-    /// None, and what filters choose in the kernel, flows, is not what they choose here.
+    /// None. The kernel's filters choose flows, but Fairgate's choose something else.
     NoneNorFilters,
-    /// One, in class 1; these parameters are of the fifo that is there when nothing is attached.
+    /// One, in class 1. These parameters belong to the default fifo.
     Inner {
         of_default: &'static [&'static str],
     },
-    /// One in each band, and as many bands as this option says.
+    /// One in each band. This option is the number of bands.
     Bands {
         option: &'static str,
     },
-    /// The same, but the strict bands and the lists of quanta and of the priomap may leave bands out (`ets`).
+    /// One in each band. The lists of quanta and the priomap may be incomplete (`ets`).
     SharingBands,
     /// One in each class that a `tc class` line adds, with these options.
     Classes {
         options: &'static [Opt],
         defaults: Defaults,
     },
-    /// The same in a tree: a class may be below another, and those that have none below them hold one.
+    /// One in each leaf of a tree of classes.
     Tree {
         options: &'static [&'static [Opt]],
         defaults: Defaults,
-        /// Packets that nothing places go out by the qdisc itself: by a class of its own here, and these settings of that are those
-        /// of the qdisc.
-        unplaced: Option<&'static [(&'static str, &'static str)]>,
+        /// Unclassified packets are sent by the qdisc itself in the kernel, and by an additional class here.
+        /// Its settings are copied from these settings of the qdisc.
+        unclassified: Option<&'static [(&'static str, &'static str)]>,
     },
 }
 
-/// How tc shows a kind, with `-s` and with `-d`.
+/// How tc shows a kind.
 pub(super) struct Look {
-    /// In tc's order; tables, of which several kinds may have one.
+    /// The options in tc's order. Kinds can share a table.
     pub(super) options: &'static [&'static [Show]],
-    /// Adds what follows from several parameters.
+    /// Adds values that depend on several parameters.
     pub(super) complete: fn(&Seen<'_>, &mut Vec<Detail>),
     pub(super) class_options: &'static [Show],
     pub(super) complete_class: fn(&Seen<'_>, &ClassSpec<'_>, &mut Vec<Detail>),
-    /// Whether classes with none above them are the root's children, and not the qdisc's.
+    /// Whether tc shows the top classes as children of the root instead of the qdisc.
     pub(super) has_classes_at_root: bool,
-    /// Whether the qdisc is among its classes.
+    /// Whether the qdisc itself is in its list of classes.
     pub(super) is_its_own_class: bool,
-    /// The lines of statistics that only this kind has.
+    /// The additional lines of statistics of this kind.
     pub(super) statistics: fn(&Running<'_>) -> Vec<Row>,
-    /// Likewise of a class.
+    /// The additional lines of statistics of a class.
     pub(super) class_statistics: fn(&Running<'_>) -> Vec<Row>,
 }
 
-/// A parameter as tc shows it.
+/// How tc shows a parameter.
 pub(super) struct Show {
-    /// In text.
+    /// The word in text.
     pub(super) word: &'static str,
-    /// In JSON; empty for what is only in text.
+    /// The key in JSON. Empty if it is only shown in text.
     pub(super) key: &'static str,
     pub(super) parameter: &'static str,
-    /// The form of its number.
+    /// The format of its number.
     pub(super) form: fn(u64) -> Amount,
     pub(super) when: When,
 }
 
 impl Show {
-    /// Only shown with `-d`.
+    /// Returns the same, shown only with `-d`.
     const fn in_detail(self) -> Show {
         Show {
             when: When::Detailed,
@@ -144,7 +144,7 @@ impl Show {
         }
     }
 
-    /// Only shown without `-d`, with which it has another form.
+    /// Returns the same, shown only without `-d`. Another form is shown with it.
     const fn in_brief(self) -> Show {
         Show {
             when: When::Brief,
@@ -154,33 +154,33 @@ impl Show {
 }
 
 impl Kind {
-    /// tc's name.
+    /// Returns the name in tc.
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether classes must be added before something is attached to them.
+    /// Whether classes must be added before a qdisc is attached to them.
     pub(super) fn declares_classes(&self) -> bool {
         matches!(self.children, Children::Classes { .. } | Children::Tree { .. })
     }
 }
 
-/// The kind that tc calls `name`.
+/// Returns the kind that tc calls `name`.
 pub(super) fn find(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// The kind that is `discipline` here; the first, where there are several.
+/// Returns the first kind of this discipline.
 pub(super) fn of_discipline(discipline: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.discipline == discipline)
 }
 
-/// tc's names of all kinds.
+/// Returns tc's names of all kinds.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
 }
 
-/// The kind that the kernel attaches where a script attaches none.
+/// The kind that the kernel attaches to a class by default.
 pub(super) const DEFAULT: &Kind = &queues::PFIFO;
 
 const KINDS: &[Kind] = &[
@@ -208,7 +208,7 @@ const KINDS: &[Kind] = &[
     cake::CAKE,
 ];
 
-/// Without options.
+/// A kind without options.
 const PLAIN: Look = Look {
     options: &[],
     complete: |_, _| {},
@@ -220,7 +220,7 @@ const PLAIN: Look = Look {
     class_statistics: |_| Vec::new(),
 };
 
-/// The options that stand for one parameter each.
+/// Returns a look with options for one parameter each.
 const fn look(options: &'static [&'static [Show]]) -> Look {
     Look { options, ..PLAIN }
 }
@@ -260,7 +260,7 @@ const fn same(word: &'static str, parameter: &'static str) -> Opt {
     option(word, parameter, Reads::Same)
 }
 
-/// tc reads a time without a unit as microseconds.
+/// Returns an option for a time. tc reads a time without a unit as microseconds.
 const fn time(word: &'static str, parameter: &'static str) -> Opt {
     option(word, parameter, Reads::Time("us"))
 }
@@ -281,7 +281,7 @@ fn mtu_of_one_frame(device: &Device) -> Vec<(&'static str, String)> {
     vec![("mtu", frame(device).to_string())]
 }
 
-/// The longest frame, bytes.
+/// Returns the longest frame, in bytes.
 pub(super) fn frame(device: &Device) -> u32 {
     device.mtu.saturating_add(device.hard_header_len)
 }

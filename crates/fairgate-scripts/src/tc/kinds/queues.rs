@@ -1,4 +1,4 @@
-//! Queues without flows.
+//! Queues without flows, and shapers.
 
 use super::{
     Amount, Children, Detail, Kind, Look, PLAIN, Reads, Seen, frame, look, none, option, same, show, show_as,
@@ -95,7 +95,7 @@ pub(super) const TBF: Kind = Kind {
         options: &[&[
             show("rate", rate),
             show("burst", size).in_brief(),
-            // tc's JSON leaves it out.
+            // tc does not show it in JSON.
             show_keyed("peakrate", "", "peakrate", rate),
             show_as("minburst", "mtu", size).in_brief(),
         ]],
@@ -108,21 +108,22 @@ pub(super) const TBF: Kind = Kind {
                     .into_iter()
                     .flatten(),
             );
-            let waits = seen.number("latency").or_else(|| wait(seen));
-            details.extend(waits.map(|nanos| Detail::new("lat", Amount::Time(nanos))));
+            let latency = seen.number("latency").or_else(|| latency(seen));
+            details.extend(latency.map(|nanos| Detail::new("lat", Amount::Time(nanos))));
             details.push(link_layer());
         },
         ..PLAIN
     },
 };
 
-/// Bands are not spread over a device's queues.
+/// Returns tc's `multiqueue`: whether the bands are distributed over a device's queues, which is never the
+/// case here.
 fn multiqueue() -> Detail {
     Detail::in_json("multiqueue", Amount::Flag(false))
 }
 
-/// The time that what is within the limit and not within the bucket takes, as tc tells it.
-fn wait(seen: &Seen<'_>) -> Option<u64> {
+/// Returns the latency as tc computes it: the time to send the limit without the burst.
+fn latency(seen: &Seen<'_>) -> Option<u64> {
     let beyond = seen.number("limit")?.saturating_sub(seen.number("burst")?);
     let bits = u128::from(beyond) * 8_000_000_000;
     Some((bits / u128::from(seen.number("rate")?.max(1))) as u64)

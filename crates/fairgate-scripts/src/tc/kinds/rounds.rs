@@ -1,4 +1,4 @@
-//! Fair queueing.
+//! Fair queueing and round robins.
 
 use fairgate::DropReason;
 use fairgate_config::Value;
@@ -145,7 +145,7 @@ pub(super) const FQ: Kind = Kind {
             details.push(Detail::bare(word, word, None));
         },
         statistics: |fq| {
-            // A flow without packets is none here.
+            // Flows without packets are not counted here.
             let inactive = Detail::keyed("(inactive", "inactive", plain(0));
             let throttled = fq.number("throttled_flows");
             let throttled = throttled.map(|flows| Detail::keyed("throttled", "", Amount::Count(flows, ")")));
@@ -248,7 +248,7 @@ pub(super) const FQ_PIE: Kind = Kind {
     },
 };
 
-/// What AQMs over hashed flows are told.
+/// The options of AQMs with hashed flows.
 const OF_FLOWS: &[Opt] = &[
     same("limit", "limit"),
     same("flows", "flows"),
@@ -256,12 +256,13 @@ const OF_FLOWS: &[Opt] = &[
     same("memory_limit", "memory_limit"),
 ];
 
-/// The flows that are served first, and the others.
+/// Returns the lengths of the lists of new and old flows.
 fn lists(flows: &Running<'_>) -> [Option<Detail>; 2] {
     ["new_flows_len", "old_flows_len"].map(|name| flows.variable(name, name))
 }
 
-/// tc has a quantum for each band that is not strict, and always a priomap; it names neither strict bands nor quanta where there are none.
+/// Completes the options of ets. tc shows a quantum for each band that is not strict, and always a priomap.
+/// It does not show `strict` or `quanta` if there are none.
 fn complete_ets(seen: &Seen<'_>, details: &mut Vec<Detail>) {
     let classes = seen.classes();
     let strict = seen.number("strict").unwrap_or(0);
@@ -286,20 +287,20 @@ fn quantum(class: &ClassSpec<'_>) -> Option<u64> {
 }
 
 fn complete_sfq(seen: &Seen<'_>, details: &mut Vec<Detail>) {
-    let Some(place) = details.iter().position(|detail| detail.word == "flows") else {
+    let Some(index) = details.iter().position(|detail| detail.word == "flows") else {
         return;
     };
-    // The kernel has no more flows than packets, if it is told how many packets.
+    // If the limit is given, the kernel has at most as many flows as packets.
     let flows = seen.number("flows").zip(seen.number("limit"));
     if let Some((flows, limit)) = flows.filter(|_| seen.is_given("limit")) {
-        details[place].amount = plain(flows.min(limit));
+        details[index].amount = plain(flows.min(limit));
     }
     if seen.is_word("drop", "head") {
-        details.insert(place, Detail::new("headdrop", Amount::Flag(true)));
+        details.insert(index, Detail::new("headdrop", Amount::Flag(true)));
     }
 }
 
-/// A probability as a plain number of hundredths.
+/// Formats a probability as a number of hundredths.
 fn hundredths(parts: u64) -> Amount {
     plain((parts * 100 + (1 << 31)) >> 32)
 }

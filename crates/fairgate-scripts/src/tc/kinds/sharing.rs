@@ -27,8 +27,8 @@ pub(super) const HTB: Kind = Kind {
             same("prio", "prio"),
             same("quantum", "quantum"),
         ]],
-        unplaced: None,
-        // tc's on a machine with fine timers, at rates below 8 Gbit/s.
+        unclassified: None,
+        // tc's defaults on a machine with high-resolution timers, at rates below 8 Gbit/s.
         defaults: |_| vec![("burst", "1600".to_owned()), ("cburst", "1600".to_owned())],
     },
     defaults: |device| vec![("direct_qlen", device.txqueuelen.max(2).to_string())],
@@ -61,7 +61,7 @@ pub(super) const HTB: Kind = Kind {
                     [
                         count("lended:", "lended", "lent_packets"),
                         count("borrowed:", "borrowed", "borrowed_packets"),
-                        // Linux has long stopped counting packets that are too long for a table of rates.
+                        // Linux no longer counts packets that are too long for a rate table.
                         Some(Detail::keyed("giants:", "giants", plain(0))),
                     ],
                 ),
@@ -84,7 +84,7 @@ pub(super) const HFSC: Kind = Kind {
             option("ls", "ls", Reads::Curve),
             option("ul", "ul", Reads::Curve),
         ]],
-        unplaced: None,
+        unclassified: None,
         defaults: |_| vec![("ls", "none".to_owned())],
     },
     defaults: none,
@@ -97,7 +97,7 @@ pub(super) const HFSC: Kind = Kind {
         },
         complete_class: complete_class_of_hfsc,
         class_statistics: |class| {
-            // The qdisc among its classes, and what belongs to a host.
+            // The qdisc itself, or a class of a host.
             if class.number("period").is_none() {
                 return Vec::new();
             }
@@ -120,13 +120,13 @@ pub(super) const HFSC: Kind = Kind {
     },
 };
 
-/// Bits of a nanosecond that Linux's tick, in which tc shows tokens, leaves out.
+/// The number of low bits of a time in nanoseconds that Linux's tick leaves out. tc shows tokens in ticks.
 const TICK: u32 = 6;
 
-/// Of the algorithm, in Linux.
+/// The version of the algorithm in Linux.
 const VERSION: &str = "3.17";
 
-/// A class with all that follows where nothing was given. tc shows priority and quantum of classes that have none below them.
+/// Adds a class's values with their defaults. tc shows priority and quantum only for leaves.
 fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
     let config = seen.config::<htb::Config>();
     let Some(settings) = config.classes.iter().find(|other| other.minor == class.minor) else {
@@ -153,10 +153,10 @@ fn complete_class_of_htb(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut V
     details.push(Detail::new("level", plain(level)).when(When::Detailed));
 }
 
-/// Of a class directly below an htb, if it has classes below it.
+/// The level of a class directly below an htb, if it has classes below it.
 const HIGHEST_LEVEL: u64 = 7;
 
-/// How many classes are above this one.
+/// Returns the number of classes above this one.
 fn depth(config: &htb::Config, class: &htb::ClassConfig) -> u64 {
     let above = |class: &&htb::ClassConfig| {
         config
@@ -167,7 +167,8 @@ fn depth(config: &htb::Config, class: &htb::ClassConfig) -> u64 {
     std::iter::successors(Some(class), above).count() as u64 - 1
 }
 
-/// Curves; tc shows one for both if the real-time curve is that of link sharing.
+/// Adds the curves of a class. tc shows one curve, `sc`, if the real-time curve and the link-sharing curve
+/// are equal.
 fn complete_class_of_hfsc(seen: &Seen<'_>, class: &ClassSpec<'_>, details: &mut Vec<Detail>) {
     let config = seen.config::<hfsc::Config>();
     let Some(settings) = config.classes.iter().find(|other| other.minor == class.minor) else {

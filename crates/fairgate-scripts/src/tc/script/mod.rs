@@ -1,4 +1,5 @@
-//! The lines of a script together: what there is after the last one. What each line does to it is in `run`.
+//! Runs the lines of a script. The result is the state after the last line. `run` has the effect of each
+//! line.
 
 mod run;
 #[cfg(test)]
@@ -16,18 +17,18 @@ use super::command::{Command, FilterHead};
 use super::{kinds, translate};
 use crate::script::{Word, lines};
 
-/// What tc and the kernel take defaults from.
+/// The properties of the device on which tc's and the kernel's defaults depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Longest IP packet, bytes.
+    /// The longest IP packet, in bytes.
     pub mtu: u32,
-    /// Default limit of fifos, packets.
+    /// The default limit of fifos, in packets.
     pub txqueuelen: u32,
-    /// Bytes of the link-layer header.
+    /// The length of the link-layer header, in bytes.
     pub hard_header_len: u32,
 }
 
-/// An Ethernet device as Linux sets it up.
+/// An Ethernet device with Linux's defaults.
 impl Default for Device {
     fn default() -> Device {
         Device {
@@ -38,7 +39,7 @@ impl Default for Device {
     }
 }
 
-/// What the lines for one device leave there: every parent before its children.
+/// The qdiscs, classes and filters of one device after all lines. Every parent precedes its children.
 pub struct Script {
     source: Arc<NamedSource<String>>,
     name: Word,
@@ -53,13 +54,13 @@ pub(super) struct Qdisc {
     pub(super) parent: Option<ClassId>,
     pub(super) handle: Option<u16>,
     pub(super) kind: Word,
-    /// Of the line that added it, and of each that changed it.
+    /// The options of the line that added it, and of each line that changed it.
     pub(super) options: Vec<Vec<Word>>,
 }
 
 /// A class.
 pub(super) struct Class {
-    /// The qdisc, or a class of it, that the class is in.
+    /// The qdisc, or the class, that the class is in.
     pub(super) parent: ClassId,
     pub(super) id: Spanned<ClassId>,
     pub(super) kind: Word,
@@ -77,7 +78,7 @@ pub(super) struct Filter {
 }
 
 impl Script {
-    /// Reads a script for one device; `name` stands in messages. All mistakes are reported at once.
+    /// Parses a script for one device. Messages call it `name`. All mistakes are reported at once.
     ///
     /// ```
     /// use fairgate_scripts::tc::{Device, Script};
@@ -100,7 +101,7 @@ impl Script {
         if let (Some(first), Some(other)) = (&first, scripts.first()) {
             let message = format!("this line is for device `{}`", other.device_name());
             let help = format!(
-                "leave one of the devices out; the first is `{}`",
+                "remove one of the devices; the first is `{}`",
                 first.device_name()
             );
             problems.add(other.name.span(), message, "another device", help);
@@ -111,7 +112,7 @@ impl Script {
         }
     }
 
-    /// Reads a script for any number of devices, in the order in which they are named first.
+    /// Parses a script for any number of devices, in the order in which they first occur.
     ///
     /// # Errors
     /// If a line can't be understood, or the lines don't fit together.
@@ -122,7 +123,7 @@ impl Script {
         problems.unless_any(scripts)
     }
 
-    /// What there is on each device. Reports if there is nothing.
+    /// Returns a script for each device. Reports if there is none.
     fn read(
         text: &str,
         device: Device,
@@ -162,28 +163,28 @@ impl Script {
         scripts
     }
 
-    /// The device's name.
+    /// Returns the device's name.
     pub fn device_name(&self) -> &str {
         self.name.get_ref()
     }
 
-    /// The first qdisc that there is no discipline for, if there is one, in words.
+    /// Returns a sentence about the first qdisc that Fairgate has no discipline for, if there is one.
     pub fn unsupported(&self) -> Option<String> {
         let kinds = self.qdiscs.iter().map(|qdisc| &qdisc.kind);
         let missing = kinds
             .map(Spanned::get_ref)
             .find(|kind| kinds::find(kind).is_none())?;
-        Some(format!("there is no `{missing}` here yet"))
+        Some(format!("the qdisc `{missing}` is not supported yet"))
     }
 
-    /// The description of the tree.
+    /// Returns the description of the tree.
     ///
     /// # Errors
     /// If an option or its value can't be carried over.
     pub fn spec(&self) -> Result<Spec, FileError> {
         let mut problems = Problems::new(Arc::clone(&self.source));
         let draft = translate::tree(self, &mut problems);
-        // What was left out would only be reported once more as missing.
+        // A setting that could not be read would be reported as missing, too.
         let draft = draft.filter(|_| problems.count() == 0);
         match draft.and_then(|draft| check(&draft, &mut problems)) {
             Some(spec) => problems.unless_any(spec),
@@ -191,12 +192,12 @@ impl Script {
         }
     }
 
-    /// The qdisc attached to `class`.
+    /// Returns the qdisc attached to `class`.
     pub(super) fn attached_to(&self, class: ClassId) -> Option<&Qdisc> {
         self.qdiscs.iter().find(|qdisc| qdisc.parent == Some(class))
     }
 
-    /// The qdiscs attached to classes of `qdisc`.
+    /// Returns the qdiscs attached to classes of `qdisc`.
     pub(super) fn attached_below<'s>(&'s self, qdisc: &Qdisc) -> impl Iterator<Item = &'s Qdisc> + use<'s> {
         let handle = qdisc.handle;
         let major = |other: &Qdisc| other.parent.map(ClassId::major);
@@ -204,14 +205,14 @@ impl Script {
         self.qdiscs.iter().filter(is_below)
     }
 
-    /// The classes added to `qdisc`.
+    /// Returns the classes added to `qdisc`.
     pub(super) fn classes_of<'s>(&'s self, qdisc: &Qdisc) -> impl Iterator<Item = &'s Class> + use<'s> {
         let handle = qdisc.handle;
         let is_of = move |class: &&Class| Some(class.id.get_ref().major()) == handle;
         self.classes.iter().filter(is_of)
     }
 
-    /// The filters of `qdisc` in the order in which they are tried.
+    /// Returns the filters of `qdisc` in the order in which they are tried.
     pub(super) fn filters_of(&self, qdisc: &Qdisc) -> Vec<&Filter> {
         let is_of = |filter: &&Filter| match filter.parent {
             Some(parent) => Some(parent.major()) == qdisc.handle,

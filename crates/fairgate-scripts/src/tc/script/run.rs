@@ -1,4 +1,4 @@
-//! What a line does to what there is.
+//! The effect of each line on the qdiscs, classes and filters of a device.
 
 use fairgate::ClassId;
 use fairgate_config::language::Problems;
@@ -10,7 +10,7 @@ use crate::tc::command::{Command, FilterHead, Object, Verb};
 use crate::tc::kinds;
 
 impl Script {
-    /// Carries a line out, or reports why it does not fit.
+    /// Runs a line, or reports why it is not possible.
     pub(super) fn run(&mut self, command: Command, problems: &mut Problems) {
         let Command {
             verb,
@@ -24,8 +24,8 @@ impl Script {
             Object::Class { parent, class } => self.run_class(&verb, parent, class, kind, options),
             Object::Filter(head) => self.run_filter(&verb, head, kind, options),
         };
-        if let Err(Misfit { at, message }) = done {
-            problems.add(at, message, "doesn't fit", ORDER);
+        if let Err(Conflict { at, message }) = done {
+            problems.add(at, message, "conflict", ORDER);
         }
     }
 
@@ -36,7 +36,7 @@ impl Script {
         handle: Option<u16>,
         kind: Option<Word>,
         options: Vec<Word>,
-    ) -> Result<(), Misfit> {
+    ) -> Result<(), Conflict> {
         let class = parent.as_ref().map(|parent| *parent.get_ref());
         let present = self.qdiscs.iter().position(|qdisc| qdisc.parent == class);
         let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
@@ -45,9 +45,11 @@ impl Script {
                     self.remove(present);
                     Ok(())
                 }
-                // Scripts begin so, for an earlier run.
+                // Scripts delete the root first, in case it exists from an earlier run.
                 (None, None) => Ok(()),
-                (None, Some(parent)) => misfit(parent, format!("class {} holds no qdisc", parent.get_ref())),
+                (None, Some(parent)) => {
+                    conflict(parent, format!("class {} holds no qdisc", parent.get_ref()))
+                }
             };
         };
         let is_same = |qdisc: &Qdisc| {
@@ -59,14 +61,14 @@ impl Script {
                 return Ok(());
             }
             (Verb::Change, _) => {
-                return misfit(&kind, format!("there is no `{}` here to change", kind.get_ref()));
+                return conflict(&kind, format!("there is no `{}` to change", kind.get_ref()));
             }
             (Verb::Replace, Some(present)) => self.remove(present),
             _ => {}
         }
         if let Some(message) = self.misplaced(parent.as_ref(), handle) {
             let at = parent.map_or(kind.span(), |parent| parent.span());
-            return Err(Misfit { at, message });
+            return Err(Conflict { at, message });
         }
         self.qdiscs.push(Qdisc {
             parent: class,
@@ -84,15 +86,15 @@ impl Script {
         class: Spanned<ClassId>,
         kind: Option<Word>,
         options: Vec<Word>,
-    ) -> Result<(), Misfit> {
+    ) -> Result<(), Conflict> {
         let id = *class.get_ref();
         let present = self.classes.iter().position(|class| *class.id.get_ref() == id);
         if *verb.get_ref() == Verb::Delete {
             let Some(present) = present else {
-                return misfit(&class, format!("there is no class {id}"));
+                return conflict(&class, format!("there is no class {id}"));
             };
             if self.classes.iter().any(|other| other.parent == id) {
-                return misfit(&class, format!("class {id} has classes"));
+                return conflict(&class, format!("class {id} has classes"));
             }
             self.classes.remove(present);
             if let Some(held) = self.qdiscs.iter().position(|qdisc| qdisc.parent == Some(id)) {
@@ -105,24 +107,24 @@ impl Script {
                 self.classes[present].options.push(options);
                 return Ok(());
             }
-            (Verb::Change, None) => return misfit(&class, format!("there is no class {id}")),
+            (Verb::Change, None) => return conflict(&class, format!("there is no class {id}")),
             _ => {}
         }
         let parent = parent.map_or(ClassId::new(id.major(), 0), Spanned::into_inner);
         let Some(kind) = kind else {
-            return misfit(&class, "a kind is missing".to_owned());
+            return conflict(&class, "a kind is missing".to_owned());
         };
         if self.with_handle(id.major()).is_none() {
-            return misfit(&class, format!("no qdisc has the handle {:x}:", id.major()));
+            return conflict(&class, format!("no qdisc has the handle {:x}:", id.major()));
         }
         if parent.major() != id.major() {
-            return misfit(
+            return conflict(
                 &class,
                 format!("class {id} can't be below {parent}, a class of another qdisc"),
             );
         }
         if id.minor() == 0 || present.is_some() {
-            return misfit(&class, format!("class {id} is not a new one"));
+            return conflict(&class, format!("class {id} exists already"));
         }
         self.classes.push(Class {
             parent,
@@ -139,26 +141,28 @@ impl Script {
         head: FilterHead,
         kind: Option<Word>,
         options: Vec<Word>,
-    ) -> Result<(), Misfit> {
+    ) -> Result<(), Conflict> {
         let parent = head.parent.as_ref().map(|parent| *parent.get_ref());
         let holder = match &head.parent {
-            Some(parent) => self.with_handle(parent.get_ref().major()).ok_or_else(|| Misfit {
-                at: parent.span(),
-                message: format!("no qdisc has the handle {:x}:", parent.get_ref().major()),
-            }),
-            None => self.qdiscs.first().ok_or_else(|| Misfit {
+            Some(parent) => self
+                .with_handle(parent.get_ref().major())
+                .ok_or_else(|| Conflict {
+                    at: parent.span(),
+                    message: format!("no qdisc has the handle {:x}:", parent.get_ref().major()),
+                }),
+            None => self.qdiscs.first().ok_or_else(|| Conflict {
                 at: verb.span(),
                 message: "there is no root to attach a filter to".to_owned(),
             }),
         }?;
-        // The root is known by two names.
+        // The root has two names.
         let parent = parent.filter(|parent| holder.parent.is_some() || parent.minor() != 0);
         let Some(kind) = kind.filter(|_| *verb.get_ref() != Verb::Delete) else {
             return self.delete_filters(verb, parent, &head);
         };
         if *verb.get_ref() == Verb::Change {
             let message = "a filter can't be changed".to_owned();
-            return misfit(verb, message);
+            return conflict(verb, message);
         }
         let mut others = self.filters.iter().filter(|filter| filter.parent == parent);
         let preference = match &head.preference {
@@ -166,12 +170,13 @@ impl Script {
                 let same = others.find(|filter| filter.preference == *preference.get_ref());
                 let protocol = |head: &FilterHead| head.protocol.as_ref().map(|word| word.get_ref().clone());
                 if same.is_some_and(|same| protocol(&same.head) != protocol(&head)) {
-                    let message = format!("priority {} is another protocol's", preference.get_ref());
-                    return misfit(preference, message);
+                    let message = format!("priority {} is used by another protocol", preference.get_ref());
+                    return conflict(preference, message);
                 }
                 *preference.get_ref()
             }
-            // As in the kernel: a filter without one goes before all that came without one, and behind those below 0x8000.
+            // As in the kernel: a filter without a priority is tried before the earlier ones without a
+            // priority, and after those with a priority below 0x8000.
             None => others
                 .map(|filter| filter.preference)
                 .filter(|preference| *preference >= 0x8000)
@@ -193,7 +198,7 @@ impl Script {
         verb: &Spanned<Verb>,
         parent: Option<ClassId>,
         head: &FilterHead,
-    ) -> Result<(), Misfit> {
+    ) -> Result<(), Conflict> {
         let preference = head.preference.as_ref().map(|preference| *preference.get_ref());
         let handle = head.handle.as_ref().map(Spanned::get_ref);
         let is_meant = |filter: &Filter| {
@@ -205,12 +210,12 @@ impl Script {
         let before = self.filters.len();
         self.filters.retain(|filter| !is_meant(filter));
         match before == self.filters.len() && (preference.is_some() || handle.is_some()) {
-            true => misfit(verb, "there is no such filter".to_owned()),
+            true => conflict(verb, "there is no such filter".to_owned()),
             false => Ok(()),
         }
     }
 
-    /// Takes a qdisc away, with its classes and filters and all that they hold.
+    /// Removes a qdisc with its classes and filters and all qdiscs in it.
     fn remove(&mut self, at: usize) {
         let mut gone = vec![self.qdiscs.remove(at)];
         while let Some(qdisc) = gone.pop() {
@@ -226,10 +231,10 @@ impl Script {
         }
     }
 
-    /// What is wrong with attaching a qdisc to `parent`, or the root, under `handle`.
+    /// Returns the reason why a qdisc can't be attached to `parent`, or to the root, with this handle.
     fn misplaced(&self, parent: Option<&Spanned<ClassId>>, handle: Option<u16>) -> Option<String> {
         if let Some(handle) = handle.filter(|&handle| self.with_handle(handle).is_some()) {
-            return Some(format!("the handle {handle:x}: is taken"));
+            return Some(format!("the handle {handle:x}: is used already"));
         }
         let Some(parent) = parent.map(Spanned::get_ref) else {
             return (!self.qdiscs.is_empty()).then(|| "there is a root already".to_owned());
@@ -247,16 +252,16 @@ impl Script {
     }
 }
 
-/// A line that does not fit to those before it.
-struct Misfit {
+/// A line that conflicts with earlier lines.
+struct Conflict {
     at: std::ops::Range<usize>,
     message: String,
 }
 
-fn misfit<T, W>(word: &Spanned<W>, message: String) -> Result<T, Misfit> {
+fn conflict<T, W>(word: &Spanned<W>, message: String) -> Result<T, Conflict> {
     let at = word.span();
-    Err(Misfit { at, message })
+    Err(Conflict { at, message })
 }
 
-const ORDER: &str = "a script attaches one root first, then adds classes, then what they hold and filters, each once; \
-     what there is already can be changed, replaced or deleted";
+const ORDER: &str = "a script first attaches one root, then adds classes, then qdiscs in them and filters, \
+    each once; existing objects can be changed, replaced or deleted";

@@ -4,7 +4,7 @@ fn parse(text: &str) -> Result<Script, FileError> {
     Script::parse("test.tc", text, Device::default())
 }
 
-/// The tree as people see it.
+/// Returns the tree as it is printed.
 fn tree(text: &str) -> String {
     let script = parse(text).expect("the lines fit together");
     script
@@ -13,7 +13,7 @@ fn tree(text: &str) -> String {
         .to_string()
 }
 
-/// The first mistake: line, column, message.
+/// Returns the first mistake: line, column, message.
 fn mistake(text: &str) -> (usize, usize, String) {
     let error = match parse(text) {
         Ok(script) => script.spec().expect_err("there is a mistake"),
@@ -25,7 +25,7 @@ fn mistake(text: &str) -> (usize, usize, String) {
 }
 
 #[test]
-fn the_kernels_defaults_follow_the_device() {
+fn defaults_depend_on_the_device_as_in_the_kernel() {
     let root = "tc qdisc add dev e root handle 1: ";
     assert!(tree(&format!("{root}pfifo")).contains("limit=1000"));
     assert!(tree(&format!("{root}bfifo")).contains("limit=none limit_bytes=1514000b"));
@@ -77,7 +77,7 @@ fn dualpi2_has_its_weights_in_256ths() {
     );
     assert!(tree("qdisc add dev e root dualpi2 step_thresh 300").contains("step_thresh=300us"));
     let by_round_trips = |options: &str| tree(&format!("qdisc add dev e root dualpi2 {options}"));
-    // As tc says that it configures them.
+    // tc reports these parameters.
     for (options, parameters) in [
         (
             "max_rtt 100ms",
@@ -98,13 +98,13 @@ fn dualpi2_has_its_weights_in_256ths() {
     let refused = |options: &str| mistake(&format!("qdisc add dev e root dualpi2 {options}")).2;
     assert_eq!(
         refused("max_rtt 1ms typical_rtt 2ms"),
-        "the typical round trip is longer than the longest"
+        "the typical round-trip time is longer than the longest"
     );
     assert_eq!(
         refused("max_rtt 1ms alpha 1"),
-        "`alpha` beside round trips: tc would ignore it"
+        "`alpha` can't be combined with round-trip times: tc would ignore it"
     );
-    assert!(refused("max_rtt 60s").contains("would be 0") && refused("max_rtt 0ms").contains("is none"));
+    assert!(refused("max_rtt 60s").contains("would be 0") && refused("max_rtt 0ms").contains("out of range"));
     let (_, _, message) = mistake("qdisc add dev e root dualpi2 alpha much");
     assert!(message.contains("`alpha`"), "{message}");
     assert!(tree("qdisc add dev e root choke limit 400 bandwidth 10mbit").contains("choke limit=400"));
@@ -206,15 +206,11 @@ fn what_is_attached_to_tbf_replaces_its_fifo() {
 }
 
 #[test]
-fn mistakes_have_their_places() {
+fn mistakes_are_reported_at_their_locations() {
     let at = |line, column, message: &str| (line, column, message.to_owned());
     assert_eq!(
         mistake("tc qdisc add dev e root codel\ntc action add dev e"),
-        at(
-            2,
-            4,
-            "`action` stands where `qdisc`, `class` or `filter` is expected"
-        )
+        at(2, 4, "expected `qdisc`, `class` or `filter`, but found `action`")
     );
     assert_eq!(
         mistake("tc qdisc add dev e root"),
@@ -225,7 +221,7 @@ fn mistakes_have_their_places() {
         at(
             1,
             27,
-            "`1:zz` stands where a class like 1:10, in hexadecimal, is expected"
+            "expected a class like 1:10, in hexadecimal, but found `1:zz`"
         )
     );
     assert_eq!(
@@ -271,7 +267,7 @@ fn mistakes_have_their_places() {
     );
     assert_eq!(
         mistake(&format!("{drr}class add dev e parent 1: classid 1:2 htb")),
-        at(2, 39, "`htb` is no class of a `drr`")
+        at(2, 39, "`htb` is not a class of a `drr`")
     );
     let htb = "qdisc add dev e root handle 1: htb default 12\nclass add dev e parent 1: classid 1:";
     assert_eq!(
@@ -352,7 +348,7 @@ fn later_lines_change_replace_and_delete() {
     );
     assert_eq!(
         wrong("qdisc change dev e root handle 1: prio"),
-        at(35, "there is no `prio` here to change")
+        at(35, "there is no `prio` to change")
     );
     assert_eq!(
         wrong("qdisc del dev e parent 1:1"),
@@ -360,7 +356,7 @@ fn later_lines_change_replace_and_delete() {
     );
     assert_eq!(
         wrong("class add dev e parent 1: classid 1:1 drr"),
-        at(35, "class 1:1 is not a new one")
+        at(35, "class 1:1 exists already")
     );
 }
 
@@ -368,12 +364,12 @@ fn later_lines_change_replace_and_delete() {
 fn trees_may_be_deep_but_not_too_deep() {
     let nested = |depth: u32| {
         let shaper = |n: u32| {
-            let place = if n == 1 {
+            let parent = if n == 1 {
                 "root".to_owned()
             } else {
                 format!("parent {:x}:1", n - 1)
             };
-            format!("qdisc add dev e {place} handle {n:x}: tbf rate 1mbit burst 5kb limit 9000\n")
+            format!("qdisc add dev e {parent} handle {n:x}: tbf rate 1mbit burst 5kb limit 9000\n")
         };
         (1..=depth).map(shaper).collect::<String>()
     };
@@ -384,15 +380,13 @@ fn trees_may_be_deep_but_not_too_deep() {
             .queue("e"),
         Some(&spec)
     );
-    assert_eq!(
-        mistake(&nested(33)).2,
-        "more than 32 qdiscs are within each other"
-    );
+    assert_eq!(mistake(&nested(33)).2, "more than 32 qdiscs are nested");
 }
 
 #[test]
 fn each_device_has_a_tree() {
-    let text = "qdisc add dev a root pfifo limit 1\nqdisc add dev b root pfifo limit 2\nqdisc add dev c root pfifo\nqdisc del dev c root";
+    let text = "qdisc add dev a root pfifo limit 1\nqdisc add dev b root pfifo limit 2\n\
+                qdisc add dev c root pfifo\nqdisc del dev c root";
     let scripts = Script::parse_all("test.tc", text, Device::default()).unwrap();
     let shown = scripts
         .iter()
@@ -410,21 +404,21 @@ fn values_are_checked_like_those_of_a_file() {
 }
 
 #[test]
-fn a_qdisc_that_is_not_here_is_named() {
+fn an_unsupported_qdisc_is_named() {
     let script = parse("qdisc add dev e root handle 1: netem delay 10ms").unwrap();
     assert_eq!(
         script.unsupported().as_deref(),
-        Some("there is no `netem` here yet")
+        Some("the qdisc `netem` is not supported yet")
     );
     assert!(script.spec().is_err());
 }
 
-/// A script for both directions of a line, as many that shape a home's do it.
+/// Many scripts that shape a home's access line have lines for both directions.
 #[test]
-fn what_polices_what_comes_in_is_no_tree() {
+fn a_qdisc_for_arriving_packets_is_rejected() {
     for kind in ["ingress", "clsact"] {
         let script = format!("qdisc add dev e root pfifo\nqdisc add dev e handle ffff: {kind}");
-        let expected = format!("`{kind}` holds no packets, and can't be carried over");
+        let expected = format!("`{kind}` has no queue, and can't be carried over");
         assert_eq!(mistake(&script), (2, 30, expected));
     }
 }
@@ -436,10 +430,14 @@ fn a_handle_may_be_written_as_a_class() {
     assert_eq!(with("1"), with("1:"));
     let (_, column, message) = mistake("qdisc add dev e root handle 1:5 pfifo");
     assert_eq!(column, 29);
-    assert!(message.starts_with("`1:5` stands where a handle"), "{message}");
+    assert!(
+        message.contains("a handle like 1:, in hexadecimal and above 0, but found `1:5`"),
+        "{message}"
+    );
 }
 
-/// What is translated has no parts with places of their own: the whole word is pointed at, and never what is beside it.
+/// The parts of a translated value have no locations of their own. The error points at the whole word, and
+/// never outside it.
 #[test]
 fn a_mistake_in_a_value_that_is_translated_points_at_the_value() {
     for (option, value) in [

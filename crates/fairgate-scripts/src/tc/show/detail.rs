@@ -1,37 +1,37 @@
-//! What stands in a line of tc: a word and its value.
+//! A part of a line of tc: a word and its value.
 
 use fairgate::Rate;
 
 use super::State;
 use crate::tc::amount::Amount;
 
-/// An option, or a number of statistics, as it is shown.
+/// An option, or a statistic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detail {
-    /// In text; empty for what is only in JSON.
+    /// The word in text. Empty if it is only shown in JSON.
     pub word: &'static str,
-    /// In JSON; empty for what is only in text.
+    /// The key in JSON. Empty if it is only shown in text.
     pub key: &'static str,
-    /// Its value.
+    /// The value.
     pub amount: Amount,
-    /// With which of tc's flags it is there.
+    /// The flags of tc with which it is shown.
     pub when: When,
 }
 
-/// With which of tc's flags an option is shown.
+/// The flags of tc with which an option is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
-    /// With or without `-d`.
+    /// With and without `-d`.
     #[default]
     Always,
-    /// Without `-d` only: with it another form takes its place.
+    /// Only without `-d`. Another form is shown with it.
     Brief,
-    /// With `-d` only.
+    /// Only with `-d`.
     Detailed,
 }
 
 impl When {
-    /// Whether it is shown with `-d`, or without.
+    /// Whether it is shown, depending on `-d`.
     pub(super) fn is_now(self, in_detail: bool) -> bool {
         match self {
             When::Always => true,
@@ -55,12 +55,12 @@ impl Detail {
         }
     }
 
-    /// A word that says all.
+    /// Returns a word without a value.
     pub(crate) fn bare(word: &'static str, key: &'static str, json: Option<&'static str>) -> Detail {
         Detail::keyed(word, key, Amount::Bare(json))
     }
 
-    /// What has no word in text.
+    /// Returns a detail that is only shown in JSON.
     pub(crate) fn in_json(key: &'static str, amount: Amount) -> Detail {
         Detail::keyed("", key, amount)
     }
@@ -69,13 +69,15 @@ impl Detail {
         Detail { when, ..self }
     }
 
-    /// As tc prints it; `None` for a flag that is not set, and for what is only in JSON.
+    /// Returns the text that tc prints. `None` for a flag that is not set, and for details that are only in
+    /// JSON.
     pub fn text(&self) -> Option<String> {
         let amount = self.amount.text().filter(|_| !self.word.is_empty())?;
         Some(format!("{} {amount}", self.word).trim().to_owned())
     }
 
-    /// With the number that a running discipline knows by its name; `None` if it knows none.
+    /// Returns the detail with the value of its variable. `None` if the discipline does not have the
+    /// variable.
     pub(super) fn resolved(&self, state: &State) -> Option<Detail> {
         let amount = match self.amount {
             Amount::Variable(name) => plain(state.number(name)?),
@@ -88,8 +90,8 @@ impl Detail {
     }
 }
 
-/// A size with those of the cells that packets are rounded up to and of the shortest packet that is counted: bytes are counted as
-/// they are.
+/// Returns a size with tc's cell size, and the minimum packet size. Neither changes the length of a packet
+/// here.
 pub(crate) fn in_cells(word: &'static str, bytes: u64) -> [Detail; 2] {
     [
         Detail::new(word, Amount::InCells(bytes)).when(When::Detailed),
@@ -97,7 +99,7 @@ pub(crate) fn in_cells(word: &'static str, bytes: u64) -> [Detail; 2] {
     ]
 }
 
-/// What bytes are counted of, headers of the link layer included.
+/// Returns the link layer whose headers are part of a packet's length.
 pub(crate) fn link_layer() -> Detail {
     Detail::new("linklayer", Amount::Text("ethernet".to_owned())).when(When::Detailed)
 }
@@ -122,7 +124,7 @@ pub(crate) fn rate(bits: u64) -> Amount {
     Rate::from_bits_per_second(bits).map_or_else(|_| plain(bits), Amount::Rate)
 }
 
-/// A time that the discipline counts in ticks of 1024 ns, as Linux does.
+/// Returns a time that Linux counts in ticks of 1024 ns.
 pub(crate) fn ticks(nanos: u64) -> Amount {
     Amount::Time(nanos >> 10 << 10)
 }

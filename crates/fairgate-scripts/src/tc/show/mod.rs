@@ -1,11 +1,11 @@
-//! A description as `tc -s -d qdisc show` and `tc class show` would name it: kinds, handles, parents and options in their words and
-//! units, and what a running discipline knows in the words of its statistics. The numbers of packets that all of them have are the
-//! caller's.
+//! Shows a description as `tc -s -d qdisc show` and `tc class show` do: kinds, handles, parents and options
+//! in their words and units, and the statistics of a running discipline. The caller prints the counters of
+//! packets that all disciplines have.
 //!
-//! tc is that of iproute2 6.1, which the tests hold it against.
+//! The reference is tc of iproute2 6.1. The tests compare with it.
 //!
-//! A qdisc without a handle of its own gets one as from the kernel, from 8001: on. A discipline that tc has no name for keeps its own,
-//! and its parameters are shown as they are written here.
+//! A qdisc without a handle gets one like in the kernel, from 8001: upward. A discipline that tc does not
+//! have keeps its own name, and its parameters are shown in Fairgate's notation.
 
 mod detail;
 mod state;
@@ -33,24 +33,24 @@ pub struct Shown {
     pub is_class: bool,
     /// The handle of a qdisc, with minor number 0, or the class.
     pub id: ClassId,
-    /// `None` for the root, and for classes that the kernel calls its children.
+    /// The parent. `None` for the root, and for classes that the kernel shows as children of the root.
     pub parent: Option<ClassId>,
-    /// Of a class, the handle of what it holds, if it has no classes below it.
+    /// The handle of the qdisc in a class, if the class has no classes below it.
     pub leaf: Option<u16>,
-    /// Options in tc's order, those of `-d` among them.
+    /// Options in tc's order, including those for `-d`.
     pub options: Vec<Detail>,
-    /// The numbers of the classes on the way from the root.
+    /// The class numbers on the path from the root.
     pub path: Vec<u16>,
 }
 
 impl Shown {
-    /// Its options with the numbers that it knows while it runs, as tc shows them with `-d` or without.
+    /// Returns its options with the values of its variables, as tc shows them with or without `-d`.
     pub fn options(&self, state: &State, in_detail: bool) -> Vec<Detail> {
         let shown = self.options.iter().filter(|option| option.when.is_now(in_detail));
         shown.filter_map(|option| option.resolved(state)).collect()
     }
 
-    /// The lines that tc shows of its statistics below those that all have.
+    /// Returns the lines of statistics that tc shows below the common ones.
     pub fn statistics(&self, state: &State) -> Vec<Row> {
         let running = Running { shown: self, state };
         kinds::find(self.kind).map_or(Vec::new(), |kind| match self.is_class {
@@ -60,7 +60,7 @@ impl Shown {
     }
 }
 
-/// A discipline that is shown.
+/// A discipline and its parameters.
 pub(super) struct Seen<'s> {
     spec: &'s Spec,
     parameters: Vec<(ParameterInfo, Value)>,
@@ -72,7 +72,7 @@ impl<'s> Seen<'s> {
         Seen { spec, parameters }
     }
 
-    /// The parameter `name`, if it is a number.
+    /// Returns the parameter `name`, if it is a number.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         match value(&self.parameters, name)? {
             Value::Number(number) => Some(*number),
@@ -80,7 +80,7 @@ impl<'s> Seen<'s> {
         }
     }
 
-    /// The parameter `name`, if it is a word.
+    /// Returns the parameter `name`, if it is a word.
     pub(super) fn word(&self, name: &str) -> Option<&'static str> {
         match value(&self.parameters, name)? {
             Value::Word(word) => Some(word),
@@ -88,7 +88,7 @@ impl<'s> Seen<'s> {
         }
     }
 
-    /// Whether the parameter `name` was given.
+    /// Whether the parameter `name` was set.
     pub(super) fn is_given(&self, name: &str) -> bool {
         self.spec.is_given(name)
     }
@@ -114,13 +114,13 @@ impl<'s> Seen<'s> {
         self.spec.classifier().default
     }
 
-    /// The discipline's own parameters, with the rules for those that are left out.
+    /// Returns the discipline's `Config`.
     pub(super) fn config<C: 'static>(&self) -> C {
         let config = self.spec.config().expect("the description was checked");
-        *config.downcast().expect("a kind knows its discipline")
+        *config.downcast().expect("the kind belongs to the discipline")
     }
 
-    /// tc's kind: the fifos differ by their parameters.
+    /// Returns tc's kind. The kinds of fifo differ by their parameters.
     fn kind(&self) -> Option<&'static Kind> {
         let kind = match self.spec.discipline() {
             "fifo" => {
@@ -162,7 +162,7 @@ fn value<'p>(parameters: &'p [(ParameterInfo, Value)], name: &str) -> Option<&'p
     parameter.map(|(_, value)| value)
 }
 
-/// The qdiscs of a tree, the root first, and their classes.
+/// Returns the qdiscs of a tree, the root first, and their classes.
 pub fn show(spec: &Spec) -> (Vec<Shown>, Vec<Shown>) {
     let mut shown = Showing {
         qdiscs: Vec::new(),
@@ -180,7 +180,7 @@ struct Showing {
 }
 
 impl Showing {
-    /// Shows a discipline with all that it holds, and tells its handle.
+    /// Shows a discipline and its children, and returns its handle.
     fn qdisc(&mut self, spec: &Spec, parent: Option<ClassId>, path: &mut Vec<u16>) -> u16 {
         let handle = match spec.classifier().handle {
             0 => {
@@ -217,7 +217,7 @@ impl Showing {
         for class in spec.classes() {
             let id = ClassId::new(handle, class.minor);
             path.push(class.minor);
-            let place = self.classes.len();
+            let index = self.classes.len();
             let leaf = class.tree.map(|tree| self.qdisc(tree, Some(id), path));
             let above = match value(&class.parameters, PARENT) {
                 Some(Value::Number(minor)) => Some(ClassId::new(handle, *minor as u16)),
@@ -232,10 +232,10 @@ impl Showing {
                 options: seen.class_options(kind, &class),
                 path: path.clone(),
             };
-            self.classes.insert(place, shown);
+            self.classes.insert(index, shown);
             path.pop();
         }
-        // The fifo inside, until something is attached, has no name.
+        // The default fifo inside is not shown as a qdisc.
         let holds_one = kind.is_some_and(|kind| matches!(kind.children, Children::Inner { .. }));
         if holds_one && spec.classes().is_empty() {
             self.classes.push(Shown {
@@ -252,13 +252,13 @@ impl Showing {
     }
 }
 
-/// What tc has no words for: what is not at its default, as it is written here.
+/// Returns the parameters that are set, in Fairgate's notation, for a discipline that tc does not have.
 fn own_details(spec: &Spec, parameters: &[(ParameterInfo, Value)]) -> Vec<Detail> {
     let given = parameters.iter().filter(|(info, _)| spec.is_given(info.name));
     given.filter_map(own_detail).collect()
 }
 
-/// A parameter as it is written here, unless it is none.
+/// Returns a parameter in Fairgate's notation, unless it is `none`.
 fn own_detail((info, value): &(ParameterInfo, Value)) -> Option<Detail> {
     let is_shown = *value != Value::None && info.name != PARENT;
     is_shown.then(|| Detail::new(info.name, Amount::Text(info.unit.show(value))))
@@ -271,7 +271,7 @@ fn details<'k>(
     let detail = |show: &Show| {
         let amount = match value(parameters, show.parameter)? {
             Value::Number(number) => (show.form)(*number),
-            // tc leaves out what is off.
+            // tc does not show flags that are off.
             Value::Flag(false) => return None,
             Value::Flag(true) => Amount::Flag(true),
             Value::Word(word) => Amount::Text((*word).to_owned()),

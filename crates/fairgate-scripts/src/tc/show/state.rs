@@ -1,30 +1,30 @@
-//! What a running discipline tells of itself, and the lines of statistics that tc makes of it.
+//! The state of a running discipline, and the lines of statistics that tc shows.
 
 use fairgate::{Count, Discipline, DropReason, Statistics, Variable};
 
 use super::detail::plain;
 use super::{Amount, Detail, Shown};
 
-/// What a running discipline has counted and knows.
+/// The statistics and variables of a running discipline.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// Its books.
+    /// The statistics.
     pub statistics: Statistics,
-    /// Its variables, by name.
+    /// The variables and their names.
     pub variables: Vec<(String, Variable)>,
 }
 
 /// A line of statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What stands before the first word.
+    /// The text before the first word.
     pub indent: &'static str,
-    /// Its words.
+    /// The words and their values.
     pub details: Vec<Detail>,
 }
 
 impl State {
-    /// Of a discipline that runs here.
+    /// Returns the state of a discipline.
     pub fn of(discipline: &dyn Discipline) -> State {
         let mut variables = Vec::new();
         discipline.visit_variables(&mut |name, value| variables.push((name.to_owned(), value)));
@@ -34,8 +34,8 @@ impl State {
         }
     }
 
-    /// Of a class, if this is of the discipline that it holds: with all that the class has sent, which may be more if the discipline
-    /// took another one's place.
+    /// Returns the state of a class from the state of its discipline. `sent` counts all packets of the class.
+    /// It may be more than the discipline's counter if the discipline replaced another one.
     pub fn of_class(self, sent: Count, overlimits: u64, variables: Vec<(String, Variable)>) -> State {
         let mut statistics = self.statistics;
         let queued = statistics.backlog();
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// The variable `name`, if it is a number; times in ns.
+    /// Returns the variable `name`, if it is a number. Times are in ns.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.variable(name)? {
             Variable::Integer(integer) => u64::try_from(integer).ok(),
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// A discipline that is shown, and what it knows.
+/// A discipline that is shown, and its state.
 pub(crate) struct Running<'s> {
     pub(super) shown: &'s Shown,
     pub(super) state: &'s State,
@@ -80,33 +80,34 @@ impl Running<'_> {
         options.any(|option| option.word == word && option.text().is_some())
     }
 
-    /// Packets dropped for one of these reasons.
+    /// Returns the number of packets dropped for one of these reasons.
     pub(crate) fn dropped_for(&self, reasons: &[DropReason]) -> u64 {
         let dropped = |reason: &DropReason| self.state.statistics.dropped_for(*reason);
         reasons.iter().map(dropped).sum()
     }
 
-    /// All packets dropped.
+    /// Returns the number of dropped packets.
     pub(crate) fn dropped(&self) -> u64 {
         self.state.statistics.dropped.packets
     }
 
-    /// Packets taken into the queue, whatever became of them there; for disciplines that drop none that they have taken.
+    /// Returns the number of packets that entered the queue. Only valid for disciplines that drop no queued
+    /// packets.
     pub(crate) fn taken_in(&self) -> u64 {
         self.state.statistics.enqueued.packets - self.dropped()
     }
 
-    /// Packets marked with congestion experienced.
+    /// Returns the number of packets marked with Congestion Experienced.
     pub(crate) fn marked(&self) -> u64 {
         self.state.statistics.marked
     }
 
-    /// The variable `name`, if the discipline has it.
+    /// Returns the variable `name`, if the discipline has it.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.state.number(name)
     }
 
-    /// The variable `name`, if it is below 0 or above.
+    /// Returns the variable `name` as a signed number.
     pub(crate) fn integer(&self, name: &str) -> Option<i64> {
         match self.state.variable(name)? {
             Variable::Integer(integer) => Some(integer),
@@ -119,23 +120,23 @@ impl Running<'_> {
         self.state.variable(name) == Some(Variable::Flag(true))
     }
 
-    /// The variable `name` under tc's word.
+    /// Returns the variable `name` with tc's word.
     pub(crate) fn variable(&self, word: &'static str, name: &str) -> Option<Detail> {
         Some(Detail::new(word, plain(self.number(name)?)))
     }
 
-    /// A number of packets.
+    /// Returns a number of packets with tc's word.
     pub(crate) fn count(word: &'static str, packets: u64) -> Option<Detail> {
         Some(Detail::new(word, plain(packets)))
     }
 
-    /// A variable that is a time.
+    /// Returns a variable that is a time, with tc's word.
     pub(crate) fn time(&self, word: &'static str, name: &str) -> Option<Detail> {
         Some(Detail::new(word, Amount::Time(self.number(name)?)))
     }
 }
 
-/// A line of those words that there is a number for.
+/// Returns a line of the details that exist.
 pub(crate) fn row(indent: &'static str, details: impl IntoIterator<Item = Option<Detail>>) -> Row {
     Row {
         indent,

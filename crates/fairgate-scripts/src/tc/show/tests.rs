@@ -7,7 +7,7 @@ fn shown(script: &str) -> Vec<String> {
     let script = Script::parse("test.tc", script, Device::default()).unwrap();
     let (qdiscs, classes) = show(&script.spec().unwrap());
     let line = |what: &str, shown: &Shown| {
-        let place = shown
+        let parent = shown
             .parent
             .map_or("root".to_owned(), |parent| format!("parent {parent}"));
         let options: Vec<String> = shown
@@ -15,9 +15,14 @@ fn shown(script: &str) -> Vec<String> {
             .iter()
             .filter_map(Detail::text)
             .collect();
-        format!("{what} {} {} {place} {}", shown.kind, shown.id, options.join(" "))
-            .trim_end()
-            .to_owned()
+        format!(
+            "{what} {} {} {parent} {}",
+            shown.kind,
+            shown.id,
+            options.join(" ")
+        )
+        .trim_end()
+        .to_owned()
     };
     let qdiscs = qdiscs.iter().map(|shown| line("qdisc", shown));
     qdiscs
@@ -74,8 +79,8 @@ fn a_tree_is_shown_in_tcs_words() {
     assert_eq!(
         shown("qdisc add dev e root cake bandwidth 20mbit dual-srchost docsis ether-vlan wash"),
         [
-            "qdisc cake 8001:0 root bandwidth 20Mbit diffserv3 dual-srchost nonat wash no-ack-filter no-split-gso \
-             rtt 100ms noatm overhead 22 mpu 64"
+            "qdisc cake 8001:0 root bandwidth 20Mbit diffserv3 dual-srchost nonat wash no-ack-filter \
+             no-split-gso rtt 100ms noatm overhead 22 mpu 64"
         ]
     );
     assert_eq!(
@@ -96,7 +101,7 @@ fn a_tree_is_shown_in_tcs_words() {
 }
 
 #[test]
-fn trees_of_classes_are_shown_with_what_follows_for_them() {
+fn trees_of_classes_are_shown_with_derived_values() {
     let htb = "qdisc add dev e root handle 1: htb default 11\n\
         class add dev e parent 1: classid 1:1 htb rate 10mbit\n\
         class add dev e parent 1:1 classid 1:10 htb rate 6mbit ceil 10mbit prio 2 burst 15k\n\
@@ -133,7 +138,7 @@ fn trees_of_classes_are_shown_with_what_follows_for_them() {
 }
 
 #[test]
-fn every_kind_has_its_words() {
+fn every_kind_is_shown_with_its_options() {
     let cases = [
         ("pfifo_fast", "bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1"),
         (
@@ -142,8 +147,8 @@ fn every_kind_has_its_words() {
         ),
         (
             "fq_pie bytemode ecn_prob 29",
-            "limit 10240p flows 1024 target 15ms tupdate 15ms alpha 2 beta 20 quantum 1514b memory_limit 32Mb \
-             ecn_prob 29 bytemode",
+            "limit 10240p flows 1024 target 15ms tupdate 15ms alpha 2 beta 20 quantum 1514b memory_limit \
+             32Mb ecn_prob 29 bytemode",
         ),
         (
             "choke limit 400 bandwidth 10mbit ecn",
@@ -156,8 +161,9 @@ fn every_kind_has_its_words() {
         ),
         (
             "dualpi2",
-            "limit 10000p target 15ms tupdate 16ms alpha 0.160156 beta 3.199219 step_thresh 1ms min_qlen_step 0p \
-             coupling_factor 2 drop_on_overload drop_dequeue classic_protection 10% l4s_ect no_split_gso",
+            "limit 10000p target 15ms tupdate 16ms alpha 0.160156 beta 3.199219 step_thresh 1ms \
+             min_qlen_step 0p coupling_factor 2 drop_on_overload drop_dequeue classic_protection 10% l4s_ect \
+             no_split_gso",
         ),
         (
             "sfq headdrop perturb 10",
@@ -174,14 +180,15 @@ fn every_kind_has_its_words() {
 }
 
 #[test]
-fn what_tc_does_not_know_is_shown_in_our_words() {
+fn a_discipline_that_tc_does_not_have_is_shown_in_our_notation() {
     let (qdiscs, _) = show(&Spec::inline("sqf limit=50").unwrap());
     assert_eq!(qdiscs[0].kind, "sqf");
     let limit = Detail::new("limit", Amount::Text("50".to_owned()));
     assert_eq!(qdiscs[0].options, [limit]);
 }
 
-/// What is shown of statistics after packets of 1000 bytes of so many flows at once, sent while there are any.
+/// Returns the statistics after packets of 1000 bytes from so many flows arrived at once, and one packet was
+/// sent.
 fn statistics(options: &str, flows: u64, packets: u64) -> Vec<String> {
     let script = format!("qdisc add dev e root handle 1: {options}");
     let spec = Script::parse("test.tc", &script, Device::default())
@@ -209,7 +216,7 @@ fn statistics(options: &str, flows: u64, packets: u64) -> Vec<String> {
 }
 
 #[test]
-fn statistics_are_what_was_counted() {
+fn statistics_show_the_counters() {
     assert_eq!(
         statistics("red limit 5000 min 3000 max 4000 avpkt 1000 burst 20", 1, 7),
         ["marked 0 early 0 pdrop 2 other 0"]

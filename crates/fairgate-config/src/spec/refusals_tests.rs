@@ -9,7 +9,7 @@ use crate::spec::tests::settings;
 use crate::testing::smallest;
 use crate::{Document, FileError};
 
-/// Whether an idle tree lets a frame pass; why it was dropped if not. `None` if the tree can't be built.
+/// Returns whether an idle tree sends a frame, or the reason of its drop. `None` if the tree can't be built.
 fn passes(spec: &Spec, frame: Frame, seed: u64) -> Option<Result<(), DropReason>> {
     let mut pool = Pool::with_capacity(4);
     let mut root = spec.build(seed).ok()?;
@@ -20,7 +20,7 @@ fn passes(spec: &Spec, frame: Frame, seed: u64) -> Option<Result<(), DropReason>
     let mut now = Time::from_nanos(1 << 40);
     let id = pool.insert(packet).expect("there are four slots");
     root.enqueue(id, now, &mut pool);
-    // A rate of 1 bit/s makes one wait: a year is enough for 4 MB.
+    // A frame waits long at 1 bit/s. In a year 4 MB are sent.
     for _ in 0..1000 {
         if let Some((_, reason)) = pool.take_returned() {
             return Some(Err(reason));
@@ -36,7 +36,7 @@ fn passes(spec: &Spec, frame: Frame, seed: u64) -> Option<Result<(), DropReason>
     panic!("a frame of {frame:?} neither left nor was dropped: {spec:?}");
 }
 
-/// A discipline with random parameters, over fifos or over nothing.
+/// A discipline with random parameters, with fifos below it or with nothing.
 fn one_discipline() -> impl Strategy<Value = Spec> {
     (
         select(Registry::builtin().iter().collect::<Vec<_>>()),
@@ -57,17 +57,18 @@ fn one_discipline() -> impl Strategy<Value = Spec> {
         })
 }
 
-/// What a frame is lost for that has nothing to do with its size.
-fn is_of_no_size(reason: DropReason) -> bool {
+/// Whether the reason of a drop is independent of the frame's size.
+fn is_independent_of_size(reason: DropReason) -> bool {
     matches!(reason, DropReason::NoClass | DropReason::NoFreeFlow)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
 
-    /// Every discipline of the registry: what an idle one never lets pass is told, and what it always lets pass is not.
+    /// For every discipline: frames that it never sends when idle are reported, and frames that it always
+    /// sends are not.
     #[test]
-    fn what_never_passes_is_told_and_nothing_else(
+    fn exactly_the_frames_that_never_pass_are_reported(
         spec in one_discipline(),
         length in prop_oneof![60u32..=6000, Just(1514u32), Just(9018), Just(65_550)],
         spare in prop_oneof![Just(0u32), 0u32..3000],
@@ -75,19 +76,19 @@ proptest! {
         let frame = Frame { length, memory: length + spare };
         let tries: Vec<_> = (0..6).filter_map(|seed| passes(&spec, frame, seed)).collect();
         prop_assume!(!tries.is_empty());
-        let told = spec.too_small_for(frame);
+        let found = spec.too_small_for(frame);
         if tries.iter().all(Result::is_ok) {
-            prop_assert!(told.is_empty(), "{frame:?} passes: {told:?}");
+            prop_assert!(found.is_empty(), "{frame:?} passes: {found:?}");
         }
-        if tries.iter().all(|tried| tried.is_err_and(|reason| !is_of_no_size(reason))) {
-            prop_assert!(!told.is_empty(), "{frame:?} never passes: {tries:?}");
+        if tries.iter().all(|tried| tried.is_err_and(|reason| !is_independent_of_size(reason))) {
+            prop_assert!(!found.is_empty(), "{frame:?} never passes: {tries:?}");
         }
     }
 }
 
-/// The property above would also hold if all that is drawn let all pass.
+/// The property above also holds if all drawn disciplines send all frames. This test excludes that.
 #[test]
-fn disciplines_that_refuse_by_size_are_drawn_and_told() {
+fn disciplines_that_drop_by_size_are_drawn() {
     let bounding: Vec<&str> = Registry::builtin()
         .iter()
         .filter(|entry| !entry.longest(&smallest(*entry).settings, false).is_empty())
@@ -114,27 +115,27 @@ fn document(text: &str) -> Document {
 }
 
 #[test]
-fn a_bucket_that_is_too_small_is_told_with_its_place_and_the_remedy() {
+fn a_bucket_that_is_too_small_is_reported_with_location_and_remedy() {
     let document = document(
         "[queue.wan]\ndiscipline = 'htb'\ndefault = 2\n\n[[queue.wan.class]]\nid = 2\nrate = '9mbit'\n\
          inner = { discipline = 'tbf', rate = '5mbit', burst = '5kb', limit = '1mb' }\n",
     );
     let wan = document.queue("wan").unwrap();
     assert!(wan.too_small_for(Frame::TAGGED).is_empty());
-    let told = wan.too_small_for(Frame::of_length(9018));
-    assert_eq!(told.len(), 1);
+    let found = wan.too_small_for(Frame::of_length(9018));
+    assert_eq!(found.len(), 1);
     assert_eq!(
-        told[0].message,
+        found[0].message,
         "`burst` of `tbf` in class 2 is 5kb, but a full frame is 9018b: each one would be dropped"
     );
-    assert_eq!(told[0].position(), (8, 55));
+    assert_eq!(found[0].position(), (8, 55));
     assert!(
-        told[0].help.starts_with("raise `burst` to 9018b or more"),
+        found[0].help.starts_with("raise `burst` to 9018b or more"),
         "{}",
-        told[0].help
+        found[0].help
     );
-    // Used in both directions, it is said once.
-    let twice: Vec<_> = told.iter().chain(&told).cloned().collect();
+    // A tree that is used in both directions is reported once.
+    let twice: Vec<_> = found.iter().chain(&found).cloned().collect();
     let error: FileError = FileError::unless_empty(twice).unwrap_err();
     assert_eq!(error.problems().len(), 1);
 }
@@ -151,82 +152,84 @@ fn a_policer_that_marks_drops_nothing() {
 }
 
 #[test]
-fn whatever_asks_for_a_mark_is_told_with_its_place() {
+fn each_use_of_a_mark_is_reported_with_its_location() {
     let document = document(
         "[queue.wan]\ndiscipline = 'drr'\ndefault = 1\n\n\
          [[queue.wan.class]]\nid = 1\ndiscipline = 'cake'\nfwmark = 15\n\n\
          [[queue.wan.class]]\nid = 2\ncount = 3\neach = ['mark']\noverflow = 1\ndiscipline = 'fifo'\n\n\
          [[queue.wan.filter]]\nclass = 1\ndscp = 'EF'\n\n[[queue.wan.filter]]\nclass = 1\nmark = 7\n",
     );
-    let told = document.queue("wan").unwrap().asks_for_marks();
-    let told: Vec<_> = told
+    let found = document.queue("wan").unwrap().asks_for_marks();
+    let found: Vec<_> = found
         .iter()
-        .map(|told| (told.position(), told.message.as_str()))
+        .map(|found| (found.position(), found.message.as_str()))
         .collect();
     let expected = [
         (
             (23, 8),
-            "filter 2 of `drr` asks for a mark, and a frame from a wire carries none",
+            "filter 2 of `drr` asks for a mark, but a frame from an interface has none",
         ),
         (
             (13, 8),
-            "class 2 of `drr` is given to hosts by their mark, and a frame from a wire carries none",
+            "class 2 of `drr` is given to hosts by their mark, but a frame from an interface has none",
         ),
         (
             (8, 10),
-            "`fwmark` of `cake` in class 1 asks for a mark, and a frame from a wire carries none",
+            "`fwmark` of `cake` in class 1 asks for a mark, but a frame from an interface has none",
         ),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }
 
 #[test]
-fn without_an_interface_usual_frames_are_assumed() {
-    let told = |tree: &str| -> Vec<String> {
-        let told = Spec::inline(tree).unwrap().live_warnings();
-        told.into_iter().map(|told| told.message).collect()
+fn without_an_interface_an_mtu_of_1500_is_assumed() {
+    let found = |tree: &str| -> Vec<String> {
+        let found = Spec::inline(tree).unwrap().live_warnings();
+        found.into_iter().map(|found| found.message).collect()
     };
     assert_eq!(
-        told("tbf rate=1mbit burst=1000 / fifo limit_bytes=1514"),
+        found("tbf rate=1mbit burst=1000 / fifo limit_bytes=1514"),
         [
-            "`burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would be dropped",
-            "`limit_bytes` of `fifo` in class 1 is 1514b, but a full frame with a VLAN tag at an MTU of 1500 is 1518b: \
-             each one would be dropped"
+            "`burst` of `tbf` is 1000b, but a full frame at an MTU of 1500 is 1514b: each one would be \
+             dropped",
+            "`limit_bytes` of `fifo` in class 1 is 1514b, but a full frame with a VLAN tag at an MTU of 1500 \
+             is 1518b: each one would be dropped"
         ]
     );
-    assert!(told("tbf rate=19mbit burst=5kb / fq_codel").is_empty());
+    assert!(found("tbf rate=19mbit burst=5kb / fq_codel").is_empty());
 }
 
 #[test]
-fn a_bucket_that_is_soon_full_again_is_told_with_the_depth_that_is_enough() {
-    let told = |tree: &str| -> Vec<String> {
-        let told = Spec::inline(tree).unwrap().live_warnings();
-        told.iter()
-            .map(|told| format!("{}; {}", told.message, told.help))
+fn a_bucket_that_fills_too_fast_is_reported_with_a_sufficient_depth() {
+    let found = |tree: &str| -> Vec<String> {
+        let found = Spec::inline(tree).unwrap().live_warnings();
+        found
+            .iter()
+            .map(|found| format!("{}; {}", found.message, found.help))
             .collect()
     };
     assert_eq!(
-        told("tbf rate=1gbit burst=4014 / fifo"),
+        found("tbf rate=1gbit burst=4014 / fifo"),
         [
-            "`burst` of `tbf` is 4014b, full again 20us after a frame may leave: a run that wakes up later than that does not \
-             reach the rate; raise `burst` to 26514b or more"
+            "`burst` of `tbf` is 4014b. It is full again 20us after a frame can leave; a run that wakes up \
+             later than that does not reach the rate; raise `burst` to 26514b or more"
         ]
     );
-    assert!(told("tbf rate=1gbit burst=26514 / fifo").is_empty());
+    assert!(found("tbf rate=1gbit burst=26514 / fifo").is_empty());
     assert!(
-        told("policer rate=1gbit burst=4014 / fifo").is_empty(),
-        "it holds nothing back"
+        found("policer rate=1gbit burst=4014 / fifo").is_empty(),
+        "a policer holds nothing back"
     );
     let htb = "htb { 1 rate=80mbit ceil=800mbit burst=2000 cburst=2000 / fifo }";
     assert_eq!(
-        told(htb),
+        found(htb),
         [
-            "`cburst` of class 1 of `htb` is 2000b, full again 20us after a frame may leave: a run that wakes up later than \
-             that does not reach the rate; raise `cburst` to 20000b or more"
+            "`cburst` of class 1 of `htb` is 2000b. It is full again 20us after a frame can leave; a run \
+             that wakes up later than that does not reach the rate; raise `cburst` to 20000b or more"
         ]
     );
     assert!(
-        told(&htb.replace(" cburst=2000", "")).is_empty(),
+        found(&htb.replace(" cburst=2000", "")).is_empty(),
         "1 ms by default"
     );
 }
