@@ -168,17 +168,18 @@ impl DropReason {
 ///
 /// [`Slot`]: crate::Slot
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Packet {
-    /// The length on the link, in bytes. Schedulers and shapers count it.
-    pub length: u32,
-    /// The memory that the packet occupies in the driver, in bytes, for memory limits (Linux: `truesize`).
-    pub memory: u32,
     /// The earliest departure time in nanoseconds. 0 means at once. `fq` uses it.
     pub stamp: u64,
     /// The keyed hash of the packet's flow.
     pub flow: FlowHash,
     /// A number that the driver chooses: a frame number, a buffer address. Disciplines do not read it.
     pub cookie: u64,
+    /// The length on the link, in bytes. Schedulers and shapers count it.
+    pub length: u32,
+    /// The memory that the packet occupies in the driver, in bytes, for memory limits (Linux: `truesize`).
+    pub memory: u32,
     /// The class that the driver chose, if any. If its major number is the discipline's handle, it takes
     /// precedence over filters.
     pub class: ClassId,

@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::flow::FlowKey;
 use crate::packet::{DropReason, Ecn, Packet};
-use crate::slot::{Flags, Slot};
+use crate::slot::{Flags, Line, Slot};
 use crate::stats::Count;
 
 /// The number of a packet's slot in its [`Pool`]. It is valid from insertion to release.
@@ -53,7 +53,7 @@ pub struct PoolFull {
 /// ```
 #[derive(Debug)]
 pub struct Pool {
-    slots: Vec<Slot>,
+    slots: Vec<Line>,
     /// The headers of each slot. Empty in a pool without headers.
     headers: Vec<FlowKey>,
     keeps_headers: bool,
@@ -123,7 +123,7 @@ impl Pool {
         for index in self.capacity()..capacity {
             let mut slot = Slot::from(Packet::of_length(0));
             slot.next = index + 1;
-            self.slots.push(slot);
+            self.slots.push(Line(slot));
         }
         if self.keeps_headers {
             self.headers.resize(self.slots.len(), FlowKey::default());
@@ -134,15 +134,14 @@ impl Pool {
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> Result<PacketId, PoolFull> {
         let index = self.free_head;
-        let Some(slot) = self.slots.get_mut(index as usize) else {
+        let Some(Line(slot)) = self.slots.get_mut(index as usize) else {
             return Err(PoolFull {
                 capacity: self.capacity(),
             });
         };
         self.free_head = slot.next;
         self.in_use += 1;
-        *slot = Slot::from(packet);
-        slot.flags.set(Flags::LIVE);
+        slot.fill(&packet);
         Ok(PacketId(index))
     }
 
@@ -165,13 +164,13 @@ impl Pool {
     /// slot is in use here, an id from another pool can't be detected.)
     #[inline]
     pub fn release(&mut self, id: PacketId) -> Slot {
-        let released = self.slots[id.index()];
+        let released = self[id];
         assert!(
             released.flags.has(Flags::LIVE),
             "slot {} holds no packet to release",
             id.0
         );
-        let slot = &mut self.slots[id.index()];
+        let slot = &mut self.slots[id.index()].0;
         slot.next = self.free_head;
         slot.flags.clear();
         self.free_head = id.0;
@@ -309,14 +308,14 @@ impl Index<PacketId> for Pool {
     type Output = Slot;
     #[inline]
     fn index(&self, id: PacketId) -> &Slot {
-        &self.slots[id.index()]
+        &self.slots[id.index()].0
     }
 }
 
 impl IndexMut<PacketId> for Pool {
     #[inline]
     fn index_mut(&mut self, id: PacketId) -> &mut Slot {
-        &mut self.slots[id.index()]
+        &mut self.slots[id.index()].0
     }
 }
 
@@ -363,7 +362,7 @@ impl PacketQueue {
         if self.packets == 0 {
             self.head = id.0;
         } else {
-            pool.slots[self.tail as usize].set_successor(id.0, length);
+            pool.slots[self.tail as usize].0.set_successor(id.0, length);
         }
         self.tail = id.0;
         self.packets += 1;
@@ -442,10 +441,10 @@ impl PacketQueue {
         if into.packets == 0 {
             *into = *self;
         } else {
-            let first = &mut pool.slots[self.head as usize];
+            let first = &mut pool.slots[self.head as usize].0;
             first.previous = into.tail;
             let length = first.length;
-            pool.slots[into.tail as usize].set_successor(self.head, length);
+            pool.slots[into.tail as usize].0.set_successor(self.head, length);
             into.tail = self.tail;
             into.packets += self.packets;
             into.bytes += self.bytes;

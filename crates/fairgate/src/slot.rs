@@ -16,21 +16,11 @@ use crate::time::Time;
 /// assert_eq!(core::mem::size_of_val(&pool[id]), 64);
 /// # Ok::<(), fairgate::PoolFull>(())
 /// ```
+///
+/// The fields of the packet come first, in the order in which a [`Packet`] has them: inserting is one copy.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(C)]
 pub struct Slot {
-    /// The next packet in the queue that holds this packet, or the next free slot.
-    pub(crate) next: u32,
-    /// The previous packet in the queue that holds this packet.
-    pub(crate) previous: u32,
-    /// The length of the next packet. A queue can read it without the next packet's cache line.
-    pub(crate) next_length: u32,
-    /// The length on the link, in bytes. Schedulers and shapers count it.
-    pub length: u32,
-    /// The memory that the packet occupies in the driver, in bytes.
-    pub memory: u32,
-    /// The time of the last enqueue. Each node of the tree writes it.
-    pub enqueued_at: Time,
     /// The earliest departure time in nanoseconds. 0 means at once. A scheduler that keeps packets in its own
     /// queues may store its own time stamp here. It sets the field to 0 when the packet leaves. After a
     /// discipline has given the packet back, the pool stores the reason here.
@@ -39,6 +29,10 @@ pub struct Slot {
     pub flow: FlowHash,
     /// The number that the driver chose.
     pub cookie: u64,
+    /// The length on the link, in bytes. Schedulers and shapers count it.
+    pub length: u32,
+    /// The memory that the packet occupies in the driver, in bytes.
+    pub memory: u32,
     /// The class that the driver chose.
     pub class: ClassId,
     /// The firewall mark.
@@ -50,7 +44,22 @@ pub struct Slot {
     /// The ECN bits. [`Pool::mark_congestion`](crate::Pool::mark_congestion) changes them.
     pub ecn: Ecn,
     pub(crate) flags: Flags,
+    /// The length of the next packet. A queue can read it without the next packet's cache line.
+    pub(crate) next_length: u32,
+    /// The time of the last enqueue. Each node of the tree writes it.
+    pub enqueued_at: Time,
+    /// The next packet in the queue that holds this packet, or the next free slot.
+    pub(crate) next: u32,
+    /// The previous packet in the queue that holds this packet.
+    pub(crate) previous: u32,
 }
+
+/// A slot in the pool: it starts a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Line(pub(crate) Slot);
+
+const _: () = assert!(size_of::<Line>() == 64);
 
 impl Slot {
     /// Whether a discipline marked the packet with congestion experienced. It is false for a packet that was
@@ -70,6 +79,22 @@ impl Slot {
     #[inline]
     pub const fn traffic_class(&self) -> u8 {
         self.dscp << 2 | self.ecn as u8
+    }
+
+    /// Stores a packet in a free slot. What else the slot holds is written before it is read.
+    #[inline]
+    pub(crate) fn fill(&mut self, packet: &Packet) {
+        self.stamp = packet.stamp;
+        self.flow = packet.flow;
+        self.cookie = packet.cookie;
+        self.length = packet.length;
+        self.memory = packet.memory;
+        self.class = packet.class;
+        self.mark = packet.mark;
+        self.priority = packet.priority;
+        self.dscp = packet.dscp;
+        self.ecn = packet.ecn;
+        self.flags = Flags(Flags::LIVE);
     }
 
     /// Returns why the packet was given back.
