@@ -159,7 +159,7 @@ fn what_is_missing() {
     in_queue(
         "discipline = \"tbf\"\nrate = \"1mbit\"\nburst = \"5kb\"",
         "\"tbf\"",
-        "`limit` is missing, but must be given unless there is an inner discipline",
+        "`limit` is missing, but must be given if there is no inner discipline",
         "give a limit or a latency",
     );
     in_queue(

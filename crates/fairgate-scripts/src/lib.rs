@@ -1,9 +1,10 @@
 //! The languages of Linux's tc and FreeBSD's dummynet.
 //!
-//! * [`tc`] reads scripts of `tc qdisc`, `tc class` and `tc filter` lines into a [`Spec`](fairgate_config::Spec), the
-//!   description that a configuration file is read into. It also shows a description, and the statistics of a running
-//!   tree, as `tc -s -d qdisc show` does.
-//! * [`dummynet`] reads scripts of ipfw(8) or dnctl(8) into one such description for each interface and direction.
+//! * [`tc`] reads scripts of `tc qdisc`, `tc class` and `tc filter` lines into a
+//!   [`Spec`](fairgate_config::Spec), the description that a configuration file is read into. It also shows a
+//!   description, and the statistics of a running tree, as `tc -s -d qdisc show` does.
+//! * [`dummynet`] reads scripts of ipfw(8) or dnctl(8) into one such description for each interface and
+//!   direction.
 //!
 //! A setting that can't be translated is an error with its line and column.
 

@@ -10,8 +10,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use siphasher::sip::SipHasher13;
 
-/// Returns a seed for the user `name` of the kind `purpose`. Users and purposes get seeds that do not depend on one
-/// another, so that one more flow changes no other flow's random numbers.
+/// Returns a seed for the user `name` of the kind `purpose`. Users and purposes get seeds that do not depend on
+/// one another, so that one more flow changes no other flow's random numbers.
 pub fn derive_seed(seed: u64, purpose: &str, name: &str) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(seed, 0);
     // The length comes first, so that two different pairs of strings are never hashed as the same bytes.

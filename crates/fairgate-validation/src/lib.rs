@@ -1,12 +1,12 @@
 //! Compares simulated TCP with TCP recorded from Linux 6.1, cell by cell.
 //!
-//! A recording names its cell: leaf, congestion control, RTT, number of flows. The file `scenario.toml` beside this
-//! one describes what all cells share. Both together become a [`Scenario`]. Its goodput, sojourn time and fairness
-//! are compared with the recorded ones.
+//! A recording names its cell: leaf, congestion control, RTT, number of flows. The file `scenario.toml`
+//! beside this one describes what all cells share. Both together become a [`Scenario`]. Its goodput, sojourn
+//! time and fairness are compared with the recorded ones.
 //!
-//! Several flows at one bottleneck are chaotic: a start a microsecond later gives another sample of the same process.
-//! So a cell is run several times, and the means are compared. In each run every flow starts up to a millisecond
-//! later, by chance. The spread of the runs shows by how much a single recording may differ.
+//! Several flows at one bottleneck are chaotic: a start a microsecond later gives another sample of the same
+//! process. So a cell is run several times, and the means are compared. In each run every flow starts up to a
+//! millisecond later, by chance. The spread of the runs shows by how much a single recording may differ.
 
 #![forbid(unsafe_code)]
 

@@ -266,6 +266,21 @@ impl<A: Algorithm> Node<A> {
         self.algorithm
     }
 
+    /// Changes parameters in place. Afterwards the driver empties [`Pool::take_returned`].
+    /// [`Discipline::reconfigure`] is the same for a program that does not know the type.
+    ///
+    /// # Errors
+    /// If the discipline rejects the parameters. Nothing has changed then.
+    pub fn set_config(&mut self, config: A::Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        if let Peeked::InPlace(_) = self.peeked {
+            self.take_out(now, pool);
+        }
+        let before = pool.changes();
+        let result = self.algorithm.reconfigure(config, now, pool);
+        self.settle(before, pool);
+        result
+    }
+
     /// Counts a packet and lets the algorithm enqueue it.
     #[inline]
     fn take_in(
@@ -417,13 +432,7 @@ impl<A: Algorithm> Discipline for Node<A> {
             .downcast_ref::<A::Config>()
             .ok_or(ConfigError::WrongDiscipline { discipline: A::NAME })?
             .clone();
-        if let Peeked::InPlace(_) = self.peeked {
-            self.take_out(now, pool);
-        }
-        let before = pool.changes();
-        let result = self.algorithm.reconfigure(config, now, pool);
-        self.settle(before, pool);
-        result
+        self.set_config(config, now, pool)
     }
 
     fn replace_class(

@@ -102,7 +102,7 @@ pub use pool::{PacketId, PacketQueue, Pool, PoolFull};
 pub use probability::Probability;
 pub use rate::{Rate, RateMeter};
 pub use slot::Slot;
-pub use stats::{Count, Statistics, jain_index};
+pub use stats::{Count, DropCounts, Statistics, jain_index};
 pub use time::Time;
 
 /// Compiles the README's example.

@@ -76,6 +76,7 @@ impl fmt::Debug for ClassId {
 /// Why a packet was given back. It is counted at every node that the packet leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum DropReason {
     /// The queue was at its limit of packets or bytes. The arriving packet was dropped.
     QueueLimit,
@@ -111,10 +112,10 @@ pub enum DropReason {
 
 impl DropReason {
     /// The number of reasons.
-    pub const COUNT: usize = DropReason::Flushed as usize + 1;
+    pub(crate) const COUNT: usize = DropReason::Flushed as usize + 1;
 
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; DropReason::COUNT] = [
+    pub const ALL: &[DropReason] = &[
         DropReason::QueueLimit,
         DropReason::HeadDrop,
         DropReason::LongestFlow,

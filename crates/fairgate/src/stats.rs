@@ -43,6 +43,53 @@ impl Sum for Count {
     }
 }
 
+/// Packets dropped, by [`DropReason`].
+///
+/// ```
+/// use fairgate::{DropCounts, DropReason};
+/// let mut drops = DropCounts::default();
+/// drops.add(DropReason::Aqm);
+/// assert_eq!(drops.get(DropReason::Aqm), 1);
+/// assert_eq!(drops.iter().collect::<Vec<_>>(), [(DropReason::Aqm, 1)]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DropCounts([u64; DropReason::COUNT]);
+
+impl DropCounts {
+    /// Counts one more packet dropped for `reason`.
+    #[inline]
+    pub fn add(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// Sets the number of packets dropped for `reason`.
+    pub fn set(&mut self, reason: DropReason, packets: u64) {
+        self.0[reason as usize] = packets;
+    }
+
+    /// Packets dropped for `reason`.
+    #[inline]
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Packets dropped for any reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The reasons that occurred, each with its packets.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        let counts = DropReason::ALL.iter().copied().zip(self.0);
+        counts.filter(|(_, packets)| *packets > 0)
+    }
+
+    /// What was counted since the same counters were `before`.
+    pub fn since(&self, before: &DropCounts) -> DropCounts {
+        DropCounts(core::array::from_fn(|reason| self.0[reason] - before.0[reason]))
+    }
+}
+
 /// The statistics of one node. At any time between calls `enqueued = dequeued + dropped + flushed + backlog`,
 /// in packets and in bytes (conservation).
 ///
@@ -60,7 +107,7 @@ pub struct Statistics {
     /// Packets removed without being sent: flushed, or moved to a discipline that replaced this one.
     pub flushed: Count,
     /// The number of dropped packets by [`DropReason`].
-    pub dropped_by_reason: [u64; DropReason::COUNT],
+    pub dropped_by_reason: DropCounts,
     /// The number of packets marked with congestion experienced, here or in a child.
     pub marked: u64,
     /// How often nothing could be sent although packets were queued.
@@ -106,10 +153,9 @@ impl Statistics {
             ("queued", queued),
         ];
         balance::of_counts(name, ("enqueued", self.enqueued), &parts)?;
-        let reasons: Vec<(&str, u64)> = DropReason::ALL
-            .iter()
-            .map(|reason| (reason.name(), self.dropped_for(*reason)))
-            .filter(|(_, count)| *count > 0)
+        let by_reason = self.dropped_by_reason.iter();
+        let reasons: Vec<(&str, u64)> = by_reason
+            .map(|(reason, packets)| (reason.name(), packets))
             .collect();
         balance::of(name, "packets", ("dropped", self.dropped.packets), &reasons)
     }
@@ -120,13 +166,12 @@ impl Statistics {
             packets: now.packets - then.packets,
             bytes: now.bytes - then.bytes,
         };
-        let by_reason = |reason: usize| self.dropped_by_reason[reason] - before.dropped_by_reason[reason];
         Statistics {
             enqueued: less(self.enqueued, before.enqueued),
             dequeued: less(self.dequeued, before.dequeued),
             dropped: less(self.dropped, before.dropped),
             flushed: less(self.flushed, before.flushed),
-            dropped_by_reason: core::array::from_fn(by_reason),
+            dropped_by_reason: self.dropped_by_reason.since(&before.dropped_by_reason),
             marked: self.marked - before.marked,
             overlimits: self.overlimits - before.overlimits,
             sojourn: self.sojourn - before.sojourn,
@@ -135,7 +180,7 @@ impl Statistics {
 
     /// Returns the number of packets dropped for `reason`.
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
-        self.dropped_by_reason[reason as usize]
+        self.dropped_by_reason.get(reason)
     }
 }
 
@@ -153,7 +198,7 @@ pub(crate) struct Counters {
     sojourn: u64,
     dropped: Count,
     flushed: Count,
-    dropped_by_reason: [u64; DropReason::COUNT],
+    dropped_by_reason: DropCounts,
     marked: u64,
     overlimits: u64,
 }
@@ -180,7 +225,7 @@ impl Counters {
             self.flushed.add(length);
         } else {
             self.dropped.add(length);
-            self.dropped_by_reason[reason as usize] += 1;
+            self.dropped_by_reason.add(reason);
         }
     }
 

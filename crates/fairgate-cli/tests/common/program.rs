@@ -101,7 +101,8 @@ impl Drop for Program {
     }
 }
 
-/// All of a file that a program shares with the test. They share its offset too, so that it is at the end afterwards.
+/// All of a file that a program shares with the test. They share its offset too, so that it is at the end
+/// afterwards.
 fn contents(file: &mut File) -> Vec<u8> {
     let mut bytes = Vec::new();
     file.rewind()

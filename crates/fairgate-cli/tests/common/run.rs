@@ -115,8 +115,8 @@ pub(crate) fn call(namespace: &Namespace, program: &str, arguments: &[&str]) -> 
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives. `what` is passed on
-/// the way, for messages.
+/// Sends bytes from the left host to an address of the right one by TCP, and compares what arrives. `what` is
+/// passed on the way, for messages.
 pub(crate) fn transfer(network: &Network, address: &str, what: &str) {
     let bytes: Vec<u8> = (0..4_000_000u32)
         .map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8)

@@ -11,7 +11,8 @@ use crate::common::program::Program;
 use crate::run::{Run, call, succeeds};
 
 impl Run {
-    /// Starts `fairgate LANGUAGE` with a script, from the left interface to the right one, and waits until it forwards.
+    /// Starts `fairgate LANGUAGE` with a script, from the left interface to the right one, and waits until it
+    /// forwards.
     pub(crate) fn of_script(router: &Namespace, language: &str, script: &str) -> Run {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("script");

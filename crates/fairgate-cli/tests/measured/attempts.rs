@@ -1,20 +1,21 @@
 //! Measurements of time on a machine that may have other work to do.
 //!
-//! Other load takes the processor away for longer than a shaper's bucket makes up for, and then a rate or a delay is
-//! wrong without any bug. So a measurement that fails is repeated. A bug that shows in half of all runs must not pass by
-//! that, and a single success proves little: so a measurement that succeeds is repeated too.
+//! Other load takes the processor away for longer than a shaper's bucket makes up for, and then a rate or a
+//! delay is wrong without any bug. So a measurement that fails is repeated. A bug that shows in half of all
+//! runs must not pass by that, and a single success proves little: so a measurement that succeeds is repeated
+//! too.
 //!
-//! A measurement passes when it has held [`HOLDS`] times, and [`MORE_FOR_EACH_FAILURE`] times more for each time it has
-//! failed. It fails at failure number [`MOST_FAILED`] + 1. The probability to pass, if an attempt fails with
-//! probability p:
+//! A measurement passes when it has held [`HOLDS`] times, and [`MORE_FOR_EACH_FAILURE`] times more for each
+//! time it has failed. It fails at failure number [`MOST_FAILED`] + 1. The probability to pass, if an attempt
+//! fails with probability p:
 //!
 //! ```text
 //!   p       0.01    0.05   0.1    0.2    0.5    0.8
 //!   passes  0.9999  0.99   0.97   0.78   0.071  0.0004
 //! ```
 //!
-//! Only times may be repeated ([`Times`]). What must always hold (counts, bytes, order, what is in a document) is
-//! asserted, and fails the test at once.
+//! Only times may be repeated ([`Times`]). What must always hold (counts, bytes, order, what is in a
+//! document) is asserted, and fails the test at once.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -63,8 +64,8 @@ impl Attempts {
     }
 }
 
-/// Measures until it is clear whether the measurement passes, and says on standard error how many attempts it took. Each
-/// attempt has a deadline. Measurements run one at a time: they would spoil each other.
+/// Measures until it is clear whether the measurement passes, and says on standard error how many attempts it
+/// took. Each attempt has a deadline. Measurements run one at a time: they would spoil each other.
 pub(crate) fn measured(test: &'static str, measure: impl Fn() -> Times) {
     static ALONE: Mutex<()> = Mutex::new(());
     // A test that failed has poisoned it, which does not matter to others.

@@ -1,4 +1,5 @@
-//! A link of 20 Mbit/s under four TCP connections: what a shaper over fq_codel gives, and what a deep fifo does.
+//! A link of 20 Mbit/s under four TCP connections: what a shaper over fq_codel gives, and what a deep fifo
+//! does.
 
 use crate::attempts::{Times, measured};
 use crate::{fairgate, number};
@@ -32,7 +33,8 @@ fn rate_and_pings() -> Times {
         (0.92..0.97).contains(&payload),
         format!("{payload} of the rate is payload: {fq_codel}"),
     );
-    // The median, because a machine with other work to do holds single packets up. Two delays of 5 ms are the link's.
+    // The median, because a machine with other work to do holds single packets up. Two delays of 5 ms are the
+    // link's.
     let short = number(fq_codel, "/ping_load/p50_ms");
     times.expect(
         (10.0..15.0).contains(&short),

@@ -18,8 +18,8 @@ pub enum Given {
     Text(String),
     /// A word of the command line, which carries no type of its own.
     Word(String),
-    /// A word in our language, translated from what is written there in another one. Its parts have no location of
-    /// their own.
+    /// A word in our language, translated from what is written there in another one. Its parts have no location
+    /// of their own.
     Meant(String),
     /// A whole number.
     Integer(i128),

@@ -1,11 +1,11 @@
 //! Deadlines of tests on live networks: no such test may wait without end, because then all of CI does.
 //!
-//! A deadline is no assertion about speed. It is far above what a loaded machine needs, and it is reached only if what
-//! the test waits for will never happen. There are two:
+//! A deadline is no assertion about speed. It is far above what a loaded machine needs, and it is reached
+//! only if what the test waits for will never happen. There are two:
 //!
 //! * Each wait has one ([`PATIENCE`]). The test fails and says what it waited for.
-//! * Each test has one ([`LIMIT`]), for calls that block on their own. The process ends: no thread can be stopped from
-//!   outside. What its tests have built is taken down before.
+//! * Each test has one ([`LIMIT`]), for calls that block on their own. The process ends: no thread can be
+//!   stopped from outside. What its tests have built is taken down before.
 
 use std::io::Write;
 use std::process::Command;
@@ -42,8 +42,8 @@ pub(crate) struct Watched {
     _end: Sender<()>,
 }
 
-/// Begins a test on a live network. Returns `None`, and says so on standard error, where no network namespace can be
-/// made: a test that did not run is no test that passed.
+/// Begins a test on a live network. Returns `None`, and says so on standard error, where no network namespace
+/// can be made: a test that did not run is no test that passed.
 pub(crate) fn live(test: &'static str) -> Option<Watched> {
     if geteuid().is_root() {
         return Some(watch(test, LIMIT, end_process));
