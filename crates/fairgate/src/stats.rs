@@ -43,7 +43,7 @@ impl Sum for Count {
     }
 }
 
-/// Packets dropped, by [`DropReason`].
+/// The number of dropped packets by [`DropReason`].
 ///
 /// ```
 /// use fairgate::{DropCounts, DropReason};
@@ -67,24 +67,24 @@ impl DropCounts {
         self.0[reason as usize] = packets;
     }
 
-    /// Packets dropped for `reason`.
+    /// Returns the number of packets dropped for `reason`.
     #[inline]
     pub fn get(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
     }
 
-    /// Packets dropped for any reason.
+    /// Returns the number of packets dropped for any reason.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The reasons that occurred, each with its packets.
+    /// Returns the reasons that occurred, each with its number of packets.
     pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         let counts = DropReason::ALL.iter().copied().zip(self.0);
         counts.filter(|(_, packets)| *packets > 0)
     }
 
-    /// What was counted since the same counters were `before`.
+    /// Returns what was counted since `before`, an earlier value of the same counters.
     pub fn since(&self, before: &DropCounts) -> DropCounts {
         DropCounts(core::array::from_fn(|reason| self.0[reason] - before.0[reason]))
     }

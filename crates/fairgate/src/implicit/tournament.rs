@@ -5,15 +5,15 @@
 //!   leader      3
 //!   players   [ 7 - 9 4 ][ - - 8 6 ][ 5 - - - ] ...     a match is a cache line
 //!               \          |          /
-//!   round 1   [ 4          6          5      - ]         each entry is the winner of a match below
+//!   level 1   [ 4          6          5      - ]         each entry is the winner of a match below
 //!               |
-//!   round 2   [ 4  -  -  - ]                             the challenger
+//!   level 2   [ 4  -  -  - ]                             the challenger
 //! ```
 //!
 //! A number that changes affects only the matches on its way up, and of these only the matches that it wins
 //! or has won. The way ends where the winner stays the same. So most changes cost one match, and the worst
 //! changes cost two matches for each power of four. A change of the leader costs one comparison while it
-//! leads: a flow that is served until it is empty plays no match. Rounds that decide between unused positions
+//! leads: a flow that is served until it is empty plays no match. Levels that decide between unused positions
 //! are not played.
 //!
 //! Nothing is moved, and there is no index: a player's position is the number of its flow. The number that
@@ -81,29 +81,29 @@ impl Match {
 /// A tournament.
 #[derive(Debug)]
 pub(crate) struct Tournament {
-    /// The least of all ranks. Its position in the first round is empty.
+    /// The least of all ranks. Its position in the first level is empty.
     leader: u128,
-    /// The matches of all rounds. The players' matches are first.
+    /// The matches of all levels. The players' matches are first.
     matches: Box<[Match]>,
-    /// The start of each round after the first.
-    rounds: Box<[u32]>,
-    /// The number of `rounds` that are played. The last of them has a single entry, the challenger.
+    /// The start of each level after the first.
+    levels: Box<[u32]>,
+    /// The number of `levels` that are played. The last of them has a single entry, the challenger.
     played: usize,
-    /// The number of positions that these rounds decide between.
+    /// The number of positions that these levels decide between.
     covered: usize,
 }
 
 impl Tournament {
     /// Returns a tournament without players. Positions are 0 to `positions - 1`.
     pub(crate) fn new(positions: u32) -> Tournament {
-        let mut of_round = positions.div_ceil(PLAYERS as u32).max(1);
-        let mut total = of_round;
-        let mut rounds = Vec::new();
+        let mut of_level = positions.div_ceil(PLAYERS as u32).max(1);
+        let mut total = of_level;
+        let mut levels = Vec::new();
         loop {
-            rounds.push(total);
-            let is_final = of_round == 1;
-            of_round = of_round.div_ceil(PLAYERS as u32);
-            total += of_round;
+            levels.push(total);
+            let is_final = of_level == 1;
+            of_level = of_level.div_ceil(PLAYERS as u32);
+            total += of_level;
             if is_final {
                 break;
             }
@@ -111,7 +111,7 @@ impl Tournament {
         Tournament {
             leader: OUT,
             matches: vec![Match::EMPTY; total as usize].into(),
-            rounds: rounds.into(),
+            levels: levels.into(),
             played: 1,
             covered: PLAYERS,
         }
@@ -139,13 +139,13 @@ impl Tournament {
         (self.leader != OUT).then(|| Rank(self.leader).position())
     }
 
-    /// Adds the rounds that are needed to decide between position 0 and `position`.
+    /// Adds the levels that are needed to decide between position 0 and `position`.
     #[cold]
     fn cover(&mut self, position: usize) {
         while position >= self.covered {
             // Until now the challenger was alone in its match.
             let challenger = self.challenger();
-            self.matches[self.rounds[self.played] as usize].0[0] = challenger;
+            self.matches[self.levels[self.played] as usize].0[0] = challenger;
             self.played += 1;
             self.covered *= PLAYERS;
         }
@@ -154,7 +154,7 @@ impl Tournament {
     /// Returns the least rank except the leader's.
     #[inline]
     fn challenger(&self) -> u128 {
-        self.matches[self.rounds[self.played - 1] as usize].0[0]
+        self.matches[self.levels[self.played - 1] as usize].0[0]
     }
 
     #[inline]
@@ -189,10 +189,10 @@ impl Tournament {
         let mut below = position / PLAYERS;
         self.matches[below].0[position % PLAYERS] = OUT;
         // It had won all its matches.
-        for &round in &self.rounds[..self.played] {
+        for &level in &self.levels[..self.played] {
             let winner = self.matches[below].winner();
             position /= PLAYERS;
-            below = round as usize + position / PLAYERS;
+            below = level as usize + position / PLAYERS;
             self.matches[below].0[position % PLAYERS] = winner;
         }
     }
@@ -203,9 +203,9 @@ impl Tournament {
         let mut position = position as usize;
         let mut below = position / PLAYERS;
         let mut old = core::mem::replace(&mut self.matches[below].0[position % PLAYERS], new);
-        for &round in &self.rounds[..self.played] {
+        for &level in &self.levels[..self.played] {
             position /= PLAYERS;
-            let index = round as usize + position / PLAYERS;
+            let index = level as usize + position / PLAYERS;
             let known = self.matches[index].0[position % PLAYERS];
             if new >= known {
                 if old != known {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a sorted set, with enough positions for one to five rounds.
+        /// Compares with a sorted set, with enough positions for one to five levels.
         #[test]
         fn the_first_has_the_least_rank(
             positions in prop_oneof![1u32..6, 15u32..18, 63u32..70, 255u32..300],

@@ -4,8 +4,8 @@
 //! ```text
 //!   heads   [least][least + 1] ... [longest] ...     one list for each length
 //!              |        |              |
-//!             f7       f2             f5 -> f1       doubly linked; who came to a length last stands first
 //!             f7       f2             f5 -> f1       doubly linked; the flow that came last is first
+//! ```
 //!
 //! A packet changes a flow's length by one, so a flow only moves to a neighbouring list. When the list of the
 //! longest flows becomes empty, the flow that left it is the longest. It is one packet shorter.

@@ -1,39 +1,43 @@
-//! Fair round robin, FRR (Yuan and Duan, IEEE Transactions on Computers 58, 2009): rounds within strata of flows with
-//! similar weights, time stamps between the strata.
+//! Fair round robin, FRR (Yuan and Duan, IEEE Transactions on Computers 58, 2009): round robin within strata
+//! of flows with similar weights, and time stamps between the strata.
 //!
 //! ```text
 //!   weight      1 | 2 3 | 4 .. 7 | 8 .. 15 | ...      stratum k: 2^k <= weight < 2^(k+1)
-//!               f3   f0    f5 f1                       a round in each: lagged deficit round robin
+//!               f3   f0    f5 f1                       an active list in each: lagged deficit round robin
 //!                \    |     /
-//!               S, F of each stratum                  WF2Q+ over strata: of those with S <= V the least F
+//!               S, F of each stratum                  WF2Q+ over strata: least F among those with S <= V
 //! ```
 //!
-//! *Within a stratum* each turn gives a flow `L * weight / 2^k` bytes, L being the longest packet: between L and 2 L, and the
-//! same time at its share, `L / 2^k`, for all. A flow sends as long as something is left, and what its last packet takes
-//! beyond that is missing in its next turn ("lagged"): so one turn always suffices for a packet, and no turn is wasted.
+//! *Within a stratum* each turn gives a flow `L * weight / 2^k` bytes, where L is the longest packet. This is
+//! between L and 2 L, and takes the same time at the flow's share for all flows: `L / 2^k`. A flow sends as
+//! long as its deficit is positive. What its last packet takes beyond the deficit is subtracted from its next
+//! turn ("lagged"). So one turn is always enough for a packet, and no turn is wasted.
 //!
-//! *Between strata* there are start and finish times as in WF2Q+, the weight of a stratum being that of its busy
-//! flows together: `F = S + length / W` for the packet that is next in its round, `S` the F of the one before, `max(V, F)`
-//! where the stratum was idle. V advances by what was sent over the weight of all busy flows, is never behind the least
-//! S, and never passes the least F. The latter holds in WF2Q+ of itself; here weights of strata change under way, and
-//! without it V could get away from a stratum, which would then have to catch up at the cost of the others.
+//! *Between strata* there are start and finish times as in WF2Q+. The weight W of a stratum is the sum of the
+//! weights of its busy flows. `F = S + length / W` for the next packet in its active list. `S` is the F of
+//! the packet before, or `max(V, F)` if the stratum was idle. V advances by the bytes sent divided by the
+//! weight of all busy flows. It is never behind the least S and never passes the least F. In WF2Q+ the latter
+//! always holds. Here the weights of strata change during service, and without this rule V could get far
+//! ahead of a stratum, which would then catch up at the cost of the others.
 //!
-//! There are 17 strata whatever the number of flows, so everything is constant time.
+//! There are 17 strata for any number of flows, so all operations take constant time.
 //!
-//! Guarantees. While no flow comes or goes, two busy flows' service, each over its weight, differs by at most `6 L (1/w_i + 1/w_j)`: twice a
-//! turn, a packet, and a packet of the stratum for each (derived from this file, and tested). With flows that come for a packet
-//! or two it can differ by more with each of them: their weight leaves the stratum with their last packet, though its times were
-//! made with it, so that those that stay pay for a part of it. A search for bad traffic came to 2.5 times that. The paper's T-WFI (its Theorem 4, as the
-//! QFQ paper reports) is a multiple of the number of strata, `L` and `1/w`, and its complexity `O(n log n)` in the number of
-//! strata. The constant is in neither of the texts that we have, so none is claimed here.
+//! Guarantees. While no flow becomes busy or idle, the service of two busy flows, each divided by its weight,
+//! differs by at most `6 L (1/w_i + 1/w_j)`: for each flow twice a turn, a packet, and a packet of the
+//! stratum (derived from this file, and tested). Flows that come for one or two packets can increase the
+//! difference, each of them a little: their weight leaves the stratum with their last packet, but the times
+//! of the stratum were computed with it. The remaining flows bear a part of this. A search for bad traffic
+//! found 2.5 times the bound. The paper's T-WFI (its Theorem 4, as the QFQ paper reports) is a multiple of
+//! the number of strata, `L` and `1/w`, and its complexity is `O(n log n)` in the number of strata. Neither
+//! text that we have gives the constant, so none is claimed here.
 //!
-//! Deviations: the paper's C, the ratio of weights in a stratum, is 2, its best case for fairness. A flow that becomes busy
-//! takes its place at the end of the round at once, and does not wait for a new frame. A packet longer than any before
-//! raises L for all flows. When all flows are idle the finish times of all strata are forgotten. Time itself plays no part,
-//! so neither does a clock that goes backwards.
+//! Deviations: the paper's C, the ratio of weights in a stratum, is 2, its best case for fairness. A flow
+//! that becomes busy joins the end of the active list at once and does not wait for a new frame. A packet
+//! longer than all before raises L for all flows. When all flows are idle, the finish times of all strata are
+//! reset. Real time is not used, so a clock that goes backwards has no effect.
 //!
-//! Wrap: V has 40 binary places; S and F of busy strata are within 2^17 bytes at weight 1 of it, 2^57, and an idle
-//! stratum's F counts only where it is that close ahead.
+//! Wrap: V has 40 fraction bits. S and F of busy strata differ from V by at most 2^17 bytes at weight 1,
+//! which is 2^57. The F of an idle stratum is used only if it is at most this far ahead.
 
 use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
 use crate::discipline::Variable;
@@ -45,23 +49,24 @@ use crate::time::Time;
 use crate::timestamps::inverse::{self, inverse};
 use crate::timestamps::{MAX_WEIGHT, Share, WeightSum};
 
-/// Binary places of virtual time.
-const PLACES: u32 = 40;
+/// The number of fraction bits of virtual time.
+const FRACTION_BITS: u32 = 40;
 
-/// Strata: one for each power of two up to the largest weight.
+/// The number of strata: one for each power of two up to the largest weight.
 const STRATA: usize = MAX_WEIGHT.ilog2() as usize + 1;
 
-/// No packet takes longer, at any weight.
-const FARTHEST: u64 = (MAX_PACKET as u64) << PLACES;
+/// The longest virtual time of a packet at any weight.
+const FARTHEST: u64 = (MAX_PACKET as u64) << FRACTION_BITS;
 
-/// A flow: 24 bytes.
+/// The state of a flow: 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// Bytes that it may still send in this turn. Below zero: sent in advance on the next one.
+    /// The bytes that it may still send in this turn. If negative, they were sent in advance of the next
+    /// turn.
     deficit: i32,
-    /// Of its first packet.
+    /// The length of its first packet.
     length: u32,
-    /// In force. A change waits for the next packet.
+    /// The current weight. A changed weight is used from the next packet.
     weight: u32,
     changed: u32,
     link: ListLink,
@@ -74,17 +79,18 @@ impl Linked for Flow {
     }
 }
 
-/// Flows of similar weights.
+/// A set of flows of similar weights.
 #[derive(Clone, Copy, Debug)]
 struct Stratum {
-    /// Start and finish time of the packet that is next in the round; in an idle stratum finish time of the last.
+    /// The start and finish time of the next packet in the active list. In an idle stratum `finish` is that
+    /// of the last packet.
     start: u64,
     finish: u64,
-    /// The inverse of `weight`, with 62 binary places.
+    /// The inverse of `weight`, with 62 fraction bits.
     per_byte: u64,
-    /// Of its busy flows together.
+    /// The sum of the weights of its busy flows.
     weight: u32,
-    round: ActiveList,
+    active: ActiveList,
 }
 
 /// The scheduler.
@@ -98,7 +104,7 @@ pub struct Frr {
     /// The weight of all busy flows, and its inverse.
     weight: u32,
     per_byte: u64,
-    /// L, the longest packet, bytes.
+    /// L, the length of the longest packet in bytes.
     longest: u32,
     weights: WeightSum,
 }
@@ -109,20 +115,20 @@ fn is_before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
 }
 
-/// The virtual time of so many bytes where one takes `per_byte`, rounded up.
+/// Returns the virtual time of `bytes` bytes if one byte takes `per_byte`, rounded up.
 #[inline]
 fn time_of(bytes: u32, per_byte: u64) -> u64 {
-    const FINE_PLACES: u32 = inverse::PLACES - PLACES;
-    ((u128::from(bytes) * u128::from(per_byte) + ((1 << FINE_PLACES) - 1)) >> FINE_PLACES) as u64
+    const FINE_BITS: u32 = inverse::FRACTION_BITS - FRACTION_BITS;
+    ((u128::from(bytes) * u128::from(per_byte) + ((1 << FINE_BITS) - 1)) >> FINE_BITS) as u64
 }
 
-/// The stratum of a weight.
+/// Returns the stratum of a weight.
 #[inline]
 fn stratum_of(weight: u32) -> usize {
     weight.ilog2() as usize
 }
 
-/// The numbers of the bits that are set, the highest first.
+/// Returns the positions of the set bits, highest first.
 #[inline]
 fn highest_first(mut bits: u32) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
@@ -151,40 +157,40 @@ impl Frr {
         }
     }
 
-    /// Bytes that a turn gives to a flow.
+    /// Returns the bytes that a turn gives to a flow.
     #[inline]
     fn quantum(&self, weight: u32) -> i32 {
         ((u64::from(self.longest) * u64::from(weight)) >> stratum_of(weight)) as i32
     }
 
-    /// The finish time of the packet that is next in the round of a busy stratum.
+    /// Sets the finish time of the next packet in the active list of a busy stratum.
     #[inline]
     fn stamp_stratum<F: Holds<State = Flow>>(&mut self, flows: &[F], number: usize) {
         let stratum = &mut self.strata[number];
-        if let Some(first) = stratum.round.front() {
+        if let Some(first) = stratum.active.front() {
             let length = flows[first as usize].state().length;
             stratum.finish = stratum.start.wrapping_add(time_of(length, stratum.per_byte));
         }
     }
 
-    /// A flow, first in the round of its stratum, leaves it.
+    /// Removes a flow from the active list of its stratum. It must be the first.
     fn leave<F: Holds<State = Flow>>(&mut self, flows: &mut [F], weight: u32) {
         let number = stratum_of(weight);
         let stratum = &mut self.strata[number];
-        stratum.round.pop_front(flows);
+        stratum.active.pop_front(flows);
         stratum.set_weight(stratum.weight - weight);
         self.set_weight(self.weight - weight);
         if self.strata[number].weight == 0 {
             self.busy &= !(1 << number);
             self.strata[number].finish = self.strata[number].start;
             if self.busy == 0 {
-                self.forget();
+                self.reset();
             }
         }
     }
 
-    /// All flows are idle: what they have had before counts no more.
-    fn forget(&mut self) {
+    /// Resets the finish times, because all flows are idle.
+    fn reset(&mut self) {
         for stratum in &mut self.strata {
             stratum.finish = self.now;
         }
@@ -203,7 +209,7 @@ impl Scheduler for Frr {
             finish: origin,
             per_byte: 0,
             weight: 0,
-            round: ActiveList::new(),
+            active: ActiveList::new(),
         };
         Ok(Frr {
             now: origin,
@@ -248,7 +254,7 @@ impl Scheduler for Frr {
         let now = self.now;
         let stratum = &mut self.strata[number];
         stratum.set_weight(stratum.weight + weight);
-        stratum.round.push_back(index, flows);
+        stratum.active.push_back(index, flows);
         if self.busy & 1 << number == 0 {
             self.busy |= 1 << number;
             let ahead = stratum.finish.wrapping_sub(now);
@@ -285,7 +291,7 @@ impl Scheduler for Frr {
                 best = Some(stratum);
             }
         }
-        best?.round.front()
+        best?.active.front()
     }
 
     #[inline]
@@ -311,7 +317,7 @@ impl Scheduler for Frr {
                 flow.length = head.length;
                 if flow.deficit <= 0 {
                     flow.deficit += self.quantum(weight);
-                    self.strata[number].round.rotate(flows);
+                    self.strata[number].active.rotate(flows);
                 }
             }
             Some(head) => {
@@ -326,21 +332,24 @@ impl Scheduler for Frr {
     fn clear<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
         for number in highest_first(self.busy) {
             let stratum = &mut self.strata[number];
-            while stratum.round.pop_front(flows).is_some() {}
+            while stratum.active.pop_front(flows).is_some() {}
             stratum.set_weight(0);
         }
         self.busy = 0;
         self.set_weight(0);
-        self.forget();
+        self.reset();
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
-        visit("virtual_time", Variable::Integer((self.now >> PLACES) as i64));
+        visit(
+            "virtual_time",
+            Variable::Integer((self.now >> FRACTION_BITS) as i64),
+        );
         visit("busy_strata", Variable::Integer(self.busy.count_ones().into()));
     }
 }
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<Frr>>] =
     &[flows::flows(), flows::limit(), weights(), max_packet()];
 
@@ -349,9 +358,9 @@ pub static DESCRIPTION: flows::DescriptionOf<Frr> = flows::describe::<Frr>(
     About {
         name: Frr::NAME,
         family: Family::Timestamps,
-        summary: "Fair round robin (Yuan and Duan 2009): rounds within strata of similar weights, time \
+        summary: "Fair round robin (Yuan and Duan 2009): round robin within strata of similar weights, time \
             stamps between them",
-        when: "To compare with: nearly the cost of rounds, without their delay for heavy flows; qfq's \
+        when: "For comparisons: nearly the cost of round robin, without its delay for heavy flows; qfq's \
             bound is better.",
         children: Children::None,
     },
@@ -365,7 +374,7 @@ pub static CLASSFUL: classes::DescriptionOf<Frr> = classes::describe::<Frr>(
         name: Frr::NAME,
         family: Family::Timestamps,
         summary: "Fair round robin over classes, each with a weight and any discipline inside",
-        when: "To share a line in given proportions at constant cost; qfq's bound is better.",
+        when: "To share a link in given proportions at constant cost; qfq's bound is better.",
         children: Children::Classes,
     },
     &[],
@@ -403,17 +412,17 @@ mod tests {
     }
 
     #[test]
-    fn shares_out_of_range_are_refused() {
-        let refused = |weights: &[u32]| {
+    fn shares_out_of_range_are_rejected() {
+        let rejected = |weights: &[u32]| {
             let config = flows::Config {
                 flows: 2000,
                 ..config(weights)
             };
             Flows::<Frr>::node(config, 0).unwrap_err().parameter()
         };
-        assert_eq!(refused(&[0]), Some("weight"));
-        assert_eq!(refused(&[MAX_WEIGHT + 1]), Some("weight"));
-        assert_eq!(refused(&[MAX_WEIGHT; 1024]), Some("weight"), "the sum");
+        assert_eq!(rejected(&[0]), Some("weight"));
+        assert_eq!(rejected(&[MAX_WEIGHT + 1]), Some("weight"));
+        assert_eq!(rejected(&[MAX_WEIGHT; 1024]), Some("weight"), "the sum");
         let mut long = config(&[1]);
         long.shares[0].max_packet = MAX_PACKET + 1;
         assert_eq!(
@@ -422,9 +431,9 @@ mod tests {
         );
     }
 
-    /// A round would have a heavy flow's packet wait for one of each of the light flows.
+    /// With round robin a heavy flow's packet would wait for one packet of each light flow.
     #[test]
-    fn a_heavy_flow_need_not_wait_for_many_light_ones() {
+    fn a_heavy_flow_does_not_wait_for_many_light_flows() {
         for light in [10, 100, 500u16] {
             let mut weights = vec![1; light.into()];
             weights.push(light.into());
@@ -463,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_weight_counts_from_the_next_packet_on() {
+    fn a_changed_weight_is_used_from_the_next_packet() {
         let config = |weights: [u32; 2]| classes::ConfigOf::<Frr> {
             classifier: Classifier {
                 handle: 1,
@@ -498,7 +507,7 @@ mod tests {
     }
 
     proptest! {
-        /// The bound of the head comment, on both sides of virtual time's wrap.
+        /// Tests the bound in the module documentation, on both sides of the wrap of virtual time.
         #[test]
         fn busy_flows_share_by_weight(
             weights in prop::collection::vec(prop_oneof![1u32..10, 1u32..2000], 2..7),
@@ -512,8 +521,9 @@ mod tests {
             let mut served = vec![0f64; weights.len()];
             let mut next = 0;
             for step in 0..600 {
-                // Two packets of each flow are queued throughout: all stay busy.
-                let arriving = if step == 0 { (0..weights.len()).chain(0..weights.len()).collect() } else { vec![next] };
+                // Two packets of each flow are always queued, so all flows stay busy.
+                let all = || (0..weights.len()).chain(0..weights.len()).collect();
+                let arriving = if step == 0 { all() } else { vec![next] };
                 for flow in arriving {
                     let length = *lengths.next().unwrap();
                     offered.push((flow, length));
@@ -524,15 +534,16 @@ mod tests {
                 served[flow] += f64::from(length) / f64::from(weights[flow]);
                 for (a, &of_a) in served.iter().enumerate() {
                     for (b, &of_b) in served.iter().enumerate() {
-                        let bound = 6.0 * 1514.0 * (1.0 / f64::from(weights[a]) + 1.0 / f64::from(weights[b]));
+                        let inverses = 1.0 / f64::from(weights[a]) + 1.0 / f64::from(weights[b]);
+                        let bound = 6.0 * 1514.0 * inverses;
                         prop_assert!((of_a - of_b).abs() <= bound, "{served:?} at weights {weights:?}");
                     }
                 }
             }
         }
 
-        /// Flows that come and go, starting just below the wrap: what happens is what happens from 0, and time stamps stay
-        /// within bounds (asserted by `select`).
+        /// Flows become busy and idle, and virtual time starts just before the wrap. The choices are the same
+        /// as from 0, and time stamps stay within bounds (`select` asserts this).
         #[test]
         fn the_wrap_of_virtual_time_changes_nothing(
             weights in prop::collection::vec(prop_oneof![1u32..4, 1u32..=MAX_WEIGHT], 1..7),

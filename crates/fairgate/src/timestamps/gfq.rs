@@ -1,37 +1,44 @@
-//! Grouped fair queueing: WF2Q+ between groups of flows, calendar queues within (Stephens, Bennett, Zhang, "Implementing
-//! Scheduling Algorithms in High-Speed Networks", IEEE Journal on Selected Areas in Communications 17(6), 1999).
+//! Grouped fair queueing: WF2Q+ between groups of flows, calendar queues within a group (Stephens, Bennett,
+//! Zhang, "Implementing Scheduling Algorithms in High-Speed Networks", IEEE Journal on Selected Areas in
+//! Communications 17(6), 1999).
 //!
-//! **Idea.** Flows whose longest packets take about as long at their rates form a group. Within a group, a flow's start time
-//! rounded down to a slot sorts it into a calendar, and the rounded finish is the rounded start plus a length that is the same
-//! for all: so the first flow of a group has both the least start and the least finish. Only these firsts have to be
-//! compared: among groups whose first is eligible the least finish goes. Work grows with the number of groups that
-//! have flows, not with that of flows; there are 34 groups at most, and few in practice.
+//! **Idea.** Flows whose longest packets take a similar time at their rates form a group. Within a group,
+//! flows are sorted into a calendar by their start time rounded down to a slot. The rounded finish time is
+//! the rounded start time plus a length that is equal for all flows of the group. So the first flow of a
+//! group has both the least start and the least finish time, and only the first flows have to be compared: of
+//! the groups whose first flow is eligible, the one with the least finish time goes first. The work grows
+//! with the number of groups that have flows and not with the number of flows. There are 34 groups at most,
+//! and few in practice.
 //!
 //! ```text
-//!   occupied   a bit a group            0000 0100 0010 ... 0000
-//!   a group    rounded start of its first flow, of which the slot is:
+//!   occupied   a bit for each group     0000 0100 0010 ... 0000
+//!   a group    the rounded start of its first flow contains the slot:
 //!              start >> shift           ........ ........ ..sss sss      slot = 6 bits of 64
-//!   slots      a bit a slot, turned     0000 0000 0010 ... 1011
-//!              so that the first is 0                         ^ first flow   (a list each)
+//!   slots      a bit for each slot,     0000 0000 0010 ... 1011
+//!              rotated: the first is 0                        ^ first flow   (a list in each slot)
 //! ```
 //!
-//! **Slots.** With sigma the group's length, the power of two that is at least what a longest packet takes, a slot is
-//! `s = sigma / 8`, but at least 1/32 of what the longest packet of all flows takes from V (L below): so that the spread of
-//! a group's starts, `2 sigma + 2 s + L`, never exceeds 50 slots, two more when rounded, of 64.
-//! Rounded finish = rounded start + sigma + s, never before the exact finish.
+//! **Slots.** Let sigma be the group's length: the least power of two that is at least the time of a longest
+//! packet. A slot is `s = sigma / 8`, but at least 1/32 of the time that the longest packet of all flows
+//! takes from V (L below). So the starts of a group are spread over `2 sigma + 2 s + L` at most, which is 50
+//! of the 64 slots, or 52 with rounding. The rounded finish is the rounded start + sigma + s. It is never
+//! before the exact finish.
 //!
-//! **Bound.** `T-WFI <= (2 sigma + 2 s + 2 L) / R`. As for [`s_kps`](super::s_kps): p unsent with rounded finish d means
-//! `V <= d + L - l_p`; d is at most p's exact finish + sigma + s less what p itself takes; a start is at most sigma + s ahead of V; V
-//! moves by L at once. The QFQ paper credits GFQ with sigma less than QFQ, so `2 sigma + 2 L`: that is reached as slots get
-//! smaller, and costs memory.
+//! **Bound.** `T-WFI <= (2 sigma + 2 s + 2 L) / R`. As for [`s_kps`](super::s_kps), if a packet p with
+//! rounded finish d is unsent, then `V <= d + L - l_p`. d is at most p's exact finish + sigma + s minus the
+//! time of p itself. A start is at most sigma + s ahead of V. V moves by L at once. The QFQ paper credits GFQ
+//! with sigma less than QFQ, that is `2 sigma + 2 L`. Smaller slots come closer to this bound and cost
+//! memory.
 //!
-//! **Deviations.** The article's text could not be had; the QFQ paper tells of it "variable time-stamp rounding, flows split into
-//! groups, a calendar queue to sort flows within a group", linear in the number of groups. Slots per sigma, the finish
-//! and the calendar's size follow from the proof above. The sum of weights is that of all flows, busy or not. A
-//! flow whose weight rises may have a start too far ahead for its new group; it is set to the latest that the group knows.
+//! **Deviations.** The article's text was not available. The QFQ paper describes it as "variable time-stamp
+//! rounding, flows split into groups, a calendar queue to sort flows within a group", linear in the number of
+//! groups. The number of slots per sigma, the finish and the size of the calendar follow from the proof
+//! above. The sum of weights includes all flows, busy or idle. A flow whose weight rises may have a start too
+//! far ahead for its new group. It is then set to the latest start that the group allows.
 //!
-//! **Invariants**, checked after each operation in debug builds: words tell which lists have flows, a group's start is
-//! that of its first slot. Checked by a property test against exact arithmetic: V, the choice, the bound.
+//! **Invariants**, checked after each operation in debug builds: the bit words tell which lists have flows,
+//! and a group's start is the start of its first slot. A property test compares V, the choice and the bound
+//! with exact arithmetic.
 
 use super::parameters::{class_max_packet, class_weight, max_packet, weights};
 use crate::discipline::Variable;
@@ -45,91 +52,92 @@ use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
 
 pub use crate::timestamps::virtual_time::Flow;
 
-/// Slots of a calendar: bits of a word.
+/// The number of slots of a calendar: the bits of a word.
 const SLOTS: usize = 64;
 
-/// Slots to a group's sigma: 2^3.
+/// Binary logarithm of the number of slots per sigma.
 const SLOTS_PER_SIGMA: u32 = 3;
 
 /// Binary logarithm of the least sigma: one byte at the largest weight.
 const LEAST: u32 = FRACTION - 16;
-/// And of the largest: the longest packet at weight 1.
+/// Binary logarithm of the largest sigma: the longest packet at weight 1.
 const LARGEST: u32 = FRACTION + 17;
 const GROUPS: usize = (LARGEST - LEAST + 1) as usize;
 
-/// The longest packet takes half of the slots of a calendar, at most.
+/// The longest packet takes at most half of the slots of a calendar.
 const GRAIN: Grain = Grain {
     finest: LEAST - SLOTS_PER_SIGMA,
     reach: SLOTS as u64 / 2,
 };
 
-/// What is looked at of each group to choose.
+/// The state of a group that is read for each choice.
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    /// Rounded start of its first flow.
+    /// The rounded start of its first flow.
     start: u64,
-    /// From a rounded start to the rounded finish.
+    /// The rounded finish minus the rounded start.
     length: u64,
-    /// Which slots have flows.
+    /// A bit for each slot that has flows.
     slots: u64,
-    /// Binary logarithm of a slot; changes only while the group is empty.
+    /// Binary logarithm of a slot. It changes only while the group is empty.
     shift: u32,
 }
 
 impl Group {
-    /// Slots with flows, the first as bit 0.
+    /// Returns the slots with flows, rotated so that the first slot is bit 0.
     #[inline]
     fn turned(&self) -> u64 {
         self.slots
             .rotate_right((self.start >> self.shift) as u32 % SLOTS as u32)
     }
 
-    /// The slot that starts at `start`.
+    /// Returns the slot that starts at `start`.
     #[inline]
     fn slot(&self, start: u64) -> usize {
         (start >> self.shift) as usize % SLOTS
     }
 }
 
-/// The scheduler: 27 KB beside the flows, of which a cache holds the slots in use.
+/// The scheduler: 27 KB in addition to the flows. The used slots are in the cache.
 #[derive(Debug)]
 pub struct Gfq {
     time: VirtualTime,
-    /// Which groups have flows.
+    /// A bit for each group that has flows.
     occupied: u64,
     groups: [Group; GROUPS],
     /// The group whose first flow was selected.
     selected: usize,
-    /// Of each group its slots.
+    /// The lists of each group's slots.
     lists: [[ActiveList; SLOTS]; GROUPS],
 }
 
 impl Gfq {
-    /// Puts a flow in its slot; its first packet has `length` bytes.
+    /// Puts a flow into its slot. Its first packet has `length` bytes.
     #[inline]
     fn insert<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, length: u32) {
         let flow = flows[index as usize].state_mut();
         self.time.see(&mut flow.time, length);
         let sigma = flow.time.sigma();
-        let place = (sigma - LEAST) as usize;
-        let group = &mut self.groups[place];
+        let position = (sigma - LEAST) as usize;
+        let group = &mut self.groups[position];
         if group.slots == 0 {
             group.shift = self.time.grain().max(sigma - SLOTS_PER_SIGMA);
             group.length = (1 << sigma) + (1 << group.shift);
         }
         let latest = self.time.low().wrapping_add(group.length);
         if flow.time.start.wrapping_sub(latest) as i64 > 0 {
-            // Its group was another, before its weight changed.
+            // Before its weight changed, the flow was in another group.
             flow.time.start = latest;
         }
         let mut start = flow.time.start >> group.shift << group.shift;
         if group.slots == 0 {
-            self.occupied |= 1 << place;
+            self.occupied |= 1 << position;
             group.start = start;
         } else {
             let ahead = start.wrapping_sub(group.start) as i64 >> group.shift;
             if ahead < 0 {
-                // Its slot may not be that of the last: then the order within the first slots is lost, not more.
+                // The slot may already be the slot of the last flows. Then only the order within the first
+                // slots is lost.
                 let room = group.turned().leading_zeros();
                 let back = ahead.unsigned_abs().min(room.into());
                 start = group.start.wrapping_sub(back << group.shift);
@@ -140,17 +148,17 @@ impl Gfq {
         }
         let slot = group.slot(start);
         group.slots |= 1 << slot;
-        self.lists[place][slot].push_back(index, flows);
+        self.lists[position][slot].push_back(index, flows);
     }
 
-    /// Words tell which lists have flows, and starts are those of first slots.
+    /// Whether the words match the lists, and the groups' starts are those of their first slots.
     fn is_consistent(&self) -> bool {
         self.groups
             .iter()
             .zip(&self.lists)
             .enumerate()
-            .all(|(place, (group, lists))| {
-                let is_occupied = self.occupied >> place & 1 == 1;
+            .all(|(position, (group, lists))| {
+                let is_occupied = self.occupied >> position & 1 == 1;
                 is_occupied == (group.slots != 0)
                     && (!is_occupied || group.turned() & 1 == 1)
                     && lists
@@ -202,22 +210,24 @@ impl Scheduler for Gfq {
     fn select<F: Holds<State = Flow>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
         let v = self.time.low();
         let mut groups = self.occupied;
-        // Relative to V: the finish of the first flow that is eligible; start and finish of the one that will be so first.
+        // Relative to V: the finish of the first eligible flow, and start and finish of the flow that will be
+        // eligible first.
         let mut least_finish = i64::MAX;
         let mut soonest = (i64::MAX, i64::MAX, 0);
         while groups != 0 {
-            let place = groups.trailing_zeros() as usize;
+            let position = groups.trailing_zeros() as usize;
             groups &= groups - 1;
-            let group = &self.groups[place];
+            let group = &self.groups[position];
             let start = group.start.wrapping_sub(v) as i64;
             let finish = start + group.length as i64;
             if start <= 0 && finish < least_finish {
                 least_finish = finish;
-                self.selected = place;
+                self.selected = position;
             }
-            // Of several that start then the first to finish: not always the finest, whose slots may be of a coarser time.
+            // If several start at the same time, the one that finishes first. It is not always in the finest
+            // group, because its slots may have been set with a coarser grain.
             if (start, finish) < (soonest.0, soonest.1) {
-                soonest = (start, finish, place);
+                soonest = (start, finish, position);
             }
         }
         if least_finish == i64::MAX {
@@ -284,7 +294,7 @@ impl Scheduler for Gfq {
     }
 }
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<Gfq>>] =
     &[flows::flows(), flows::limit(), weights(), max_packet()];
 
@@ -295,7 +305,7 @@ pub static DESCRIPTION: flows::DescriptionOf<Gfq> = flows::describe::<Gfq>(
         family: Family::Timestamps,
         summary: "Grouped fair queueing (Stephens, Bennett, Zhang 1999): WF2Q+ between groups of flows, \
             calendars within",
-        when: "For delay between that of wf2q_plus and of s_kps, to very many flows with few kinds of \
+        when: "For a delay between wf2q_plus and s_kps with very many flows and few different \
             shares.",
         children: Children::None,
     },
@@ -309,7 +319,7 @@ pub static CLASSFUL: classes::DescriptionOf<Gfq> = classes::describe::<Gfq>(
         name: Gfq::NAME,
         family: Family::Timestamps,
         summary: "Grouped fair queueing over classes, each with a weight and any discipline inside",
-        when: "To share a line in given proportions among many classes with few kinds of shares.",
+        when: "To share a link in given proportions among many classes with few different shares.",
         children: Children::Classes,
     },
     &[],
@@ -323,7 +333,7 @@ mod tests {
     use crate::timestamps::testing::*;
     use proptest::prelude::*;
 
-    /// A slot, and from rounded start to rounded finish, of a flow's group.
+    /// Returns the slot of a flow's group, and the length from rounded start to rounded finish.
     fn slot_and_length(model: &Model, flow: usize) -> (i128, i128) {
         let share = model.flows[flow].share;
         let mut sigma = 1 << LEAST;
@@ -349,7 +359,7 @@ mod tests {
     }
 
     proptest! {
-        /// Choice and V against exact arithmetic.
+        /// Compares the choice and V with exact arithmetic.
         #[test]
         fn it_is_wf2q_plus_with_rounded_stamps((shares, operations) in operations(), origin in origin()) {
             let is_right = |choice: &Choice| {
@@ -370,10 +380,10 @@ mod tests {
             against_the_model((&shares, &operations), origin, true, rule, is_right, check)?;
         }
 
-        /// While weights change and packets are longer than told: words and lists agree, a flow is queued if and only if it has
-        /// packets, and one is found to send as long as there is any.
+        /// Weights change and packets are longer than configured. Words and lists agree, a flow is queued if
+        /// and only if it has packets, and a flow is selected while there are packets.
         #[test]
-        fn changes_leave_it_in_order((shares, operations) in operations(), origin in origin()) {
+        fn invariants_hold_after_changes((shares, operations) in operations(), origin in origin()) {
             let check = |scheduler: &Gfq, flows: &[Flow], model: &Model| {
                 prop_assert!(scheduler.is_consistent());
                 for (flow, exact) in flows.iter().zip(&model.flows) {
@@ -384,7 +394,7 @@ mod tests {
             against_the_model((&shares, &operations), origin, false, rule, |_| true, check)?;
         }
 
-        /// The bound, for every packet.
+        /// Checks the bound for every packet.
         #[test]
         fn no_packet_is_later_than_the_bound((shares, events) in traffic(1514), origin in origin()) {
             // 2 sigma + 2 s.

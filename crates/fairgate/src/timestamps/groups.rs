@@ -1,44 +1,48 @@
-//! The data structure of Quick Fair Queueing: groups in four sets, each group a ring of slots. Checconi, Rizzo & Valente,
-//! "QFQ: Efficient Packet Scheduling With Tight Guarantees", IEEE/ACM Transactions on Networking 2013, section IV.
+//! The data structure of Quick Fair Queueing: groups in four sets, and a ring of slots in each group.
+//! Checconi, Rizzo & Valente, "QFQ: Efficient Packet Scheduling With Tight Guarantees", IEEE/ACM Transactions
+//! on Networking 2013, section IV.
 //!
-//! An *entry* (a flow; in QFQ+ an aggregate of flows) whose longest packet takes at most sigma_i = 2^i of virtual time belongs to
-//! group i. Its start time is rounded down to a multiple of sigma_i: that is its slot. A group's start S_i is the
-//! first full slot, its finish F_i = S_i + 2 sigma_i.
+//! An *entry* (a flow; in QFQ+ an aggregate of flows) belongs to group i if its longest packet takes at most
+//! sigma_i = 2^i of virtual time. Its start time, rounded down to a multiple of sigma_i, is its slot. A
+//! group's start S_i is the first full slot. Its finish is F_i = S_i + 2 sigma_i.
 //!
 //! ```text
-//!              ready          blocked: some eligible group of a higher index has a lower F
+//!              ready          blocked: an eligible group of a higher index has a lower F
 //!   eligible   ER     <----   EB         S_i <= V
-//!              ^              ^          lowest bit of ER = lowest F = whose turn it is
+//!              ^              ^          the lowest bit of ER has the lowest F and is served
 //!   ineligible IR     <----   IB         S_i >  V
 //! ```
 //!
-//! In each set groups are ordered by F as by index, so whatever happens to several groups at a time happens to those
-//! above or below an index: an AND and an OR. When V moves on, the highest bit that flips tells which groups reached a new slot,
-//! and all ineligible ones among them become eligible ([`Groups::make_eligible`]). When the group that is served
-//! gets a later finish, it unblocks all lower ones or none ([`Groups::unblock`], theorem 6).
+//! In each set the order of groups by F is the order by index. So an operation on several groups always
+//! affects all groups above or below an index, and is an AND and an OR. When V advances, the highest bit that
+//! changes tells which groups reached a new slot. All ineligible groups among them become eligible
+//! ([`Groups::make_eligible`]). When the group that is served gets a later finish, it unblocks either all
+//! lower groups or none ([`Groups::unblock`], theorem 6).
 //!
-//! Invariants, checked by [`Groups::check`]: every set is ordered by F; the sets say of each group what is true of it; ER isn't
-//! empty while any group has entries and V has jumped; S_i <= V rounded + sigma_i (theorem 1); all slots lie within the ring (theorem 3).
+//! Invariants, checked by [`Groups::check`]: every set is ordered by F. Each group is in the set that matches
+//! its state. ER is not empty if any group has entries and V has jumped. S_i <= V rounded + sigma_i (theorem
+//! 1). All slots fit into the ring (theorem 3).
 //!
-//! What keeps the slots within the ring is `L / (sum of weights * sigma_i)`, L the longest packet. Where that is above
-//! [`MOST_SLOTS`], because one flow's packets are that much longer than another's, an entry is put into the last slot allowed,
-//! that is earlier than it should be, as Linux and FreeBSD do.
+//! The slots fit into the ring if `L / (sum of weights * sigma_i)` is small enough, where L is the longest
+//! packet. If it is above [`MOST_SLOTS`], because packets of one flow are that much longer than packets of
+//! another, an entry is put into the last allowed slot, which is too early. Linux and FreeBSD do the same.
 //!
-//! Deviation from the paper: of a slot the entry that came last goes first, as in Linux and FreeBSD. Its guarantees don't
-//! depend on that order, and first in first out would touch the line of one flow more.
+//! Deviation from the paper: in a slot the entry that came last goes first, as in Linux and FreeBSD. The
+//! guarantees do not depend on this order. First in, first out would read the cache line of one more flow.
 
 use crate::timestamps::slots::{END, SLOTS, Slots};
 
-/// Slots of group 0 are 2^22 units of virtual time: a packet of 256 bytes at the largest weight.
+/// The slots of group 0 have 2^22 units of virtual time: a packet of 256 bytes at the largest weight.
 pub(super) const MIN_SHIFT: u32 = 22;
 
-/// Up to slots of 2^47 units: the longest packet at weight 1.
+/// The number of groups. The last has slots of 2^47 units: the longest packet at weight 1.
 pub(super) const GROUPS: usize = 26;
 
-/// Most slots that an entry is put after the first of its group; the rest is room for the group's start to move back.
+/// The largest distance between an entry's slot and the first slot of its group. The other slots are room for
+/// the group's start to move back.
 const MOST_SLOTS: u64 = SLOTS as u64 - 2;
 
-/// The sets: bit 0 of their numbers is set for ineligible, bit 1 for blocked.
+/// The indices of the sets. Bit 0 is set for ineligible, bit 1 for blocked.
 const ER: usize = 0;
 const IR: usize = 1;
 const EB: usize = 2;
@@ -47,7 +51,7 @@ const IB: usize = 3;
 /// A group.
 #[derive(Debug)]
 struct Group {
-    /// S_i: time of the first full slot. Means something while there are entries.
+    /// S_i: the time of the first full slot. Valid only if the group has entries.
     start: u64,
     slots: Slots,
 }
@@ -61,65 +65,66 @@ pub(super) struct Groups {
     groups: [Group; GROUPS],
 }
 
-/// log2 of sigma_i.
+/// Returns log2 of sigma_i.
 #[inline]
 fn shift(group: u8) -> u32 {
     MIN_SHIFT + u32::from(group)
 }
 
-/// sigma_i.
+/// Returns sigma_i.
 #[inline]
 fn sigma(group: u8) -> u64 {
     1 << shift(group)
 }
 
-/// The start of the slot that `time` falls in.
+/// Returns the start of the slot that contains `time`.
 #[inline]
 pub(super) fn floor(time: u64, group: u8) -> u64 {
     time & !(sigma(group) - 1)
 }
 
-/// The number of the slot that `time` falls in.
+/// Returns the number of the slot that contains `time`.
 #[inline]
 fn number(time: u64, group: u8) -> u64 {
     time >> shift(group)
 }
 
-/// Whether one wrapping time comes after another.
+/// Whether the wrapping time `time` is after `other`.
 #[inline]
 pub(super) fn is_after(time: u64, other: u64) -> bool {
     time.wrapping_sub(other) as i64 > 0
 }
 
-/// Groups of a higher index.
+/// Returns the groups with a higher index.
 #[inline]
 fn above(group: u8) -> u32 {
     (u32::MAX << 1) << group
 }
 
-/// Groups of a lower index.
+/// Returns the groups with a lower index.
 #[inline]
 fn below(group: u8) -> u32 {
     !(u32::MAX << group)
 }
 
-/// The group for entries whose longest packet takes `span` of virtual time: `ceil(log2(span))`.
+/// Returns the group for entries whose longest packet takes `span` of virtual time: `ceil(log2(span))`.
 #[inline]
 pub(super) fn group_of(span: u64) -> u8 {
     let bits = u64::BITS - (span - 1).leading_zeros();
     bits.saturating_sub(MIN_SHIFT) as u8
 }
 
-/// The groups that enter a new slot when virtual time goes from `old` to `new`.
+/// Returns the groups that enter a new slot when virtual time advances from `old` to `new`.
 #[inline]
 pub(super) fn entering(old: u64, new: u64) -> u32 {
-    // With a bit below that is always set, so that nothing flipped needs no branch. Bits above the groups are cut off.
+    // A bit below is always set, so the case without a changed bit needs no branch. Bits above the groups are
+    // cut off.
     let flipped = (old ^ new) >> MIN_SHIFT << 1 | 1;
     (u64::MAX >> flipped.leading_zeros() >> 1) as u32
 }
 
 impl Groups {
-    /// Empty groups at virtual time `origin`.
+    /// Returns empty groups at virtual time `origin`.
     pub(super) fn new(origin: u64) -> Groups {
         Groups {
             now: origin,
@@ -141,20 +146,21 @@ impl Groups {
         &mut self.groups[usize::from(index)]
     }
 
-    /// Virtual time.
+    /// Returns virtual time.
     #[inline]
     pub(super) fn now(&self) -> u64 {
         self.now
     }
 
-    /// Virtual time goes on by `step` for a packet sent. [`Groups::make_eligible`] has to follow.
+    /// Advances virtual time by `step` for a packet sent. [`Groups::make_eligible`] must be called next.
     #[inline]
     pub(super) fn pass(&mut self, step: u64) {
         self.now = self.now.wrapping_add(step);
     }
 
-    /// The least finish of any group that has entries. It is that of the lowest ready one, eligible or not, for each set is ordered by
-    /// finish times, and what is blocked finishes after what blocks it.
+    /// Returns the least finish of all groups that have entries. It is the finish of the lowest ready group,
+    /// eligible or not, because each set is ordered by finish times and a blocked group finishes after the
+    /// group that blocks it.
     #[inline]
     pub(super) fn first_finish(&self) -> Option<u64> {
         let first = |set: usize| {
@@ -168,17 +174,18 @@ impl Groups {
         }
     }
 
-    /// Whether there are entries and none is eligible: V must jump.
+    /// Whether there are entries and none is eligible. Then V must jump.
     #[inline]
     pub(super) fn is_stalled(&self) -> bool {
         self.sets[ER] == 0 && self.sets[IR] != 0
     }
 
-    /// Brings the sets up to V, which they were last at `old`. If nothing is eligible V jumps to the first start there is.
+    /// Updates the sets to V. They were last updated at `old`. If no group is eligible, V jumps to the first
+    /// start.
     #[inline]
     pub(super) fn catch_up(&mut self, old: u64) {
         if self.is_stalled() {
-            // The lowest group: nothing blocks it, and ineligible groups are ordered by S too.
+            // The lowest group: nothing blocks it, and ineligible groups are also ordered by S.
             let start = self.groups[self.sets[IR].trailing_zeros() as usize].start;
             if is_after(start, self.now) {
                 self.now = start;
@@ -187,15 +194,16 @@ impl Groups {
         self.make_eligible(old);
     }
 
-    /// V is another, and nothing is in any group.
+    /// Sets V. All groups must be empty.
     #[inline]
     pub(super) fn set_now(&mut self, now: u64) {
         debug_assert_eq!(self.busy(), 0);
         self.now = now;
     }
 
-    /// Where Linux has an aggregate of `group` start that was idle and finished at `finish`: [`Groups::start_from`] but for a
-    /// finish too far ahead to be true, which counts as far as it may, or as the finish of the first group that is ready does.
+    /// Returns the start that Linux gives to an aggregate of `group` that was idle and finished at `finish`.
+    /// It is [`Groups::start_from`], except for a finish that is too far ahead. Such a finish is replaced by
+    /// the latest allowed one, or by the finish of the first ready group.
     #[inline]
     pub(super) fn start_after(&self, group: u8, finish: u64) -> u64 {
         let rounded = floor(finish, group);
@@ -213,15 +221,16 @@ impl Groups {
         self.now
     }
 
-    /// The entry whose turn it is: the first of the first slot of the lowest group that is ready and eligible.
+    /// Returns the entry to serve: the first in the first slot of the lowest group that is ready and
+    /// eligible.
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
         let ready = self.sets[ER];
         (ready != 0).then(|| self.group(ready.trailing_zeros() as u8).slots.first())
     }
 
-    /// Where an entry of `group` that was idle starts that finished at `finish`: there, if that is ahead of V and no further
-    /// than a flow of this group comes by itself.
+    /// Returns the start of an entry of `group` that was idle and finished at `finish`. It is `finish` if
+    /// this is ahead of V, but not further than a flow of this group can be.
     #[inline]
     pub(super) fn start_from(&self, group: u8, finish: u64) -> u64 {
         let ahead = floor(finish, group).wrapping_sub(floor(self.now, group));
@@ -232,8 +241,9 @@ impl Groups {
         }
     }
 
-    /// The start of an entry of `group` that was idle and finished in the past: now, or the finish of the group that would
-    /// block it, if that has passed already. Without this *back-shifting* (equation 17) the order of EB would break.
+    /// Returns the start of an entry of `group` that was idle and finished in the past. It is V, or the
+    /// finish of the group that would block it if V has passed this finish. Without this *back-shifting*
+    /// (equation 17) the order of EB would break.
     #[inline]
     pub(super) fn start_now(&self, group: u8) -> u64 {
         let higher = self.sets[ER] & above(group);
@@ -246,8 +256,8 @@ impl Groups {
         self.now
     }
 
-    /// Puts `entry` into `group`, at `start` or, if that is out of the ring, as near as can be. Returns its start and what
-    /// follows it in its slot.
+    /// Puts `entry` into `group` at `start`, or as near as possible if `start` is outside the ring. Returns
+    /// its start, and the entry that follows it in its slot.
     #[inline]
     pub(super) fn insert(&mut self, index: u8, entry: u32, start: u64) -> (u64, u32) {
         let rounded = floor(start, index);
@@ -265,7 +275,7 @@ impl Groups {
         }
     }
 
-    /// The same before the first slot: the group's start moves back.
+    /// Inserts an entry before the first slot. The group's start moves back.
     #[cold]
     fn insert_before(&mut self, index: u8, entry: u32, start: u64) -> (u64, u32) {
         let group = self.group_mut(index);
@@ -273,7 +283,7 @@ impl Groups {
         let room = u64::from(SLOTS - 1 - group.slots.last_after(first)) << shift(index);
         let back = group.start.wrapping_sub(floor(start, index));
         if back > room && room == 0 {
-            // No slot is left before the first.
+            // No slot is left before the first one.
             return (group.start, group.slots.push_first(entry));
         }
         let (start, earliest) = if back <= room {
@@ -290,7 +300,7 @@ impl Groups {
         (start, END)
     }
 
-    /// Puts an entry into a slot behind the first.
+    /// Puts an entry into a slot after the first.
     #[inline]
     fn push(&mut self, index: u8, entry: u32, mut start: u64) -> (u64, u32) {
         let group = self.group_mut(index);
@@ -303,10 +313,11 @@ impl Groups {
         (start, follows)
     }
 
-    /// `entry`, the first of `group`, which `follows` follows in its slot, goes on to `start`, V having passed. Returns its start
-    /// and what follows it then.
+    /// Moves `entry`, the first of `group`, to `start`. `follows` follows it in its slot. V has advanced.
+    /// Returns its start, and the entry that follows it then.
     ///
-    /// While others are in the slot, the group stays as it is; so nothing that the next choice depends on waits for `start`.
+    /// While other entries are in the slot, the group does not change. So the next choice does not have to
+    /// wait for `start`.
     #[inline]
     pub(super) fn move_first(&mut self, index: u8, entry: u32, follows: u32, start: u64) -> (u64, u32) {
         let group = self.group_mut(index);
@@ -322,7 +333,7 @@ impl Groups {
         moved
     }
 
-    /// The first entry of `group`, which `follows` follows in its slot, leaves.
+    /// Removes the first entry of `group`. `follows` follows it in its slot.
     #[inline]
     pub(super) fn remove_first(&mut self, index: u8, follows: u32) {
         self.group_mut(index).slots.pop_first(follows);
@@ -331,7 +342,8 @@ impl Groups {
         }
     }
 
-    /// Brings the state of `group` up to date, which was served and whose first slot is empty, and of those that it blocked.
+    /// Updates the state of `group`, which was served and whose first slot is empty, and the state of the
+    /// groups that it blocked.
     #[cold]
     #[inline(never)]
     fn settle(&mut self, index: u8) {
@@ -345,7 +357,7 @@ impl Groups {
         self.unblock(index, start.wrapping_add(2 << shift(index)));
     }
 
-    /// Puts a group into the set where it belongs, with another start.
+    /// Puts a group with a new start into the set that matches its state.
     #[inline]
     fn enter(&mut self, index: u8, start: u64) {
         self.group_mut(index).start = start;
@@ -356,8 +368,9 @@ impl Groups {
         self.sets[usize::from(is_ineligible) | usize::from(is_blocked) << 1] |= 1 << index;
     }
 
-    /// Theorem 6: group `index`, which was served and finished at `old_finish`, now finishes later or not at all. If no ready
-    /// group above it finished as early, it alone blocked all that are lower.
+    /// Applies theorem 6. Group `index` was served and finished at `old_finish`. Now it finishes later or not
+    /// at all. If no ready group above it finished as early, it was the only one that blocked the lower
+    /// groups.
     #[inline]
     fn unblock(&mut self, index: u8, old_finish: u64) {
         let higher = self.sets[ER] & above(index);
@@ -368,11 +381,11 @@ impl Groups {
         self.shift_groups(below(index), IB, IR);
     }
 
-    /// V has gone on from `old`: the ineligible groups whose next slot it entered become eligible.
+    /// V has advanced from `old`. The ineligible groups whose next slot it entered become eligible.
     #[inline]
     pub(super) fn make_eligible(&mut self, old: u64) {
-        // Few steps of V reach a group. Left to a branch, the next choice need not wait for this one's packet to be read: the
-        // sets are as they were before.
+        // Few steps of V reach a group. With a branch, the next choice need not wait until this packet's
+        // length is read: the sets stay as they were.
         let entering = entering(old, self.now);
         if entering & (self.sets[IR] | self.sets[IB]) != 0 {
             self.shift_groups(entering, IR, ER);
@@ -387,13 +400,13 @@ impl Groups {
         self.sets[to] |= moving;
     }
 
-    /// F_i.
+    /// Returns F_i.
     #[inline]
     fn finish(&self, index: u8) -> u64 {
         self.group(index).start.wrapping_add(2 << shift(index))
     }
 
-    /// Nothing is in any group from now on. V stays.
+    /// Removes all entries. V does not change.
     pub(super) fn clear(&mut self) {
         self.sets = [0; 4];
         for group in &mut self.groups {
@@ -401,12 +414,13 @@ impl Groups {
         }
     }
 
-    /// The groups that have entries, as a set of bits.
+    /// Returns the groups that have entries, as a set of bits.
     pub(super) fn busy(&self) -> u32 {
         self.sets.iter().fold(0, |all, set| all | set)
     }
 
-    /// All entries with their groups and the times of their slots; `follows` tells what follows an entry.
+    /// Returns all entries with their groups and the times of their slots. `follows` returns the entry that
+    /// follows an entry.
     #[cfg(test)]
     pub(super) fn entries(&self, follows: impl Fn(u32) -> u32) -> Vec<(u32, u8, u64)> {
         let mut entries = Vec::new();
@@ -425,18 +439,19 @@ impl Groups {
         entries
     }
 
-    /// What holds whenever the sets have been brought up to V, in whatever order groups are served: they tell which groups have
-    /// entries and are eligible; something can be served; no group is further ahead than theorem 1 says.
+    /// Checks what holds after the sets were updated to V, in whatever order groups are served: the sets tell
+    /// which groups have entries and are eligible, an entry can be served, and no group is further ahead than
+    /// theorem 1 allows.
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if an invariant does not hold.
     #[cfg(any(test, debug_assertions))]
-    pub(super) fn check_places(&self) {
+    pub(super) fn check_sets(&self) {
         let sets = self.sets;
         assert_eq!(
             sets.iter().map(|set| set.count_ones()).sum::<u32>(),
             self.busy().count_ones(),
-            "a group is in one set: {sets:x?}"
+            "each group is in one set: {sets:x?}"
         );
         assert!(
             self.busy() == 0 || sets[ER] | sets[IR] != 0,
@@ -444,7 +459,7 @@ impl Groups {
         );
         assert!(
             sets[ER] != 0 || sets[EB] | sets[IB] == 0,
-            "nothing blocks: {sets:x?}"
+            "blocked by nothing: {sets:x?}"
         );
         for index in 0..GROUPS as u8 {
             let group = self.group(index);
@@ -452,7 +467,7 @@ impl Groups {
             assert_eq!(
                 group.slots.is_empty(),
                 !is_busy,
-                "group {index} is in a set if it has entries"
+                "group {index} is in a set only if it has entries"
             );
             if !is_busy {
                 continue;
@@ -477,13 +492,14 @@ impl Groups {
         }
     }
 
-    /// All invariants of QFQ. `slack`: the longest step that V took for a packet (theorem 2: V <= F_i + slack).
+    /// Checks all invariants of QFQ. `slack` is the longest step of V for a packet (theorem 2: V <= F_i +
+    /// slack).
     ///
     /// # Panics
-    /// If one does not hold.
+    /// Panics if an invariant does not hold.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn check(&self, slack: u64) {
-        self.check_places();
+        self.check_sets();
         let sets = self.sets;
         let all = || (0..GROUPS as u8).filter(|&index| self.busy() >> index & 1 != 0);
         for index in all() {
@@ -509,7 +525,7 @@ impl Groups {
         }
     }
 
-    /// How far a time is ahead of V, so that the wrap is out of the way.
+    /// Returns how far a time is ahead of V, as a number that does not wrap.
     #[cfg(any(test, debug_assertions))]
     fn ahead_of_now(&self, time: u64) -> i128 {
         i128::from(time.wrapping_sub(self.now) as i64)
@@ -530,9 +546,9 @@ mod tests {
         assert_eq!(usize::from(group_of(1 << 47)), GROUPS - 1);
     }
 
-    /// What lies further ahead than the ring reaches, or further back than it has room, goes as near as can be.
+    /// An entry further ahead or further back than the ring reaches is put as near as possible.
     #[test]
-    fn an_entry_out_of_the_ring_comes_into_the_last_slot_or_the_first() {
+    fn an_entry_outside_the_ring_is_put_into_the_last_or_the_first_slot() {
         const GROUP: u8 = 3;
         for origin in [0, 0u64.wrapping_sub(5 << shift(GROUP))] {
             let slot = |number: i64| origin.wrapping_add_signed(number << shift(GROUP));
@@ -542,14 +558,14 @@ mod tests {
             assert_eq!(
                 groups.insert(GROUP, 1, last),
                 (last, END),
-                "as far ahead as may be"
+                "as far ahead as possible"
             );
             assert_eq!(groups.insert(GROUP, 2, slot(63)), (slot(62), 1));
             assert_eq!(groups.insert(GROUP, 3, slot(1000) + 7), (slot(62), 2));
             assert_eq!(
                 groups.insert(GROUP, 4, slot(-1)),
                 (slot(-1), END),
-                "the one slot left"
+                "the only slot left"
             );
             assert_eq!(groups.insert(GROUP, 5, slot(-2) + 1), (slot(-1), 4));
             groups.check(0);
@@ -557,7 +573,7 @@ mod tests {
             let mut order = Vec::new();
             while groups.busy() != 0 {
                 groups.catch_up(groups.now());
-                // Not theorem 1, which holds of what schedulers put in.
+                // Theorem 1 is not checked. It holds for what schedulers insert.
                 let first = groups.first().expect("V has jumped");
                 order.push(first);
                 groups.remove_first(GROUP, follows[first as usize]);
@@ -569,7 +585,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_highest_flipped_bit_tells_who_enters_a_slot(old: u64, step in 0u64..1 << 50) {
+        fn the_highest_changed_bit_gives_the_groups_that_enter_a_slot(old: u64, step in 0u64..1 << 50) {
             let new = old.wrapping_add(step);
             for group in 0..GROUPS as u8 {
                 prop_assert_eq!(

@@ -1,52 +1,57 @@
-//! The sum of the weights of the flows that count, which is what virtual time's slope is the inverse of, as far as `qfq.rs` lets it.
+//! The sum of the weights of the flows that count. The speed of virtual time is its inverse, except for the
+//! limit in `qfq.rs`.
 //!
-//! A flow that becomes busy counts at once. One that falls idle has been served ahead of virtual time and goes on counting until
-//! virtual time passes its finish: else those that stay would be promised more than there is. It is not looked for then. Its
-//! weight lies in a bucket for the slot in which it is due, and a bucket is emptied when virtual time enters that slot;
-//! a flow that comes back before takes its weight out again. So no flow is touched but the one at hand, and a bucket is emptied
-//! at most once for each flow that fell idle.
+//! A flow that becomes busy counts at once. A flow that becomes idle was served ahead of virtual time. It
+//! continues to count until virtual time passes its finish. Otherwise the remaining flows would be promised
+//! more than the link has. The flow is not searched for then: its weight is in a bucket for the slot in which
+//! it is due, and a bucket is emptied when virtual time enters this slot. A flow that becomes busy before
+//! takes its weight out of the bucket. So no other flow is read, and a bucket is emptied at most once for
+//! each flow that became idle.
 //!
-//! The inverse is worked out when it is wanted and the sum is not that of the last time.
+//! The inverse is computed when it is needed and the sum has changed.
 
 use crate::timestamps::ONE;
 use crate::timestamps::inverse;
 
 use super::groups::{GROUPS, MIN_SHIFT, entering, floor, is_after};
 
-/// Binary places of the inverse beyond those of virtual time.
-pub(super) const PLACES: u32 = 16;
+/// The number of fraction bits of the inverse in addition to those of virtual time.
+pub(super) const FRACTION_BITS: u32 = 16;
 
-/// Above this sum weights leave at once. Busy flows alone don't reach it; only shares changed after each packet could.
+/// Above this sum, weights leave at once. Busy flows alone do not reach it. Only changes of shares after each
+/// packet could.
 const MOST: u32 = 1 << 31;
 
-/// The sum, and what is to leave it.
+/// The sum, and the weights that will leave it.
 #[derive(Debug)]
 pub(super) struct LiveSum {
     sum: u32,
     /// The sum that `inverse` is the inverse of.
     inverted: u32,
     inverse: u64,
-    /// Groups with something in their buckets; some may be empty again.
+    /// The groups with weights in their buckets. Some may be empty again.
     waiting: u32,
-    /// Of each group, by the number of the slot modulo 4: it is at most three after virtual time's.
+    /// The buckets of each group, indexed by the number of the slot modulo 4. A slot is at most three after
+    /// the slot of virtual time.
     leaving: [[u32; 4]; GROUPS],
 }
 
-/// The bucket of a flow that finished at `finish`: it is emptied in the slot after.
+/// Returns the bucket of a flow that finished at `finish`. It is emptied in the next slot.
 #[inline]
 fn bucket(group: u8, finish: u64) -> usize {
     ((finish >> (MIN_SHIFT + u32::from(group))).wrapping_add(1) % 4) as usize
 }
 
-/// When the bucket of a flow that finished at `finish` is emptied.
+/// Returns when the bucket of a flow that finished at `finish` is emptied.
 #[inline]
 fn due(group: u8, finish: u64) -> u64 {
     floor(finish, group).wrapping_add(1 << (MIN_SHIFT + u32::from(group)))
 }
 
-/// Virtual time that a byte takes where weights sum up to `sum`, with [`PLACES`] more binary places; rounded down.
+/// Returns the virtual time per byte for the sum of weights `sum`, with [`FRACTION_BITS`] more fraction bits,
+/// rounded down.
 pub(super) fn inverse_of(sum: u32) -> u64 {
-    inverse::inverse(sum) >> (inverse::PLACES - ONE.trailing_zeros() - PLACES)
+    inverse::inverse(sum) >> (inverse::FRACTION_BITS - ONE.trailing_zeros() - FRACTION_BITS)
 }
 
 impl LiveSum {
@@ -60,12 +65,13 @@ impl LiveSum {
         }
     }
 
-    /// The sum.
+    /// Returns the sum.
     pub(super) fn sum(&self) -> u32 {
         self.sum
     }
 
-    /// Virtual time that a byte takes, with [`PLACES`] more binary places; rounded down, so that V never runs ahead of the flows.
+    /// Returns the virtual time per byte, with [`FRACTION_BITS`] more fraction bits. It is rounded down, so V
+    /// never runs ahead of the flows.
     #[inline]
     pub(super) fn inverse(&mut self) -> u64 {
         if self.inverted != self.sum {
@@ -81,19 +87,20 @@ impl LiveSum {
         self.inverted = self.sum;
     }
 
-    /// A weight counts from now on.
+    /// Adds a weight.
     #[inline]
     pub(super) fn add(&mut self, weight: u32) {
         self.sum += weight;
     }
 
-    /// A weight doesn't count any more.
+    /// Subtracts a weight.
     #[inline]
     pub(super) fn subtract(&mut self, weight: u32) {
         self.sum -= weight;
     }
 
-    /// A flow of `group` that finished at `finish` fell idle at `now`. Whether it goes on counting.
+    /// Reports that a flow of `group` that finished at `finish` became idle at `now`. Returns whether it
+    /// continues to count.
     #[inline]
     pub(super) fn leave(&mut self, weight: u32, group: u8, finish: u64, now: u64) -> bool {
         if !is_after(finish, now) || self.sum > MOST {
@@ -105,7 +112,7 @@ impl LiveSum {
         true
     }
 
-    /// A flow that went on counting when it fell idle, less than 2^63 ago, is busy again.
+    /// Reports that a flow is busy again that continued to count when it became idle, less than 2^63 ago.
     #[inline]
     pub(super) fn come_back(&mut self, weight: u32, group: u8, finish: u64, now: u64) {
         if is_after(due(group, finish), now) {
@@ -115,7 +122,7 @@ impl LiveSum {
         }
     }
 
-    /// Virtual time has gone on from `old` to `now`.
+    /// Reports that virtual time has advanced from `old` to `now`.
     #[inline]
     pub(super) fn move_on(&mut self, old: u64, now: u64) {
         let due = entering(old, now) & self.waiting;
@@ -133,8 +140,8 @@ impl LiveSum {
             let passed = floor(now, group).wrapping_sub(floor(old, group)) >> shift;
             let buckets = &mut self.leaving[usize::from(group)];
             for number in 1..=passed.min(4) {
-                let place = (old >> shift).wrapping_add(number) % 4;
-                self.sum -= core::mem::take(&mut buckets[place as usize]);
+                let bucket = (old >> shift).wrapping_add(number) % 4;
+                self.sum -= core::mem::take(&mut buckets[bucket as usize]);
             }
             if *buckets == [0; 4] {
                 self.waiting &= !(1 << group);
@@ -142,14 +149,14 @@ impl LiveSum {
         }
     }
 
-    /// All flows are idle and none counts.
+    /// Removes all weights, because all flows are idle.
     pub(super) fn clear(&mut self) {
         self.sum = 0;
         self.waiting = 0;
         self.leaving = [[0; 4]; GROUPS];
     }
 
-    /// What is still to leave.
+    /// Returns the sum of the weights in all buckets.
     #[cfg(test)]
     pub(super) fn leaving(&self) -> u32 {
         self.leaving.iter().flatten().sum()

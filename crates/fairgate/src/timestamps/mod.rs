@@ -1,9 +1,11 @@
-//! Fair queueing by time stamps: each file a [`Scheduler`](crate::scheduler::Scheduler), flat through
-//! [`Flows`](crate::scheduler::Flows) and classful through [`Classes`](crate::scheduler::Classes). `wfq` and `pfq` stamp
-//! single packets, which a class's inner discipline may drop or reorder: they are flat only.
+//! Fair queueing by time stamps. Each file has a [`Scheduler`](crate::scheduler::Scheduler).
+//! [`Flows`](crate::scheduler::Flows) makes it a flat discipline and [`Classes`](crate::scheduler::Classes) a
+//! classful one. `wfq` and `pfq` stamp single packets, which a class's inner discipline may drop or reorder.
+//! So they are flat only.
 //!
-//! Virtual time counts the service of a flow of weight 1: bytes over weight. Each file says how fine its unit is and how
-//! wide its times are; where they wrap they are compared by wrapping difference, and what must lie within half of their range is said.
+//! Virtual time counts the service of a flow of weight 1: bytes divided by weight. Each file states its unit
+//! and width. If times wrap, they are compared by their wrapping difference, and the file says why they
+//! differ by less than half of their range.
 
 pub mod frr;
 pub mod gfq;
@@ -27,16 +29,16 @@ pub mod wfq;
 use crate::error::ConfigError;
 use crate::scheduler::Entitlement;
 
-/// Largest weight of a flow.
+/// The largest weight of a flow.
 pub const MAX_WEIGHT: u32 = 1 << 16;
 
-/// Largest sum of the weights of a discipline's flows.
+/// The largest sum of the weights of a discipline's flows.
 pub const MAX_WEIGHT_SUM: u32 = 1 << 26;
 
-/// Virtual time that one byte takes at weight 1: 30 binary places, as in Linux's `sch_qfq`.
+/// The virtual time of one byte at weight 1: 30 fraction bits, as in Linux's `sch_qfq`.
 pub const ONE: u64 = 1 << 30;
 
-/// What a flow is entitled to, where the scheduler need not know how long its packets are: its part of the sum of weights.
+/// A flow's share, if the scheduler need not know the flow's longest packet: its part of the sum of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight(
     /// 1 to [`MAX_WEIGHT`].
@@ -55,13 +57,13 @@ impl Entitlement for Weight {
     }
 }
 
-/// What a flow is entitled to, where the scheduler sorts flows by the time that their longest packet takes.
+/// A flow's share, if the scheduler groups flows by the time of their longest packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// 1 to [`MAX_WEIGHT`].
     pub weight: u32,
-    /// Length of the longest packet, bytes, 1 to [`MAX_PACKET`](crate::scheduler::MAX_PACKET). Where a longer one comes it counts
-    /// from then on, as in Linux.
+    /// The length of the longest packet in bytes, 1 to [`MAX_PACKET`](crate::scheduler::MAX_PACKET). If a
+    /// longer packet comes, it is used from then on, as in Linux.
     pub max_packet: u32,
 }
 
@@ -80,12 +82,12 @@ impl Entitlement for Share {
     }
 }
 
-/// The weights of all flows together.
+/// The sum of the weights of all flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct WeightSum(u64);
 
 impl WeightSum {
-    /// Adds the weight of one flow more.
+    /// Adds the weight of one more flow.
     fn add(&mut self, weight: u32) -> Result<(), ConfigError> {
         parameters::check_weight(weight)?;
         self.0 += u64::from(weight);
@@ -94,26 +96,26 @@ impl WeightSum {
                 "weight",
                 weight,
                 format!("at most {MAX_WEIGHT_SUM} together with all other weights"),
-                "divide all weights by the same number, or have fewer flows",
+                "divide all weights by the same number, or use fewer flows",
             ));
         }
         Ok(())
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[inline]
     fn get(self) -> u32 {
         self.0 as u32
     }
 
-    /// One flow's weight is another.
+    /// Replaces the weight of one flow.
     fn change(&mut self, from: u32, to: u32) {
         self.0 = self.0 - u64::from(from) + u64::from(to);
     }
 }
 
-/// A virtual time that does not wrap: 128 bits, that lie in a flow's state as two words. What was long ago stays so, and
-/// the low 64 bits are a key for a heap.
+/// A virtual time that does not wrap: 128 bits, stored as two words in a flow's state. An old time never
+/// looks like a new one. The low 64 bits are a key for a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Long {
     high: u64,
@@ -135,9 +137,9 @@ impl Long {
     }
 }
 
-/// The virtual time, in units of [`ONE`]-th of a byte, that `length` bytes take at a weight whose inverse with 62 binary
-/// places is `per_byte`.
+/// Returns the virtual time of `length` bytes, in units of 1/[`ONE`] byte. `per_byte` is the inverse of the
+/// weight with 62 fraction bits.
 #[inline]
 const fn time_of(length: u32, per_byte: u64) -> u64 {
-    ((length as u128 * per_byte as u128) >> (inverse::PLACES - ONE.trailing_zeros())) as u64
+    ((length as u128 * per_byte as u128) >> (inverse::FRACTION_BITS - ONE.trailing_zeros())) as u64
 }

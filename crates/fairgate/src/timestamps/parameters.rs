@@ -1,4 +1,4 @@
-//! Parameters of all these schedulers: weights, and the longest packet.
+//! Parameters of all these schedulers: weights and longest packet.
 
 use core::ops::RangeInclusive;
 
@@ -15,7 +15,7 @@ pub(super) const fn weights<T, U>() -> Parameter<flows::Settings<T, U>> {
         "weights",
         Unit::Numbers(4096),
         WEIGHTS,
-        "Weights of the first flows, for filters to place packets in; the others have weight 1.",
+        "Weights of the first flows, which filters can select; all other flows have weight 1.",
         |flat, _| &mut flat.amounts,
     )
 }
@@ -25,8 +25,8 @@ pub(super) const fn max_packet<U>() -> Parameter<flows::Settings<Share, U>> {
         "max_packet",
         Unit::Bytes,
         PACKETS,
-        "Length of the longest packet, for the guarantee of delay; where a longer one comes it counts from \
-            then on.",
+        "Length of the longest packet, for the delay guarantee; a longer packet raises it \
+            when it comes.",
         |flat, _| &mut flat.config.share.max_packet,
     )
 }
@@ -36,7 +36,7 @@ pub(super) const fn class_weight<T: Entitlement, U>() -> Parameter<classes::Conf
         "weight",
         Unit::Count("weight"),
         WEIGHTS,
-        "The class's share is its part of the sum of weights.",
+        "The weight of the class; its share is its part of the sum of weights.",
         |classes, class| classes.classes[class].share.amount_mut(),
     )
 }
@@ -46,7 +46,7 @@ pub(super) const fn class_max_packet<U>() -> Parameter<classes::Config<Share, U>
         "max_packet",
         Unit::Bytes,
         PACKETS,
-        "Length of the class's longest packet, for the guarantee of delay; a longer one counts from when \
+        "Length of the class's longest packet, for the delay guarantee; a longer packet raises it when \
             it comes.",
         |classes, class| &mut classes.classes[class].share.max_packet,
     )

@@ -1,34 +1,38 @@
-//! Priority fair queueing (Kortebi, Oueslati and Roberts 2004, "Cross-protect: implicit service differentiation and
-//! admission control"): fair queueing in which flows that send little need not wait.
+//! Priority fair queueing (Kortebi, Oueslati and Roberts 2004, "Cross-protect: implicit service
+//! differentiation and admission control"): fair queueing in which flows that send little do not wait.
 //!
-//! Start-time fair queueing (Goyal, Vin and Cheng 1996): a packet's start time is `S = max(V, F)` with F the finish time of
-//! the packet before it in its flow, and `F = S + length / weight`; the packet with the least start time goes first, and V
-//! is the start time of the packet in service. On top, packets of flows that have sent less than `quantum` bytes
-//! since they became active go to the head of the schedule, first come, first served among them. So voice, a first request,
-//! the start of a transfer pass without anybody telling them apart, and a flow that goes on is served fairly.
+//! It is based on start-time fair queueing (Goyal, Vin and Cheng 1996): a packet's start time is `S = max(V,
+//! F)`, where F is the finish time of the packet before it in its flow, and `F = S + length / weight`. The
+//! packet with the least start time goes first. V is the start time of the packet in service. In addition,
+//! packets of flows that have sent less than `quantum` bytes since they became active go to the head of the
+//! schedule. Among these packets the first to arrive goes first. So voice, a first request and the start of a
+//! transfer go first without classification, and longer flows are served fairly.
 //!
-//! A flow is *active* while `F > V`: while it has packets queued, and after that until what it sent would have passed at its
-//! fair rate. A flow that is not active becomes so with its next packet, and its count of bytes starts again. When nothing is
-//! queued no flow is active: V is then the greatest of all finish times. Packets at the head count for F like all others,
-//! so a flow gains delay by them, not throughput.
+//! A flow is *active* while `F > V`: while it has packets queued, and after that until what it sent would
+//! have been sent at its fair rate. An inactive flow becomes active with its next packet, and its count of
+//! bytes restarts. When nothing is queued, no flow is active: V is then the greatest of all finish times.
+//! Packets at the head count for F like all others, so they improve a flow's delay and not its throughput.
 //!
-//! Both kinds of packets of a flow leave in the order of their arrival: once a flow has had its quantum none of its packets goes
-//! to the head until it is inactive, and it is active while any is queued.
+//! The packets of a flow leave in the order of their arrival. Once a flow has used its quantum, none of its
+//! packets goes to the head until it is inactive, and it is active while any of its packets is queued.
 //!
 //! ```text
 //!   stamp   bit 0: 1 at the head, 0 otherwise;   bits 63 to 1: order of arrival at the head, or start time
-//!   urgent  by order of arrival: flows whose first packet goes to the head
-//!   others  by start time: the other busy flows
+//!   urgent  flows whose first packet goes to the head, by order of arrival
+//!   others  the other busy flows, by start time
 //! ```
 //!
-//! Invariants: V stands still while `urgent` isn't empty; F of a busy flow is above V; no start time in `others` is below V.
+//! Invariants: V does not change while `urgent` is not empty. F of a busy flow is above V. No start time in
+//! `others` is below V.
 //!
-//! Resolution and wrap: times are units of 2^-30 of a byte and have 128 bits in V and F; a stamp has the low 63. It is at most
-//! 2^61 ahead of V: beyond 2 GiB of backlog in one flow of weight 1 the order among flows is no longer exact.
+//! Resolution and wrap: the unit of time is 2^-30 byte. V and F have 128 bits, a stamp has the low 63 bits. A
+//! stamp is at most 2^61 ahead of V. Beyond 2 GiB of backlog in one flow of weight 1 the order among flows is
+//! no longer exact.
 //!
-//! Deviations: flows have weights (the paper's are equal); every queue may be active, the list of active flows has
-//! no limit of its own; over the limit on packets the longest flow loses its newest packet, not its oldest. The admission
-//! control of the paper is apart from the scheduler. There is no classful form, as start times belong to packets.
+//! Deviations: flows have weights (in the paper they are equal). Every queue may be active, so the list of
+//! active flows has no limit of its own. Above the limit on packets the longest flow loses its newest packet,
+//! not its oldest. The paper's admission control is a separate discipline. There is no classful form, because
+//! start times belong to packets.
 
 use super::parameters::weights;
 use crate::discipline::Variable;
@@ -40,36 +44,36 @@ use crate::time::Time;
 use crate::timestamps::inverse;
 use crate::timestamps::{Long, Weight, WeightSum, time_of};
 
-/// How far ahead of V a stamp may be.
+/// The largest distance of a stamp ahead of V.
 const AHEAD: u128 = 1 << 61;
 
-/// Set in stamps of packets that go to the head.
+/// Is set in stamps of packets that go to the head.
 const URGENT: u64 = 1;
 
-/// Parameters of the scheduler as a whole.
+/// The parameters of the scheduler as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// What a flow may send at the head of the schedule before it is like all others, bytes, 1 to 2^30. The packet that crosses
-    /// this goes to the head yet.
+    /// The bytes that a flow may send at the head of the schedule before it is treated like all others, 1 to
+    /// 2^30. The packet that exceeds it still goes to the head.
     pub quantum: u32,
 }
 
-/// The paper's: one packet of the largest size.
+/// The paper's value: one packet of the largest size.
 impl Default for Settings {
     fn default() -> Settings {
         Settings { quantum: 1514 }
     }
 }
 
-/// A flow: 32 bytes.
+/// The state of a flow: 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// Finish time of its last packet.
+    /// The finish time of its last packet.
     finish: Long,
-    /// The inverse of its weight, with 62 binary places.
+    /// The inverse of its weight, with 62 fraction bits.
     per_byte: u64,
     weight: u32,
-    /// Bytes sent at the head since it is active.
+    /// The bytes sent at the head since it became active.
     urgent_bytes: u32,
 }
 
@@ -80,11 +84,11 @@ pub struct Pfq {
     now: u128,
     /// The greatest finish time.
     latest: u128,
-    /// Packets that went to the head, for their order.
+    /// The number of packets that went to the head, which gives their order.
     arrivals: u64,
-    /// Flows whose first packet goes to the head, by arrival.
+    /// The flows whose first packet goes to the head, by arrival.
     urgent: Heap,
-    /// Other busy flows, by start time.
+    /// The other busy flows, by start time.
     others: Heap,
     quantum: u32,
     flows: usize,
@@ -92,7 +96,7 @@ pub struct Pfq {
 }
 
 impl Pfq {
-    /// The heap that a flow whose first packet has this stamp belongs to.
+    /// Returns the heap for a flow whose first packet has this stamp.
     #[inline]
     fn heap(&mut self, stamp: u64) -> &mut Heap {
         if stamp & URGENT == 0 {
@@ -102,10 +106,10 @@ impl Pfq {
         }
     }
 
-    /// The packet with this stamp, of `others`, is in service.
+    /// Sets V for the packet with this stamp in `others`, which is now in service.
     #[inline]
     fn set_now(&mut self, stamp: u64) {
-        // The stamp has one bit less than the low half of V; it is not behind.
+        // The stamp has one bit less than the low half of V. It is not behind V.
         let ahead = stamp.wrapping_sub((self.now as u64) << 1) >> 1;
         self.now += u128::from(ahead);
     }
@@ -173,7 +177,8 @@ impl Scheduler for Pfq {
 
     #[inline]
     fn stolen<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, head: Head, _now: Time) {
-        // `latest` keeps the packet: that only lets all flows be inactive, which they are when it counts.
+        // `latest` still includes the packet. This only makes V larger when all flows are inactive, which is
+        // when `latest` is used.
         let flow = flows[index as usize].state_mut();
         let taken = u128::from(time_of(head.length, flow.per_byte));
         flow.finish = Long::of(flow.finish.get().saturating_sub(taken));
@@ -236,12 +241,12 @@ const fn quantum<S>(field: Lens<S>) -> Parameter<S> {
         "quantum",
         Unit::Bytes,
         1..=1 << 30,
-        "Bytes that a flow may send first, since it became active.",
+        "Bytes that a flow may send before all others after it became active.",
         field,
     )
 }
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<Pfq>>] = &[
     flows::flows(),
     flows::limit(),
@@ -256,7 +261,7 @@ pub static DESCRIPTION: flows::DescriptionOf<Pfq> = flows::describe::<Pfq>(
         family: Family::Timestamps,
         summary: "Priority fair queueing (Kortebi et al. 2004): flows that send little go first, the \
             others share",
-        when: "Where voice and short transfers should need no marking; pdrr does the same at less cost.",
+        when: "For voice and short transfers without marking; pdrr does the same at lower cost.",
         children: Children::None,
     },
     PARAMETERS,
@@ -282,12 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_sends_little_passes_those_that_send_much() {
+    fn a_flow_that_sends_little_overtakes_flows_that_send_much() {
         let mut driver = pfq(&[1, 1], 1500, 100, 0);
         for _ in 0..5 {
             driver.offer(in_class(1, 1000), Time::ZERO);
         }
-        // The first two go to the head: 1000 bytes are less than the quantum yet.
+        // The first two go to the head: 1000 bytes are less than the quantum.
         assert_eq!(
             [driver.next(Time::ZERO), driver.next(Time::ZERO)],
             [Some(0), Some(1)]
@@ -299,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantum_of_nothing_is_refused() {
+    fn a_quantum_of_0_is_rejected() {
         let config = flows::ConfigOf::<Pfq> {
             settings: Settings { quantum: 0 },
             ..flows::Config::default()
@@ -310,15 +315,15 @@ mod tests {
         );
     }
 
-    /// The paper's algorithm as it is written: one list of packets, a list of active flows that is searched when virtual
-    /// time changes. Times are bytes at weight 64, exact.
+    /// The paper's algorithm as it is written: one list of packets, and a list of active flows that is
+    /// searched when virtual time changes. Times are bytes at weight 64 and exact.
     #[derive(Default)]
     struct Paper {
         quantum: u32,
         now: u64,
-        /// Number, flow, length, start time; whether it goes to the head.
+        /// Number, flow, length and start time of a packet, and whether it goes to the head.
         list: Vec<(u64, usize, u32, u64, bool)>,
-        /// Of each active flow: finish time, bytes at the head.
+        /// The finish time and the bytes at the head of each active flow.
         active: Vec<Option<(u64, u32)>>,
     }
 
@@ -350,7 +355,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every departure as the paper's algorithm has it, wherever virtual time starts.
+        /// Compares every departure with the paper's algorithm, for any start of virtual time.
         #[test]
         fn packets_leave_as_in_the_paper(
             weights in prop::collection::vec((0u32..7).prop_map(|power| 1 << power), 4),
@@ -373,22 +378,24 @@ mod tests {
             }
         }
 
-        /// What the limit takes away leaves nothing behind: all goes on as if the packet had never come.
+        /// A packet dropped by the limit has no effect: everything continues as if it had never come.
         #[test]
-        fn a_stolen_packet_leaves_no_trace(
+        fn a_stolen_packet_has_no_effect(
             quantum in 1u32..4000,
             operations in prop::collection::vec((0usize..4, 40u32..1515), 0..100),
         ) {
             let mut drivers = [pfq(&[1; 4], quantum, 6, 0), pfq(&[1; 4], quantum, 10_000, 0)];
-            // Lengths in order of arrival; what has left is 0.
+            // Lengths in order of arrival. A packet that has left is 0.
             let mut queued: Vec<(usize, u32)> = Vec::new();
             for (flow, length) in operations {
                 let longest = (0..4).max_by_key(|&of| queued.iter().filter(|packet| packet.0 == of).count());
                 if queued.len() < 6 {
-                    drivers.iter_mut().for_each(|driver| { driver.offer(in_class(flow as u16 + 1, length), Time::ZERO); });
+                    drivers.iter_mut().for_each(|driver| {
+                        driver.offer(in_class(flow as u16 + 1, length), Time::ZERO);
+                    });
                     queued.push((flow, length));
                 } else {
-                    // One packet more of the longest flow, which pays for it itself.
+                    // One more packet of the longest flow, which then loses this packet.
                     let flow = longest.unwrap();
                     drivers[0].offer(in_class(flow as u16 + 1, length), Time::ZERO);
                     prop_assert_eq!(drivers[0].returned.len(), 1);

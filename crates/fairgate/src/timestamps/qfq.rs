@@ -1,34 +1,40 @@
-//! Quick Fair Queueing (Checconi, Rizzo & Valente, IEEE/ACM Transactions on Networking 2013): the guarantees of WF2Q+ but for
-//! a small constant, at a cost that depends neither on the number of flows nor on that of groups.
+//! Quick Fair Queueing (Checconi, Rizzo & Valente, IEEE/ACM Transactions on Networking 2013): the guarantees
+//! of WF2Q+ except for a small constant. The cost depends neither on the number of flows nor on the number of
+//! groups.
 //!
-//! WF2Q+ serves, among the flows that a fluid server would have begun to serve (S <= V), the one that it would finish first.
-//! Here flows are in groups by the time that their longest packet takes, and start times are rounded to
-//! multiples of that time, the group's sigma. So a flow has its place without any search, and all decisions
-//! are operations on words of bits: see `groups.rs`.
+//! WF2Q+ considers the flows that a fluid server would have begun to serve (S <= V), and serves the one that
+//! the fluid server would finish first. QFQ puts flows into groups by the time that their longest packet
+//! takes, and rounds start times to multiples of this time, the group's sigma. So a flow's position is known
+//! without a search, and all decisions are operations on words of bits: see `groups.rs`.
 //!
-//! V goes on by `length / sum of weights` for each packet sent, and jumps to the first start where that is ahead of it. It does so
-//! when the next packet is chosen: what arrives before starts from where V was, as in Linux. The sum is that of the flows that are busy, or were served ahead of V;
-//! with [`Slope::Configured`] that of all flows, as in Linux. Rounding never lets V run ahead of the flows.
+//! V advances by `length / sum of weights` for each packet sent. If all starts are ahead of V, it jumps to
+//! the first start. It jumps when the next packet is chosen. What arrives before starts from the old V, as in
+//! Linux. The sum includes the flows that are busy or were served ahead of V. With [`Slope::Configured`] it
+//! includes all flows, as in Linux. Because of rounding down, V never runs ahead of the flows.
 //!
-//! Guarantees, for a flow of weight phi (its part of the sum) whose group has slots of sigma, on a link of rate R, packets
-//! being at most L long, its own at most l: B-WFI `3 phi sigma + l + 2 phi L`, T-WFI `(3 sigma + l / phi + 2 L) / R`. The paper
-//! (theorems 7 and 8) has them without l. But a flow is served until its *rounded* start is after V, when its start may be two
-//! sigma ahead; it then waits until V is two sigma after the rounded start, and if its next packets are short, by which
-//! it only just enters the next slot, for another sigma: nearly 4 in all, where the paper has 3. `fairgate bounds` comes to 3.3;
-//! the proof is in `fairgate-theory`, `guarantees/bounds.rs`.
+//! Guarantees for a flow of weight phi (its part of the sum) whose group has slots of sigma, on a link of
+//! rate R. Packets are at most L long, the flow's own at most l. B-WFI `3 phi sigma + l + 2 phi L`, T-WFI `(3
+//! sigma + l / phi + 2 L) / R`. The paper (theorems 7 and 8) has them without l. But a flow is served until
+//! its *rounded* start is after V, when its start may be two sigma ahead. It then waits until V is two sigma
+//! after the rounded start. If its next packets are short and it only just enters the next slot, it waits for
+//! another sigma: nearly 4 in all, where the paper has 3. `fairgate bounds` finds 3.3. The proof is in
+//! `fairgate-theory`, `guarantees/bounds.rs`.
 //!
-//! The theorems take the sum of weights as constant. With the live sum V goes faster, and could run far past the finish of a flow
-//! that waits while few are busy: those that come next would be put back to that finish (equation 17), and go before those
-//! that came earlier. So V goes by the live sum only up to the least finish of any group, and past it by the sum of all flows: it is
-//! never slower than the theorems have it, and never further past a finish (theorem 2), which is all that they need.
+//! The theorems assume a constant sum of weights. With the live sum V advances faster. While few flows are
+//! busy it could get far past the finish of a waiting flow. Flows that come next would be put back to this
+//! finish (equation 17), and go before flows that came earlier. So V uses the live sum only up to the least
+//! finish of any group, and the sum of all flows after it. V is never slower than in the theorems and never
+//! further past a finish (theorem 2), which is all that they need.
 //!
 //! # What may change
-//! * A packet longer than its flow's `max_packet` raises that, once it is sent: the flow then goes on in a coarser group, as if
-//!   it had just become busy. That packet itself may go earlier than its length allows: others wait for it once. A share that is changed counts from the flow's next packet on, in the same way; the old
-//!   weight goes on counting until V passes the flow's finish time.
-//! * Virtual time wraps. A flow idle for 2^62 of it or more starts from V like a new one, by the number of *eras* it slept.
+//! * A packet longer than its flow's `max_packet` raises `max_packet` when it is sent. The flow then
+//!   continues in a coarser group, as if it had just become busy. This packet itself may go earlier than its
+//!   length allows, so others wait for it once. A changed share is used from the flow's next packet in the
+//!   same way. The old weight counts until V passes the flow's finish time.
+//! * Virtual time wraps. A flow that was idle for 2^62 or more starts from V like a new one. The number of
+//!   *eras* for which it was idle tells this.
 //!
-//! Packets after the first need not be looked at: a flow's start moves on by what it sent.
+//! Packets after the first need not be read: a flow's start advances by what it sent.
 
 use super::parameters::{check_max_packet, class_max_packet, class_weight, max_packet, weights};
 use crate::discipline::Variable;
@@ -37,49 +43,49 @@ use crate::registry::{About, Children, Family, Parameter, Unit};
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler, classes, flows};
 use crate::time::Time;
 use crate::timestamps::groups::{Groups, group_of};
-use crate::timestamps::live_sum::{LiveSum, PLACES, inverse_of};
+use crate::timestamps::live_sum::{FRACTION_BITS, LiveSum, inverse_of};
 use crate::timestamps::slots::END;
 use crate::timestamps::{ONE, Share, WeightSum};
 
-/// Which flows' weights virtual time is slowed down by.
+/// Which flows' weights slow down virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slope {
-    /// Those of the flows that have packets, or have just had some.
+    /// The flows that have packets, or had packets shortly before.
     #[default]
     Live,
-    /// Those of all flows, as in Linux.
+    /// All flows, as in Linux.
     Configured,
 }
 
-/// Parameters of the scheduler as a whole.
+/// The parameters of the scheduler as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Which flows' weights virtual time is slowed down by.
+    /// Which flows' weights slow down virtual time.
     pub slope: Slope,
 }
 
-/// log2 of the length of an era: short enough that times two eras apart can be compared.
+/// log2 of the length of an era. It is so short that times two eras apart can be compared.
 const ERA: u32 = 61;
 
-/// A flow: 40 bytes.
+/// The state of a flow: 40 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// S; of an idle flow F, where its next packet would start.
+    /// S. For an idle flow it is F, where its next packet would start.
     start: u64,
-    /// The flow behind it in its slot.
+    /// The flow after it in its slot.
     next: u32,
-    /// Virtual time that a byte takes, rounded up.
+    /// The virtual time per byte, rounded up.
     per_byte: u32,
     weight: u32,
     max_packet: u32,
-    /// What the share is changed to with the next packet; 0: nothing.
+    /// The share from the next packet on, or 0 if it does not change.
     next_weight: u32,
     next_max_packet: u32,
-    /// The era in which it fell idle.
+    /// The era in which it became idle.
     era: u32,
     group: u8,
     is_busy: bool,
-    /// Whether its weight is in the live sum. Of an idle flow: was when it fell idle.
+    /// Whether its weight is in the live sum. For an idle flow: whether it was when it became idle.
     is_counted: bool,
 }
 
@@ -90,7 +96,7 @@ impl Flow {
         self.set_max_packet(max_packet);
     }
 
-    /// When it will have sent `sent` bytes.
+    /// Returns the virtual time when it will have sent `sent` bytes.
     #[inline]
     fn finish(&self, sent: u32) -> u64 {
         self.start
@@ -107,19 +113,19 @@ impl Flow {
 #[derive(Debug)]
 pub struct Qfq {
     groups: Groups,
-    /// The sum that the slope of V is the inverse of.
+    /// The sum whose inverse is the speed of V.
     live: LiveSum,
     slope: Slope,
     /// How often V has entered another era.
     era: u32,
-    /// All weights.
+    /// The sum of all weights.
     weights: WeightSum,
-    /// Virtual time that a byte takes where all flows count, with [`PLACES`] more binary places.
+    /// The virtual time per byte if all flows count, with [`FRACTION_BITS`] more fraction bits.
     slowest: u64,
-    /// The longest step that V may take past a group's finish: the slack of theorem 2.
+    /// The longest step of V past a group's finish: the slack of theorem 2.
     #[cfg(any(test, debug_assertions))]
     longest_step: u64,
-    /// What V took for packets longer than was known when their flows were put in their places.
+    /// The steps of V for packets that were longer than known when their flows were inserted.
     #[cfg(any(test, debug_assertions))]
     unforeseen: u64,
 }
@@ -131,7 +137,7 @@ impl Qfq {
         self.era.wrapping_sub(flow.era) <= 2
     }
 
-    /// Puts a flow that is in no group into its own, from its old finish or from now on.
+    /// Inserts a flow that is in no group into its group, from its old finish or from V.
     #[inline]
     fn enqueue<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32) {
         let flow = flows[index as usize].state_mut();
@@ -143,7 +149,7 @@ impl Qfq {
         (flow.start, flow.next) = self.groups.insert(flow.group, index, start);
     }
 
-    /// Where no group is eligible V jumps to the first that there is.
+    /// If no group is eligible, V jumps to the first start.
     fn jump(&mut self) {
         if self.groups.is_stalled() {
             let old = self.groups.now();
@@ -154,18 +160,20 @@ impl Qfq {
         }
     }
 
-    /// V goes on for a packet of `flow`. Returns where it was.
+    /// Advances V for a packet of `flow`. Returns the old V.
     #[inline]
     fn send(&mut self, flow: &Flow, sent: u32) -> u64 {
         let old = self.groups.now();
         let step = if self.live.sum() == self.weights.get() {
-            (u64::from(sent) * self.slowest) >> PLACES
+            (u64::from(sent) * self.slowest) >> FRACTION_BITS
         } else {
             self.step_of_some(sent)
         };
         #[cfg(any(test, debug_assertions))]
         {
-            self.longest_step = self.longest_step.max((u64::from(sent) * self.slowest) >> PLACES);
+            self.longest_step = self
+                .longest_step
+                .max((u64::from(sent) * self.slowest) >> FRACTION_BITS);
             if sent > flow.max_packet {
                 self.unforeseen += step;
             }
@@ -176,14 +184,14 @@ impl Qfq {
         old
     }
 
-    /// How far V goes for `sent` bytes where not all flows count: by the live sum, but no further than to the first finish of what waits.
-    /// Past that V goes as slowly as if all flows counted: theorem 2 with their sum.
+    /// Returns how far V advances for `sent` bytes if not all flows count: by the live sum, but only up to
+    /// the first finish. After that V is as slow as if all flows counted: theorem 2 with their sum.
     #[inline(never)]
     fn step_of_some(&mut self, sent: u32) -> u64 {
-        let step = (u64::from(sent) * self.live.inverse()) >> PLACES;
-        let least = (u64::from(sent) * self.slowest) >> PLACES;
+        let step = (u64::from(sent) * self.live.inverse()) >> FRACTION_BITS;
+        let least = (u64::from(sent) * self.slowest) >> FRACTION_BITS;
         match self.groups.first_finish() {
-            // Weights that were changed may still count: then `step` is the lesser.
+            // Changed weights may still count. Then `step` is the smaller one.
             Some(finish) if step > least => {
                 let ahead = finish.wrapping_sub(self.groups.now()) as i64;
                 step.min(ahead.max(0) as u64).max(least)
@@ -192,15 +200,15 @@ impl Qfq {
         }
     }
 
-    /// [`update`](Scheduler::update) where the flow doesn't simply go on in its group: it falls idle, sent a packet that was too long, has another
-    /// share, or its packet had vanished.
+    /// [`update`](Scheduler::update) for a flow that does not simply stay in its group: it becomes idle, sent
+    /// a packet that was too long, has another share, or its packet was dropped.
     #[cold]
     #[inline(never)]
     fn leave_group<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, sent: u32, goes_on: bool) {
         if sent == 0 && goes_on {
             return;
         }
-        // Longer ones can be here only if they were queued in a class before it had a scheduler.
+        // Longer packets are possible only if they were queued in a class before it had a scheduler.
         let sent = sent.min(MAX_PACKET);
         let flow = flows[index as usize].state_mut();
         let old = self.send(flow, sent);
@@ -225,7 +233,7 @@ impl Qfq {
         self.check();
     }
 
-    /// V went on from `old`.
+    /// Updates the sum and the era after V advanced from `old`.
     #[inline]
     fn follow(&mut self, old: u64) {
         let now = self.groups.now();
@@ -235,7 +243,7 @@ impl Qfq {
         }
     }
 
-    /// A flow falls idle.
+    /// Updates a flow that becomes idle.
     #[inline]
     fn retire(&mut self, flow: &mut Flow) {
         flow.is_busy = false;
@@ -247,14 +255,14 @@ impl Qfq {
         }
     }
 
-    /// A flow that goes on sending changes its group, after a packet that was too long or a change of its share.
+    /// Moves a busy flow to another group, after a packet that was too long or a change of its share.
     #[cold]
     fn change_group<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32) {
         let flow = flows[index as usize].state_mut();
         flow.era = self.era;
         if flow.next_weight != 0 {
             if self.slope == Slope::Live {
-                // The old weight goes on counting until V passes what it sent, as if another flow had come in its place.
+                // The old weight counts until V passes what it sent, as if another flow had replaced it.
                 let _ = self
                     .live
                     .leave(flow.weight, flow.group, flow.start, self.groups.now());
@@ -333,7 +341,7 @@ impl Scheduler for Qfq {
         if flow.is_busy {
             (flow.next_weight, flow.next_max_packet) = (share.weight, share.max_packet);
         } else {
-            // What of the old weight still counts goes on counting, and is nobody's.
+            // The old weight, if it still counts, continues to count without a flow.
             flow.is_counted = false;
             flow.set(share.weight, share.max_packet);
         }
@@ -429,11 +437,11 @@ impl Scheduler for Qfq {
 }
 
 const SLOPE_DOC: &str =
-    "Whose weights virtual time is slowed down by: those of flows with packets, or of all as in Linux.";
+    "Which weights slow down virtual time: those of flows with packets, or all weights, as in Linux.";
 
 crate::words!(Slope { "live" => Slope::Live, "configured" => Slope::Configured });
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<Qfq>>] = &[
     flows::flows(),
     flows::limit(),
@@ -451,8 +459,8 @@ pub static DESCRIPTION: flows::DescriptionOf<Qfq> = flows::describe::<Qfq>(
         family: Family::Timestamps,
         summary: "Quick Fair Queueing: shares and delays close to the ideal at a cost that does not grow \
             with flows or groups",
-        when: "When flows need low delay as well as their share, however many there are; qfq_plus is \
-            cheaper, less tight.",
+        when: "For many flows that need a low delay and a fair share; qfq_plus is \
+            cheaper and less tight.",
         children: Children::None,
     },
     PARAMETERS,
@@ -465,7 +473,7 @@ pub static CLASSFUL: classes::DescriptionOf<Qfq> = classes::describe::<Qfq>(
         name: Qfq::NAME,
         family: Family::Timestamps,
         summary: "Quick Fair Queueing over classes, each with a weight and any discipline inside",
-        when: "To share a line in given proportions with guarantees of delay; tc's `qfq` is qfq_plus.",
+        when: "To share a link in given proportions with delay guarantees; tc's `qfq` is qfq_plus.",
         children: Children::Classes,
     },
     &[Parameter::word(
@@ -479,4 +487,5 @@ pub static CLASSFUL: classes::DescriptionOf<Qfq> = classes::describe::<Qfq>(
 .with_memory(|_| 8_000);
 
 #[cfg(test)]
+#[path = "qfq_tests.rs"]
 mod tests;

@@ -1,27 +1,29 @@
-//! QFQ+ (Valente, "Reducing the Execution Time of Fair-Queueing Schedulers", 2014), as Linux's `sch_qfq` has it: Quick Fair
-//! Queueing over *aggregates* of up to eight flows of equal share, at nearly the cost of deficit round robin.
+//! QFQ+ (Valente, "Reducing the Execution Time of Fair-Queueing Schedulers", 2014) as in Linux's `sch_qfq`:
+//! Quick Fair Queueing over *aggregates* of up to eight flows with equal shares, at nearly the cost of
+//! deficit round robin.
 //!
-//! What is in the slots of `groups.rs` is an aggregate, with the weights of its flows added up. When its turn comes it
-//! leaves them and is *in service* for a whole budget, one longest packet for each of its flows, which send by deficit
-//! round robin. So the machinery of QFQ runs once for a budget, not for each packet, and the guarantees are coarser by
-//! the same measure.
+//! The entries in the slots of `groups.rs` are aggregates. The weight of an aggregate is the sum of the
+//! weights of its flows. When an aggregate is selected, it leaves the slots and is *in service* for a whole
+//! budget: one longest packet for each of its flows. The flows send by deficit round robin. So the QFQ code
+//! runs once per budget and not once per packet, and the guarantees are coarser in the same proportion.
 //!
-//! As in Linux: an aggregate is charged and put back when the *next* packet is wanted and its budget is not enough; until
-//! then, if it ran empty, packets that come for it go on using the budget without a new time stamp. The first aggregate to
-//! become busy after an idle time goes into service at once, and V goes on from where it was. V advances by the inverse of the sum
-//! of all weights. Sets of groups follow V when an aggregate is chosen.
+//! As in Linux: an aggregate is charged and put back when the *next* packet is needed and its budget is not
+//! enough. Until then, if it is empty, packets that arrive for it use the budget without a new time stamp.
+//! The first aggregate that becomes busy after an idle time goes into service at once, and V continues from
+//! its old value. V advances by the inverse of the sum of all weights. The sets of groups are updated to V
+//! when an aggregate is selected.
 //!
-//! Deviations: a packet longer than its flow's `max_packet` raises that of the whole aggregate, where Linux moves the
-//! flow into another one. A share that is changed counts from when the flow's first packet has been sent.
+//! Deviations: a packet longer than its flow's `max_packet` raises `max_packet` of the whole aggregate. Linux
+//! moves the flow to another aggregate. A changed share is used after the flow's first packet has been sent.
 //!
-//! Also as in Linux, groups are not always in QFQ's order. An aggregate that goes into service leaves its slot, and by that
-//! unblocks the groups below its own; if it comes back to the same slot, having sent little, they are not blocked again. So
-//! they may go before it though they finish later, each once.
+//! Also as in Linux, groups are not always in QFQ's order. An aggregate that goes into service leaves its
+//! slot and so unblocks the groups below its own. If it has sent little and comes back to the same slot, they
+//! are not blocked again. So each of them may go before it once, although it finishes later.
 //!
-//! Invariants, checked after each operation in debug builds: an aggregate with busy flows is in service or in a slot, never both,
-//! and only the one in service may have none; the first packet of a busy flow is no longer than its deficit and
-//! than its aggregate's `max_packet`, so a full budget is always enough; those of the groups but for their order, whenever they
-//! have been brought up to V.
+//! Invariants, checked after each operation in debug builds: an aggregate with busy flows is either in
+//! service or in a slot. Only the aggregate in service may have no busy flow. The first packet of a busy flow
+//! is at most as long as its deficit and as its aggregate's `max_packet`, so a full budget is always enough.
+//! The invariants of the groups, except for their order, hold whenever the groups have been updated to V.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -36,45 +38,45 @@ use crate::timestamps::groups::{Groups, group_of};
 use crate::timestamps::slots::END;
 use crate::timestamps::{ONE, Share, WeightSum};
 
-/// Most flows of an aggregate, as in Linux.
+/// The largest number of flows of an aggregate, as in Linux.
 const MOST_FLOWS: usize = 8;
 
-/// No aggregate.
+/// The index of no aggregate.
 const NONE: u32 = u32::MAX;
 
-/// A flow: 16 bytes.
+/// The state of a flow: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// Bytes that it may still send in this turn. At least the length of its first packet.
+    /// The bytes that it may still send in this turn. At least the length of its first packet.
     deficit: u32,
-    /// Length of its first packet.
+    /// The length of its first packet.
     head: u32,
     aggregate: u32,
-    /// Where it goes with a changed share.
+    /// The aggregate for its changed share.
     next_aggregate: u32,
 }
 
-/// Flows of equal share: a cache line.
+/// Flows with equal shares. It fills a cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct Aggregate {
     /// S while busy, F while idle.
     time: u64,
-    /// Busy flows: a ring from `first`.
+    /// The busy flows: a ring that starts at `first`.
     busy: [u32; MOST_FLOWS],
-    /// Bytes sent in this service.
+    /// The bytes sent in this service.
     served: u32,
-    /// Virtual time that a byte takes at the weight of all flows.
+    /// The virtual time per byte at the weight of all its flows.
     per_byte: u32,
-    /// What follows it in its slot.
+    /// The aggregate that follows it in its slot.
     next: u32,
-    /// Of each flow; 0: there is none.
+    /// The weight of each flow, or 0 if there is no flow.
     weight: u32,
     max_packet: u32,
     first: u8,
     len: u8,
     flows: u8,
-    /// Of the slot that it is in.
+    /// The group of the slot that it is in.
     group: u8,
 }
 
@@ -95,7 +97,7 @@ impl Aggregate {
         }
     }
 
-    /// What it may send in one service.
+    /// Returns what it may send in one service.
     #[inline]
     fn most(&self) -> u32 {
         u32::from(self.flows) * self.max_packet
@@ -108,7 +110,7 @@ impl Aggregate {
         }
     }
 
-    /// Its start moves on by what it was served, and it has a whole budget again.
+    /// Advances its start by what it sent, and resets its budget.
     #[inline]
     fn charge(&mut self) {
         let served = self.served.min(self.most());
@@ -140,22 +142,22 @@ impl Aggregate {
 #[derive(Debug)]
 pub struct QfqPlus {
     groups: Groups,
-    /// V when the sets of groups were last brought up to it.
+    /// V when the sets of groups were last updated.
     seen: u64,
-    /// The aggregate in service; `NONE` after an idle time.
+    /// The aggregate in service, or `NONE` after an idle time.
     in_service: u32,
     aggregates: Vec<Aggregate>,
-    /// Aggregates without flows.
+    /// The aggregates without flows.
     free: Vec<u32>,
-    /// The aggregate that was opened last for a share.
+    /// The last aggregate that was created for a share.
     open: BTreeMap<(u32, u32), u32>,
     weights: WeightSum,
-    /// Virtual time that a byte takes at the weights of all flows.
+    /// The virtual time per byte at the weights of all flows.
     slope: u64,
 }
 
 impl QfqPlus {
-    /// The aggregate that one flow more of this share belongs to; it counts from now on.
+    /// Returns the aggregate for one more flow of this share, and counts the flow in it.
     fn join(&mut self, share: &Share) -> u32 {
         let key = (share.weight, share.max_packet);
         let open = self.open.get(&key).copied().filter(|&index| {
@@ -169,7 +171,7 @@ impl QfqPlus {
                 Some(free) => *free = fresh,
                 None => self.aggregates.push(fresh),
             }
-            // So that leaving an aggregate allocates nothing.
+            // So leaving an aggregate does not allocate.
             self.free.reserve(self.aggregates.len());
             self.open.insert(key, index);
             index
@@ -179,7 +181,7 @@ impl QfqPlus {
         index
     }
 
-    /// An aggregate has one flow less. The last one leaves it free for another share.
+    /// Removes one flow from an aggregate. An aggregate without flows can be used for another share.
     fn part(&mut self, index: u32) {
         let aggregate = &mut self.aggregates[index as usize];
         aggregate.set_flows(aggregate.flows - 1);
@@ -189,7 +191,7 @@ impl QfqPlus {
         }
     }
 
-    /// An idle flow goes where its changed share belongs.
+    /// Moves an idle flow to the aggregate of its changed share.
     #[cold]
     fn move_over(&mut self, flow: &mut Flow) {
         self.part(flow.aggregate);
@@ -208,18 +210,18 @@ impl QfqPlus {
         (aggregate.time, aggregate.next) = self.groups.insert(aggregate.group, index, aggregate.time);
     }
 
-    /// The group of an aggregate that is in none.
+    /// Computes the group of an aggregate that is in no slot.
     #[inline]
-    fn place(aggregate: &mut Aggregate) {
+    fn set_group(aggregate: &mut Aggregate) {
         aggregate.group = group_of(u64::from(aggregate.most()) * u64::from(aggregate.per_byte));
     }
 
-    /// An aggregate has its first busy flow and isn't in service.
+    /// Starts an aggregate that has its first busy flow and is not in service.
     #[inline]
     fn start(&mut self, index: u32) {
         let aggregate = &mut self.aggregates[index as usize];
         aggregate.served = 0;
-        QfqPlus::place(aggregate);
+        QfqPlus::set_group(aggregate);
         aggregate.time = self.groups.start_after(aggregate.group, aggregate.time);
         if self.in_service == NONE {
             self.in_service = index;
@@ -230,14 +232,14 @@ impl QfqPlus {
         }
     }
 
-    /// The aggregate in service has sent what it may; another one follows, if there is any.
+    /// Ends the service of the aggregate in service and selects the next one, if there is one.
     #[inline(never)]
     fn choose(&mut self) {
         let index = self.in_service;
         let aggregate = &mut self.aggregates[index as usize];
         aggregate.charge();
         if aggregate.len > 0 {
-            QfqPlus::place(aggregate);
+            QfqPlus::set_group(aggregate);
             self.schedule(index);
         } else if self.groups.busy() == 0 {
             self.in_service = NONE;
@@ -245,26 +247,26 @@ impl QfqPlus {
         }
         self.groups.catch_up(self.seen);
         #[cfg(debug_assertions)]
-        self.groups.check_places();
+        self.groups.check_sets();
         self.seen = self.groups.now();
-        let chosen = self.groups.first().expect("V has jumped to where one may start");
+        let chosen = self.groups.first().expect("V has jumped to the first start");
         self.in_service = chosen;
         let aggregate = &self.aggregates[chosen as usize];
         self.groups.remove_first(aggregate.group, aggregate.next);
     }
 
-    /// What holds of the aggregate of flow `index` after something was done to that flow.
+    /// Checks the aggregate of flow `index` after an operation on this flow.
     ///
     /// # Panics
-    /// If it does not hold.
+    /// Panics if an invariant does not hold.
     #[cfg(debug_assertions)]
     fn check<F: Holds<State = Flow>>(&self, flows: &[F], index: u32) {
         let at = flows[index as usize].state().aggregate;
         let aggregate = &self.aggregates[at as usize];
         assert!(aggregate.len <= aggregate.flows, "{aggregate:?}");
         assert!(at == self.in_service || aggregate.served == 0, "{aggregate:?}");
-        for place in aggregate.first..aggregate.first + aggregate.len {
-            let busy = flows[aggregate.busy[usize::from(place) % MOST_FLOWS] as usize].state();
+        for position in aggregate.first..aggregate.first + aggregate.len {
+            let busy = flows[aggregate.busy[usize::from(position) % MOST_FLOWS] as usize].state();
             assert_eq!(busy.aggregate, at);
             assert!(
                 busy.head <= busy.deficit && busy.head <= aggregate.max_packet,
@@ -317,13 +319,13 @@ impl Scheduler for QfqPlus {
         }
         self.weights.change(old.weight, share.weight);
         if last != flow.aggregate {
-            // It never got there.
+            // The flow never moved there.
             self.part(last);
         }
         self.set_slope();
         let current = &self.aggregates[flow.aggregate as usize];
         flow.next_aggregate = if (current.weight, current.max_packet) == (share.weight, share.max_packet) {
-            // Back to where it still is, and is counted.
+            // Back to the share of its current aggregate, which still counts it.
             NONE
         } else {
             self.join(share)
@@ -423,7 +425,7 @@ impl Scheduler for QfqPlus {
     }
 }
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<QfqPlus>>] =
     &[flows::flows(), flows::limit(), weights(), max_packet()];
 
@@ -434,7 +436,7 @@ pub static DESCRIPTION: flows::DescriptionOf<QfqPlus> = flows::describe::<QfqPlu
         family: Family::Timestamps,
         summary: "QFQ+ (Linux's `qfq`): Quick Fair Queueing over aggregates of up to eight flows that take \
             turns",
-        when: "For fair shares and bounded delay at nearly the cost of drr; for the tightest delay take qfq.",
+        when: "For fair shares and bounded delay at nearly the cost of drr; for the lowest delay use qfq.",
         children: Children::None,
     },
     PARAMETERS,
@@ -447,7 +449,7 @@ pub static CLASSFUL: classes::DescriptionOf<QfqPlus> = classes::describe::<QfqPl
         name: QfqPlus::NAME,
         family: Family::Timestamps,
         summary: "QFQ+ (Linux's `qfq`) over classes, each with a weight and any discipline inside",
-        when: "To share a line in given proportions as Linux's `qfq` does, packet for packet.",
+        when: "To share a link in given proportions as Linux's `qfq` does, packet for packet.",
         children: Children::Classes,
     },
     &[],
@@ -456,4 +458,5 @@ pub static CLASSFUL: classes::DescriptionOf<QfqPlus> = classes::describe::<QfqPl
 .with_memory(|_| 8_000);
 
 #[cfg(test)]
+#[path = "qfq_plus_tests.rs"]
 mod tests;

@@ -1,33 +1,36 @@
-//! Flows by rising key, where most come in order: a run of entries that came in order, and a heap for the others.
+//! Flows by rising key, for keys that usually come in order: a run of entries that came in order, and a heap
+//! for the others.
 //!
 //! ```text
-//!   run    [ 3  5  5  8 ]  <- 9   not before the last: appended, in constant time
-//!   heap   { 4, 6, 7 }     <- 6   before the last: the heap's
+//!   run    [ 3  5  5  8 ]  <- 9   not before the last one: appended to the run, in constant time
+//!   heap   { 4, 6, 7 }     <- 6   before the last one: inserted into the heap
 //! ```
 //!
-//! The first entry is the lesser of the two first ones; of those in the run with equal keys it is the one that came first. Where flows have equal weights and packets are of one size, which is
-//! what bulk transfers look like, time stamps come in order and nothing is ever sorted; at worst all but one entry is in
-//! the heap, and the price is a comparison.
+//! The first entry is the lesser of the first entries of run and heap. Among equal keys in the run, the one
+//! that came first goes first. If flows have equal weights and packets are of one size, as in bulk transfers,
+//! time stamps come in order and nothing is sorted. In the worst case all entries except one are in the heap,
+//! and the additional cost is one comparison.
 
 use alloc::vec::Vec;
 
 use crate::structures::heap::{Narrow, NarrowHeap, Ordered};
 
-/// The run and the heap. Room for as many entries as there are flows is made at construction.
+/// A run and a heap. `make_room` allocates them for all flows before they are used.
 #[derive(Debug)]
 pub(crate) struct RunHeap {
-    /// A ring of a power of two of entries.
+    /// A ring buffer whose size is a power of two.
     run: Vec<Narrow>,
-    /// Entries taken from the run and appended to it since the start; their difference is its length.
+    /// The numbers of entries taken from the run and appended to it since the start. Their difference is its
+    /// length.
     taken: u32,
     appended: u32,
-    /// The last of the run, if it has one.
+    /// The last entry of the run, if it has one.
     last: Narrow,
     heap: NarrowHeap,
 }
 
 impl RunHeap {
-    /// Empty, without room.
+    /// Returns an empty structure without capacity.
     pub(crate) const fn new() -> RunHeap {
         RunHeap {
             run: Vec::new(),
@@ -38,18 +41,18 @@ impl RunHeap {
         }
     }
 
-    /// Makes room for `flows` entries, allocating. Only while it is empty.
+    /// Allocates capacity for `flows` entries. It must be empty.
     pub(crate) fn make_room(&mut self, flows: usize) {
         self.run.resize(flows.next_power_of_two(), Narrow::LEAST);
         self.heap.make_room(flows);
     }
 
-    /// Puts an entry in whose flow isn't in.
+    /// Inserts an entry. Its flow must not be in the structure.
     #[inline]
     pub(crate) fn insert(&mut self, entry: Narrow) {
         if self.run_is_empty() || !entry.is_earlier(self.last) {
-            let place = self.place(self.appended);
-            self.run[place] = entry;
+            let position = self.position(self.appended);
+            self.run[position] = entry;
             self.appended = self.appended.wrapping_add(1);
             self.last = entry;
         } else {
@@ -57,21 +60,21 @@ impl RunHeap {
         }
     }
 
-    /// The first entry.
+    /// Returns the first entry.
     #[inline]
     pub(crate) fn first(&self) -> Option<Narrow> {
         let of_heap = self.heap.first();
         if self.run_is_empty() {
             return of_heap;
         }
-        let of_run = self.run[self.place(self.taken)];
+        let of_run = self.run[self.position(self.taken)];
         Some(match of_heap {
             Some(of_heap) if of_heap.is_before(of_run) => of_heap,
             _ => of_run,
         })
     }
 
-    /// Takes the first entry out.
+    /// Removes and returns the first entry.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Narrow> {
         let first = self.first()?;
@@ -83,7 +86,7 @@ impl RunHeap {
         Some(first)
     }
 
-    /// Puts an entry into the place of the first, which goes out. Not empty.
+    /// Replaces the first entry. It must not be empty.
     #[inline]
     pub(crate) fn replace_first(&mut self, entry: Narrow) {
         let first = self.first();
@@ -99,19 +102,19 @@ impl RunHeap {
         }
     }
 
-    /// Takes all entries out.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         self.taken = self.appended;
         self.heap.clear();
     }
 
-    /// Whether nothing is in.
+    /// Whether it is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.run_is_empty() && self.heap.is_empty()
     }
 
-    /// How many entries are in.
+    /// Returns the number of entries.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.appended.wrapping_sub(self.taken) as usize + self.heap.len()
@@ -123,7 +126,7 @@ impl RunHeap {
     }
 
     #[inline]
-    fn place(&self, number: u32) -> usize {
+    fn position(&self, number: u32) -> usize {
         number as usize & (self.run.len() - 1)
     }
 }
@@ -134,14 +137,14 @@ mod tests {
     use alloc::collections::BTreeSet;
     use proptest::prelude::*;
 
-    /// Takes `flow` out, if it is one of those with the least key.
+    /// Removes `flow` from the model if it is one of the flows with the least key.
     fn take(model: &mut BTreeSet<(u64, u32)>, flow: u32) -> bool {
         let least = model.first().map(|&(key, _)| key);
         least.is_some_and(|least| model.remove(&(least, flow)))
     }
 
     proptest! {
-        /// Against an ordered set, keys mostly in order, on both sides of the wrap.
+        /// Compares with an ordered set. Keys are mostly in order, and on both sides of the wrap.
         #[test]
         fn the_least_key_is_first(
             scatter in 1u64..60,

@@ -1,11 +1,12 @@
-//! Simple KPS: WF2Q+ with rounded time stamps, kept in interleaved stratified timer wheels (Karsten, "SI-WF2Q", Infocom
-//! 2006; "Approximation of Generalized Processor Sharing with Interleaved Stratified Timer Wheels", IEEE/ACM Transactions
-//! on Networking 18(3), 2010).
+//! Simple KPS: WF2Q+ with rounded time stamps in interleaved stratified timer wheels (Karsten, "SI-WF2Q",
+//! Infocom 2006; "Approximation of Generalized Processor Sharing with Interleaved Stratified Timer Wheels",
+//! IEEE/ACM Transactions on Networking 18(3), 2010).
 //!
-//! **Idea.** Flows are grouped by how long their longest packet takes at their rate: a group has a clock that ticks once
-//! in about that time. A flow's start is rounded down to a tick of its group, its finish up to one. A flow is *eligible* from
-//! its rounded start on, and among the eligible the least rounded finish goes first: that is WF2Q+. Rounded like this, a
-//! flow of a group can only ever be in one of four places ahead of V, whatever their number:
+//! **Idea.** Flows are grouped by the time that their longest packet takes at their rate. Each group has a
+//! clock with about one tick in this time. A flow's start is rounded down to a tick of its group, and its
+//! finish is rounded up. A flow is *eligible* from its rounded start. Of the eligible flows the one with the
+//! least rounded finish goes first, as in WF2Q+. With this rounding, a flow that is not overdue can only be
+//! in one of four positions ahead of V:
 //!
 //! ```text
 //!          last tick     V      next tick      the one after      the third
@@ -14,41 +15,50 @@
 //!    starts at the next tick:                  WAITING_SECOND     WAITING_THIRD
 //! ```
 //!
-//! so a group is four lists, and when its tick comes each moves a place on: first to *overdue*, the second becomes the first
-//! and so on. Ticks of different groups never coincide ("interleaved", see `s_kps/ticks.rs`). So when V moves, ticks are handled one
-//! by one in their order, at most one for each `1/31` of a longest packet's virtual time; and which group's finish is
-//! next follows from the bits of V, with no search. Neither grows with the number of groups or flows.
+//! So a group is four lists. When its tick comes, each list moves one position: the first becomes *overdue*,
+//! the second becomes the first, and so on. Ticks of different groups never coincide ("interleaved", see
+//! `s_kps/ticks.rs`). When V moves, ticks are handled one by one in their order, at most one for each `1/31`
+//! of a longest packet's virtual time. The bits of V give the group with the next finish, without a search.
+//! Neither cost grows with the number of groups or flows.
 //!
-//! What is overdue, finish at or before V, lies at most one longest packet behind (see the proof), in 64 slots:
+//! An overdue flow has its finish at or before V. It is at most one longest packet behind (see the proof), in
+//! 64 slots:
 //!
 //! ```text
-//!   overdue    word, a bit a slot     0000 0010 1100 ... 0000      slot = tick / 2^unit mod 64
-//!                                            ^ oldest
-//!   groups     words, bit b for the group of bit b of V:  [DUE_FIRST] [DUE_SECOND] [WAITING_SECOND] [WAITING_THIRD]
+//!   overdue    a word, a bit per slot    0000 0010 1100 ... 0000      slot = tick / 2^unit mod 64
+//!                                              ^ oldest
+//!   groups     words, bit b for the group of bit b of V:
+//!              [DUE_FIRST] [DUE_SECOND] [WAITING_SECOND] [WAITING_THIRD]
 //! ```
 //!
-//! To select: the oldest of the overdue; else the soonest of the due; else V jumps to the first tick at which something
-//! waits. The handling of ticks is the "bookkeeping during transmission" of the QFQ paper: `update` does it after the
-//! packet was handed out, and `select` finds all in place.
+//! The order of selection is: the oldest overdue flow, then the due flow with the least finish. If there is
+//! neither, V jumps to the first tick at which a flow waits. The QFQ paper calls the handling of ticks
+//! "bookkeeping during transmission": `update` does it after the packet was dequeued, so `select` finds
+//! everything in position.
 //!
-//! **Bound.** With `w` of the weights' sum `W`, `sigma` the width of the flow's group, L the longest packet:
-//! `T-WFI <= (3 sigma + 2 L) / R`, as the paper has it for QFQ. Proof. Let p be a packet unsent at V with rounded finish d. Go back to the last
-//! time V' at which a packet with a later finish was chosen, or V jumped: nothing eligible was due by d, so all that is sent
-//! from then on starts after V' and is due by d: at most `d - V'` over all flows, less p itself. Hence V <= d + L - l_p. And d is
-//! below p's exact finish + sigma, which is at most start + backlog / w, and a start is at most 2 sigma ahead of V: it was
-//! eligible one packet (<= sigma) before, by a start rounded down by less than sigma. V moves by L at once: that is the second L.
+//! **Bound.** Let `w` be the flow's part of the weights' sum `W`, `sigma` the width of the flow's group, and
+//! L the longest packet: `T-WFI <= (3 sigma + 2 L) / R`, as in the paper for QFQ. Proof. Let p be a packet
+//! with rounded finish d that is unsent at V. Go back to the last time V' at which a packet with a later
+//! finish was chosen, or at which V jumped. At V' nothing eligible was due by d. So everything sent since
+//! then starts after V' and is due by d: at most `d - V'` over all flows, minus p itself. Hence V <= d + L -
+//! l_p. And d is below p's exact finish + sigma, which is at most start + backlog / w. A start is at most 2
+//! sigma ahead of V: the flow was eligible one packet (<= sigma) before, by a start rounded down by less than
+//! sigma. V moves by L at once, which is the second L.
 //!
-//! **Deviations.** The articles' text could not be had; this is built from their abstracts, the QFQ paper's account of S-KPS
-//! (constant work, ticks while a packet is sent, its bound) and the proof above. QFQ rounds the finish to start + 2 sigma,
-//! whatever the packet; here it is the packet's own finish, rounded up, for with QFQ's the proof gives 4 sigma: short packets
-//! after a long one find it. Widths are at least 1/31 of the virtual time of the longest packet of all flows, which matters only
-//! for flows that have nearly all weight and packets less than 1/15 as long; it keeps slots few and ticks per packet below 63.
-//! The sum of weights is that of all flows, busy or not, as in Linux's QFQ: V's jumps give the rest to the busy.
-//! A flow whose weight rises may have a start too far ahead for its new group; it waits for the next tick but one at most.
+//! **Deviations.** The articles' texts were not available. This file is built from their abstracts, from what
+//! the QFQ paper says about S-KPS (constant work, ticks while a packet is sent, its bound) and from the proof
+//! above. QFQ rounds the finish to start + 2 sigma for every packet. Here it is the packet's own finish,
+//! rounded up, because with QFQ's rule the proof gives 4 sigma, which is reached by short packets after a
+//! long one. Widths are at least 1/31 of the virtual time of the longest packet of all flows. This matters
+//! only for flows that have nearly all the weight and packets less than 1/15 as long. It limits the slots,
+//! and the ticks per packet to less than 63. The sum of weights includes all flows, busy or idle, as in
+//! Linux's QFQ: jumps of V give the rest to the busy flows. A flow whose weight rises may have a start too
+//! far ahead for its new group. It waits at most until the tick after the next.
 //!
-//! **Invariants**, checked after each operation in debug builds: the words tell which lists have flows; no tick of a
-//! group with flows lies between the last one handled and V. Checked by a property test against exact arithmetic: each flow is in
-//! the list of its rounded times, the choice is eligible and has the least finish, the bound holds.
+//! **Invariants**, checked after each operation in debug builds: the words tell which lists have flows, and
+//! no tick of a group with flows is between the last handled tick and V. A property test compares with exact
+//! arithmetic: each flow is in the list for its rounded times, the choice is eligible and has the least
+//! finish, and the bound holds.
 
 mod ticks;
 
@@ -64,58 +74,58 @@ use crate::timestamps::virtual_time::{FRACTION, Grain, VirtualTime};
 
 pub use crate::timestamps::virtual_time::Flow;
 
-/// Places of a group's flows, see the picture.
+/// The positions of a group's flows, see the drawing above.
 const DUE_FIRST: usize = 0;
 const DUE_SECOND: usize = 1;
 const WAITING_SECOND: usize = 2;
 const WAITING_THIRD: usize = 3;
-const PLACES: usize = 4;
+const POSITIONS: usize = 4;
 
-/// Slots for the overdue: bits of a word.
+/// The number of slots for overdue flows: the bits of a word.
 const SLOTS: usize = 64;
 
-/// The group of the finest grain: one byte at the largest weight takes 2^24, its width.
+/// The group of the finest grain. One byte at the largest weight takes 2^24, which is its width.
 const FINEST: u32 = FRACTION - 16 - 1;
-/// The group of the coarsest grain: the longest packet at weight 1 takes 2^57, its width.
+/// The group of the coarsest grain. The longest packet at weight 1 takes 2^57, which is its width.
 const COARSEST: u32 = FRACTION + 17 - 1;
 const GROUPS: usize = (COARSEST - FINEST + 1) as usize;
 
-/// In half widths: the longest packet takes two less than there are slots for the overdue, at most.
+/// In half widths: the longest packet takes at most two less than there are slots for overdue flows.
 const GRAIN: Grain = Grain {
     finest: FINEST,
     reach: SLOTS as u64 - 2,
 };
 
-/// Farther ahead than any tick.
+/// Further ahead than any tick.
 const FAR: u64 = 1 << 62;
 
-/// The scheduler: 2.5 KB beside the flows.
+/// The scheduler: 2.5 KB in addition to the flows.
 #[derive(Debug)]
 pub struct SKps {
     time: VirtualTime,
-    /// No tick of a group with flows comes before this one. Always after V.
+    /// The next tick to handle. No tick of a group with flows comes before it. It is always after V.
     next_tick: u64,
-    /// Which groups have flows at each place.
-    groups: [u64; PLACES],
-    /// Which slots of the overdue have flows.
+    /// A bit for each group that has flows, for each position.
+    groups: [u64; POSITIONS],
+    /// A bit for each slot of overdue flows.
     overdue: u64,
-    /// Where among ticks of `2^unit` the oldest of the overdue lies.
+    /// The number of the oldest overdue tick, in ticks of `2^unit`.
     oldest: u64,
-    /// The grain of the overdue; the finest in use when they last were none.
+    /// The grain of the overdue slots: the finest in use when there were no overdue flows.
     unit: u32,
-    /// The list that the flow selected heads.
+    /// The list whose first flow was selected.
     selected: usize,
-    /// Slots of the overdue, then places of each group.
-    lists: [ActiveList; SLOTS + GROUPS * PLACES],
+    /// The slots of overdue flows, then the positions of each group.
+    lists: [ActiveList; SLOTS + GROUPS * POSITIONS],
 }
 
 #[inline]
-const fn list_of(bit: u32, place: usize) -> usize {
-    SLOTS + (bit - FINEST) as usize * PLACES + place
+const fn list_of(bit: u32, position: usize) -> usize {
+    SLOTS + (bit - FINEST) as usize * POSITIONS + position
 }
 
 impl SKps {
-    /// Puts a flow in its list; its first packet has `length` bytes.
+    /// Puts a flow into its list. Its first packet has `length` bytes.
     #[inline]
     fn insert<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, length: u32) {
         let flow = flows[index as usize].state_mut();
@@ -126,31 +136,31 @@ impl SKps {
         let last = ticks::last(v, bit);
         let mut start = ticks::last(flow.time.start, bit);
         if start.wrapping_sub(last) as i64 > width as i64 {
-            // Its group was coarser, before its weight changed. (Or the rounding of what its packet took.)
+            // Its group was coarser before its weight changed. (Or its packet's time was rounded.)
             start = last.wrapping_add(width);
             flow.time.start = start.wrapping_add(width - 1);
         }
         let finish = ticks::first(flow.time.start.wrapping_add(flow.time.cost(length.max(1))), bit);
         let waits = usize::from(start.wrapping_sub(last) == width);
-        // The finish is so many ticks after the last.
+        // The finish is this many ticks after the last one.
         let due = (finish.wrapping_sub(last) as i64 >> (bit + 1)).min(2 + waits as i64);
         debug_assert!(waits == 0 || due >= 2);
         let list = if due > 0 {
-            let place = due as usize - 1 + waits;
-            self.groups[place] |= 1 << bit;
+            let position = due as usize - 1 + waits;
+            self.groups[position] |= 1 << bit;
             let next = last.wrapping_add(width);
             if (next.wrapping_sub(self.next_tick) as i64) < 0 {
                 self.next_tick = next;
             }
-            list_of(bit, place)
+            list_of(bit, position)
         } else {
             self.slot(finish)
         };
         self.lists[list].push_back(index, flows);
     }
 
-    /// The slot for what was to finish at `tick`. Beyond the last slot, as may be for a while after weights have
-    /// changed, the order is lost, not more.
+    /// Returns the slot for a flow that should have finished at `tick`. For a while after weights have
+    /// changed, it may be beyond the last slot. Then only the order is lost.
     #[inline]
     fn slot(&mut self, tick: u64) -> usize {
         if self.overdue == 0 {
@@ -169,7 +179,7 @@ impl SKps {
         slot
     }
 
-    /// The list due first, of groups that have one, or a second.
+    /// Returns the list with the least finish, of the groups with a first or a second list.
     #[inline(never)]
     fn soonest_due(&self, first: u64, second: u64) -> usize {
         let v = self.time.low();
@@ -190,7 +200,7 @@ impl SKps {
         }
     }
 
-    /// Out of line: most packets end between two ticks.
+    /// Not inlined, because most packets end between two ticks.
     #[inline(never)]
     fn handle_ticks<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
         let v = self.time.low();
@@ -206,7 +216,8 @@ impl SKps {
         }
     }
 
-    /// The wheel of the group that ticks at `tick` turns: its flows move one place on. It may have none any more.
+    /// Turns the wheel of the group that ticks at `tick`: its flows move one position. The group may be
+    /// empty.
     fn turn<F: Holds<State = Flow>>(&mut self, tick: u64, flows: &mut [F]) {
         let group = tick & tick.wrapping_neg();
         let [due_first, due_second, second, third] = self.groups.map(|groups| groups & group);
@@ -232,7 +243,7 @@ impl SKps {
             core::mem::replace(&mut self.lists[base + WAITING_THIRD], ActiveList::new());
     }
 
-    /// The words tell which lists have flows, and no tick was left out.
+    /// Whether the words tell which lists have flows, and no tick was skipped.
     fn is_consistent(&self) -> bool {
         let has = |list: usize| self.lists[list].len() > 0;
         let groups = self.groups.iter().fold(0, |all, groups| all | groups);
@@ -240,7 +251,8 @@ impl SKps {
         let ahead = self.next_tick.wrapping_sub(v);
         (0..SLOTS).all(|slot| has(slot) == (self.overdue >> slot & 1 == 1))
             && (FINEST..=COARSEST).all(|bit| {
-                (0..PLACES).all(|place| has(list_of(bit, place)) == (self.groups[place] >> bit & 1 == 1))
+                (0..POSITIONS)
+                    .all(|position| has(list_of(bit, position)) == (self.groups[position] >> bit & 1 == 1))
             })
             && (1..=FAR).contains(&ahead)
             && ahead <= ticks::soonest(groups, v, 0).distance
@@ -257,12 +269,12 @@ impl Scheduler for SKps {
         Ok(SKps {
             time: VirtualTime::new(origin, GRAIN),
             next_tick: origin.wrapping_add(FAR),
-            groups: [0; PLACES],
+            groups: [0; POSITIONS],
             overdue: 0,
             oldest: 0,
             unit: FINEST,
             selected: 0,
-            lists: [ActiveList::new(); SLOTS + GROUPS * PLACES],
+            lists: [ActiveList::new(); SLOTS + GROUPS * POSITIONS],
         })
     }
 
@@ -296,7 +308,8 @@ impl Scheduler for SKps {
             let (first, second) = (self.groups[DUE_FIRST], self.groups[DUE_SECOND]);
             let due = first | second;
             self.selected = if due & (due - 1) == 0 {
-                // Only one group: its first is due before its second, and there is nothing else to compare.
+                // There is only one group. Its first list is due before its second, and there is nothing else
+                // to compare.
                 list_of(due.trailing_zeros(), usize::from(first == 0))
             } else {
                 self.soonest_due(first, second)
@@ -323,8 +336,8 @@ impl Scheduler for SKps {
         let first = list.pop_front(flows);
         debug_assert_eq!(first, Some(index), "only the flow selected is updated");
         if list.len() == 0 {
-            if let Some(place) = self.selected.checked_sub(SLOTS) {
-                self.groups[place % PLACES] &= !(1 << (place / PLACES + FINEST as usize));
+            if let Some(position) = self.selected.checked_sub(SLOTS) {
+                self.groups[position % POSITIONS] &= !(1 << (position / POSITIONS + FINEST as usize));
             } else {
                 self.overdue &= !(1 << self.selected);
             }
@@ -347,7 +360,7 @@ impl Scheduler for SKps {
         for flow in flows {
             flow.state_mut().time.restart(&self.time);
         }
-        self.groups = [0; PLACES];
+        self.groups = [0; POSITIONS];
         self.overdue = 0;
     }
 
@@ -356,7 +369,7 @@ impl Scheduler for SKps {
     }
 }
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<SKps>>] =
     &[flows::flows(), flows::limit(), weights(), max_packet()];
 
@@ -367,8 +380,8 @@ pub static DESCRIPTION: flows::DescriptionOf<SKps> = flows::describe::<SKps>(
         family: Family::Timestamps,
         summary: "Simple KPS (Karsten 2006, 2010): WF2Q+ with rounded time stamps in interleaved timer \
             wheels, constant work",
-        when: "For tight guarantees of rate and delay to very many flows; qfq is faster, this one's bound \
-            holds for short packets too.",
+        when: "For tight rate and delay guarantees with very many flows; qfq is faster, but this bound \
+            also holds for short packets.",
         children: Children::None,
     },
     PARAMETERS,
@@ -381,7 +394,7 @@ pub static CLASSFUL: classes::DescriptionOf<SKps> = classes::describe::<SKps>(
         name: SKps::NAME,
         family: Family::Timestamps,
         summary: "Simple KPS over classes, each with a weight and any discipline inside",
-        when: "To share a line in given proportions with tight guarantees of delay.",
+        when: "To share a link in given proportions with tight delay guarantees.",
         children: Children::Classes,
     },
     &[],
@@ -394,7 +407,7 @@ mod tests {
     use crate::timestamps::testing::*;
     use proptest::prelude::*;
 
-    /// The greatest odd multiple of `width / 2` that is at most `time`.
+    /// Returns the greatest odd multiple of `width / 2` that is at most `time`.
     fn floor(time: i128, width: i128) -> i128 {
         (time - width / 2).div_euclid(width) * width + width / 2
     }
@@ -403,7 +416,7 @@ mod tests {
         -floor(-time, width)
     }
 
-    /// The width of a flow's group, by doubling.
+    /// Returns the width of a flow's group, by doubling.
     fn width(model: &Model, flow: usize) -> i128 {
         let share = model.flows[flow].share;
         let mut width = 2 << FINEST;
@@ -431,16 +444,16 @@ mod tests {
         }
     }
 
-    /// Each flow is in the list that its rounded times tell, and V is V.
+    /// Checks that each flow is in the list for its rounded times, and that V is the model's V.
     fn compare(scheduler: &SKps, flows: &[Flow], model: &Model) -> Result<(), TestCaseError> {
         prop_assert!(scheduler.is_consistent());
         prop_assert_eq!(scheduler.time.low(), model.now as u64);
         let mut links = flows.to_vec();
         let mut lists = scheduler.lists;
         let mut found = vec![None; flows.len()];
-        for (place, list) in lists.iter_mut().enumerate() {
+        for (position, list) in lists.iter_mut().enumerate() {
             while let Some(flow) = list.pop_front(&mut links) {
-                prop_assert_eq!(found[flow as usize].replace(place), None, "in two lists");
+                prop_assert_eq!(found[flow as usize].replace(position), None, "in two lists");
             }
         }
         for (index, flow) in model.flows.iter().enumerate() {
@@ -456,27 +469,28 @@ mod tests {
                 );
                 continue;
             }
-            // A tick's lowest bit tells the group.
+            // The lowest bit of a tick tells its group.
             let bit = stamp.rounded_finish.trailing_zeros();
             let width = 2 << bit;
             let next = floor(model.now, width) + width;
             let waits = usize::from(stamp.rounded_start > model.now);
-            let place = ((stamp.rounded_finish - next) / width) as usize + waits;
-            prop_assert_eq!(found[index], Some(list_of(bit, place)), "flow {}", index);
+            let position = ((stamp.rounded_finish - next) / width) as usize + waits;
+            prop_assert_eq!(found[index], Some(list_of(bit, position)), "flow {}", index);
         }
         Ok(())
     }
 
     proptest! {
-        /// Choice, lists and V against exact arithmetic, while weights change and packets are longer than told.
+        /// Compares choice, lists and V with exact arithmetic, while weights change and packets are longer
+        /// than configured.
         #[test]
         fn it_is_wf2q_plus_with_rounded_stamps(
             (shares, operations) in operations(),
             origin in origin(),
             steady in any::<bool>(),
         ) {
-            // After a change, and a packet longer than told is one, the overdue may lie farther apart than slots reach: then
-            // any of them may go.
+            // After a change, and also after a packet longer than configured, overdue flows may be further
+            // apart than the slots reach. Then any of them may go first.
             let is_longer = |operation: &Operation| match *operation {
                 Operation::Arrive(flow, length) => {
                     length > shares[flow].max_packet
@@ -492,7 +506,7 @@ mod tests {
             against_the_model::<SKps>((&shares, &operations), origin, steady, rule, is_right, compare)?;
         }
 
-        /// The published bound, for every packet.
+        /// Checks the published bound for every packet.
         #[test]
         fn no_packet_is_later_than_the_bound((shares, events) in traffic(1514), origin in origin()) {
             let sigmas = |model: &Model, flow| 3 * width(model, flow);

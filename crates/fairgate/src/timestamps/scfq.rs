@@ -1,17 +1,17 @@
 //! Self-clocked fair queueing (Golestani 1994).
 //!
-//! A packet's finish time is `F = max(V, F of the packet before it in its flow) + length / weight`; the packet with the
-//! least finish time goes first. Virtual time needs no fluid reference beside it: V is the finish time of the packet in
-//! service. That costs O(log N) for the sorting and nothing else.
+//! A packet's finish time is `F = max(V, F of the packet before it in its flow) + length / weight`. The
+//! packet with the least finish time goes first. Virtual time needs no fluid reference: V is the finish time
+//! of the packet in service. The only cost is sorting, O(log N).
 //!
-//! The price is delay: a packet that finds all other N - 1 flows backlogged may wait for one packet of each, so the
-//! worst-case fair index is O(N), as for round robin, though shares are as fair as can be.
+//! The disadvantage is delay: if all other N - 1 flows are backlogged, a packet may wait for one packet of
+//! each. So the worst-case fair index is O(N), as for round robin, although shares are as fair as possible.
 //!
-//! Invariants: every F of a busy flow lies in `[V, V + longest packet / weight]`, well within half of the range of the
-//! heap's keys, the low 64 bits of F. An idle flow's F is at most V, for V was F when its last packet was sent. Both have
-//! 128 bits, so that it stays so however long the flow is idle.
+//! Invariants: every F of a busy flow is in `[V, V + longest packet / weight]`. This is much less than half
+//! of the range of the heap's keys, the low 64 bits of F. An idle flow's F is at most V, because V was F when
+//! its last packet was sent. Both have 128 bits, so this holds however long the flow is idle.
 //!
-//! When the last flow falls idle V stays where it is: F of all flows are at most V from then on.
+//! When the last flow becomes idle, V does not change. From then on the F of all flows are at most V.
 
 use super::parameters::{class_weight, weights};
 use crate::discipline::Variable;
@@ -23,12 +23,12 @@ use crate::time::Time;
 use crate::timestamps::inverse;
 use crate::timestamps::{Long, ONE, Weight, WeightSum, time_of};
 
-/// A flow: 32 bytes.
+/// The state of a flow: 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// Finish time of its first packet; of its last, when idle.
+    /// The finish time of its first packet, or of its last packet if it is idle.
     finish: Long,
-    /// The inverse of its weight, with 62 binary places.
+    /// The inverse of its weight, with 62 fraction bits.
     per_byte: u64,
     weight: u32,
 }
@@ -38,14 +38,14 @@ pub struct Flow {
 pub struct Scfq {
     /// Virtual time.
     now: u128,
-    /// Busy flows by finish time.
+    /// The busy flows by finish time.
     busy: Heap,
     flows: usize,
     weights: WeightSum,
 }
 
 impl Flow {
-    /// Its next packet starts at `start`. Returns when it finishes.
+    /// Sets the finish time for a packet that starts at `start`. Returns its low 64 bits.
     #[inline]
     fn begin(&mut self, start: u128, length: u32) -> u64 {
         self.finish = Long::of(start + u128::from(time_of(length, self.per_byte)));
@@ -111,7 +111,7 @@ impl Scheduler for Scfq {
         if sent > 0 {
             self.now = flow.finish.get();
         } else {
-            // The packet vanished unserved: its flow starts again from V.
+            // The packet was dropped without service. Its flow starts again from V.
             flow.finish = Long::of(self.now);
         }
         let Some(head) = next else {
@@ -137,7 +137,7 @@ impl Scheduler for Scfq {
     }
 }
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<Scfq>>] = &[flows::flows(), flows::limit(), weights()];
 
 /// The discipline over hashed flows in the registry.
@@ -146,7 +146,7 @@ pub static DESCRIPTION: flows::DescriptionOf<Scfq> = flows::describe::<Scfq>(
         name: Scfq::NAME,
         family: Family::Timestamps,
         summary: "Self-clocked fair queueing (Golestani 1994): fair shares by time stamps, at little cost",
-        when: "As a simple base line of fair queueing; for low delay take qfq or wf2q_plus.",
+        when: "As a simple baseline of fair queueing; for low delay use qfq or wf2q_plus.",
         children: Children::None,
     },
     PARAMETERS,
@@ -159,7 +159,7 @@ pub static CLASSFUL: classes::DescriptionOf<Scfq> = classes::describe::<Scfq>(
         name: Scfq::NAME,
         family: Family::Timestamps,
         summary: "Self-clocked fair queueing over classes, each with a weight and any discipline inside",
-        when: "To share a line in given proportions; for low delay take qfq or wf2q_plus.",
+        when: "To share a link in given proportions; for low delay use qfq or wf2q_plus.",
         children: Children::Classes,
     },
     &[],
@@ -186,27 +186,28 @@ mod tests {
         for (flow, length) in [(1, 1000), (1, 1000), (2, 1000), (2, 1000), (2, 1000)] {
             assert_eq!(driver.offer(in_class(flow, length), Time::ZERO), Verdict::Queued);
         }
-        // Finish times: 1000, 2000 and 500, 1000, 1500; among equals the lower number first.
+        // Finish times: 1000, 2000 and 500, 1000, 1500. Among equals the lower flow number goes first.
         assert_eq!(driver.drain(Time::ZERO), [2, 0, 3, 4, 1]);
     }
 
     #[test]
-    fn weights_out_of_range_are_refused() {
-        let refused = |weights: &[u32]| {
+    fn weights_out_of_range_are_rejected() {
+        let rejected = |weights: &[u32]| {
             let config = flows::ConfigOf::<Scfq> {
                 flows: 2000,
                 ..of_shares::<Scfq>(weights.iter().copied().map(Weight))
             };
             Flows::<Scfq>::node(config, 0).unwrap_err().parameter()
         };
-        assert_eq!(refused(&[0]), Some("weight"));
-        assert_eq!(refused(&[(1 << 16) + 1]), Some("weight"));
-        assert_eq!(refused(&[1 << 16; 1024]), Some("weight"), "the sum");
+        assert_eq!(rejected(&[0]), Some("weight"));
+        assert_eq!(rejected(&[(1 << 16) + 1]), Some("weight"));
+        assert_eq!(rejected(&[1 << 16; 1024]), Some("weight"), "the sum");
     }
 
     proptest! {
-        /// Golestani 1994, theorem 1: while two flows are busy their service, each over its weight, differs by at most
-        /// one longest packet of each. The same on both sides of virtual time's wrap.
+        /// Golestani 1994, theorem 1: while two flows are busy, their service, each divided by its weight,
+        /// differs by at most one longest packet of each. This is the same on both sides of the wrap of
+        /// virtual time.
         #[test]
         fn busy_flows_share_by_weight(
             weights in prop::collection::vec(1u32..100, 2..6),
@@ -220,8 +221,9 @@ mod tests {
             let mut next = 0;
             let mut served = vec![0f64; weights.len()];
             for step in 0..200 {
-                // Two packets of each flow are queued throughout: all stay busy.
-                let arriving = if step == 0 { (0..weights.len()).chain(0..weights.len()).collect() } else { vec![next] };
+                // Two packets of each flow are always queued, so all flows stay busy.
+                let all = || (0..weights.len()).chain(0..weights.len()).collect();
+                let arriving = if step == 0 { all() } else { vec![next] };
                 for flow in arriving {
                     let length = *lengths.next().unwrap();
                     offered.push((flow, length));
@@ -233,7 +235,8 @@ mod tests {
                 for (a, &of_a) in served.iter().enumerate() {
                     for (b, &of_b) in served.iter().enumerate() {
                         let bound = 1514.0 / f64::from(weights[a]) + 1514.0 / f64::from(weights[b]);
-                        prop_assert!((of_a - of_b).abs() <= bound + 1e-3, "{served:?} at weights {weights:?}");
+                        let difference = (of_a - of_b).abs();
+                        prop_assert!(difference <= bound + 1e-3, "{served:?} at weights {weights:?}");
                     }
                 }
             }

@@ -1,38 +1,39 @@
-//! Flows in a ring of 64 slots of time: the earliest in constant time.
+//! Flows in a ring of 64 time slots. The earliest flow is found in constant time.
 //!
 //! ```text
 //!   number of a slot:   ... 130   131   132   133 ...      time divided by the length of a slot
-//!   place in the ring:        2     3     4     5          number modulo 64
-//!   heads                     .     -    f2     -          a list for each, who came last stands first
-//!   full                      1     0     1     0          one bit for each
+//!   position in the ring:     2     3     4     5          number modulo 64
+//!   heads                     .     -    f2     -          a list for each slot, the newest entry first
+//!   full                      1     0     1     0          a bit for each slot
 //!   first                    f7                            the list of the first full slot
 //! ```
 //!
-//! All that are in must lie within 64 slots. The number of the first full slot is the caller's, and turns the ring: one
-//! rotation of the word and one instruction find the next. The lists are threaded through the flows by the caller, so that
-//! the line of no other flow is touched.
+//! All entries must be within 64 slots. The caller knows the number of the first full slot, by which the ring
+//! is rotated: one rotation of the word and one instruction find the next slot. The caller stores the links
+//! of the lists in the flows, so the cache line of no other flow is read.
 //!
-//! The first slot's list is kept apart from those of the others. So the flow that is next can be read without waiting for the
-//! place to be known that the flow before it is put into; in one array a processor would have to take the two for the same.
+//! The list of the first slot is stored apart from the others. So the next flow can be read before the
+//! position is known where the previous flow is inserted. In one array a processor would have to assume that
+//! both are the same.
 
-/// Follows the last of a list.
+/// Follows the last entry of a list.
 pub(crate) const END: u32 = u32::MAX;
 
-/// Slots of a ring.
+/// The number of slots of a ring.
 pub(crate) const SLOTS: u32 = 64;
 
-/// The ring.
+/// A ring of slots.
 #[derive(Debug)]
 pub(crate) struct Slots {
     full: u64,
-    /// The list of the first full slot; `END` where all are empty.
+    /// The list of the first full slot, or `END` if all slots are empty.
     first: u32,
-    /// The lists of those behind it; `END` where a slot is empty.
+    /// The lists of the slots after it, or `END` for an empty slot.
     heads: [u32; SLOTS as usize],
 }
 
 impl Slots {
-    /// An empty ring.
+    /// Returns an empty ring.
     pub(crate) const fn new() -> Slots {
         Slots {
             full: 0,
@@ -41,107 +42,108 @@ impl Slots {
         }
     }
 
-    /// The first entry of the first full slot.
+    /// Returns the first entry of the first full slot.
     #[inline]
     pub(crate) fn first(&self) -> u32 {
         self.first
     }
 
-    /// Puts `entry` into the empty ring, into slot `number`, which is the first full one from now on.
+    /// Puts `entry` into slot `number` of the empty ring. This slot is now the first full one.
     #[inline]
     pub(crate) fn open(&mut self, number: u64, entry: u32) {
         debug_assert!(self.is_empty());
-        self.full = 1 << place(number);
+        self.full = 1 << position(number);
         self.first = entry;
     }
 
-    /// The same before slot `base`, which was the first full one.
+    /// Puts `entry` into slot `number` before slot `base`, which was the first full one.
     pub(crate) fn open_before(&mut self, base: u64, number: u64, entry: u32) {
         debug_assert!(self.is_full(base) && !self.is_full(number));
-        self.heads[place(base)] = self.first;
-        self.full |= 1 << place(number);
+        self.heads[position(base)] = self.first;
+        self.full |= 1 << position(number);
         self.first = entry;
     }
 
-    /// Puts `entry` first into the first full slot; returns what follows it there.
+    /// Puts `entry` at the head of the first full slot. Returns the entry that follows it.
     #[inline]
     pub(crate) fn push_first(&mut self, entry: u32) -> u32 {
         debug_assert!(!self.is_empty());
         core::mem::replace(&mut self.first, entry)
     }
 
-    /// Puts `entry` first into slot `number`, behind the first full one; returns what follows it there.
+    /// Puts `entry` at the head of slot `number`, which is after the first full one. Returns the entry that
+    /// follows it.
     #[inline]
     pub(crate) fn push(&mut self, number: u64, entry: u32) -> u32 {
-        let place = place(number);
-        let follows = core::mem::replace(&mut self.heads[place], entry);
-        self.full |= 1 << place;
+        let position = position(number);
+        let follows = core::mem::replace(&mut self.heads[position], entry);
+        self.full |= 1 << position;
         follows
     }
 
-    /// Takes the first entry of the first full slot out, which `follows` follows. If that is `END`,
-    /// [`close_first`](Slots::close_first) has to follow too.
+    /// Removes the first entry of the first full slot. `follows` follows it. If `follows` is `END`,
+    /// [`close_first`](Slots::close_first) must be called next.
     #[inline]
     pub(crate) fn pop_first(&mut self, follows: u32) {
         self.first = follows;
     }
 
-    /// The first full slot, `base`, has run empty. Returns how many slots after it the next full one comes; 64 if all are
-    /// empty.
+    /// Closes the first full slot, `base`, which has become empty. Returns how many slots after it the next
+    /// full one is, or 64 if all are empty.
     #[inline]
     pub(crate) fn close_first(&mut self, base: u64) -> u32 {
         debug_assert!(self.is_full(base) && self.first == END);
-        self.full &= !(1 << place(base));
+        self.full &= !(1 << position(base));
         let ahead = self.first_after(base);
         if ahead < SLOTS {
-            let place = place(base.wrapping_add(ahead.into()));
-            self.first = core::mem::replace(&mut self.heads[place], END);
+            let position = position(base.wrapping_add(ahead.into()));
+            self.first = core::mem::replace(&mut self.heads[position], END);
         }
         ahead
     }
 
-    /// The first entry of slot `number`, which isn't empty, `base` being the first full one.
+    /// Returns the first entry of slot `number`, which must not be empty. `base` is the first full slot.
     #[cfg(test)]
     pub(crate) fn head(&self, base: u64, number: u64) -> u32 {
         if number == base {
             self.first
         } else {
-            self.heads[place(number)]
+            self.heads[position(number)]
         }
     }
 
-    /// Whether there is anything in slot `number`.
+    /// Whether slot `number` has entries.
     #[inline]
     pub(crate) fn is_full(&self, number: u64) -> bool {
-        self.full >> place(number) & 1 != 0
+        self.full >> position(number) & 1 != 0
     }
 
-    /// Whether there is nothing in any slot.
+    /// Whether all slots are empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.full == 0
     }
 
-    /// How many slots after slot `base` the first full one comes; 64 if all are empty.
+    /// Returns how many slots after slot `base` the first full one is, or 64 if all are empty.
     #[inline]
     pub(crate) fn first_after(&self, base: u64) -> u32 {
-        self.full.rotate_right(place(base) as u32).trailing_zeros()
+        self.full.rotate_right(position(base) as u32).trailing_zeros()
     }
 
-    /// How many slots after slot `base` the last full one comes. Not all may be empty.
+    /// Returns how many slots after slot `base` the last full one is. At least one slot must be full.
     #[inline]
     pub(crate) fn last_after(&self, base: u64) -> u32 {
-        63 - self.full.rotate_right(place(base) as u32).leading_zeros()
+        63 - self.full.rotate_right(position(base) as u32).leading_zeros()
     }
 
-    /// Forgets all entries.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         *self = Slots::new();
     }
 }
 
 #[inline]
-fn place(number: u64) -> usize {
+fn position(number: u64) -> usize {
     (number % u64::from(SLOTS)) as usize
 }
 
@@ -152,10 +154,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against stacks in a sorted map. The first full slot is where the caller says: it moves on when it runs empty,
-        /// and back when an entry comes before it.
+        /// Compares with stacks in a sorted map. The caller knows the first full slot. It advances when the
+        /// slot becomes empty, and moves back when an entry comes before it.
         #[test]
-        fn the_earliest_comes_first_and_of_a_slot_the_last_in(
+        fn the_earliest_slot_is_first_and_in_a_slot_the_last_entry(
             origin in prop_oneof![Just(1u64 << 40), Just(u64::MAX / 3), (100u32..).prop_map(u64::from)],
             operations in prop::collection::vec((0u8..10, 0u64..40), 1..300),
         ) {
@@ -198,7 +200,8 @@ mod tests {
                     _ => {}
                 }
                 prop_assert_eq!(slots.is_empty(), model.is_empty());
-                if let (Some((&first, stack)), Some(&last)) = (model.iter().next(), model.keys().next_back()) {
+                let ends = (model.iter().next(), model.keys().next_back());
+                if let (Some((&first, stack)), Some(&last)) = ends {
                     prop_assert_eq!(slots.first(), *stack.last().unwrap());
                     prop_assert_eq!(slots.first_after(first), 0);
                     prop_assert_eq!(u64::from(slots.last_after(first)), last - first);

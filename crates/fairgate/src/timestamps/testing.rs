@@ -1,6 +1,6 @@
-//! What the tests of time-stamp schedulers share. Of all: flows with given shares. Of those with rounded stamps: a scheduler
-//! without queues of packets, on a line of one byte a step; and WF2Q+ with rounded stamps in exact arithmetic, to
-//! compare with.
+//! Helpers for the tests of time-stamp schedulers: flows with given shares for all of them; for schedulers
+//! with rounded stamps also a link of one byte per step with a scheduler, and WF2Q+ with rounded stamps in
+//! exact arithmetic as a model.
 
 use alloc::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::time::Time;
 use crate::timestamps::virtual_time::FRACTION;
 use crate::timestamps::{MAX_WEIGHT, Share};
 
-/// A flow for each of `shares`. A packet names its flow as a class.
+/// Returns parameters with a flow for each of `shares`. A packet selects its flow as a class.
 pub(super) fn of_shares<S: Scheduler<Share: Default, Settings: Default>>(
     shares: impl IntoIterator<Item = S::Share>,
 ) -> flows::ConfigOf<S> {
@@ -30,15 +30,15 @@ pub(super) fn of_shares<S: Scheduler<Share: Default, Settings: Default>>(
     }
 }
 
-/// The flat discipline of it, virtual time starting at `origin`.
+/// Returns the flat discipline with these parameters. Virtual time starts at `origin`.
 pub(super) fn starting_at<S: Scheduler>(config: flows::ConfigOf<S>, origin: u64) -> Driver<Flows<S>> {
     Driver::new(Node::new(Flows::starting_at(config, 0, origin).unwrap()))
 }
 
-/// Virtual time of a byte at weight 1.
+/// The virtual time of a byte at weight 1.
 pub(super) const ONE: i128 = 1 << FRACTION;
 
-/// Where virtual time starts: anywhere, or just before it wraps.
+/// Starts of virtual time: anywhere, or just before it wraps.
 pub(super) fn origin() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
@@ -46,16 +46,17 @@ pub(super) fn origin() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// What happens on the line.
+/// An event at the link.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
-    /// Packets of these lengths come for a flow, lengths cut to the flow's longest.
+    /// Packets of these lengths arrive for a flow. Lengths are limited to the flow's longest packet.
     Arrive { flow: usize, lengths: Vec<u32> },
-    /// So many packets are sent.
+    /// This many packets are sent.
     Send(usize),
 }
 
-/// Flows, few of them heavy, and traffic that wakes them up together, floods, and slips short packets in.
+/// Flows, a few of them heavy, and traffic that makes them busy together, fills queues, and inserts short
+/// packets.
 pub(super) fn traffic(longest: u32) -> impl Strategy<Value = (Vec<Share>, Vec<Event>)> {
     let share = (
         prop_oneof![3 => Just(1u32), 2 => 1u32..20, 1 => 200u32..1000],
@@ -73,26 +74,26 @@ pub(super) fn traffic(longest: u32) -> impl Strategy<Value = (Vec<Share>, Vec<Ev
     })
 }
 
-/// A scheduler, its flows, and of each packet queued its length, when it came, and how many bytes of its flow were
-/// then queued or being sent, itself included.
-pub(super) struct Line<S: Scheduler> {
+/// A scheduler and its flows on a link. For each queued packet: its length, its arrival time, and the bytes
+/// of its flow that were then queued or in transmission, including the packet.
+pub(super) struct TestLink<S: Scheduler> {
     pub(super) scheduler: S,
     pub(super) flows: Vec<S::Flow>,
     queues: Vec<VecDeque<(u32, u64, u64)>>,
     queued: Vec<u64>,
-    /// What is on the line until `now`: its flow and length.
+    /// The flow and length of the packet in transmission until `now`.
     sending: Option<(usize, u32)>,
     now: u64,
-    /// Largest time from coming to gone of each flow's packets, less the time that its share of the line would have
-    /// taken for its backlog; in bytes of the line times the flow's weight.
+    /// For each flow the largest excess of a packet's delay over the time that the flow's share of the link
+    /// takes for its backlog, in bytes of the link times the flow's weight.
     pub(super) worst: Vec<i128>,
 }
 
-impl<S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>> Line<S> {
-    pub(super) fn new(shares: &[Share], origin: u64) -> Line<S> {
+impl<S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>> TestLink<S> {
+    pub(super) fn new(shares: &[Share], origin: u64) -> TestLink<S> {
         let mut scheduler = S::new(&(), origin).expect("no settings, no error");
         let flows = shares.iter().map(|share| scheduler.add_flow(share));
-        Line {
+        TestLink {
             flows: flows.collect::<Result<_, _>>().expect("shares are in range"),
             scheduler,
             queues: vec![VecDeque::new(); shares.len()],
@@ -103,7 +104,7 @@ impl<S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>> L
         }
     }
 
-    /// All events, then what is left is sent.
+    /// Handles all events, and then sends all queued packets.
     pub(super) fn run(&mut self, shares: &[Share], events: &[Event]) {
         for event in events {
             match event {
@@ -123,14 +124,15 @@ impl<S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>> L
     }
 
     fn arrive(&mut self, flow: usize, length: u32) {
-        let on_line = match self.sending {
-            // A packet comes just after the last was put on the line: `now` is when that is gone.
+        let on_link = match self.sending {
+            // A packet arrives just after the last one began transmission. `now` is the end of that
+            // transmission.
             Some((sent_by, sent)) if sent_by == flow => u64::from(sent),
             _ => 0,
         };
         let start = self.now - self.sending.map_or(0, |(_, sent)| u64::from(sent));
         self.queued[flow] += u64::from(length);
-        self.queues[flow].push_back((length, start, self.queued[flow] + on_line));
+        self.queues[flow].push_back((length, start, self.queued[flow] + on_link));
         if self.queues[flow].len() == 1 {
             let head = Head { length, stamp: 0 };
             self.scheduler
@@ -142,13 +144,15 @@ impl<S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>> L
         let Some(flow) = self.scheduler.select(&mut self.flows, Time::ZERO) else {
             assert!(
                 self.queues.iter().all(VecDeque::is_empty),
-                "a work-conserving scheduler"
+                "the scheduler is work-conserving"
             );
             self.sending = None;
             return false;
         };
         let index = flow as usize;
-        let (length, came, backlog) = self.queues[index].pop_front().expect("it has packets");
+        let (length, came, backlog) = self.queues[index]
+            .pop_front()
+            .expect("a selected flow has packets");
         let next = self.queues[index]
             .front()
             .map(|&(length, ..)| Head { length, stamp: 0 });
@@ -178,14 +182,14 @@ pub(super) struct Stamp {
 #[derive(Clone, Debug)]
 pub(super) struct Exact {
     pub(super) share: Share,
-    /// Virtual start of its first packet, or finish of its last.
+    /// The virtual start of its first packet, or the finish of its last.
     pub(super) start: i128,
     lengths: Vec<u32>,
-    /// If it has packets.
+    /// Set if it has packets.
     pub(super) stamp: Option<Stamp>,
 }
 
-/// WF2Q+ with stamps rounded by any rule, on a timeline without end, slow and plain.
+/// WF2Q+ with stamps rounded by any rule, with unlimited time. It is slow and simple.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) now: i128,
@@ -194,7 +198,7 @@ pub(super) struct Model {
     rule: Rule,
 }
 
-/// Stamps the first packet, of this length, of a flow.
+/// Returns the stamp of a flow's first packet, which has this length.
 pub(super) type Rule = fn(&Model, usize, u32) -> Stamp;
 
 impl Model {
@@ -218,7 +222,7 @@ impl Model {
         self.flows.iter().map(|flow| i128::from(flow.share.weight)).sum()
     }
 
-    /// By how much the longest packet moves V.
+    /// Returns by how much the longest packet moves V.
     pub(super) fn of_longest(&self) -> i128 {
         i128::from(self.longest) * (ONE / self.weights())
     }
@@ -250,7 +254,7 @@ impl Model {
         }
     }
 
-    /// The least rounded finish of an eligible flow, after V has moved to make one eligible.
+    /// Returns the least rounded finish of the eligible flows. V first moves until a flow is eligible.
     fn least_finish(&mut self) -> Option<i128> {
         let stamps = self.flows.iter().filter_map(|flow| flow.stamp);
         let starts = stamps.clone().map(|stamp| stamp.rounded_start);
@@ -270,17 +274,17 @@ impl Model {
     }
 }
 
-/// What happens to a scheduler.
+/// An operation on a scheduler.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Arrive(usize, u32),
     Send,
-    /// The first packet of the flow selected is gone, unsent.
+    /// The first packet of the selected flow was dropped.
     Vanish,
     Change(usize, Share),
 }
 
-/// Shares of flows, and what happens.
+/// Shares of flows, and operations.
 pub(super) fn operations() -> impl Strategy<Value = (Vec<Share>, Vec<Operation>)> {
     let share = || {
         let weight = prop_oneof![Just(1u32), 1u32..100, 1..=MAX_WEIGHT];
@@ -300,16 +304,16 @@ pub(super) fn operations() -> impl Strategy<Value = (Vec<Share>, Vec<Operation>)
     })
 }
 
-/// A choice that the scheduler made.
+/// A choice of the scheduler.
 pub(super) struct Choice {
     pub(super) stamp: Stamp,
-    /// The least rounded finish of all that are eligible.
+    /// The least rounded finish of all eligible flows.
     pub(super) least: i128,
     pub(super) now: i128,
 }
 
-/// Runs a scheduler beside the model. `steady`: shares are not changed and packets are not longer than told. `is_right`
-/// judges each choice, `check` looks at both after each operation.
+/// Runs a scheduler and the model. If `steady`, shares are not changed and packets are not longer than
+/// configured. `is_right` checks each choice, and `check` compares both after each operation.
 pub(super) fn against_the_model<S>(
     (shares, operations): (&[Share], &[Operation]),
     origin: u64,
@@ -345,10 +349,10 @@ where
                     prop_assert_eq!(least, None);
                     continue;
                 };
-                prop_assert_eq!(scheduler.select(&mut flows, now), Some(flow), "asked again");
+                prop_assert_eq!(scheduler.select(&mut flows, now), Some(flow), "selected again");
                 let index = flow as usize;
                 let choice = Choice {
-                    stamp: model.flows[index].stamp.expect("it has packets"),
+                    stamp: model.flows[index].stamp.expect("a selected flow has packets"),
                     least: least.expect("there are packets"),
                     now: model.now,
                 };
@@ -376,8 +380,9 @@ where
     Ok(())
 }
 
-/// That the time from coming to gone of each packet is at most that of its flow's backlog at its share of the line, and
-/// a bound: virtual time of the flow `sigmas`, times the sum of weights, and twice the longest packet.
+/// Checks the delay of each packet: it is at most the time of its flow's backlog at its share of the link,
+/// plus a bound. The bound is the flow's virtual time `sigmas` times the sum of weights, plus twice the
+/// longest packet.
 pub(super) fn check_t_wfi<S>(
     (shares, events): (&[Share], &[Event]),
     origin: u64,
@@ -387,13 +392,13 @@ pub(super) fn check_t_wfi<S>(
 where
     S: Scheduler<Share = Share, Settings = (), Flow: Holds<State = S::Flow>>,
 {
-    let mut line = Line::<S>::new(shares, origin);
-    line.run(shares, events);
+    let mut link = TestLink::<S>::new(shares, origin);
+    link.run(shares, events);
     let model = Model::new(shares, 0, rule);
     for (index, share) in shares.iter().enumerate() {
-        // In bytes of the line; one for rounding.
+        // In bytes of the link, plus one for rounding.
         let bound = sigmas(&model, index) * model.weights() / ONE + 2 * i128::from(model.longest) + 1;
-        let worst = line.worst[index];
+        let worst = link.worst[index];
         prop_assert!(
             worst <= i128::from(share.weight) * bound,
             "{worst} of flow {index}, bound {bound}"

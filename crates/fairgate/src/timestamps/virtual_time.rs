@@ -1,23 +1,24 @@
-//! Virtual time with a fine grain, and a flow's place in it: what gfq and s_kps share.
+//! Virtual time with a fine grain, and the time stamps of flows. gfq and s_kps share it.
 //!
-//! Time runs at `1 / sum of all weights` a byte, a flow's at `1 / weight`. Rounding must not let the flows' times fall
-//! behind the system's for ever, so the flow's rate is rounded up and the system's down: then flows that are busy for
-//! good run ahead of it by as little as the rounding, and the rule that V is at least the least start pulls it along. With
-//! [`FRACTION`] = 40 binary places that is less than 2^-24 of a flow's service and 2^-14 of the system's at the largest sum.
+//! Virtual time advances by `1 / sum of all weights` per byte, a flow's time by `1 / weight`. The flows'
+//! times must not fall behind virtual time by rounding. So a flow's rate is rounded up and virtual time's is
+//! rounded down. Flows that are always busy then run ahead of V by only the rounding, and the rule that V is
+//! at least the least start corrects V. With [`FRACTION`] = 40 fraction bits the rounding is less than 2^-24
+//! of a flow's service, and less than 2^-14 of the system's service at the largest sum.
 //!
-//! Flows are grouped by sigma, the least power of two that is not less than what their longest packet takes. A scheduler
-//! divides time in powers of two, which may not be so fine that one packet of another flow jumps over what it can keep in
-//! order: [`Grain`].
+//! Flows are grouped by sigma, the least power of two that is at least the time of their longest packet. A
+//! scheduler divides time into parts whose lengths are powers of two. They must not be so short that one
+//! packet of another flow moves V by more than the scheduler can keep in order: [`Grain`].
 //!
-//! A scheduler compares the low 64 bits, which wrap: what is busy lies within 2^61 of V. Idle flows keep the number of
-//! wraps beside their finish time, so that an old one is known as old after any time.
+//! A scheduler compares the low 64 bits, which wrap. Times of busy flows are within 2^61 of V. Idle flows
+//! store the number of wraps with their finish time, so an old finish time is recognised after any time.
 
 use super::parameters::check_max_packet;
 use crate::error::ConfigError;
 use crate::structures::{Linked, ListLink};
 use crate::timestamps::{Share, WeightSum};
 
-/// Binary places of a byte at weight 1.
+/// The number of fraction bits of a byte at weight 1.
 pub(super) const FRACTION: u32 = 40;
 
 const ONE: u64 = 1 << FRACTION;
@@ -25,31 +26,31 @@ const ONE: u64 = 1 << FRACTION;
 /// How finely a scheduler may divide time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grain {
-    /// Binary logarithm of the finest part.
+    /// Binary logarithm of the shortest part.
     pub(super) finest: u32,
-    /// The longest packet of all moves V by no more parts than that.
+    /// The longest packet of all flows moves V by at most this many parts.
     pub(super) reach: u64,
 }
 
-/// System virtual time V.
+/// The system's virtual time V.
 #[derive(Debug)]
 pub(super) struct VirtualTime {
     now: u128,
-    /// Binary logarithm of the finest part in use.
+    /// Binary logarithm of the shortest part in use.
     grain: u32,
     limits: Grain,
-    /// Virtual time of a byte sent: one over the sum of weights.
+    /// The virtual time per byte sent: 1 / sum of weights.
     per_byte: u64,
     weights: WeightSum,
-    /// Longest packet of any flow, configured or seen, bytes.
+    /// The longest packet of any flow, configured or seen, in bytes.
     longest: u32,
 }
 
-/// A flow of a scheduler with groups: 40 bytes.
+/// The state of a flow in a scheduler with groups: 40 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     pub(super) time: FlowTime,
-    /// Its place in a list of its group.
+    /// Its link in a list of its group.
     pub(super) link: ListLink,
 }
 
@@ -60,17 +61,17 @@ impl Linked for Flow {
     }
 }
 
-/// A flow's start time, and what it is entitled to: 32 bytes.
+/// A flow's start time and its share: 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowTime {
-    /// Virtual start of its first packet; finish of its last, when idle.
+    /// The virtual start of its first packet, or the finish of its last if it is idle.
     pub(super) start: u64,
-    /// Virtual time of a byte: one over the weight.
+    /// The virtual time per byte: 1 / weight.
     per_byte: u64,
-    /// Upper half of the finish time, when idle.
+    /// The upper half of the finish time if it is idle.
     wraps: u32,
     weight: u32,
-    /// Its longest packet, configured or seen, bytes.
+    /// Its longest packet, configured or seen, in bytes.
     longest: u32,
     /// Binary logarithm of its sigma.
     sigma: u8,
@@ -88,31 +89,31 @@ impl VirtualTime {
         }
     }
 
-    /// V, its low half.
+    /// Returns the low half of V.
     #[inline]
     pub(super) fn low(&self) -> u64 {
         self.now as u64
     }
 
-    /// `sent` bytes left.
+    /// Advances V by `sent` bytes.
     #[inline]
     pub(super) fn serve(&mut self, sent: u32) {
         self.now += u128::from(u64::from(sent) * self.per_byte);
     }
 
-    /// Nothing is eligible before V has moved by `distance`.
+    /// Advances V by `distance`, because nothing is eligible before.
     #[inline]
     pub(super) fn jump(&mut self, distance: u64) {
         self.now += u128::from(distance);
     }
 
-    /// Binary logarithm of the finest part of time in use.
+    /// Returns the binary logarithm of the shortest part of time in use.
     #[inline]
     pub(super) fn grain(&self) -> u32 {
         self.grain
     }
 
-    /// One flow more, idle.
+    /// Adds an idle flow.
     pub(super) fn add_flow(&mut self, share: &Share) -> Result<Flow, ConfigError> {
         check_max_packet(share.max_packet)?;
         self.weights.add(share.weight)?;
@@ -125,21 +126,21 @@ impl VirtualTime {
             longest: 0,
             sigma: 0,
         };
-        time.entitle(share);
+        time.set_share(share);
         time.restart(self);
         let link = ListLink::OUTSIDE;
         Ok(Flow { time, link })
     }
 
-    /// A flow is entitled to something else.
+    /// Changes the share of a flow.
     pub(super) fn change_share(&mut self, flow: &mut FlowTime, share: &Share) {
         self.weights.change(flow.weight, share.weight);
         self.weigh(share.max_packet);
-        flow.entitle(share);
+        flow.set_share(share);
     }
 
-    /// A packet of `length` bytes of `flow` comes: if it is longer than any before, the flow's group is coarser from now
-    /// on, and maybe the grain.
+    /// Reports a packet of `length` bytes of `flow`. If it is longer than all before, the flow's group
+    /// becomes coarser, and perhaps the grain.
     #[inline]
     pub(super) fn see(&mut self, flow: &mut FlowTime, length: u32) {
         if length > flow.longest {
@@ -148,7 +149,8 @@ impl VirtualTime {
         }
     }
 
-    /// After weights have changed, or a packet of `length` bytes was told of or came.
+    /// Updates V's rate and the grain after weights have changed or a packet of `length` bytes was configured
+    /// or seen.
     #[cold]
     fn weigh(&mut self, length: u32) {
         self.longest = self.longest.max(length);
@@ -160,33 +162,33 @@ impl VirtualTime {
         }
     }
 
-    /// V in bytes of weight 1, to be shown.
+    /// Returns V in bytes of weight 1, for users.
     pub(super) fn bytes(&self) -> i64 {
         (self.now >> FRACTION) as i64
     }
 }
 
 impl FlowTime {
-    /// Virtual time that `length` bytes take.
+    /// Returns the virtual time of `length` bytes.
     #[inline]
     pub(super) fn cost(&self, length: u32) -> u64 {
         u64::from(length) * self.per_byte
     }
 
-    /// Binary logarithm of sigma.
+    /// Returns the binary logarithm of sigma.
     #[inline]
     pub(super) fn sigma(&self) -> u32 {
         self.sigma.into()
     }
 
-    fn entitle(&mut self, share: &Share) {
+    fn set_share(&mut self, share: &Share) {
         self.per_byte = ONE.div_ceil(u64::from(share.weight));
         self.weight = share.weight;
         self.lengthen(share.max_packet);
     }
 
-    /// Its longest packet has `length` bytes. Sigma follows from that exactly: what the packet takes rounded up may be above by
-    /// `2^-23` of it.
+    /// Sets the longest packet to `length` bytes. Sigma is computed exactly from it. The packet's rounded
+    /// time may be greater by `2^-23` of it.
     #[cold]
     fn lengthen(&mut self, length: u32) {
         self.longest = length;
@@ -196,7 +198,7 @@ impl FlowTime {
         self.sigma = (at_most + u32::from(is_less)) as u8;
     }
 
-    /// Goes idle: remembers the finish time in full.
+    /// Becomes idle: stores the complete finish time.
     #[inline]
     pub(super) fn rest(&mut self, time: &VirtualTime) {
         let ahead = self.start.wrapping_sub(time.low()) as i64;
@@ -204,7 +206,7 @@ impl FlowTime {
         self.wraps = (finish >> 64) as u32;
     }
 
-    /// Becomes busy: starts at V, or when its last packet finishes, if that is later.
+    /// Becomes busy: starts at V, or at the finish of its last packet if that is later.
     #[inline]
     pub(super) fn wake(&mut self, time: &VirtualTime) {
         let finish = u128::from(self.wraps) << 64 | u128::from(self.start);
@@ -213,7 +215,7 @@ impl FlowTime {
         }
     }
 
-    /// Forgets what it has sent.
+    /// Resets the flow to V.
     pub(super) fn restart(&mut self, time: &VirtualTime) {
         self.start = time.low();
         self.wraps = (time.now >> 64) as u32;
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grain_is_the_least_that_the_longest_packet_allows() {
+    fn the_grain_is_the_finest_that_the_longest_packet_allows() {
         let mut time = VirtualTime::new(0, GRAIN);
         let mut flow = time.add_flow(&share(1, 32)).unwrap().time;
         assert_eq!(time.grain(), FRACTION);
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!(time.grain(), FRACTION);
         time.see(&mut flow, 33);
         assert_eq!((time.grain(), flow.sigma()), (FRACTION + 1, FRACTION + 6));
-        // With more weight in all the same packet moves V by less.
+        // With a greater sum of weights the same packet moves V by less.
         time.change_share(&mut flow, &share(2, 33));
         assert_eq!((time.grain(), flow.sigma()), (FRACTION, FRACTION + 5));
     }
@@ -259,7 +261,7 @@ mod tests {
         flow.wake(&time);
         assert_eq!(flow.start, finish, "ahead, on the other side of the wrap");
         flow.rest(&time);
-        // Once around, to just before the finish time: it seems to be ahead.
+        // One wrap later, just before the finish time: it seems to be ahead.
         time.jump(u64::MAX - 4);
         flow.wake(&time);
         assert_eq!(flow.start, time.low());
@@ -267,20 +269,20 @@ mod tests {
     }
 
     #[test]
-    fn shares_out_of_range_are_refused() {
-        let refused = |shares: &[Share]| {
+    fn shares_out_of_range_are_rejected() {
+        let rejected = |shares: &[Share]| {
             let mut time = VirtualTime::new(0, GRAIN);
             shares
                 .iter()
                 .find_map(|share| time.add_flow(share).err())
                 .and_then(|error| error.parameter())
         };
-        assert_eq!(refused(&[share(0, 1514)]), Some("weight"));
-        assert_eq!(refused(&[share((1 << 16) + 1, 1514)]), Some("weight"));
-        assert_eq!(refused(&[share(1, 0)]), Some("max_packet"));
-        assert_eq!(refused(&[share(1, MAX_PACKET + 1)]), Some("max_packet"));
-        assert_eq!(refused(&[share(1 << 16, 1); 1025]), Some("weight"), "the sum");
-        assert_eq!(refused(&[share(1 << 16, MAX_PACKET); 1024]), None);
+        assert_eq!(rejected(&[share(0, 1514)]), Some("weight"));
+        assert_eq!(rejected(&[share((1 << 16) + 1, 1514)]), Some("weight"));
+        assert_eq!(rejected(&[share(1, 0)]), Some("max_packet"));
+        assert_eq!(rejected(&[share(1, MAX_PACKET + 1)]), Some("max_packet"));
+        assert_eq!(rejected(&[share(1 << 16, 1); 1025]), Some("weight"), "the sum");
+        assert_eq!(rejected(&[share(1 << 16, MAX_PACKET); 1024]), None);
     }
 
     #[test]

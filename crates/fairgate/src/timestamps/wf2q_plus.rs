@@ -1,36 +1,39 @@
 //! Worst-case fair weighted fair queueing, WF2Q+ (Bennett and Zhang 1996; section II of the QFQ paper).
 //!
-//! A packet's start time is the finish time of the packet before it in its flow, `max(V, F)` where the flow was idle, and
-//! its finish time `F = S + length / weight`. Among the packets that the fluid reference would have begun to send, those
-//! with `S <= V`, the one with the least finish time goes first. So no flow gets ahead of its share by more than the
-//! packet that it is sending, and none falls behind by more than that again and what a packet of the others takes. The
-//! worst-case fair index is `L_k + 2 phi_k L` in intervals that end with a packet of the flow, which is Bennett and Zhang's
-//! definition, and `2 L_k + 2 phi_k L` in any: a flow that has just sent a packet early waits for its next to be due.
+//! A packet's start time is the finish time of the packet before it in its flow, or `max(V, F)` if the flow
+//! was idle. Its finish time is `F = S + length / weight`. Of the packets that the fluid reference would have
+//! begun to send (`S <= V`), the one with the least finish time goes first. So no flow gets ahead of its
+//! share by more than the packet that it is sending. No flow falls behind by more than this plus what a
+//! packet of the others takes. The worst-case fair index is `L_k + 2 phi_k L` in intervals that end with a
+//! packet of the flow, which is Bennett and Zhang's definition. In any interval it is `2 L_k + 2 phi_k L`: a
+//! flow that has just sent a packet early waits until its next packet is due.
 //!
 //! ```text
-//!   waiting  by S: busy flows with S > V         --- V reaches S --->   eligible  by F: busy flows with S <= V
-//!   idle     by F: flows that fell idle with F > V, whose weight counts until V reaches F
+//!   waiting  busy flows with S > V, by S     --- V reaches S --->   eligible  busy flows with S <= V, by F
+//!   idle     flows that became idle with F > V, by F; their weight counts until V reaches F
 //! ```
 //!
-//! V advances by what was sent over the sum of weights, and never stays behind the least start time of the busy flows. The
-//! sum is that of the flows that are busy or would be so in the fluid reference: a flow counts at once when it comes,
-//! and until V has reached its finish time when it falls idle. When all flows are idle all of this is forgotten, as the
-//! reference is idle then.
+//! V advances by the bytes sent divided by the sum of weights, and is never behind the least start time of
+//! the busy flows. The sum includes the flows that are busy, or would be busy in the fluid reference: a flow
+//! counts at once when it becomes busy. When it becomes idle, it counts until V has reached its finish time.
+//! When all flows are idle, all of this is reset, because the reference is then idle.
 //!
-//! Each packet passes from heap to heap once: O(log N) a packet on average. (A call that lets V pass the start times of many
-//! flows moves them all, once.) An entry in `idle` stays there when its flow becomes busy again, and is looked at when V
-//! reaches it; so each flow has one at most and nothing is ever searched for.
+//! Each packet passes from heap to heap once: O(log N) per packet on average. (A call in which V passes the
+//! start times of many flows moves all of them once.) An entry in `idle` stays there when its flow becomes
+//! busy again, and is checked when V reaches it. So each flow has at most one entry, and nothing is searched.
 //!
-//! Invariants: a busy flow is in `eligible` or in `waiting`; `S <= V` of all in `eligible`; `V <= F` of all busy flows while
-//! no share is changed.
+//! Invariants: a busy flow is in `eligible` or in `waiting`. `S <= V` for all flows in `eligible`. `V <= F`
+//! for all busy flows while no share is changed.
 //!
-//! Rounding: virtual time has 40 binary places, finish times are rounded up and V down. The other way round V would slowly
-//! leave all finish times behind, and flows that come would be put after all the others. A start time counts as reached
-//! when V is within 2^-20 of a byte (at weight 1), so that rounding does not decide where exact times are equal.
+//! Rounding: virtual time has 40 fraction bits. Finish times are rounded up and V is rounded down. Otherwise
+//! V would slowly get ahead of all finish times, and flows that become busy would be put after all others. A
+//! start time counts as reached when V is within 2^-20 of a byte (at weight 1), so that rounding has no
+//! effect where exact times are equal.
 //!
-//! Wrap: V wraps at 2^64. All times lie within 2^59 of it: the start times of busy flows are at most a packet of 2^17 bytes at
-//! weight 1 ahead, their finish times two, and only changes of shares let V get ahead of these, by a packet for each flow, which
-//! has a weight of 1 at least. The heaps compare 44 bits, 2^-22 to 2^21 bytes.
+//! Wrap: V wraps at 2^64. All times are within 2^59 of it. The start times of busy flows are at most a packet
+//! of 2^17 bytes at weight 1 ahead, and their finish times two packets. Only changes of shares let V get
+//! ahead of them, by a packet for each flow, which has a weight of at least 1. The heaps compare 44 bits,
+//! 2^-22 to 2^21 bytes.
 
 use super::parameters::{class_weight, weights};
 use crate::discipline::Variable;
@@ -43,32 +46,33 @@ use crate::timestamps::inverse::{self, inverse};
 use crate::timestamps::run_heap::RunHeap;
 use crate::timestamps::{Weight, WeightSum};
 
-/// Binary places of virtual time.
-const PLACES: u32 = 40;
+/// The number of fraction bits of virtual time.
+const FRACTION_BITS: u32 = 40;
 
-/// Binary places of inverse weights that virtual time has not.
-const FINE_PLACES: u32 = inverse::PLACES - PLACES;
+/// The number of fraction bits of inverse weights that virtual time does not have.
+const FINE_BITS: u32 = inverse::FRACTION_BITS - FRACTION_BITS;
 
-/// A time that V is so close to counts as reached: far above what rounding comes to in a busy period, far below a byte.
-const CLOSE: u64 = 1 << (PLACES - 20);
+/// If V is this close to a time, the time counts as reached. It is much more than the rounding in a busy
+/// period, and much less than a byte.
+const CLOSE: u64 = 1 << (FRACTION_BITS - 20);
 
-/// Binary places of virtual time that the heaps do not look at.
-const KEY_PLACES: u32 = 18;
+/// The number of fraction bits of virtual time that the heaps do not compare.
+const KEY_BITS: u32 = 18;
 
-/// A flow: 40 bytes.
+/// The state of a flow: 40 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// Start time of its first packet.
+    /// The start time of its first packet.
     start: u64,
-    /// Finish time of its first packet; of its last, when idle.
+    /// The finish time of its first packet, or of its last packet if it is idle.
     finish: u64,
-    /// Virtual time that a byte takes, with 62 binary places.
+    /// The virtual time per byte, with 62 fraction bits.
     per_byte: u64,
-    /// The busy period in which its weight counts, or counted.
+    /// The busy period in which its weight counts or counted.
     period: u64,
     weight: u32,
     is_busy: bool,
-    /// Whether it has an entry in `idle`, if this is the busy period in which it counts.
+    /// Whether it has an entry in `idle`. Valid only if `period` is the current busy period.
     is_listed: bool,
 }
 
@@ -77,19 +81,19 @@ pub struct Flow {
 pub struct Wf2qPlus {
     /// Virtual time, V.
     now: u64,
-    /// Its further binary places.
+    /// Further fraction bits of V.
     fine: u32,
     /// The sum of the weights that count.
     live: u32,
-    /// The inverse of `live`: virtual time that a byte takes when all are served, with 62 binary places.
+    /// The inverse of `live`: the virtual time per byte sent, with 62 fraction bits.
     per_byte: u64,
     /// Busy flows with `S <= V`, by F.
     eligible: RunHeap,
     /// Busy flows with `S > V`, by S.
     waiting: RunHeap,
-    /// Flows that fell idle before V reached their finish times, by F as it was then.
+    /// The flows that became idle before V reached their finish times, by F at that time.
     idle: RunHeap,
-    /// Number of the present busy period, from 1.
+    /// The number of the current busy period, from 1.
     period: u64,
     flows: usize,
     weights: WeightSum,
@@ -101,23 +105,23 @@ fn is_before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
 }
 
-/// An entry of the heaps.
+/// Returns an entry of the heaps.
 #[inline]
 fn entry(time: u64, flow: u32) -> Narrow {
-    Narrow::new(time >> KEY_PLACES, flow)
+    Narrow::new(time >> KEY_BITS, flow)
 }
 
-/// The inverse of a weight, rounded up.
+/// Returns the inverse of a weight, rounded up.
 fn per_byte(weight: u32) -> u64 {
-    (1u64 << inverse::PLACES).div_ceil(u64::from(weight))
+    (1u64 << inverse::FRACTION_BITS).div_ceil(u64::from(weight))
 }
 
 impl Flow {
-    /// The finish time of a packet of `length` bytes that starts at `self.start`, rounded up.
+    /// Returns the finish time of a packet of `length` bytes that starts at `self.start`, rounded up.
     #[inline]
     fn finish_of(&self, length: u32) -> u64 {
-        let time = u128::from(length) * u128::from(self.per_byte) + ((1 << FINE_PLACES) - 1);
-        self.start.wrapping_add((time >> FINE_PLACES) as u64)
+        let time = u128::from(length) * u128::from(self.per_byte) + ((1 << FINE_BITS) - 1);
+        self.start.wrapping_add((time >> FINE_BITS) as u64)
     }
 }
 
@@ -133,24 +137,24 @@ impl Wf2qPlus {
     /// Whether V has reached the time of an entry.
     #[inline]
     fn has_reached_entry(&self, entry: Narrow) -> bool {
-        entry.is_at_most(self.now.wrapping_add(CLOSE) >> KEY_PLACES)
+        entry.is_at_most(self.now.wrapping_add(CLOSE) >> KEY_BITS)
     }
 
-    /// Whether V has reached a time: as of an entry, so that the two never disagree.
+    /// Whether V has reached a time. It is compared as an entry, so that both functions always agree.
     #[inline]
     fn has_reached(&self, time: u64) -> bool {
         self.has_reached_entry(entry(time, 0))
     }
 
-    /// V advances by `sent` bytes.
+    /// Advances V by `sent` bytes.
     #[inline]
     fn serve(&mut self, sent: u32) {
         let advance = u128::from(sent) * u128::from(self.per_byte) + u128::from(self.fine);
-        self.now = self.now.wrapping_add((advance >> FINE_PLACES) as u64);
-        self.fine = advance as u32 & ((1 << FINE_PLACES) - 1);
+        self.now = self.now.wrapping_add((advance >> FINE_BITS) as u64);
+        self.fine = advance as u32 & ((1 << FINE_BITS) - 1);
     }
 
-    /// Ends the counting of weights of idle flows that V has reached.
+    /// Removes the weights of idle flows whose finish V has reached.
     #[inline]
     fn expire<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
         while let Some(first) = self.idle.first() {
@@ -163,7 +167,7 @@ impl Wf2qPlus {
                 flow.is_listed = false;
                 self.idle.pop();
             } else if !self.has_reached(flow.finish) {
-                // It was busy again in between.
+                // The flow was busy again in between.
                 self.idle.replace_first(entry(flow.finish, index));
             } else {
                 flow.period = 0;
@@ -173,8 +177,8 @@ impl Wf2qPlus {
         }
     }
 
-    /// V is at least the least start time of the busy flows, but for the first of `eligible`, which has sent and will start
-    /// next at `start`, if it is still busy.
+    /// Advances V to the least start time of the busy flows. The first flow of `eligible` has sent. It is
+    /// included with its next start time `start` if it is still busy.
     #[inline]
     fn catch_up<F: Holds<State = Flow>>(&mut self, flows: &[F], start: Option<u64>) {
         if self.eligible.len() > 1 {
@@ -194,19 +198,19 @@ impl Wf2qPlus {
         }
     }
 
-    /// The next flow of `waiting` if V has reached its start time.
+    /// Returns the next flow of `waiting` if V has reached its start time.
     #[inline]
     fn due(&self) -> Option<u32> {
         let first = self.waiting.first()?;
         self.has_reached_entry(first).then_some(first.flow())
     }
 
-    /// A flow, no longer in a heap, has fallen idle.
+    /// Updates a flow that has become idle and is in no heap.
     #[inline]
     fn rest(&mut self, flow: &mut Flow, index: u32) {
         flow.is_busy = false;
         if self.eligible.is_empty() && self.waiting.is_empty() {
-            self.forget();
+            self.reset();
         } else if !self.has_reached(flow.finish) {
             if !flow.is_listed {
                 flow.is_listed = true;
@@ -218,8 +222,8 @@ impl Wf2qPlus {
         }
     }
 
-    /// All flows are idle.
-    fn forget(&mut self) {
+    /// Starts a new busy period, because all flows are idle.
+    fn reset(&mut self) {
         self.period += 1;
         self.idle.clear();
         self.set_live(0);
@@ -312,7 +316,7 @@ impl Scheduler for Wf2qPlus {
         if sent > 0 {
             flow.start = flow.finish;
         } else {
-            // The packet vanished unserved: the next one starts in its place.
+            // The packet was dropped without service. The next packet has its start time.
             flow.finish = flow.start;
         }
         if let Some(head) = next {
@@ -351,16 +355,19 @@ impl Scheduler for Wf2qPlus {
         }
         self.eligible.clear();
         self.waiting.clear();
-        self.forget();
+        self.reset();
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
-        visit("virtual_time", Variable::Integer((self.now >> PLACES) as i64));
+        visit(
+            "virtual_time",
+            Variable::Integer((self.now >> FRACTION_BITS) as i64),
+        );
         visit("sum_of_weights", Variable::Integer(self.live.into()));
     }
 }
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<Wf2qPlus>>] =
     &[flows::flows(), flows::limit(), weights()];
 
@@ -369,8 +376,8 @@ pub static DESCRIPTION: flows::DescriptionOf<Wf2qPlus> = flows::describe::<Wf2qP
     About {
         name: Wf2qPlus::NAME,
         family: Family::Timestamps,
-        summary: "WF2Q+ (Bennett and Zhang 1996): by weights, the least delay that packets allow, O(log N)",
-        when: "Where delay and smoothness must be the best there is; for many flows qfq costs less.",
+        summary: "WF2Q+ (Bennett and Zhang 1996): fair shares by weight, the least possible delay, O(log N)",
+        when: "For the lowest delay and the smoothest service; for many flows qfq costs less.",
         children: Children::None,
     },
     PARAMETERS,
@@ -383,7 +390,7 @@ pub static CLASSFUL: classes::DescriptionOf<Wf2qPlus> = classes::describe::<Wf2q
         name: Wf2qPlus::NAME,
         family: Family::Timestamps,
         summary: "WF2Q+ over classes, each with a weight and any discipline inside",
-        when: "To share a line in given proportions at the least delay for each class.",
+        when: "To share a link in given proportions with the least delay for each class.",
         children: Children::Classes,
     },
     &[],
@@ -406,8 +413,9 @@ mod tests {
 
     #[test]
     fn a_flow_does_not_run_ahead_of_its_share() {
-        // Bennett and Zhang's example: one flow of half the weight with a burst, eight that have the other half with a
-        // packet each. By finish times alone the burst would go first, all of it but its last packet.
+        // Bennett and Zhang's example: one flow with half of the weight has a burst, and eight flows with the
+        // other half have a packet each. By finish times alone the burst would go first, except for its last
+        // packet.
         let mut weights = vec![8];
         weights.extend([1; 8]);
         let mut driver = wf2q_plus(&weights, 0);
@@ -419,15 +427,16 @@ mod tests {
         let order = driver.drain(Time::ZERO);
         let order: Vec<u16> = order.iter().map(|&cookie| flows[cookie as usize]).collect();
         let expected: Vec<u16> = (2..10).flat_map(|flow| [1, flow]).chain([1]).collect();
-        // Then the burst's last but one packet finishes when the last flow's does: either may go first.
+        // The second-last packet of the burst and the packet of the last flow have the same finish time.
+        // Either may go first.
         assert_eq!(order[..14], expected[..14]);
         assert_eq!(order.iter().filter(|&&flow| flow == 1).count(), 9);
     }
 
-    /// The least common multiple of 1 to 24, the largest sum of weights of the models below: all their times are whole
-    /// multiples of its inverse.
+    /// The least common multiple of 1 to 24, the largest sum of weights of the models below. All their times
+    /// are multiples of its inverse.
     const UNIT: i128 = 5_354_228_880;
-    /// What rounding may come to in a few hundred packets: 2^-14 bytes.
+    /// The largest rounding error in a few hundred packets: 2^-14 bytes.
     const ROUNDING: i128 = UNIT >> 14;
 
     /// A flow in exact arithmetic.
@@ -446,7 +455,7 @@ mod tests {
         }
     }
 
-    /// Operations: a packet of such a length for such a flow, or a departure.
+    /// Operations: a packet of this length for this flow, or a departure.
     fn operations() -> impl Strategy<Value = Vec<Option<(usize, u32)>>> {
         let length = prop_oneof![1u32..1515, Just(64), Just(1500)];
         let arrival = (0usize..4, length).prop_map(Some);
@@ -454,8 +463,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every choice against start and finish times in exact fractions. Which weights count is taken over from the
-        /// scheduler where rounding decides, and checked where it does not.
+        /// Compares every choice with start and finish times in exact fractions. Where rounding decides, the
+        /// model takes over from the scheduler which weights count. Elsewhere it checks this.
         #[test]
         fn no_ineligible_packet_is_ever_served(
             weights in prop::collection::vec(1u32..=6, 4),
@@ -490,7 +499,8 @@ mod tests {
                         .filter(|flow| !flow.queue.is_empty() && flow.start <= now - ROUNDING)
                         .map(|flow| flow.finish)
                         .min();
-                    prop_assert!(least.is_none_or(|least| chosen.finish <= least + ROUNDING), "not the least finish time");
+                    let is_least = least.is_none_or(|least| chosen.finish <= least + ROUNDING);
+                    prop_assert!(is_least, "not the least finish time");
                     let mut live = 0;
                     for (flow, &counts) in flows.iter().zip(&counted) {
                         live += if counts { flow.weight } else { 0 };
@@ -518,9 +528,9 @@ mod tests {
             }
         }
 
-        /// For every interval in which a flow is busy: it gets its share of what is sent, but for two of its own longest
-        /// packets (one where the interval ends with a packet of its own) and its share of two of the longest of all. A
-        /// heavy flow among light ones, sizes that differ.
+        /// Checks every interval in which a flow is busy: it gets its share of what is sent, minus two of its
+        /// own longest packets (one if the interval ends with a packet of the flow) and its share of two of
+        /// the longest packets of all flows. There is a heavy flow among light ones, and sizes differ.
         #[test]
         fn the_worst_case_fair_index_is_the_published_one(
             heavy in 1u32..=1000,
@@ -534,12 +544,14 @@ mod tests {
             let mut driver = wf2q_plus(&weights, 0);
             let mut offered = Vec::new();
             let mut queued = vec![0u32; weights.len()];
-            // Of each flow, times the sum of weights: how far it is behind its share, and the least that it was since it is busy.
+            // For each flow, times the sum of weights: how far it is behind its share, and the least value
+            // since it became busy.
             let mut behind = vec![0i64; weights.len()];
             let mut least = vec![i64::MAX; weights.len()];
             let departures = core::iter::repeat_n((usize::MAX, 0), 900);
             for (which, size) in operations.into_iter().chain(departures) {
-                // A third of the operations for the heavy flow, a third for the light ones, a third departures.
+                // A third of the operations is for the heavy flow, a third for the light ones, and a third
+                // are departures.
                 let arriving = match which {
                     0..30 => Some(0),
                     30..60 => Some(which % weights.len()),
@@ -572,15 +584,16 @@ mod tests {
             }
         }
 
-        /// Virtual time that wraps during the operations changes no choice.
+        /// A wrap of virtual time during the operations changes no choice.
         #[test]
-        fn the_wrap_of_virtual_time_is_not_seen(
+        fn the_wrap_of_virtual_time_changes_no_choice(
             weights in prop::collection::vec(1u32..=MAX_WEIGHT, 4),
             operations in operations(),
-            // Whole units of the heaps' keys, so that all is rounded alike.
+            // Whole units of the heaps' keys, so that all times are rounded in the same way.
             before_wrap in 0u64..1 << 32,
         ) {
-            let mut drivers = [wf2q_plus(&weights, 0), wf2q_plus(&weights, 0u64.wrapping_sub(before_wrap << KEY_PLACES))];
+            let origin = 0u64.wrapping_sub(before_wrap << KEY_BITS);
+            let mut drivers = [wf2q_plus(&weights, 0), wf2q_plus(&weights, origin)];
             for operation in operations {
                 let [plain, wrapping] = drivers.each_mut().map(|driver| match operation {
                     Some((flow, length)) => {

@@ -1,35 +1,40 @@
-//! Weighted fair queueing by the finish times of the fluid reference: bit-by-bit round robin (Demers, Keshav and Shenker
-//! 1989), packet-by-packet generalised processor sharing (Parekh and Gallager 1993).
+//! Weighted fair queueing by the finish times of the fluid reference: bit-by-bit round robin (Demers, Keshav
+//! and Shenker 1989), packet-by-packet generalised processor sharing (Parekh and Gallager 1993).
 //!
-//! Generalised processor sharing (GPS) serves all flows that have something at once, each in proportion to its weight.
-//! Beside the packets that are really queued, the scheduler keeps that system, fed with the same packets, and sends them
-//! in the order in which they would finish in it. No packet finishes later than in GPS by more than the longest packet
-//! takes on the line. It may finish much earlier: for smoothness take `wf2q_plus`.
+//! Generalised processor sharing (GPS) serves all backlogged flows at once, each in proportion to its weight.
+//! The scheduler simulates GPS with the same packets, and sends the packets in the order in which GPS would
+//! finish them. No packet finishes later than in GPS by more than the time of the longest packet on the link.
+//! It may finish much earlier: for smooth service use `wf2q_plus`.
 //!
-//! Virtual time V grows by the service that each unit of weight gets. It is advanced when a packet arrives, from one event
-//! to the next: a flow's last packet finishes in GPS, the sum of weights shrinks, V gets steeper. So a packet's finish time,
-//! `F = max(V, F of the packet before it in its flow) + length / weight`, is known when it arrives, and is kept with it.
+//! Virtual time V grows by the service that each unit of weight gets. When a packet arrives, V is advanced
+//! from one event to the next: a flow's last packet finishes in GPS, the sum of weights decreases, and V
+//! becomes faster. So a packet's finish time, `F = max(V, F of the packet before it in its flow) + length /
+//! weight`, is known when it arrives, and is stored with it.
 //!
-//! GPS must know how fast the line is: `rate`. If the real line is slower, GPS is idle when it is not, and flows that
-//! were quiet get less of an advantage than they should; if it is faster, they get more.
+//! GPS must know the rate of the link: `rate`. If the real link is slower, GPS is sometimes idle when the
+//! link is not, and flows that were idle get less priority than they should. If the real link is faster, they
+//! get more.
 //!
 //! ```text
 //!   served = work since V was last set                V' = V + served / (sum of weights)
-//!   fluid    by F of its last packet: flows with something left in GPS       queued   by F of its first packet: busy flows
+//!   fluid    flows that are backlogged in GPS, by F of the last packet
+//!   queued   busy flows, by F of the first packet
 //! ```
 //!
-//! Exactness: time is counted in units of `1 / (5^9 2^28)` of a byte (2^-49), of which a nanosecond at any whole number of bits
-//! a second is a whole number. V and F have 128 bits and do not wrap. Work is never rounded: what a division leaves over
-//! stays in `served`. F is rounded once from the bytes that the flow has sent since it began, not once for each packet. Stamps
-//! are F in units of 2^18 of these, 2^-31 of a byte, wrapping; packets whose finish times are closer than that leave
-//! by the numbers of their flows. A stamp is at most 2^62 ahead of V: beyond 2 GiB of backlog in one flow of weight 1 the
-//! order of its packets among those of others is no longer that of GPS.
+//! Exactness: the unit of virtual time is `1 / (5^9 2^28)` of a byte (2^-49). A nanosecond at any whole
+//! number of bit/s is a whole number of units. V and F have 128 bits and do not wrap. Work is never rounded:
+//! the remainder of a division stays in `served`. F is rounded once from the bytes that the flow has sent
+//! since it became busy, not once for each packet. Stamps are F in units of 2^18 of these, which is 2^-31 of
+//! a byte, and wrap. Packets whose finish times are closer than this leave by the numbers of their flows. A
+//! stamp is at most 2^62 ahead of V. Beyond 2 GiB of backlog in one flow of weight 1, the order of its
+//! packets among those of others is no longer the order of GPS.
 //!
-//! O(log N) a packet on average: an arrival may find that many flows have finished in GPS, each once for each time that it
-//! was idle there. A clock that goes backwards stands still.
+//! The cost is O(log N) per packet on average. An arrival may find that many flows have finished in GPS, each
+//! once for each time that it became idle there. If the clock goes backwards, time stands still.
 //!
-//! When the newest packet of a flow is taken away by the limit, what GPS has left of it is taken away too. There is no
-//! classful form: a class's inner discipline may drop, hold or reorder the packets that GPS was promised.
+//! When the limit drops the newest packet of a flow, the part of it that is left in GPS is also removed.
+//! There is no classful form: a class's inner discipline may drop, hold or reorder the packets that were
+//! given to GPS.
 
 use super::parameters::weights;
 use crate::discipline::Variable;
@@ -42,29 +47,29 @@ use crate::time::Time;
 use crate::timestamps::inverse::{self, inverse};
 use crate::timestamps::{Long, Weight, WeightSum};
 
-/// Virtual time of a byte at weight 1, and the work that a byte is.
+/// The virtual time of a byte at weight 1, and the work of a byte.
 const BYTE: u64 = 1_953_125 << 28;
 
-/// `BYTE` over a weight has so many more binary places: as many as fit.
-const INVERSE_PLACES: u32 = 15;
+/// The number of additional fraction bits of `BYTE` divided by a weight: as many as fit.
+const INVERSE_BITS: u32 = 15;
 
-/// A bit a second for a nanosecond is the 8,000,000,000th part of a byte: 2^16 units.
-const BIT_NANO_PLACES: u32 = 16;
+/// 1 bit/s for a nanosecond is 1/8,000,000,000 of a byte: 2^16 units.
+const BIT_NANO_BITS: u32 = 16;
 
-/// Binary places of virtual time that stamps have not.
-const STAMP_PLACES: u32 = 18;
+/// The number of fraction bits of virtual time that stamps do not have.
+const STAMP_BITS: u32 = 18;
 
-/// How far ahead of V a stamp may be.
-const AHEAD: u128 = 1 << (62 + STAMP_PLACES);
+/// The largest distance of a stamp ahead of V.
+const AHEAD: u128 = 1 << (62 + STAMP_BITS);
 
-/// Parameters of the scheduler as a whole.
+/// The parameters of the scheduler as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The rate of the line.
+    /// The rate of the link.
     pub rate: Rate,
 }
 
-/// 1 Gbit/s: something to start from, not to rely on. Users must say how fast their line is.
+/// 1 Gbit/s is only a start value. Users must give the rate of their link.
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -73,25 +78,25 @@ impl Default for Settings {
     }
 }
 
-/// A flow: 40 bytes.
+/// The state of a flow: 40 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// Start time of its first packet since it was idle in GPS.
+    /// The start time of its first packet since it was idle in GPS.
     base: Long,
-    /// Bytes since then.
+    /// The bytes since then.
     bytes: u64,
-    /// Virtual time that a byte takes, with 15 further binary places.
+    /// The virtual time per byte, with 15 more fraction bits.
     per_byte: u64,
     weight: u32,
-    /// Whether something of it is left in GPS.
+    /// Whether it is backlogged in GPS.
     is_fluid: bool,
 }
 
 impl Flow {
-    /// Finish time of its last packet.
+    /// Returns the finish time of its last packet.
     #[inline]
     fn finish(&self) -> u128 {
-        self.base.get() + ((u128::from(self.bytes) * u128::from(self.per_byte)) >> INVERSE_PLACES)
+        self.base.get() + ((u128::from(self.bytes) * u128::from(self.per_byte)) >> INVERSE_BITS)
     }
 }
 
@@ -100,32 +105,32 @@ impl Flow {
 pub struct Wfq {
     /// Virtual time.
     now: u128,
-    /// Work since virtual time was last set.
+    /// The work since virtual time was last set.
     served: u128,
-    /// Up to when work was counted.
+    /// The time up to which work was counted.
     clock: Time,
-    /// The sum of the weights of flows with something left in GPS, and its inverse.
+    /// The sum of the weights of the flows that are backlogged in GPS, and its inverse.
     live: u32,
     inverse: u64,
-    /// These flows, by the finish times of their last packets or an earlier time.
+    /// These flows, by the finish times of their last packets or by an earlier time.
     fluid: IndexedHeap,
-    /// Busy flows by the stamps of their first packets.
+    /// The busy flows by the stamps of their first packets.
     queued: Heap,
     bits_per_second: u64,
     flows: usize,
     weights: WeightSum,
 }
 
-/// Virtual time that a byte takes at a weight.
+/// Returns the virtual time per byte at a weight.
 fn per_byte(weight: u32) -> u64 {
-    (BYTE << INVERSE_PLACES) / u64::from(weight)
+    (BYTE << INVERSE_BITS) / u64::from(weight)
 }
 
 impl Wfq {
-    /// A time as a stamp.
+    /// Converts a time to a stamp.
     #[inline]
     fn stamp_of(&self, time: u128) -> u64 {
-        (time.min(self.now + AHEAD) >> STAMP_PLACES) as u64
+        (time.min(self.now + AHEAD) >> STAMP_BITS) as u64
     }
 
     #[inline]
@@ -138,7 +143,7 @@ impl Wfq {
         }
     }
 
-    /// GPS works until `now`.
+    /// Lets GPS work until `now`.
     #[inline]
     fn advance<F: Holds<State = Flow>>(&mut self, flows: &mut [F], now: Time) {
         let elapsed = now.nanos_since(self.clock);
@@ -148,13 +153,13 @@ impl Wfq {
         self.clock = now;
         if self.live > 0 {
             let bit_nanos = u128::from(elapsed) * u128::from(self.bits_per_second);
-            // More than 2^110 empties GPS whatever is in it.
-            self.served += bit_nanos.min(1 << 110) << BIT_NANO_PLACES;
+            // More than 2^110 empties GPS in any case.
+            self.served += bit_nanos.min(1 << 110) << BIT_NANO_BITS;
             self.finish_flows(flows);
         }
     }
 
-    /// Takes the flows out of GPS that have finished.
+    /// Removes the flows from GPS that have finished.
     #[inline]
     fn finish_flows<F: Holds<State = Flow>>(&mut self, flows: &mut [F]) {
         while let Some(first) = self.fluid.first() {
@@ -162,7 +167,7 @@ impl Wfq {
             let finish = flow.finish();
             let key = self.stamp_of(finish);
             if key != first.key {
-                // More packets have come for it.
+                // More packets of this flow have arrived.
                 self.fluid.rekey(first.flow, key);
                 continue;
             }
@@ -179,15 +184,17 @@ impl Wfq {
         }
     }
 
-    /// Sets virtual time to what it is now. Before the sum of weights changes, and where a flow starts.
+    /// Sets virtual time to its current value. It is called before the sum of weights changes, and when a
+    /// flow starts.
     #[inline]
     fn set_now(&mut self) {
-        // The inverse is rounded down, so the quotient is at most the exact one. The second pass gets what the first left.
+        // The inverse is rounded down, so the quotient is at most the exact one. The second pass divides the
+        // remainder.
         for _ in 0..2 {
             let inverse = u128::from(self.inverse);
             let high = (self.served >> 64) * inverse;
             let low = u128::from(self.served as u64) * inverse;
-            let quotient = (high << (64 - inverse::PLACES)) + (low >> inverse::PLACES);
+            let quotient = (high << (64 - inverse::FRACTION_BITS)) + (low >> inverse::FRACTION_BITS);
             self.now += quotient;
             self.served -= quotient * u128::from(self.live);
         }
@@ -203,7 +210,7 @@ impl Scheduler for Wfq {
 
     fn new(settings: &Settings, origin: u64) -> Result<Wfq, ConfigError> {
         Ok(Wfq {
-            now: u128::from(origin) << STAMP_PLACES,
+            now: u128::from(origin) << STAMP_BITS,
             served: 0,
             clock: Time::ZERO,
             live: 0,
@@ -319,7 +326,7 @@ impl Scheduler for Wfq {
     }
 }
 
-/// The parameters over hashed flows as users set them.
+/// The parameters over hashed flows that users can set.
 pub const PARAMETERS: &[Parameter<flows::SettingsOf<Wfq>>] = &[
     flows::flows(),
     flows::limit(),
@@ -328,7 +335,7 @@ pub const PARAMETERS: &[Parameter<flows::SettingsOf<Wfq>>] = &[
         "rate",
         Unit::Rate,
         1..=u64::MAX,
-        "The rate of the line, by which the fluid reference works.",
+        "The rate of the link, with which the fluid reference works.",
         |flat, _| &mut flat.config.settings.rate,
     ),
 ];
@@ -339,7 +346,7 @@ pub static DESCRIPTION: flows::DescriptionOf<Wfq> = flows::describe::<Wfq>(
         name: Wfq::NAME,
         family: Family::Timestamps,
         summary: "Weighted fair queueing, exactly: departures in the order of the fluid reference (GPS)",
-        when: "As the reference; wf2q_plus is smoother, costs less and need not know the line's rate.",
+        when: "As the reference; wf2q_plus is smoother, costs less and need not know the link's rate.",
         children: Children::None,
     },
     PARAMETERS,

@@ -1,4 +1,4 @@
-//! QFQ against its definition, and under millions of random operations.
+//! Compares QFQ with its definition, and checks invariants under millions of random operations.
 
 use super::*;
 use crate::timestamps::MAX_WEIGHT;
@@ -19,7 +19,7 @@ impl Holds for Flow {
     }
 }
 
-/// A scheduler with queues of lengths.
+/// A scheduler with queues of packet lengths.
 struct Bench {
     qfq: Qfq,
     flows: Vec<Flow>,
@@ -54,19 +54,23 @@ impl Bench {
     /// Sends a packet.
     fn serve(&mut self) -> Option<(u32, u32)> {
         let Some(flow) = self.qfq.select(&mut self.flows, NOW) else {
-            assert_eq!(self.packets, 0, "a backlogged scheduler chooses");
+            assert_eq!(self.packets, 0, "a backlogged scheduler selects a flow");
             return None;
         };
-        assert_eq!(self.qfq.select(&mut self.flows, NOW), Some(flow), "asked again");
+        assert_eq!(
+            self.qfq.select(&mut self.flows, NOW),
+            Some(flow),
+            "selected again"
+        );
         let queue = &mut self.queues[flow as usize];
-        let sent = queue.pop_front().expect("a busy flow is chosen");
+        let sent = queue.pop_front().expect("the selected flow is busy");
         self.packets -= 1;
         let next = queue.front().map(|&length| Bench::head(length));
         self.qfq.update(&mut self.flows, flow, sent, next, NOW);
         Some((flow, sent))
     }
 
-    /// The packet that the chosen flow was chosen for is not there.
+    /// The first packet of the selected flow was dropped.
     fn vanish(&mut self) -> Option<u32> {
         let flow = self.qfq.select(&mut self.flows, NOW)?;
         let queue = &mut self.queues[flow as usize];
@@ -83,7 +87,7 @@ impl Bench {
         self.qfq.clear(&mut self.flows);
     }
 
-    /// What is too much for a check after each operation: every flow.
+    /// Checks every flow, which is too slow after each operation.
     fn check_flows(&self) {
         let busy: u32 = (0..self.flows.len())
             .filter(|&flow| !self.queues[flow].is_empty())
@@ -96,17 +100,17 @@ impl Bench {
             assert_eq!(
                 self.qfq.live.sum(),
                 busy + self.qfq.live.leaving(),
-                "the sum is of those that count"
+                "the sum is that of the flows that count"
             );
         }
     }
 }
 
-/// The algorithm as it is defined: every decision by looking at all flows, in integers that don't wrap.
+/// The algorithm as it is defined: each decision looks at all flows, in integers that don't wrap.
 struct Model {
     now: i128,
     flows: Vec<ModelFlow>,
-    /// Weights of flows that fell idle, and when they cease to count.
+    /// The weights of flows that became idle, and when they stop counting.
     leaving: Vec<(usize, i128, u32)>,
     slope: Slope,
     insertions: u64,
@@ -117,7 +121,7 @@ struct ModelFlow {
     share: Share,
     next_share: Option<Share>,
     start: i128,
-    /// Place in the order of insertions; None: idle.
+    /// Its position in the order of insertions. None if it is idle.
     inserted: Option<u64>,
 }
 
@@ -155,7 +159,7 @@ impl Model {
         }
     }
 
-    /// Start and finish of the group with slots of 2^shift.
+    /// Returns the start and finish of the group with slots of 2^shift.
     fn group(&self, shift: u32) -> Option<(i128, i128)> {
         let busy = self
             .flows
@@ -177,7 +181,7 @@ impl Model {
         let slot = |time: i128| time >> shift;
         let start = self.flows[flow].start;
         if !(start > self.now && slot(start) <= slot(self.now) + 1) {
-            // The lowest group above that is eligible and that no other blocks: its finish is the least.
+            // The lowest eligible group above that no other group blocks has the least finish.
             let above = self.eligible().filter(|&(_, other)| other > shift).min();
             self.flows[flow].start = above.map_or(self.now, |(finish, _)| finish.min(self.now));
         }
@@ -214,13 +218,14 @@ impl Model {
             + leaving.map(|leaving| leaving.2).sum::<u32>()
     }
 
-    /// All weights, whether they count or not.
+    /// Returns the sum of all weights, whether they count or not.
     fn all(&self) -> u32 {
         let weight = |flow: &ModelFlow| flow.next_share.unwrap_or(flow.share).weight;
         self.flows.iter().map(weight).sum()
     }
 
-    /// How far V goes for `sent` bytes: by the sum of those that count up to the first finish, past it by that of all.
+    /// Returns how far V advances for `sent` bytes: by the live sum up to the first finish, by the sum of all
+    /// after it.
     fn step(&self, sent: u32) -> i128 {
         let by = |sum: u32| (i128::from(sent) * ((1 << 46) / i128::from(sum))) >> 16;
         let groups = (22..48).filter_map(|shift| self.group(shift));
@@ -230,7 +235,7 @@ impl Model {
         }
     }
 
-    /// Flow `flow`, selected, sent `sent` bytes.
+    /// Updates flow `flow`, which was selected and sent `sent` bytes.
     fn update(&mut self, flow: usize, sent: u32, is_busy: bool) {
         if sent == 0 && is_busy {
             return;
@@ -302,7 +307,8 @@ fn share() -> impl Strategy<Value = Share> {
 
 fn operation(flows: usize) -> impl Strategy<Value = Operation> {
     prop_oneof![
-        6 => (0..flows, prop_oneof![Just(1500), 100u32..1501]).prop_map(|(flow, length)| Operation::Arrive { flow, length }),
+        6 => (0..flows, prop_oneof![Just(1500), 100u32..1501])
+            .prop_map(|(flow, length)| Operation::Arrive { flow, length }),
         1 => (0..flows, 100u32..9000).prop_map(|(flow, length)| Operation::Arrive { flow, length }),
         6 => Just(Operation::Serve),
         1 => Just(Operation::Vanish),
@@ -314,7 +320,7 @@ fn slope() -> impl Strategy<Value = Slope> {
     prop_oneof![Just(Slope::Live), Just(Slope::Configured)]
 }
 
-/// Starts of virtual time, some so short before its wrap that it comes soon.
+/// Starts of virtual time. Some are so close before the wrap that it comes soon.
 fn origin() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -324,9 +330,9 @@ fn origin() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    /// Flow by flow, V by V.
+    /// Compares each selected flow and each V.
     #[test]
-    fn every_choice_is_the_definitions(
+    fn every_choice_follows_the_definition(
         shares in prop::collection::vec(share(), 1..12),
         slope in slope(),
         origin in origin(),
@@ -375,7 +381,7 @@ proptest! {
     }
 }
 
-/// A generator of numbers that is quick and the same everywhere (xorshift64*).
+/// A fast random number generator that is the same on all machines (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -390,7 +396,7 @@ impl Random {
         (((self.next() >> 32) * u64::from(end)) >> 32) as u32
     }
 
-    /// Below 2^bits, of each order of magnitude as often.
+    /// Returns a number below 2^bits. Each order of magnitude is equally frequent.
     fn of_any_size(&mut self, bits: u32) -> u32 {
         let bits = self.below(bits);
         self.below(1 << bits)
@@ -404,12 +410,12 @@ impl Random {
     }
 }
 
-/// Random operations on random flows, all invariants checked after each.
+/// Random operations on random flows. All invariants are checked after each.
 fn soak(operations: u64, seed: u64) {
     let mut random = Random(seed);
     let mut done = 0;
     while done < operations {
-        // A phase: as many flows, as different, as busy as chance will have it.
+        // Each phase has a random number of flows, random shares and a random load.
         let flows = 1 + random.of_any_size(8);
         let spread = random.below(17);
         let arrivals = 200 + random.below(600);
@@ -450,7 +456,7 @@ fn soak(operations: u64, seed: u64) {
     }
 }
 
-/// Ten million operations, seconds even with debug assertions. A soak of more: PROPTEST_CASES times 100,000.
+/// Ten million operations take seconds even with debug assertions. For more: PROPTEST_CASES times 100,000.
 #[test]
 fn invariants_hold_under_random_operations() {
     let cases = std::env::var("PROPTEST_CASES")
@@ -465,9 +471,10 @@ fn a_flow_is_40_bytes_and_the_scheduler_below_8_kilobytes() {
     assert!(size_of::<Qfq>() < 8192, "{}", size_of::<Qfq>());
 }
 
-/// A flow that slept for more than 2^63 of virtual time: its old finish looks as if it lay ahead, and doesn't count.
+/// A flow that was idle for more than 2^63 of virtual time: its old finish looks as if it were ahead, and is
+/// not used.
 #[test]
-fn a_flow_that_slept_through_half_of_virtual_time_starts_from_now() {
+fn a_flow_that_was_idle_for_half_of_virtual_time_starts_from_now() {
     for sleep in [(1u64 << 63) - 1, (1 << 63) + 5, u64::MAX - (1 << 40), u64::MAX] {
         let share = Share {
             weight: 1,
@@ -479,7 +486,7 @@ fn a_flow_that_slept_through_half_of_virtual_time_starts_from_now() {
         let wanted = bench.qfq.groups.now().wrapping_add(sleep);
         let mut left = sleep;
         while left > 0 {
-            // As the other flow's packets would.
+            // The same as packets of the other flow.
             let step = left.min(1 << 47);
             let old = bench.qfq.groups.now();
             bench.qfq.groups.pass(step);
@@ -487,7 +494,7 @@ fn a_flow_that_slept_through_half_of_virtual_time_starts_from_now() {
             left -= step;
         }
         assert_eq!(bench.qfq.groups.now(), wanted);
-        assert_eq!(bench.qfq.live.sum(), 0, "the sleeper has ceased to count");
+        assert_eq!(bench.qfq.live.sum(), 0, "the idle flow has stopped counting");
         bench.arrive(1, 1500);
         bench.arrive(0, 1500);
         bench.check_flows();
@@ -498,25 +505,25 @@ fn a_flow_that_slept_through_half_of_virtual_time_starts_from_now() {
 }
 
 #[test]
-fn shares_out_of_range_are_refused() {
-    let refused = |weight: u32, max_packet: u32, flows: usize| {
+fn shares_out_of_range_are_rejected() {
+    let rejected = |weight: u32, max_packet: u32, flows: usize| {
         let mut qfq = Qfq::new(&Settings::default(), 0).unwrap();
         let share = Share { weight, max_packet };
         (0..flows)
             .find_map(|_| qfq.add_flow(&share).err())
             .and_then(|error| error.parameter())
     };
-    assert_eq!(refused(0, 1500, 1), Some("weight"));
-    assert_eq!(refused(MAX_WEIGHT + 1, 1500, 1), Some("weight"));
-    assert_eq!(refused(MAX_WEIGHT, 1500, 1025), Some("weight"), "the sum");
-    assert_eq!(refused(1, 0, 1), Some("max_packet"));
-    assert_eq!(refused(1, MAX_PACKET + 1, 1), Some("max_packet"));
-    assert_eq!(refused(MAX_WEIGHT, MAX_PACKET, 1024), None);
+    assert_eq!(rejected(0, 1500, 1), Some("weight"));
+    assert_eq!(rejected(MAX_WEIGHT + 1, 1500, 1), Some("weight"));
+    assert_eq!(rejected(MAX_WEIGHT, 1500, 1025), Some("weight"), "the sum");
+    assert_eq!(rejected(1, 0, 1), Some("max_packet"));
+    assert_eq!(rejected(1, MAX_PACKET + 1, 1), Some("max_packet"));
+    assert_eq!(rejected(MAX_WEIGHT, MAX_PACKET, 1024), None);
 }
 
-/// One packet of 9000 bytes takes V by more slots of the short flows' group than the ring has.
+/// One packet of 9000 bytes moves V by more slots of the short flows' group than the ring has.
 #[test]
-fn a_flow_that_comes_after_a_much_longer_packet_starts_at_the_end_of_the_ring() {
+fn a_flow_after_a_much_longer_packet_starts_at_the_end_of_the_ring() {
     let share = |max_packet| Share {
         weight: 1,
         max_packet,
@@ -538,7 +545,7 @@ fn a_flow_that_comes_after_a_much_longer_packet_starts_at_the_end_of_the_ring() 
 }
 
 #[test]
-fn a_packet_that_is_too_long_raises_its_flows_maximum() {
+fn a_packet_that_is_too_long_raises_the_flows_maximum() {
     let share = Share {
         weight: 1,
         max_packet: 100,

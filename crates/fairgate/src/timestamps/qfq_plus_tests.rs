@@ -1,4 +1,4 @@
-//! Shares, budgets and the wrap. The order itself is held against the kernel's traces in `fairgate-replay`.
+//! Tests of shares, budgets and the wrap. `fairgate-replay` compares the order with the kernel's traces.
 
 use super::*;
 use crate::Verdict;
@@ -19,7 +19,7 @@ fn share(weight: u32, max_packet: u32) -> Share {
 }
 
 #[test]
-fn an_aggregate_is_a_cache_line_and_a_flow_a_quarter() {
+fn an_aggregate_is_a_cache_line_and_a_flow_is_a_quarter_of_one() {
     assert_eq!(size_of::<Flow>(), 16);
     assert_eq!(size_of::<Aggregate>(), 64);
 }
@@ -34,7 +34,7 @@ fn flows_of_equal_share_take_turns_packet_by_packet() {
 }
 
 #[test]
-fn a_longer_packet_than_was_said_is_sent_all_the_same() {
+fn a_packet_longer_than_configured_is_sent() {
     let mut driver = qfq_plus(&[share(1, 100), share(7, 100)], 0);
     for (flow, length) in [(1, 100), (2, 9000), (1, 5000), (2, 100)] {
         driver.offer(in_class(flow, length), Time::ZERO);
@@ -45,17 +45,17 @@ fn a_longer_packet_than_was_said_is_sent_all_the_same() {
 }
 
 #[test]
-fn shares_out_of_range_are_refused() {
-    let refused = |share: Share| {
+fn shares_out_of_range_are_rejected() {
+    let rejected = |share: Share| {
         let mut scheduler = QfqPlus::new(&(), 0).unwrap();
         scheduler.add_flow(&share).unwrap_err().parameter()
     };
-    assert_eq!(refused(share(0, 1500)), Some("weight"));
-    assert_eq!(refused(share(1, 0)), Some("max_packet"));
-    assert_eq!(refused(share(1, MAX_PACKET + 1)), Some("max_packet"));
+    assert_eq!(rejected(share(0, 1500)), Some("weight"));
+    assert_eq!(rejected(share(1, 0)), Some("max_packet"));
+    assert_eq!(rejected(share(1, MAX_PACKET + 1)), Some("max_packet"));
 }
 
-/// Its place was kept, so it must not be taken twice.
+/// The flow is still counted in its aggregate, so it must not be counted twice.
 #[test]
 fn a_flow_whose_share_is_changed_and_changed_back_is_counted_once() {
     let (first, second) = (share(1, 1500), share(2, 1500));
@@ -69,8 +69,8 @@ fn a_flow_whose_share_is_changed_and_changed_back_is_counted_once() {
 }
 
 proptest! {
-    /// While two flows are busy their service, each over its weight, differs by at most a few budgets of their aggregates,
-    /// on both sides of virtual time's wrap.
+    /// While two flows are busy, their service, each divided by its weight, differs by at most a few budgets
+    /// of their aggregates, on both sides of the wrap of virtual time.
     #[test]
     fn busy_flows_share_by_weight(
         weights in prop::collection::vec(1u32..20, 2..20),
@@ -84,7 +84,8 @@ proptest! {
         let mut served = vec![0f64; weights.len()];
         let mut next = 0;
         for step in 0..2000 {
-            let arriving = if step == 0 { (0..weights.len()).chain(0..weights.len()).collect() } else { vec![next] };
+            let all = || (0..weights.len()).chain(0..weights.len()).collect();
+            let arriving = if step == 0 { all() } else { vec![next] };
             for flow in arriving {
                 let length = *lengths.next().unwrap();
                 offered.push((flow, length));
@@ -95,9 +96,10 @@ proptest! {
             served[flow] += f64::from(length) / f64::from(weights[flow]);
             for (a, &of_a) in served.iter().enumerate() {
                 for (b, &of_b) in served.iter().enumerate() {
-                    // sigma is below twice a longest packet's time; theorem of the relative fairness of QFQ, for each side
-                    // three slots and a budget of the aggregate.
-                    let bound = (6.0 + 2.0) * 1514.0 * (1.0 / f64::from(weights[a]) + 1.0 / f64::from(weights[b]));
+                    // sigma is below twice the time of a longest packet. By the theorem of the relative
+                    // fairness of QFQ, each side has three slots and a budget of the aggregate.
+                    let inverses = 1.0 / f64::from(weights[a]) + 1.0 / f64::from(weights[b]);
+                    let bound = (6.0 + 2.0) * 1514.0 * inverses;
                     prop_assert!((of_a - of_b).abs() <= bound + 1.0, "{served:?} at weights {weights:?}");
                 }
             }
@@ -117,7 +119,7 @@ impl Holds for Flow {
     }
 }
 
-/// A scheduler with queues of lengths.
+/// A scheduler with queues of packet lengths.
 struct Bench {
     scheduler: QfqPlus,
     flows: Vec<Flow>,
@@ -162,7 +164,7 @@ impl Bench {
                 }
             }
             Operation::Serve => self.take(true),
-            // The packet that the chosen flow was chosen for is not there.
+            // The first packet of the selected flow was dropped.
             Operation::Vanish => self.take(false),
             Operation::Change { flow, share } => {
                 let flow = flow % self.flows.len();
@@ -179,24 +181,24 @@ impl Bench {
         let Some(flow) = self.scheduler.select(&mut self.flows, Time::ZERO) else {
             assert!(
                 self.queues.iter().all(VecDeque::is_empty),
-                "packets and no choice"
+                "there are packets, but no flow is selected"
             );
             return;
         };
         assert_eq!(
             self.scheduler.select(&mut self.flows, Time::ZERO),
             Some(flow),
-            "asked again"
+            "selected again"
         );
         let queue = &mut self.queues[flow as usize];
-        let length = queue.pop_front().expect("a busy flow is chosen");
+        let length = queue.pop_front().expect("the selected flow is busy");
         let next = Bench::head(queue);
         let sent = if is_sent { length } else { 0 };
         self.scheduler
             .update(&mut self.flows, flow, sent, next, Time::ZERO);
     }
 
-    /// The invariants of the head, by looking at everything.
+    /// Checks the invariants of the module documentation for all flows and aggregates.
     fn check(&self) {
         let scheduler = &self.scheduler;
         let of = |index: u32| &scheduler.aggregates[index as usize];
@@ -216,11 +218,11 @@ impl Bench {
         for (index, aggregate) in scheduler.aggregates.iter().enumerate() {
             assert_eq!(u32::from(aggregate.flows), members[index]);
             let round = (0..aggregate.len).map(|place| aggregate.first + place);
-            let mut in_round: Vec<u32> = round
+            let mut listed: Vec<u32> = round
                 .map(|place| aggregate.busy[usize::from(place) % MOST_FLOWS])
                 .collect();
-            in_round.sort_unstable();
-            assert_eq!(in_round, busy[index], "its round is of its busy flows");
+            listed.sort_unstable();
+            assert_eq!(listed, busy[index], "its list contains its busy flows");
         }
         let mut placed: Vec<u32> = Vec::new();
         for (index, group, slot) in scheduler.groups.entries(|index| of(index).next) {
@@ -230,13 +232,16 @@ impl Bench {
         placed.sort_unstable();
         let wanted = |&index: &u32| !busy[index as usize].is_empty() && index != scheduler.in_service;
         let expected: Vec<u32> = (0..busy.len() as u32).filter(wanted).collect();
-        assert_eq!(placed, expected, "busy and not in service: in one slot");
+        assert_eq!(
+            placed, expected,
+            "each busy aggregate that is not in service is in one slot"
+        );
         assert!(scheduler.in_service != NONE || placed.is_empty());
     }
 }
 
 fn any_share() -> impl Strategy<Value = Share> {
-    // Few of them, so that flows meet in aggregates.
+    // Few different shares, so that flows share aggregates.
     let weight = prop_oneof![4 => 1u32..4, 1 => Just(100), 1 => Just(MAX_WEIGHT)];
     (weight, prop_oneof![Just(100), Just(1500), Just(9000)])
         .prop_map(|(weight, longest)| share(weight, longest))
@@ -254,11 +259,16 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
-    /// Whatever is done: each busy aggregate has one place, deficits and budgets pay, all groups are in order.
+    /// After each operation each busy aggregate has one position, deficits and budgets are large enough, and
+    /// all groups are in order.
     #[test]
     fn invariants_hold_under_random_operations(
         shares in prop::collection::vec(any_share(), 1..40),
-        origin in prop_oneof![Just(0), any::<u64>(), (0u64..1 << 45).prop_map(|before| 0u64.wrapping_sub(before))],
+        origin in prop_oneof![
+            Just(0),
+            any::<u64>(),
+            (0u64..1 << 45).prop_map(|before| 0u64.wrapping_sub(before)),
+        ],
         operations in prop::collection::vec(operation(), 1..400),
     ) {
         let mut bench = Bench::new(&shares, origin);
