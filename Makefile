@@ -3,19 +3,21 @@
 # The tag, branch or commit that `make semver` compares with. The default is the commit where this branch left
 # main.
 BASELINE ?= $(shell git merge-base HEAD main)
-# The crates that are published: all except fairgate-fuzz, which is only useful in this repository.
-PUBLISHED = --workspace --exclude fairgate-fuzz
+# The crates that are published: all except fairgate-fuzz and fairgate-figures, which
+# are only useful in this repository.
+PUBLISHED = --workspace --exclude fairgate-fuzz --exclude fairgate-figures
 # A target without a standard library: code that uses one does not compile.
 BARE = x86_64-unknown-none
 RUST_VERSION = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help demo test own-discipline bench lint no-std package deny advisories semver msrv tools
+.PHONY: help demo test own-discipline bench figures lint no-std package deny advisories semver msrv tools
 
 help:
 	@echo 'make demo            compare disciplines on a simulated link and on recorded traffic'
 	@echo 'make test            all tests (as root also tests with live traffic, in network namespaces)'
 	@echo 'make own-discipline  tests of a discipline outside the library; part of make test'
 	@echo 'make bench           all benchmarks; see docs/performance.md'
+	@echo 'make figures         run all benchmarks of one build, write docs/performance.md; needs root'
 	@echo 'make lint            formatting, line lengths, clippy, documentation, and no-std'
 	@echo 'make no-std          build the library for a machine without an operating system'
 	@echo 'make package         pack every published crate and build it from its package'
@@ -42,6 +44,10 @@ own-discipline:
 
 bench:
 	cargo bench --workspace
+
+# On a machine that does nothing else. QUICK=1 tries it in a few minutes and writes to the target folder.
+figures: tools
+	cargo run --quiet -p fairgate-figures
 
 lint: no-std
 	cargo fmt --all --check

@@ -36,7 +36,6 @@ pub enum Mode {
     Bare,
     /// As drivers call it: a tree of `Box<dyn Discipline>` with statistics, and flows by a hash in the
     /// packet.
-    #[serde(rename = "books")]
     Statistics,
     /// The same, and the headers of a frame are read and hashed for each packet.
     Classified,
@@ -47,7 +46,7 @@ impl Mode {
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Bare => "bare",
-            Mode::Statistics => "books",
+            Mode::Statistics => "statistics",
             Mode::Classified => "classified",
         }
     }

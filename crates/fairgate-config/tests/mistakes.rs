@@ -147,8 +147,8 @@ fn a_rate_of_zero() {
     in_queue(
         "discipline = \"tbf\"\nrate = \"0mbit\"\nburst = \"5kb\"\nlimit = \"64kb\"",
         "0mbit",
-        "`rate`: a rate must be above 0: at 0 bit/s nothing would ever be sent",
-        "leave the shaper out",
+        "`rate`: a rate must be above 0, because nothing is sent at 0 bit/s",
+        "remove the shaper",
     );
 }
 
@@ -160,7 +160,7 @@ fn missing_settings() {
     in_queue(
         "discipline = \"tbf\"\nrate = \"1mbit\"\nburst = \"5kb\"",
         "\"tbf\"",
-        "`limit` is missing, but must be given unless there is an inner discipline",
+        "`limit` is missing, but must be given if there is no inner discipline",
         "give a limit or a latency",
     );
     in_queue(
@@ -512,7 +512,7 @@ fn settings_of_schedulers() {
     in_queue(
         "discipline = \"pdrr\"\nfair_rate = \"1mbit\"",
         "\"1mbit\"",
-        "`fair_rate` is given, but must be left out unless admission is true",
+        "`fair_rate` is given, but must be absent unless admission is true",
         "write admission = true",
     );
 }

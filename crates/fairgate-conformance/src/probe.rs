@@ -166,7 +166,7 @@ impl Probe {
                 continue;
             }
             self.expected.dropped.add(held.length);
-            self.expected.dropped_by_reason[reason as usize] += 1;
+            self.expected.dropped_by_reason.add(reason);
             assert_ne!(
                 self.promised,
                 Some(id),

@@ -6,6 +6,8 @@
 //!
 //! No arrival has the time of the end of a transmission: drivers may differ there.
 
+use std::time::Duration;
+
 use fairgate::{Codel, Discipline, Fifo, Packet, Pool, Rate, Red, Tbf, Time, codel, fifo, red, tbf};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -41,12 +43,23 @@ const DISCIPLINES: [(&str, fn() -> Box<dyn Discipline>); 4] = [
     }),
     // It leaves its dropping state there.
     ("codel", || {
-        let config = codel::Config::default();
-        Box::new(Codel::node(config).expect("the default settings are allowed"))
+        let codel = codel::Params {
+            target: Duration::from_micros(500),
+            interval: Duration::from_millis(2),
+            ..codel::Params::default()
+        };
+        let config = codel::Config {
+            codel,
+            ..codel::Config::default()
+        };
+        Box::new(Codel::node(config).expect("these settings are allowed"))
     }),
     // It holds packets back and names the time to ask again.
     ("tbf", || {
-        let config = tbf::Config::of_rate(Rate::mbit(30));
+        let config = tbf::Config {
+            limit: Some(tbf::Limit::Latency(5_000_000)),
+            ..tbf::Config::of_rate(Rate::mbit(30))
+        };
         Box::new(Tbf::node(config, None).expect("these settings are allowed"))
     }),
     ("fifo", || {

@@ -2,6 +2,8 @@
 //! callgrind. The counts are exact, also on a busy machine, where times are not. The driver's own
 //! instructions are subtracted.
 //!
+//!     cargo bench -p fairgate --bench instructions -- [NAME...] [FLOWS...]
+//!
 //! The program runs itself under valgrind with few and with many pairs, and divides the difference.
 
 mod workload;
@@ -29,11 +31,19 @@ fn main() -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    let header: String = FLOWS.iter().map(|flows| format!("{flows:>10}")).collect();
-    println!("instructions per pair\n{:12}{header}  flows", "");
+    // Cargo adds an argument of its own.
+    let asked = arguments[1..].iter().filter(|argument| *argument != "--bench");
+    let (flows, names): (Vec<&String>, Vec<&String>) = asked.partition(|text| text.parse::<u32>().is_ok());
+    let flows: Vec<u32> = match flows.is_empty() {
+        true => FLOWS.to_vec(),
+        false => flows.iter().filter_map(|text| text.parse().ok()).collect(),
+    };
+    let header: String = flows.iter().map(|flows| format!("{flows:>10}")).collect();
+    println!("instructions for a pair\n{:12}{header}  flows", "");
     let driver = per_pair("none", FLOWS[0]);
-    for (name, _) in SUBJECTS {
-        let row: String = FLOWS
+    let is_asked_for = |name: &str| names.is_empty() || names.iter().any(|asked| *asked == name);
+    for (name, _) in SUBJECTS.into_iter().filter(|(name, _)| is_asked_for(name)) {
+        let row: String = flows
             .iter()
             .map(|&flows| format!("{:>10.1}", per_pair(name, flows) - driver))
             .collect();

@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             default: Some(2),
             ..Classifier::default()
         },
-        ..prio::Config::default()
+        // Where no filter and no default applies, a packet's priority chooses: here always band 1, counted from 0.
+        priomap: [1; 16],
     };
     let band = || -> Result<Box<dyn Discipline>, fairgate::ConfigError> {
         Ok(Box::new(Fifo::node(fifo::Config::default())?))

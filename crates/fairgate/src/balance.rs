@@ -1,8 +1,8 @@
-//! Figures that must add up, checked before anybody sees them.
+//! Checks that counts add up before they are shown.
 //!
-//! Every command that shows counts of packets checks them here: what was offered is what was delivered,
-//! dropped and left; a total is the sum of its parts. Figures that do not add up are a fault of the program,
-//! whatever its input was, and are not shown.
+//! Every command that shows counts of packets checks them here. The offered packets must be equal to the
+//! delivered, dropped and queued ones, and a total must be the sum of its parts. Counts that do not add up
+//! are a bug in the program, whatever its input was. They are not shown.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,18 +11,22 @@ use core::fmt;
 
 use crate::stats::Count;
 
-/// Figures that do not add up.
+/// Counts that do not add up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imbalance {
-    place: String,
+    subject: String,
     whole: String,
     parts: String,
 }
 
 impl fmt::Display for Imbalance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Imbalance { place, whole, parts } = self;
-        write!(f, "the figures of {place} do not add up: {whole}, but {parts}")
+        let Imbalance {
+            subject,
+            whole,
+            parts,
+        } = self;
+        write!(f, "the figures of {subject} do not add up: {whole}, but {parts}")
     }
 }
 
@@ -41,9 +45,9 @@ impl core::error::Error for Imbalance {}
 /// ```
 ///
 /// # Errors
-/// If it is not.
+/// Returns an error if it is not.
 pub fn of(
-    place: impl fmt::Display,
+    subject: impl fmt::Display,
     unit: &str,
     whole: (&str, u64),
     parts: &[(&str, u64)],
@@ -57,18 +61,18 @@ pub fn of(
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
     Err(Imbalance {
-        place: place.to_string(),
+        subject: subject.to_string(),
         whole: format!("{} = {} {unit}", whole.0, whole.1),
         parts: format!("{} = {sum} {unit}", parts.join(" + ")),
     })
 }
 
-/// The same in packets and in bytes.
+/// Checks the sum in packets and in bytes.
 ///
 /// # Errors
-/// If either does not add up.
+/// Returns an error if either does not add up.
 pub fn of_counts(
-    place: impl fmt::Display,
+    subject: impl fmt::Display,
     whole: (&str, Count),
     parts: &[(&str, Count)],
 ) -> Result<(), Imbalance> {
@@ -76,7 +80,7 @@ pub fn of_counts(
     let units: [Unit; 2] = [("packets", |count| count.packets), ("bytes", |count| count.bytes)];
     units.into_iter().try_for_each(|(unit, number)| {
         let parts: Vec<(&str, u64)> = parts.iter().map(|&(name, count)| (name, number(count))).collect();
-        of(&place, unit, (whole.0, number(whole.1)), &parts)
+        of(&subject, unit, (whole.0, number(whole.1)), &parts)
     })
 }
 
@@ -99,7 +103,7 @@ mod tests {
         assert!(check(count(0, 100)).is_err_and(|error| error.to_string().contains("in = 3 packets")));
     }
 
-    /// A count that fell below 0 is a huge one: it must not wrap to a right sum.
+    /// A counter that fell below 0 has a huge value. It must not wrap to a correct sum.
     #[test]
     fn sums_do_not_wrap() {
         assert!(of("a", "packets", ("in", 1), &[("out", 2), ("left", u64::MAX)]).is_err());

@@ -1,8 +1,9 @@
-//! The contract between disciplines and whoever drives them (ALTQ, section 2).
+//! The interface between disciplines and drivers (ALTQ, section 2).
 //!
-//! Two traits. [`Algorithm`] is what the author of a discipline writes: where a packet goes, which one is next.
-//! [`Discipline`] is what drivers and parents see: the same with statistics, conservation and a peek that keeps its
-//! word. [`Node`] turns the first into the second, so that the books are kept once, and the same way, for all.
+//! There are two traits. The author of a discipline implements [`Algorithm`]: it decides where a packet goes
+//! and which packet is next. Drivers and parents use [`Discipline`]: it adds statistics, conservation, and a
+//! peek whose answer the next dequeue returns. [`Node`] implements [`Discipline`] for every [`Algorithm`], so
+//! there is one implementation of the statistics.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -12,19 +13,19 @@ use crate::classify::Holder;
 use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{Changes, PacketId, PacketQueue, Pool};
-use crate::stats::{Count, Ledger, Statistics};
+use crate::stats::{Count, Counters, Statistics};
 use crate::time::Time;
 
-/// What became of a packet that was handed in. The numbers in parentheses are Linux's return values.
+/// What happened to an enqueued packet. The numbers in parentheses are Linux's return values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is queued (`NET_XMIT_SUCCESS`, 0). Packets of other flows may have been dropped for it.
+    /// It is queued (`NET_XMIT_SUCCESS`, 0). Packets of other flows may have been dropped to make room.
     Queued,
-    /// It was dropped (`NET_XMIT_DROP`, 1), or another one in its place of which the sender should know.
+    /// It was dropped (`NET_XMIT_DROP`, 1), or another packet was dropped instead and the sender should know.
     Dropped,
-    /// It is queued or not, but its flow lost a packet and should slow down (`NET_XMIT_CN`, 2).
+    /// It may or may not be queued, but its flow lost a packet and should slow down (`NET_XMIT_CN`, 2).
     Congested,
-    /// It belongs to no class and was dropped (`__NET_XMIT_BYPASS`, 0x20000).
+    /// No class takes it, and it was dropped (`__NET_XMIT_BYPASS`, 0x20000).
     Unclassified,
 }
 
@@ -34,12 +35,12 @@ pub struct Class<'a> {
     pub minor: u16,
     /// The discipline that holds its packets.
     pub discipline: &'a dyn Discipline,
-    /// Whose packets these are.
+    /// The host that the class belongs to, if it is one of a template.
     pub holder: Holder<'a>,
 }
 
 impl<'a> Class<'a> {
-    /// A class for whatever packets are sent there.
+    /// Returns a class for all packets that are sent there.
     pub fn new(minor: u16, discipline: &'a dyn Discipline) -> Class<'a> {
         Class {
             minor,
@@ -49,132 +50,135 @@ impl<'a> Class<'a> {
     }
 }
 
-/// What a discipline knows of one of its classes, be it one that holds packets or one above others.
+/// The state of a class, for a leaf or an inner node.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassState<'a> {
     /// The class's number.
     pub minor: u16,
-    /// What left it, or a class below it, to be sent. It stays with the class when its discipline is replaced.
+    /// The packets that left the class or a class below it. The count stays with the class when its
+    /// discipline is replaced.
     pub sent: Count,
-    /// How often it came to a stop for its own limit.
+    /// How often the class was throttled by its own limit.
     pub overlimits: u64,
-    /// What else there is, under the field's usual names.
+    /// Other state, under the field's usual names.
     pub variables: &'a [(&'static str, Variable)],
 }
 
-/// A number that a discipline shows of its inner state.
+/// A value of a discipline's internal state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variable {
     /// A count, a length, a state.
     Integer(i64),
-    /// A point in time or a duration, ns.
+    /// A point in time or a duration, in nanoseconds.
     Nanos(u64),
     /// True or false.
     Flag(bool),
-    /// Nothing there yet.
+    /// There is no value yet.
     Unset,
 }
 
-/// A queueing discipline as its author writes it. See `queues/fifo.rs` for the template.
+/// A queueing discipline as its author implements it. `queues/fifo.rs` is a template.
 ///
-/// Every packet handed to `enqueue` must come back exactly once: from `dequeue`, through
-/// [`Pool::give_back`], or into the queue given to `drain`.
-/// `now` never goes backwards. Nothing is allocated in `enqueue`, `dequeue` and `watchdog`.
+/// Each packet given to `enqueue` must leave exactly once: from `dequeue`, through [`Pool::give_back`], or
+/// into the queue given to `drain`. `now` never goes backwards. `enqueue`, `dequeue` and `watchdog` do not
+/// allocate.
 pub trait Algorithm: Send + 'static {
-    /// The name that users configure it by.
+    /// The name by which users configure it.
     const NAME: &'static str;
 
-    /// Its parameters.
+    /// The parameters of the discipline.
     type Config: Clone + core::fmt::Debug + Send + 'static;
 
-    /// Takes one packet in. It may drop any packet it holds, this one included.
+    /// Enqueues a packet. It may drop any packet in the queue, including this one.
     fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict;
 
-    /// Chooses the next packet. A work-conserving discipline returns `None` only if it is empty.
+    /// Returns the next packet. A work-conserving discipline returns `None` only if it is empty.
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
-    /// The packet that the next `dequeue`, now or later, is sure to return, whatever is enqueued before it and
-    /// whatever becomes of the classes. For a discipline that knows without choosing: a peek then leaves the packet
-    /// where it is, where limits count it. (Before a change of parameters such a packet is taken out.)
+    /// Returns the packet that the next `dequeue` is certain to return, now or later, whatever is enqueued
+    /// before and whatever happens to the classes. A discipline implements this if it knows the packet
+    /// without making a choice. A peek then leaves the packet in the queue, where limits count it. (Before
+    /// parameters change, such a packet is dequeued.)
     fn first(&self) -> Option<PacketId> {
         None
     }
 
-    /// Moves all packets to `into`, in the order of their flows, and starts from an empty state.
+    /// Moves all packets to `into`, in the order of their flows, and resets the state.
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
 
-    /// After `dequeue` gave nothing though packets are queued: when to ask again.
+    /// Returns when to call `dequeue` again after it returned nothing although packets are queued.
     fn watchdog(&self) -> Option<Time> {
         None
     }
 
-    /// The parameters in force.
+    /// Returns the current parameters.
     fn config(&self) -> Self::Config;
 
-    /// Changes parameters in place. On an error nothing has changed. Packets over a lowered limit are given back with
+    /// Changes parameters. On an error nothing has changed. Packets above a lowered limit are given back with
     /// [`DropReason::Reconfigured`].
     fn reconfigure(&mut self, config: Self::Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError>;
 
-    /// Shows the classes, in the order of their numbers.
+    /// Calls `visit` for each class, in the order of their numbers.
     fn visit_classes(&self, _visit: &mut dyn FnMut(Class<'_>)) {}
 
-    /// The discipline of class `minor`. It may be flushed and reconfigured through this without further notice, as
-    /// it may drop packets on its own account.
+    /// Returns the discipline of class `minor`. The caller may flush and reconfigure it without further
+    /// notice. It may also drop packets at any time.
     fn class_mut(&mut self, _minor: u16) -> Option<&mut Box<dyn Discipline>> {
         None
     }
 
-    /// Called after the discipline of class `minor` was replaced and has taken over the backlog of the old one: the
-    /// place to bring lists of active classes up to date.
+    /// Is called after the discipline of class `minor` was replaced. The new discipline has the packets of
+    /// the old one. This function updates lists of active classes.
     fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {}
 
-    /// Shows what is known of the classes themselves, for disciplines in which they are more than a queue each.
+    /// Calls `visit` with the state of each class, for disciplines whose classes have state besides a queue.
     fn visit_class_states(&self, _visit: &mut dyn FnMut(ClassState<'_>)) {}
 
-    /// Shows inner state under the field's usual names.
+    /// Calls `visit` with internal state, under the field's usual names.
     fn visit_variables(&self, _visit: &mut dyn FnMut(&'static str, Variable)) {}
 }
 
-/// A discipline over numbered flows: for a program that knows each packet's flow and wants neither hash nor filters.
+/// A discipline with numbered flows. A program uses it if it knows the flow of each packet and needs neither
+/// hash nor filters.
 pub trait ByFlow: Algorithm {
-    /// How many flows there are. They are numbered from 0.
+    /// Returns the number of flows. They are numbered from 0.
     fn flows(&self) -> u32;
 
-    /// Takes one packet of flow `flow` in, as [`enqueue`](Algorithm::enqueue) does. A packet of a flow that there is
-    /// not is given back with [`DropReason::NoFreeFlow`].
+    /// Enqueues a packet of flow `flow`, like [`enqueue`](Algorithm::enqueue). If there is no such flow, the
+    /// packet is given back with [`DropReason::NoFreeFlow`].
     fn enqueue_flow(&mut self, flow: u32, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict;
 }
 
-/// A queueing discipline as drivers and parents see it.
+/// A queueing discipline as drivers and parents use it.
 pub trait Discipline: Send {
-    /// The name that users configure it by.
+    /// Returns the name by which users configure it.
     fn name(&self) -> &'static str;
 
-    /// Hands one packet in. Afterwards the driver empties [`Pool::take_returned`].
+    /// Enqueues a packet. Afterwards the driver empties [`Pool::take_returned`].
     fn enqueue(&mut self, packet: PacketId, now: Time, pool: &mut Pool) -> Verdict;
 
-    /// Takes the next packet out, if one may be sent now. Afterwards the driver empties
+    /// Dequeues the next packet, if one may be sent now. Afterwards the driver empties
     /// [`Pool::take_returned`].
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
-    /// Shows the packet that the next `dequeue`, now or later, will return. It stays in the backlog.
+    /// Returns the packet that the next `dequeue` will return, now or later. It stays in the backlog.
     fn peek(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
     /// Gives all packets back with [`DropReason::Flushed`].
     fn flush(&mut self, pool: &mut Pool);
 
-    /// Moves all packets to `into`, flows in order: to be handed to a discipline that takes this one's place.
+    /// Moves all packets to `into`, in the order of their flows, for the discipline that replaces this one.
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
 
-    /// After `dequeue` gave nothing though [`backlog`](Discipline::backlog) isn't empty: when to ask again. `None` for
-    /// a discipline that holds nothing back.
+    /// Returns when to call `dequeue` again after it returned nothing although
+    /// [`backlog`](Discipline::backlog) is not empty. Returns `None` if the discipline does not throttle.
     fn watchdog(&self) -> Option<Time>;
 
-    /// Changes parameters in place; `config` is the discipline's own `Config`. On an error nothing has changed.
+    /// Changes parameters. `config` is the discipline's own `Config`. On an error nothing has changed.
     fn reconfigure(&mut self, config: &dyn Any, now: Time, pool: &mut Pool) -> Result<(), ConfigError>;
 
-    /// Puts `child` in the place of class `minor`'s discipline and moves the packets over. What the new one refuses
-    /// comes back through the pool.
+    /// Replaces the discipline of class `minor` by `child` and moves the packets to it. Packets that `child`
+    /// drops are given back through the pool.
     fn replace_class(
         &mut self,
         minor: u16,
@@ -183,20 +187,21 @@ pub trait Discipline: Send {
         pool: &mut Pool,
     ) -> Result<(), ConfigError>;
 
-    /// The books.
+    /// Returns the statistics.
     fn statistics(&self) -> Statistics;
 
-    /// What is queued. Parents ask for every packet: worth answering without making up all the books.
+    /// Returns the backlog. Parents call it for every packet, so it should be faster than
+    /// [`statistics`](Discipline::statistics).
     fn backlog(&self) -> Count {
         self.statistics().backlog()
     }
 
-    /// Shows the classes, in the order of their numbers.
+    /// Calls `visit` for each class, in the order of their numbers.
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>));
 
-    /// Lets `change` reconfigure or flush the discipline of class `minor`, or go down to a class of that one. What this
-    /// drops and flushes is entered in the books of every node on the way. Afterwards the driver empties
-    /// [`Pool::take_returned`]. Packets are handed in and taken out at the root only.
+    /// Calls `change` to reconfigure or flush the discipline of class `minor`, or to go down to one of its
+    /// classes. Packets that this drops and flushes are counted at every node on the path. Afterwards the
+    /// driver empties [`Pool::take_returned`]. Only the root may be used to enqueue and dequeue.
     fn change_class(
         &mut self,
         minor: u16,
@@ -204,90 +209,105 @@ pub trait Discipline: Send {
         change: &mut dyn FnMut(&mut dyn Discipline, &mut Pool),
     ) -> Result<(), ConfigError>;
 
-    /// Shows what is known of the classes themselves, for disciplines in which they are more than a queue each: of every one, also
-    /// of those that have no discipline because they are above others.
+    /// Calls `visit` with the state of each class, for disciplines whose classes have state besides a queue.
+    /// Inner nodes are included.
     fn visit_class_states(&self, _visit: &mut dyn FnMut(ClassState<'_>)) {}
 
-    /// Shows inner state under the field's usual names.
+    /// Calls `visit` with internal state, under the field's usual names.
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable));
 
-    /// The parameters in force: the discipline's own `Config`.
+    /// Returns the current parameters: the discipline's own `Config`.
     fn config(&self) -> Box<dyn Any>;
 }
 
-/// By its name.
+/// Prints the name.
 impl fmt::Debug for dyn Discipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// An [`Algorithm`] with its books: the one implementation of [`Discipline`].
+/// An [`Algorithm`] with statistics. This is the only implementation of [`Discipline`].
 #[derive(Debug)]
 pub struct Node<A> {
     algorithm: A,
-    ledger: Ledger,
+    counters: Counters,
     peeked: Peeked,
 }
 
-/// What the last peek promised. The packet is still in the backlog.
+/// The result of the last peek. The packet is still in the backlog.
 #[derive(Clone, Copy, Debug, Default)]
 enum Peeked {
     #[default]
     Nothing,
-    /// The algorithm's [`first`](Algorithm::first), still there.
+    /// The algorithm's [`first`](Algorithm::first) packet. It is still in the algorithm's queue.
     InPlace(PacketId),
-    /// Chosen by a dequeue of the algorithm's.
+    /// A packet that the algorithm has dequeued.
     TakenOut(PacketId),
 }
 
 impl<A: Algorithm> Node<A> {
-    /// Puts an algorithm under books.
+    /// Adds statistics to an algorithm.
     pub fn new(algorithm: A) -> Node<A> {
         Node {
             algorithm,
-            ledger: Ledger::default(),
+            counters: Counters::default(),
             peeked: Peeked::Nothing,
         }
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     pub fn algorithm(&self) -> &A {
         &self.algorithm
     }
 
-    /// The algorithm without its books: for a program that keeps none.
+    /// Returns the algorithm without statistics, for programs that need none.
     pub fn into_algorithm(self) -> A {
         self.algorithm
     }
 
-    /// Enters a packet in the books and has the algorithm place it.
+    /// Changes parameters in place. Afterwards the driver empties [`Pool::take_returned`].
+    /// [`Discipline::reconfigure`] is the same for a program that does not know the type.
+    ///
+    /// # Errors
+    /// If the discipline rejects the parameters. Nothing has changed then.
+    pub fn set_config(&mut self, config: A::Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
+        if let Peeked::InPlace(_) = self.peeked {
+            self.take_out(now, pool);
+        }
+        let before = pool.changes();
+        let result = self.algorithm.reconfigure(config, now, pool);
+        self.settle(before, pool);
+        result
+    }
+
+    /// Counts a packet and lets the algorithm enqueue it.
     #[inline]
     fn take_in(
         &mut self,
         id: PacketId,
         now: Time,
         pool: &mut Pool,
-        place: impl FnOnce(&mut A, &mut Pool) -> Verdict,
+        enqueue: impl FnOnce(&mut A, &mut Pool) -> Verdict,
     ) -> Verdict {
         let packet = &mut pool[id];
         packet.enqueued_at = now;
-        self.ledger.enqueued(packet.length);
+        self.counters.enqueued(packet.length);
         let before = pool.changes();
-        let verdict = place(&mut self.algorithm, pool);
+        let verdict = enqueue(&mut self.algorithm, pool);
         self.settle(before, pool);
         verdict
     }
 
-    /// Enters a packet in the books that leaves to be sent.
+    /// Counts a packet that is dequeued.
     #[inline]
     fn hand_out(&mut self, id: PacketId, now: Time, pool: &Pool) {
         let packet = &pool[id];
-        self.ledger
+        self.counters
             .dequeued(packet.length, now.nanos_since(packet.enqueued_at));
     }
 
-    /// Has the algorithm choose, and keeps what it chose for the next dequeue.
+    /// Lets the algorithm dequeue a packet, and keeps the packet for the next dequeue.
     fn take_out(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let before = pool.changes();
         let chosen = self.algorithm.dequeue(now, pool);
@@ -305,7 +325,7 @@ impl<A: Algorithm> Node<A> {
             })
     }
 
-    /// Enters what left during a call other than by being dequeued, and what was marked.
+    /// Counts what was given back and marked during a call.
     #[inline]
     fn settle(&mut self, before: Changes, pool: &Pool) {
         if pool.changes() != before {
@@ -316,7 +336,7 @@ impl<A: Algorithm> Node<A> {
     #[cold]
     fn sent_nothing(&mut self, before: Changes, pool: &Pool) -> Option<PacketId> {
         self.settle(before, pool);
-        self.ledger.sent_nothing();
+        self.counters.sent_nothing();
         None
     }
 
@@ -326,17 +346,17 @@ impl<A: Algorithm> Node<A> {
         let (returned, marked) = pool.changes().since(before);
         debug_assert!(
             pool.returned().count() as u64 >= u64::from(returned),
-            "returned packets are taken between calls, not within"
+            "returned packets must not be taken during a call"
         );
         for (id, reason) in pool.returned().take(returned as usize) {
-            self.ledger.returned(pool[id].length, reason);
+            self.counters.returned(pool[id].length, reason);
         }
-        self.ledger.marked(marked);
+        self.counters.marked(marked);
     }
 }
 
 impl<A: ByFlow> Node<A> {
-    /// Hands one packet of flow `flow` in. Afterwards the driver empties [`Pool::take_returned`].
+    /// Enqueues a packet of flow `flow`. Afterwards the driver empties [`Pool::take_returned`].
     #[inline]
     pub fn enqueue_flow(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.take_in(id, now, pool, |algorithm, pool| {
@@ -399,7 +419,7 @@ impl<A: Algorithm> Discipline for Node<A> {
             own.push_back(peeked, pool);
         }
         self.algorithm.drain(pool, &mut own);
-        self.ledger.moved(own.count());
+        self.counters.moved(own.count());
         own.append_to(into, pool);
     }
 
@@ -412,13 +432,7 @@ impl<A: Algorithm> Discipline for Node<A> {
             .downcast_ref::<A::Config>()
             .ok_or(ConfigError::WrongDiscipline { discipline: A::NAME })?
             .clone();
-        if let Peeked::InPlace(_) = self.peeked {
-            self.take_out(now, pool);
-        }
-        let before = pool.changes();
-        let result = self.algorithm.reconfigure(config, now, pool);
-        self.settle(before, pool);
-        result
+        self.set_config(config, now, pool)
     }
 
     fn replace_class(
@@ -429,28 +443,28 @@ impl<A: Algorithm> Discipline for Node<A> {
         pool: &mut Pool,
     ) -> Result<(), ConfigError> {
         let before = pool.changes();
-        let place = self.class(minor)?;
+        let current = self.class(minor)?;
         let mut moving = PacketQueue::new();
-        place.drain(pool, &mut moving);
+        current.drain(pool, &mut moving);
         while let Some(id) = moving.pop_front(pool) {
-            // Sojourn time goes on: the packet has waited since it came to the old discipline.
+            // The sojourn time continues: it is measured from the enqueue at the old discipline.
             let enqueued_at = pool[id].enqueued_at;
             child.enqueue(id, now, pool);
             pool[id].enqueued_at = enqueued_at;
         }
-        *place = child;
+        *current = child;
         self.algorithm.class_replaced(minor, now, pool);
         self.settle(before, pool);
         Ok(())
     }
 
     fn statistics(&self) -> Statistics {
-        self.ledger.statistics()
+        self.counters.statistics()
     }
 
     #[inline]
     fn backlog(&self) -> Count {
-        self.ledger.backlog()
+        self.counters.backlog()
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {

@@ -1,14 +1,16 @@
-//! A root discipline and the rules of driving it.
+//! A root discipline, and the rules for calling it.
 //!
-//! Every driver obeys three rules, and each was broken by a driver once. [`Egress`] obeys them for all.
+//! A driver must follow three rules. Drivers have broken each of them in the past. [`Egress`] follows them
+//! for all drivers.
 //!
-//! * A discipline that holds packets back names the time to ask again ([`Discipline::watchdog`]).
-//! * A discipline that sent its last packet is asked once more when the link is idle, as a network device does.
-//!   Disciplines use this call: RED's average decays from then on, and CoDel leaves its dropping state.
-//! * An enqueue and a dequeue may drop packets. The driver takes them out of the pool after each call.
+//! * A discipline that throttles returns the time to call it again ([`Discipline::watchdog`]).
+//! * After a discipline has sent its last packet, it is called once more when the link is idle, as a network
+//!   device does. Disciplines use this call: RED's average decays from then on, and CoDel leaves its dropping
+//!   state.
+//! * Enqueue and dequeue can drop packets. The driver takes them out of the pool after each call.
 //!
-//! The simulator's interfaces use an [`Egress`] each over one pool for the whole network. A driver with a pool of its
-//! own uses a [`Link`](crate::Link), which adds the pool and a payload for each packet.
+//! The simulator uses one [`Egress`] per interface and one pool for the whole network. A driver with its own
+//! pool uses a [`Link`](crate::Link), which adds the pool and a payload for each packet.
 
 use core::ops::DerefMut;
 
@@ -19,13 +21,13 @@ use crate::pool::{PacketId, Pool};
 use crate::stats::Count;
 use crate::time::Time;
 
-/// The answer to a dequeue.
+/// The result of a dequeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<P> {
     /// Transmit this packet now.
     Packet(P),
-    /// Packets are queued, and none may be sent before this time. [`Time::MAX`] if the discipline named no time: this
-    /// breaks its contract, and only an enqueue can help.
+    /// Packets are queued, but none may be sent before this time. It is [`Time::MAX`] if the discipline
+    /// returned no time. That violates its contract, and it can only be called again after an enqueue.
     Wait(Time),
     /// Nothing is queued.
     Idle,
@@ -38,7 +40,7 @@ impl<P> Next<P> {
         matches!(self, Next::Idle)
     }
 
-    /// The packet, if there is one.
+    /// Returns the packet, if there is one.
     #[inline]
     pub fn packet(self) -> Option<P> {
         match self {
@@ -47,7 +49,7 @@ impl<P> Next<P> {
         }
     }
 
-    /// The same answer with the packet changed by `change`.
+    /// Applies `change` to the packet.
     #[inline]
     pub fn map<Q>(self, change: impl FnOnce(P) -> Q) -> Next<Q> {
         match self {
@@ -58,23 +60,23 @@ impl<P> Next<P> {
     }
 }
 
-/// No dequeue is owed.
+/// No call at the idle time is pending.
 const NOT_OWED: Time = Time::MAX;
 
-/// A root discipline, driven.
+/// A root discipline with the state of its link.
 ///
 /// `D` owns or borrows the discipline: `Box<dyn Discipline>`, `&mut dyn Discipline`, `Box<Node<Codel>>`.
 #[derive(Debug)]
 pub struct Egress<D = Box<dyn Discipline>> {
     root: D,
-    /// The last dequeue took the last packet.
+    /// Whether the last dequeue took the last packet.
     is_drained: bool,
-    /// The link is idle from this time on, and the discipline has not been asked since.
+    /// The link is idle from this time, and the discipline has not been called since.
     idle_from: Time,
 }
 
 impl<D: DerefMut<Target: Discipline>> Egress<D> {
-    /// Drives `root`.
+    /// Returns an egress with the discipline `root`.
     pub fn new(root: D) -> Egress<D> {
         Egress {
             root,
@@ -93,7 +95,7 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
         self.root.enqueue(id, now, pool)
     }
 
-    /// Asks for the next packet at `now`, when the link is free. Afterwards the driver empties
+    /// Dequeues the next packet at `now`, when the link is free. Afterwards the driver empties
     /// [`Pool::take_returned`], transmits the packet and releases it.
     #[inline]
     pub fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Next<PacketId> {
@@ -115,9 +117,12 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
         }
     }
 
-    /// Says that the link transmits the packet of the last dequeue until `end`. Returns whether more packets were
-    /// queued then: the driver asks again at `end`. If none were, it need not: the next enqueue after `end` tells the
-    /// discipline that the link was idle from `end` on. A driver that asks at `end` in any case need not call this.
+    /// Reports that the link transmits the packet of the last dequeue until `end`. Returns whether more
+    /// packets were queued at that dequeue.
+    ///
+    /// If it returns true, the driver calls `dequeue` at `end`. If it returns false, the driver need not: the
+    /// next enqueue after `end` first tells the discipline that the link was idle since `end`. A driver that
+    /// always calls `dequeue` at `end` need not call this function.
     #[inline]
     pub fn transmits_until(&mut self, end: Time) -> bool {
         if self.is_drained {
@@ -126,26 +131,26 @@ impl<D: DerefMut<Target: Discipline>> Egress<D> {
         !self.is_drained
     }
 
-    /// Nothing was enqueued since the link became idle, so the question can be made up for now.
+    /// Makes the pending call for the time at which the link became idle. Nothing was enqueued since then.
     fn ask_idle(&mut self, pool: &mut Pool) {
         let none = self.root.dequeue(self.idle_from, pool);
         debug_assert_eq!(none, None, "an empty discipline has no packet");
     }
 
-    /// What is queued.
+    /// Returns the backlog.
     #[inline]
     pub fn backlog(&self) -> Count {
         self.root.backlog()
     }
 
-    /// The discipline.
+    /// Returns the discipline.
     #[inline]
     pub fn root(&self) -> &D::Target {
         &self.root
     }
 
-    /// The discipline, to be reconfigured, flushed or replaced. Packets go through [`enqueue`](Egress::enqueue) and
-    /// [`dequeue`](Egress::dequeue).
+    /// Returns the discipline, to reconfigure, flush or replace it. Packets must go through
+    /// [`enqueue`](Egress::enqueue) and [`dequeue`](Egress::dequeue).
     #[inline]
     pub fn root_mut(&mut self) -> &mut D {
         &mut self.root

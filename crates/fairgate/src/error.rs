@@ -1,4 +1,4 @@
-//! What can be wrong with a setting.
+//! Errors in settings.
 
 use alloc::string::String;
 use alloc::string::ToString;
@@ -6,62 +6,62 @@ use core::fmt;
 
 use thiserror::Error;
 
-/// Settings that a discipline refuses. `fairgate-config` finds their place in the user's file by the
+/// An error in the settings of a discipline. `fairgate-config` finds the location in the user's file with the
 /// [`ParameterPath`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A value outside of the parameter's range.
+    /// A value is outside the parameter's range.
     #[error("{0}")]
     OutOfRange(Refusal),
-    /// A value within its range that breaks a rule, usually because of another setting.
+    /// A value is within its range, but breaks another rule, usually because of another setting.
     #[error("{0}")]
     Conflict(Refusal),
-    /// Settings of one discipline were handed to another.
+    /// Settings of one discipline were given to another.
     #[error("these settings are not for `{discipline}`; replace the discipline instead of reconfiguring it")]
     WrongDiscipline {
         /// The discipline that was to be reconfigured.
         discipline: &'static str,
     },
-    /// A class was named that this discipline does not have.
+    /// The discipline does not have the requested class.
     #[error("`{discipline}` has no class {class}; name one of its classes or add it")]
     NoSuchClass {
         /// The discipline.
         discipline: &'static str,
-        /// The class that was asked for.
+        /// The requested class.
         class: String,
     },
 }
 
-/// A value that is refused: which parameter, why, and what to do.
+/// A rejected value: the parameter, the rule, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// The parameter.
     pub path: ParameterPath,
-    /// What was given.
+    /// The given value.
     pub value: String,
-    /// What is allowed.
+    /// The rule: what is allowed.
     pub rule: String,
-    /// What to do about it.
+    /// The remedy: what to do.
     pub remedy: String,
 }
 
-/// Which of a discipline's parameters.
+/// Identifies a parameter of a discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParameterPath {
-    /// The number of the class; `None` for a parameter of the discipline itself.
+    /// The number of the class, or `None` for a parameter of the discipline itself.
     pub class: Option<u16>,
     /// The parameter's name.
     pub parameter: &'static str,
-    /// The parameter that users write, if the refused value is an element of its list: `weights` for a
-    /// `weight`.
+    /// The parameter that users write, if the rejected value is an element of its list. For a `weight` it is
+    /// `weights`.
     pub list: Option<&'static str>,
 }
 
 impl ParameterPath {
-    /// The name of the parameter that users write.
+    /// Returns the name of the parameter that users write.
     pub fn key(&self) -> &'static str {
         self.list.unwrap_or(self.parameter)
     }
@@ -110,7 +110,8 @@ impl Refusal {
 }
 
 impl ConfigError {
-    /// `parameter` is `value`, which is out of its range: it must be `rule`. `remedy` says what to do.
+    /// Returns an error: `parameter` is `value`, which is out of range. `rule` completes the sentence "must
+    /// be ...". `remedy` says what to do.
     pub fn out_of_range(
         parameter: &'static str,
         value: impl ToString,
@@ -120,7 +121,8 @@ impl ConfigError {
         ConfigError::OutOfRange(Refusal::new(None, parameter, value, rule, remedy))
     }
 
-    /// `parameter` is `value`, which breaks a rule: it must be `rule`. `remedy` says what to do.
+    /// Returns an error: `parameter` is `value`, which breaks a rule. `rule` completes the sentence "must be
+    /// ...". `remedy` says what to do.
     pub fn conflict(
         parameter: &'static str,
         value: impl ToString,
@@ -130,8 +132,8 @@ impl ConfigError {
         ConfigError::Conflict(Refusal::new(None, parameter, value, rule, remedy))
     }
 
-    /// `parameter` of class `class` is `value`, which breaks a rule: it must be `rule`. `remedy` says what to
-    /// do.
+    /// Returns an error: `parameter` of class `class` is `value`, which breaks a rule. `rule` completes the
+    /// sentence "must be ...". `remedy` says what to do.
     pub fn class_conflict(
         class: u16,
         parameter: &'static str,
@@ -142,7 +144,7 @@ impl ConfigError {
         ConfigError::Conflict(Refusal::new(Some(class), parameter, value, rule, remedy))
     }
 
-    /// The same error about a parameter of class `class`.
+    /// Changes the error to one about a parameter of class `class`.
     #[must_use]
     pub fn of_class(mut self, class: u16) -> ConfigError {
         if let Some(refusal) = self.refusal_mut() {
@@ -151,7 +153,7 @@ impl ConfigError {
         self
     }
 
-    /// The same error about an element of the list that users write as the parameter `list`.
+    /// Changes the error to one about an element of the list that users write as the parameter `list`.
     #[must_use]
     pub fn in_list(mut self, list: &'static str) -> ConfigError {
         if let Some(refusal) = self.refusal_mut() {
@@ -160,7 +162,7 @@ impl ConfigError {
         self
     }
 
-    /// The refused value, if the error is about one.
+    /// Returns the rejected value, if the error is about a value.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             ConfigError::OutOfRange(refusal) | ConfigError::Conflict(refusal) => Some(refusal),
@@ -175,7 +177,7 @@ impl ConfigError {
         }
     }
 
-    /// The parameter at fault, if the error is about one.
+    /// Returns the name of the parameter, if the error is about a value.
     pub fn parameter(&self) -> Option<&'static str> {
         self.refusal().map(|refusal| refusal.path.parameter)
     }

@@ -1,21 +1,22 @@
 //! Packet scheduling and queue management as a library: packets, disciplines, classification.
 //!
-//! No I/O, no clock, no threads, no configuration files: time and randomness are arguments, packets are descriptors in
-//! a [`Pool`], and the same code runs in the simulator, on live traffic, in other people's programs and from Python.
+//! The library has no I/O, no clock, no threads and no configuration files. Time and randomness are
+//! arguments. Packets are descriptors in a [`Pool`]. The same code runs in the simulator, on live traffic and
+//! in other programs.
 //!
-//! The path of a packet: the driver puts a [`Packet`] with a cookie of its own into the pool, hands its [`PacketId`]
-//! to the root [`Discipline`], which classifies it down the tree; later the driver asks the root for the next packet,
-//! sends it by its cookie and releases the slot. What was dropped comes back through [`Pool::take_returned`], with a
-//! [`DropReason`], after the very call that dropped it.
+//! The driver inserts a [`Packet`] with a cookie into the pool and enqueues its [`PacketId`] to the root
+//! [`Discipline`]. The root classifies the packet down the tree. Later the driver dequeues the next packet
+//! from the root, sends the bytes that the cookie identifies, and releases the slot. Dropped packets are
+//! returned by [`Pool::take_returned`] with a [`DropReason`], after the call that dropped them.
 //!
-//! The crate is `no_std` with `alloc`. Only the feature `prefetch`, which is on by default, needs the standard
-//! library.
+//! The crate is `no_std` with `alloc`. Only the feature `prefetch` needs the standard library. It is on by
+//! default.
 //!
-//! A folder for each family, a file for each discipline: [`queues`], [`aqm`], [`rounds`], [`timestamps`], [`implicit`],
-//! [`sharing`].
+//! There is a folder for each family and a file for each discipline: [`queues`], [`aqm`], [`rounds`],
+//! [`timestamps`], [`implicit`], [`sharing`].
 
 #![forbid(unsafe_code)]
-// Memory from an allocator is all that is needed. Tests have the standard library.
+// The library needs only an allocator. Tests use the standard library.
 #![cfg_attr(not(test), no_std)]
 
 #[macro_use]
@@ -48,7 +49,7 @@ mod testing;
 mod time;
 pub mod timestamps;
 
-// Each discipline by its own name, with its module for the `Config`: `Codel` and `codel::Config`.
+// Each discipline is exported by name, with the module of its `Config`: `Codel` and `codel::Config`.
 pub use aqm::ared::{self, Ared};
 pub use aqm::choke::{self, Choke};
 pub use aqm::codel::{self, Codel};
@@ -101,10 +102,10 @@ pub use pool::{PacketId, PacketQueue, Pool, PoolFull};
 pub use probability::Probability;
 pub use rate::{Rate, RateMeter};
 pub use slot::Slot;
-pub use stats::{Count, Statistics, jain_index};
+pub use stats::{Count, DropCounts, Statistics, jain_index};
 pub use time::Time;
 
-/// Keeps the README's example compiling.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

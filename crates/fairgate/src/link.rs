@@ -1,9 +1,9 @@
-//! The driver of a root discipline: a pool, a discipline, and what a program keeps for each packet.
+//! The driver of a root discipline: a pool, a discipline, and a payload for each packet.
 //!
 //! ```text
-//!   enqueue(packet, payload, now) ->  pool, payloads  -> root -> dequeue(now) -> Packet(departure) | Wait(until) | Idle
-//!                                                          |
-//!                                                          +---> take_dropped() -> slot, payload, reason
+//!   enqueue(packet, payload, now) -> pool, payloads -> root -> dequeue(now) -> Packet(departure)
+//!                                                       |                      | Wait(until) | Idle
+//!                                                       +---> take_dropped() -> slot, payload, reason
 //! ```
 
 use core::fmt;
@@ -23,12 +23,12 @@ use crate::slot::Slot;
 use crate::stats::Count;
 use crate::time::Time;
 
-/// A packet that leaves to be transmitted.
+/// A dequeued packet that is to be transmitted.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure<T> {
-    /// The packet as the discipline left it: its ECN bits, its DSCP, when it was enqueued.
+    /// The packet after the discipline: its ECN bits, its DSCP, its enqueue time.
     pub slot: Slot,
-    /// What the driver stored with it.
+    /// The payload that the driver stored with it.
     pub payload: T,
 }
 
@@ -37,19 +37,19 @@ pub struct Departure<T> {
 pub struct Dropped<T> {
     /// The packet.
     pub slot: Slot,
-    /// What the driver stored with it.
+    /// The payload that the driver stored with it.
     pub payload: T,
-    /// Why.
+    /// Why it was dropped.
     pub reason: DropReason,
 }
 
-/// All slots are in use. The payload comes back.
+/// All slots are in use. The error contains the payload.
 #[derive(Clone, Copy, Error)]
 #[error("{full}")]
 pub struct LinkFull<T> {
-    /// What the driver wanted to store.
+    /// The payload that the driver wanted to store.
     pub payload: T,
-    /// How many slots there are.
+    /// The error of the pool.
     pub full: PoolFull,
 }
 
@@ -61,8 +61,8 @@ impl<T> fmt::Debug for LinkFull<T> {
 
 /// A queue at the entrance of a link: a root discipline, its pool, and a payload of type `T` for each packet.
 ///
-/// The payload is what the program sends: a buffer, a frame number, `()` if the packet's cookie is enough. Nothing is
-/// allocated after construction. `D` owns or borrows the discipline, see [`Egress`].
+/// The payload is what the program sends: a buffer, a frame number, or `()` if the packet's cookie is enough.
+/// Nothing is allocated after construction. `D` owns or borrows the discipline, see [`Egress`].
 ///
 /// ```
 /// use fairgate::{Codel, Link, Next, Packet, Time, codel};
@@ -84,17 +84,17 @@ impl<T> fmt::Debug for LinkFull<T> {
 pub struct Link<T, D = Box<dyn Discipline>> {
     egress: Egress<D>,
     pool: Pool,
-    /// By slot.
+    /// The payload of each slot.
     payloads: Vec<T>,
 }
 
 impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
-    /// A link behind `root`, which is empty, with room for `capacity` packets.
+    /// Returns a link with the discipline `root`, which must be empty, and with `capacity` slots.
     pub fn new(root: D, capacity: u32) -> Link<T, D> {
         Link::with_pool(root, Pool::with_capacity(capacity))
     }
 
-    /// A link with a pool made before, which is empty: for [`Pool::without_headers`].
+    /// Returns a link with an existing pool, which must be empty. Use it with [`Pool::without_headers`].
     pub fn with_pool(root: D, pool: Pool) -> Link<T, D> {
         let mut link = Link {
             egress: Egress::new(root),
@@ -105,7 +105,7 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         link
     }
 
-    /// Makes room for `capacity` packets in all. This allocates.
+    /// Increases the number of slots to `capacity`. This allocates.
     pub fn grow(&mut self, capacity: u32) {
         self.pool.grow(capacity);
         self.make_payloads();
@@ -119,7 +119,7 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     /// Enqueues a packet at `now`, which never goes backwards. Filters see no addresses.
     ///
     /// # Errors
-    /// If all slots are in use. Nothing has happened then.
+    /// Returns an error if all slots are in use. Then nothing has changed.
     #[inline]
     pub fn enqueue(&mut self, packet: Packet, payload: T, now: Time) -> Result<Verdict, LinkFull<T>> {
         match self.pool.insert(packet) {
@@ -131,7 +131,7 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
     /// Enqueues a packet with the header fields that filters match.
     ///
     /// # Errors
-    /// If all slots are in use. Nothing has happened then.
+    /// Returns an error if all slots are in use. Then nothing has changed.
     #[inline]
     pub fn enqueue_with_headers(
         &mut self,
@@ -152,7 +152,7 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         self.egress.enqueue(id, now, &mut self.pool)
     }
 
-    /// Asks for the next packet at `now`, when the link is free.
+    /// Dequeues the next packet at `now`, when the link is free.
     #[inline]
     pub fn dequeue(&mut self, now: Time) -> Next<Departure<T>> {
         match self.egress.dequeue(now, &mut self.pool) {
@@ -162,7 +162,8 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         }
     }
 
-    /// Takes the oldest packet that a call dropped or flushed. The driver empties this after each call.
+    /// Returns the oldest packet that a call dropped or flushed. The driver calls this after each call until
+    /// it returns `None`.
     #[inline]
     pub fn take_dropped(&mut self) -> Option<Dropped<T>> {
         let (id, reason) = self.pool.take_returned()?;
@@ -174,26 +175,26 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         })
     }
 
-    /// Says that the link transmits the packet of the last dequeue until `end`. Returns whether more packets are
-    /// queued. See [`Egress::transmits_until`].
+    /// Reports that the link transmits the packet of the last dequeue until `end`. Returns whether more
+    /// packets are queued. See [`Egress::transmits_until`].
     #[inline]
     pub fn transmits_until(&mut self, end: Time) -> bool {
         self.egress.transmits_until(end)
     }
 
-    /// Shows the packet that the next dequeue will return, whenever that is. It stays queued.
+    /// Returns the packet that the next dequeue will return. It stays queued.
     pub fn peek(&mut self, now: Time) -> Option<(&Slot, &T)> {
         let id = self.egress.root_mut().peek(now, &mut self.pool)?;
         Some((&self.pool[id], &self.payloads[id.index()]))
     }
 
-    /// Lets `change` reconfigure or flush the discipline, or go down to its classes. What it drops comes from
-    /// [`take_dropped`](Link::take_dropped).
+    /// Calls `change` to reconfigure or flush the discipline, or to go down to its classes. Packets that it
+    /// drops are returned by [`take_dropped`](Link::take_dropped).
     pub fn change<R>(&mut self, change: impl FnOnce(&mut D::Target, &mut Pool) -> R) -> R {
         change(self.egress.root_mut(), &mut self.pool)
     }
 
-    /// Takes out all packets that are queued, flows in order, and counts none of them as dropped.
+    /// Removes all queued packets, in the order of their flows. They are not counted as dropped.
     pub fn drain(&mut self, mut take: impl FnMut(Departure<T>)) {
         let mut left = PacketQueue::new();
         self.egress.root_mut().drain(&mut self.pool, &mut left);
@@ -210,28 +211,29 @@ impl<T: Default, D: DerefMut<Target: Discipline>> Link<T, D> {
         }
     }
 
-    /// The discipline.
+    /// Returns the discipline.
     pub fn root(&self) -> &D::Target {
         self.egress.root()
     }
 
-    /// What is queued.
+    /// Returns the backlog.
     #[inline]
     pub fn backlog(&self) -> Count {
         self.egress.backlog()
     }
 
-    /// How many packets there is room for in all.
+    /// Returns the number of slots.
     pub fn capacity(&self) -> u32 {
         self.pool.capacity()
     }
 
-    /// How many packets are in the pool: those queued, and those dropped that were not taken yet.
+    /// Returns the number of packets in the pool: the queued ones, and the dropped ones that were not taken
+    /// yet.
     pub fn len(&self) -> u32 {
         self.pool.len()
     }
 
-    /// Whether no packet is in the pool.
+    /// Whether the pool is empty.
     pub fn is_empty(&self) -> bool {
         self.pool.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a driver tells a discipline about a packet. The packet's bytes stay with the driver.
+//! The descriptor of a packet that a driver gives to a discipline. The packet's bytes stay with the driver.
 
 use core::fmt;
 
@@ -8,10 +8,10 @@ use crate::flow::FlowHash;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Not ECN-capable: congestion can only be told by a drop.
+    /// Not ECN-capable: only a drop can signal congestion.
     #[default]
     NotEct = 0,
-    /// ECN-capable, and by RFC 9331 a request for low-latency (L4S) treatment.
+    /// ECN-capable. By RFC 9331 it also requests low-latency (L4S) treatment.
     Ect1 = 1,
     /// ECN-capable.
     Ect0 = 2,
@@ -20,7 +20,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// From the two low bits of the traffic class.
+    /// Converts the two low bits of the traffic class.
     pub const fn from_bits(bits: u8) -> Ecn {
         match bits & 3 {
             0 => Ecn::NotEct,
@@ -30,32 +30,32 @@ impl Ecn {
         }
     }
 
-    /// Whether a mark may stand in for a drop.
+    /// Whether the packet can be marked instead of dropped.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Ecn::NotEct)
     }
 }
 
-/// A class of a classful discipline, as tc writes it: `major:minor`, both hexadecimal. The major number is the
-/// handle of the discipline that the class belongs to.
+/// A class of a classful discipline, written as in tc: `major:minor`, both hexadecimal. The major number is
+/// the handle of the class's discipline.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(u32);
 
 impl ClassId {
-    /// No class has been chosen yet.
+    /// No class is chosen.
     pub const NONE: ClassId = ClassId(0);
 
-    /// The class `major:minor`.
+    /// Returns the class `major:minor`.
     pub const fn new(major: u16, minor: u16) -> ClassId {
         ClassId((major as u32) << 16 | minor as u32)
     }
 
-    /// The handle of the discipline.
+    /// Returns the handle of the discipline.
     pub const fn major(self) -> u16 {
         (self.0 >> 16) as u16
     }
 
-    /// The class within the discipline.
+    /// Returns the number of the class within the discipline.
     pub const fn minor(self) -> u16 {
         self.0 as u16
     }
@@ -73,48 +73,49 @@ impl fmt::Debug for ClassId {
     }
 }
 
-/// Why a packet came back undelivered. Counted at every node that it leaves.
+/// Why a packet was given back. It is counted at every node that the packet leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum DropReason {
-    /// The queue was at its limit of packets or bytes; the arriving packet was refused.
+    /// The queue was at its limit of packets or bytes. The arriving packet was dropped.
     QueueLimit,
-    /// The queue was at its limit; the oldest packet made room.
+    /// The queue was at its limit. The oldest packet was dropped.
     HeadDrop,
-    /// The whole discipline was at its limit; the flow with most queued paid.
+    /// The whole discipline was at its limit. A packet of the flow with the longest queue was dropped.
     LongestFlow,
     /// The flow was at its own limit.
     FlowLimit,
-    /// More flows at once than there are places for.
+    /// There were more flows at a time than the discipline can hold.
     NoFreeFlow,
-    /// The limit of memory was reached; the flow with most queued paid.
+    /// The memory limit was reached. A packet of the flow with the longest queue was dropped.
     MemoryLimit,
-    /// Active queue management told the sender to slow down.
+    /// Active queue management dropped the packet to slow the sender down.
     Aqm,
-    /// The packet belongs to no class.
+    /// The packet is unclassified.
     NoClass,
-    /// Longer than the token bucket is deep: it could never be sent.
+    /// The packet is longer than the burst of the token bucket and could never be sent.
     LargerThanBurst,
-    /// Longer than any packet that the scheduler can give a time stamp.
+    /// The packet is longer than the longest one for which the scheduler can compute a time stamp.
     LargerThanMaximum,
-    /// Its flow is new, and admission control lets no new flows in while the link is congested.
+    /// The flow is new, and admission control rejects new flows while the link is congested.
     NotAdmitted,
-    /// It may not leave before a time that lies too far ahead.
+    /// The packet's departure time is too far in the future.
     BeyondHorizon,
-    /// It exceeded the rate that a policer lets pass.
+    /// The packet exceeded the rate of a policer.
     Policed,
-    /// A change of configuration left no place for it.
+    /// There was no room for it after a change of configuration.
     Reconfigured,
-    /// The queue was flushed. The only reason that does not count as a drop.
+    /// The queue was flushed. This is the only reason that is not counted as a drop.
     Flushed,
 }
 
 impl DropReason {
-    /// How many reasons there are.
-    pub const COUNT: usize = DropReason::Flushed as usize + 1;
+    /// The number of reasons.
+    pub(crate) const COUNT: usize = DropReason::Flushed as usize + 1;
 
-    /// All of them, in the order of their numbers.
-    pub const ALL: [DropReason; DropReason::COUNT] = [
+    /// All reasons, in the order of their numbers.
+    pub const ALL: &[DropReason] = &[
         DropReason::QueueLimit,
         DropReason::HeadDrop,
         DropReason::LongestFlow,
@@ -154,9 +155,10 @@ impl DropReason {
     }
 }
 
-/// What a driver tells a discipline about a packet. [`Pool::insert`](crate::Pool::insert) copies it into a [`Slot`].
+/// The descriptor of a packet that a driver gives to a discipline. [`Pool::insert`](crate::Pool::insert)
+/// copies it into a [`Slot`].
 ///
-/// The fields without a value of their own come from [`Packet::of_length`]:
+/// [`Packet::of_length`] sets the fields that the driver does not use:
 ///
 /// ```
 /// use fairgate::{Ecn, Packet};
@@ -167,20 +169,20 @@ impl DropReason {
 /// [`Slot`]: crate::Slot
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Bytes on the link. Schedulers and shapers count these.
+    /// The length on the link, in bytes. Schedulers and shapers count it.
     pub length: u32,
-    /// Bytes of memory that the packet occupies in the driver, for limits on memory (Linux: `truesize`).
+    /// The memory that the packet occupies in the driver, in bytes, for memory limits (Linux: `truesize`).
     pub memory: u32,
-    /// The earliest departure time, ns; 0 is at once. `fq` obeys it.
+    /// The earliest departure time in nanoseconds. 0 means at once. `fq` uses it.
     pub stamp: u64,
-    /// Keyed hash of the packet's flow.
+    /// The keyed hash of the packet's flow.
     pub flow: FlowHash,
-    /// A number of the driver's choice: a frame number, a buffer address. Disciplines do not read it.
+    /// A number that the driver chooses: a frame number, a buffer address. Disciplines do not read it.
     pub cookie: u64,
-    /// The class that the driver chose, if any. It takes precedence over filters where its major number is the
-    /// discipline's handle.
+    /// The class that the driver chose, if any. If its major number is the discipline's handle, it takes
+    /// precedence over filters.
     pub class: ClassId,
-    /// The firewall mark, or another number for filters to match.
+    /// The firewall mark, or another number that filters match.
     pub mark: u32,
     /// Priority, 0 to 15 (Linux: `skb->priority`): an index into a priomap.
     pub priority: u8,
@@ -191,7 +193,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A packet of `length` bytes. All other fields are zero, except `memory`, which is `length`.
+    /// Returns a packet of `length` bytes. All other fields are zero, except `memory`, which is `length`.
     pub const fn of_length(length: u32) -> Packet {
         Packet {
             length,

@@ -1,14 +1,15 @@
-//! The pool that packets sit in, and the queue that links them there.
+//! The pool that holds packets, and the queues that link them.
 //!
 //! ```text
-//!   slots    [ Slot ][ Slot ][ Slot ] ...         64 bytes each, reused last-in first-out while still warm
-//!   headers  [ FlowKey ][ FlowKey ] ...           cold: only filters look
-//!   returned  head -> ... -> tail                 dropped or flushed, waiting for the driver
+//!   slots    [ Slot ][ Slot ][ Slot ] ...         64 bytes each, reused last-in first-out (cache)
+//!   headers  [ FlowKey ][ FlowKey ] ...           rarely read: only filters need them
+//!   returned  head -> ... -> tail                 dropped or flushed, to be taken by the driver
 //! ```
 //!
-//! Everything is allocated at construction, or by [`Pool::grow`] between calls. A queue is an intrusive list of slot numbers: pushing and popping write
-//! two words. A discipline that drops a packet *returns* it; the driver takes returned packets out after the call and
-//! releases them, so that no packet can be lost between a discipline and its driver.
+//! Everything is allocated at construction, or by [`Pool::grow`] between calls. A queue is an intrusive list
+//! of slot numbers: a push or pop writes two words. A discipline that drops a packet gives it back to the
+//! pool. After the call the driver takes the returned packets and releases them. So no packet can be lost
+//! between a discipline and its driver.
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
@@ -20,23 +21,23 @@ use crate::packet::{DropReason, Ecn, Packet};
 use crate::slot::{Flags, Slot};
 use crate::stats::Count;
 
-/// The number of a packet's slot in its [`Pool`]. Valid from insertion to release.
+/// The number of a packet's slot in its [`Pool`]. It is valid from insertion to release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(u32);
 
 impl PacketId {
-    /// The slot's number, for a driver that keeps arrays beside the pool.
+    /// Returns the slot's number, for drivers with arrays that are indexed by slot.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Every slot of the pool holds a packet.
+/// All slots of the pool are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("all {capacity} packet slots are in use; give the pool more, or the queues lower limits")]
 pub struct PoolFull {
-    /// How many slots there are.
+    /// The number of slots.
     pub capacity: u32,
 }
 
@@ -53,10 +54,10 @@ pub struct PoolFull {
 #[derive(Debug)]
 pub struct Pool {
     slots: Vec<Slot>,
-    /// Of each slot; empty in a pool without headers.
+    /// The headers of each slot. Empty in a pool without headers.
     headers: Vec<FlowKey>,
     keeps_headers: bool,
-    /// Free slots, linked by `slot.next`.
+    /// The first free slot. Free slots are linked by `slot.next`.
     free_head: u32,
     in_use: u32,
     returned: PacketQueue,
@@ -65,10 +66,11 @@ pub struct Pool {
     changes: Changes,
 }
 
-/// Packets given back and marked so far, counted so that a node sees by one comparison that a call did either.
+/// Counts packets given back and packets marked, so that a node finds out with one comparison whether a call
+/// did either.
 ///
-/// The low half counts packets given back, the high half marks, each modulo 2^32. One call does less than that: a pool has at
-/// most 2^31 slots.
+/// The low half counts packets given back, the high half counts marks, each modulo 2^32. One call does less
+/// than that, because a pool has at most 2^31 slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes(u64);
 
@@ -76,7 +78,7 @@ impl Changes {
     const RETURNED: u64 = 1;
     const MARKED: u64 = 1 << 32;
 
-    /// Packets given back and marked since `before`.
+    /// Returns the numbers of packets given back and marked since `before`.
     pub(crate) fn since(self, before: Changes) -> (u32, u32) {
         let difference = self.0.wrapping_sub(before.0);
         (difference as u32, (difference >> 32) as u32)
@@ -84,13 +86,14 @@ impl Changes {
 }
 
 impl Pool {
-    /// A pool of `capacity` slots, all memory allocated now. At most 2^31 slots.
+    /// Returns a pool of `capacity` slots, at most 2^31. All memory is allocated now.
     pub fn with_capacity(capacity: u32) -> Pool {
         Pool::of(capacity, true)
     }
 
-    /// The same without room for header fields, 64 bytes a slot instead of 112: for drivers whose disciplines have no
-    /// filters on addresses. [`insert_with_headers`](Pool::insert_with_headers) puts in the packet alone.
+    /// Returns a pool without header fields, which needs 64 instead of 112 bytes per slot. It is for drivers
+    /// whose disciplines have no filters on addresses. [`insert_with_headers`](Pool::insert_with_headers)
+    /// ignores the headers.
     pub fn without_headers(capacity: u32) -> Pool {
         Pool::of(capacity, false)
     }
@@ -111,11 +114,12 @@ impl Pool {
         pool
     }
 
-    /// Makes room for `capacity` packets in all, allocating: for drivers that can't know beforehand how many they need,
-    /// outside of calls to disciplines. A capacity below the present one changes nothing.
+    /// Increases the number of slots to `capacity`. This allocates. It is for drivers that can't know in
+    /// advance how many slots they need, and must not be called within a call to a discipline. A smaller
+    /// capacity changes nothing.
     pub fn grow(&mut self, capacity: u32) {
         assert!(capacity < 1 << 31, "a pool has at most 2^31 slots");
-        // The list of free slots ends with the number of slots, so that it goes on in the new ones by itself.
+        // The list of free slots ends with the number of slots, so it continues in the new slots.
         for index in self.capacity()..capacity {
             let mut slot = Slot::from(Packet::of_length(0));
             slot.next = index + 1;
@@ -126,7 +130,7 @@ impl Pool {
         }
     }
 
-    /// Puts a packet into a slot. Without headers, filters see a packet that no address matches.
+    /// Inserts a packet into a slot. It has no headers, so filters on addresses do not match it.
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> Result<PacketId, PoolFull> {
         let index = self.free_head;
@@ -142,22 +146,23 @@ impl Pool {
         Ok(PacketId(index))
     }
 
-    /// Puts a packet into a slot, with the header fields that filters match on.
+    /// Inserts a packet into a slot, with the header fields that filters match.
     #[inline]
     pub fn insert_with_headers(&mut self, packet: Packet, headers: FlowKey) -> Result<PacketId, PoolFull> {
         let id = self.insert(packet)?;
-        if let Some(place) = self.headers.get_mut(id.index()) {
-            *place = headers;
+        if let Some(stored) = self.headers.get_mut(id.index()) {
+            *stored = headers;
             self[id].flags.set(Flags::HEADERS);
         }
         Ok(id)
     }
 
-    /// Frees the slot of a packet that was dequeued and sent, or given back and counted. Returns what it held.
+    /// Frees the slot of a packet that was sent, or that was taken from
+    /// [`take_returned`](Pool::take_returned). Returns what the slot held.
     ///
     /// # Panics
-    /// If the slot holds no packet: it was released before, or the id is from another pool. (An id from another pool
-    /// whose slot is in use here can't be told apart.)
+    /// Panics if the slot holds no packet: it was already released, or the id is from another pool. (If the
+    /// slot is in use here, an id from another pool can't be detected.)
     #[inline]
     pub fn release(&mut self, id: PacketId) -> Slot {
         let released = self.slots[id.index()];
@@ -174,10 +179,10 @@ impl Pool {
         released
     }
 
-    /// A discipline gives a packet back undelivered.
+    /// Gives a packet back: a discipline drops or flushes it.
     ///
     /// # Panics
-    /// If the slot holds no packet, or its packet was given back before.
+    /// Panics if the slot holds no packet, or if its packet was already given back.
     #[cold]
     pub fn give_back(&mut self, id: PacketId, reason: DropReason) {
         let slot = &mut self[id];
@@ -197,7 +202,8 @@ impl Pool {
         self.changes.0 = self.changes.0.wrapping_add(Changes::RETURNED);
     }
 
-    /// The driver takes the next packet that a discipline gave back, oldest first. The caller releases it.
+    /// Returns the oldest packet that a discipline gave back and that was not taken yet. The caller releases
+    /// it.
     #[inline]
     pub fn take_returned(&mut self) -> Option<(PacketId, DropReason)> {
         if self.returned.is_empty() {
@@ -209,8 +215,8 @@ impl Pool {
         Some((id, self[id].reason()))
     }
 
-    /// Marks an ECN-capable packet (RFC 3168). False, and nothing done, if the packet isn't capable. A packet that was
-    /// marked before stays so and is not counted again.
+    /// Marks an ECN-capable packet (RFC 3168). Returns false and does nothing if the packet is not
+    /// ECN-capable. A packet that is already marked is not counted again.
     #[inline]
     pub fn mark_congestion(&mut self, id: PacketId) -> bool {
         let packet = &mut self[id];
@@ -227,7 +233,7 @@ impl Pool {
         true
     }
 
-    /// Gives a packet another DSCP, 0 to 63, which its driver writes into its bytes.
+    /// Changes a packet's DSCP, 0 to 63. The driver writes it into the packet's bytes.
     #[inline]
     pub fn remark(&mut self, id: PacketId, dscp: u8) {
         let packet = &mut self[id];
@@ -235,7 +241,8 @@ impl Pool {
         packet.flags.set(Flags::REMARKED);
     }
 
-    /// Fetches the line of a packet that will be wanted soon. Does nothing without the feature `prefetch`.
+    /// Prefetches the cache line of a packet that is needed soon. Does nothing without the feature
+    /// `prefetch`.
     #[inline]
     pub fn prefetch(&self, id: PacketId) {
         #[cfg(feature = "prefetch")]
@@ -244,22 +251,22 @@ impl Pool {
         let _ = id;
     }
 
-    /// How many packets there is room for in all.
+    /// Returns the number of slots.
     pub fn capacity(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// How many packets are in the pool.
+    /// Returns the number of packets in the pool.
     pub fn len(&self) -> u32 {
         self.in_use
     }
 
-    /// Whether no packet is in the pool.
+    /// Whether the pool is empty.
     pub fn is_empty(&self) -> bool {
         self.in_use == 0
     }
 
-    /// The header fields that came with the packet, if any did.
+    /// Returns the header fields that were inserted with the packet, if any.
     #[inline]
     pub fn headers(&self, id: PacketId) -> Option<&FlowKey> {
         self[id]
@@ -268,25 +275,25 @@ impl Pool {
             .then(|| &self.headers[id.index()])
     }
 
-    /// Packets given back since construction.
+    /// Returns the number of packets given back since construction.
     #[inline]
     pub fn returned_total(&self) -> u64 {
         self.returned_total
     }
 
-    /// Packets marked since construction.
+    /// Returns the number of packets marked since construction.
     #[inline]
     pub fn marked_total(&self) -> u64 {
         self.marked_total
     }
 
-    /// What was given back and marked so far, to be compared after a call.
+    /// Returns the counts of packets given back and marked, for a comparison after a call.
     #[inline]
     pub(crate) fn changes(&self) -> Changes {
         self.changes
     }
 
-    /// The packets given back that the driver has not taken yet, newest first.
+    /// Returns the packets that were given back and not taken yet, newest first.
     pub fn returned(&self) -> impl Iterator<Item = (PacketId, DropReason)> {
         let mut index = self.returned.tail;
         (0..self.returned.packets).map(move |_| {
@@ -313,10 +320,10 @@ impl IndexMut<PacketId> for Pool {
     }
 }
 
-/// A queue of packets in a pool: 24 bytes, nothing allocated. The same pool must be passed to every call.
+/// A queue of packets in a pool. It has 24 bytes and allocates nothing. All calls must pass the same pool.
 ///
-/// Links are written when packets join and only read after, so that taking the head touches no other packet's line:
-/// the head's `previous` and the tail's `next` hold leftovers and are never followed.
+/// Links are only written when packets are appended. So taking the head touches no other packet's cache line.
+/// The head's `previous` and the tail's `next` are outdated and are never used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketQueue {
     bytes: u64,
@@ -331,12 +338,12 @@ pub(crate) struct Taken {
     pub(crate) id: PacketId,
     /// Its length.
     pub(crate) length: u32,
-    /// The length of the one that is first now, if there is one.
+    /// The length of the packet that is first now, if there is one.
     pub(crate) next: Option<u32>,
 }
 
 impl PacketQueue {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub const fn new() -> PacketQueue {
         PacketQueue {
             bytes: 0,
@@ -362,7 +369,7 @@ impl PacketQueue {
         self.packets += 1;
     }
 
-    /// Takes the oldest packet.
+    /// Removes and returns the oldest packet.
     #[inline]
     pub fn pop_front(&mut self, pool: &Pool) -> Option<PacketId> {
         if self.packets == 0 {
@@ -376,7 +383,8 @@ impl PacketQueue {
         Some(id)
     }
 
-    /// Takes the oldest packet, and tells its length and that of the next, of which nothing is read.
+    /// Removes the oldest packet. Returns it with its length and the length of the next packet. The next
+    /// packet's slot is not read.
     #[inline]
     pub(crate) fn take_front(&mut self, pool: &Pool) -> Option<Taken> {
         if self.packets == 0 {
@@ -394,7 +402,7 @@ impl PacketQueue {
         })
     }
 
-    /// Takes the newest packet.
+    /// Removes and returns the newest packet.
     #[inline]
     pub fn pop_back(&mut self, pool: &Pool) -> Option<PacketId> {
         if self.packets == 0 {
@@ -408,25 +416,25 @@ impl PacketQueue {
         Some(id)
     }
 
-    /// The oldest packet.
+    /// Returns the oldest packet.
     #[inline]
     pub fn front(&self) -> Option<PacketId> {
         (self.packets > 0).then_some(PacketId(self.head))
     }
 
-    /// The oldest packet, if there is one, will be wanted soon: its line is fetched meanwhile.
+    /// Prefetches the cache line of the oldest packet.
     #[inline]
     pub(crate) fn prefetch_front(&self, pool: &Pool) {
         pool.prefetch(PacketId(self.head));
     }
 
-    /// The newest packet.
+    /// Returns the newest packet.
     #[inline]
     pub fn back(&self) -> Option<PacketId> {
         (self.packets > 0).then_some(PacketId(self.tail))
     }
 
-    /// Moves everything to the end of `into`, in order. Constant time.
+    /// Moves all packets to the end of `into`, in order. Takes constant time.
     pub fn append_to(&mut self, into: &mut PacketQueue, pool: &mut Pool) {
         if self.packets == 0 {
             return;
@@ -445,25 +453,25 @@ impl PacketQueue {
         *self = PacketQueue::new();
     }
 
-    /// Packets queued.
+    /// Returns the number of packets.
     #[inline]
     pub const fn len(&self) -> u32 {
         self.packets
     }
 
-    /// Bytes queued.
+    /// Returns the number of bytes.
     #[inline]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether nothing is queued.
+    /// Whether the queue is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
-    /// Packets and bytes queued.
+    /// Returns the packets and bytes.
     pub const fn count(&self) -> Count {
         Count {
             packets: self.packets as u64,
@@ -479,7 +487,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_full_pool_says_so_and_takes_again_after_a_release() {
+    fn a_full_pool_returns_an_error_until_a_release() {
         let mut pool = Pool::with_capacity(1);
         let id = pool.insert(Packet::of_length(1)).unwrap();
         assert_eq!(pool.insert(Packet::of_length(2)), Err(PoolFull { capacity: 1 }));
@@ -488,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_without_headers_takes_the_packet_alone() {
+    fn a_pool_without_headers_ignores_headers() {
         let mut pool = Pool::without_headers(1);
         let headers = FlowKey {
             source_port: 7,
@@ -502,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_counted_once_and_only_where_it_can_be_set() {
+    fn a_mark_is_counted_once_and_only_for_an_ecn_capable_packet() {
         let mut pool = Pool::with_capacity(1);
         let id = pool.insert(Packet::of_length(1)).unwrap();
         assert!(!pool.mark_congestion(id));
@@ -512,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_grows_keeps_its_packets_and_fills_again() {
+    fn a_pool_that_grows_keeps_its_packets_and_has_free_slots() {
         let mut pool = Pool::with_capacity(2);
         let first = pool.insert(Packet::of_length(1)).unwrap();
         let second = pool.insert(Packet::of_length(2)).unwrap();
@@ -556,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_on_arrival_is_none_of_ours() {
+    fn a_mark_set_before_insertion_is_not_counted() {
         let mut pool = Pool::with_capacity(2);
         let marked = Packet {
             ecn: Ecn::Ce,
@@ -575,7 +583,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two queues against the standard library's, operation by operation, `append_to` included.
+        /// Compares two queues with the standard library's deques, including `append_to`.
         #[test]
         fn a_queue_behaves_like_a_deque(operations in prop::collection::vec((0u8..6, 0usize..2), 0..200)) {
             let mut pool = Pool::with_capacity(200);
@@ -608,7 +616,8 @@ mod tests {
                 }
                 for (queue, model) in queues.iter().zip(&models) {
                     prop_assert_eq!(queue.len() as usize, model.len());
-                    prop_assert_eq!(queue.bytes(), model.iter().map(|&id| u64::from(pool[id].length)).sum::<u64>());
+                    let lengths = model.iter().map(|&id| u64::from(pool[id].length));
+                    prop_assert_eq!(queue.bytes(), lengths.sum::<u64>());
                     prop_assert_eq!(queue.front(), model.front().copied());
                     prop_assert_eq!(queue.back(), model.back().copied());
                 }

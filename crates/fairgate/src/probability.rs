@@ -1,18 +1,19 @@
-//! Probabilities in fixed point: what random early detection, PIE and their kin compute with.
+//! Fixed-point probabilities, for RED, PIE and similar disciplines.
 
 use core::fmt;
 
-/// A probability, in parts of 2^32: what Linux's `max_P` is, and exact enough for one packet in four thousand million.
+/// A probability in units of 2^-32, as Linux's `max_P`. The resolution is one packet in four thousand
+/// million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Probability(u64);
 
 impl Probability {
-    /// Certainty.
+    /// A probability of 1.
     pub const ONE: Probability = Probability(1 << 32);
-    /// Never.
+    /// A probability of 0.
     pub const ZERO: Probability = Probability(0);
 
-    /// `parts` of 2^32; more than all of them is certainty.
+    /// Returns `parts` times 2^-32, but at most 1.
     pub const fn from_parts(parts: u64) -> Probability {
         if parts > Probability::ONE.0 {
             return Probability::ONE;
@@ -20,7 +21,7 @@ impl Probability {
         Probability(parts)
     }
 
-    /// `of_whole / whole`, rounded down, as tc converts a decimal number. At most one.
+    /// Returns `of_whole / whole`, but at most 1. It is rounded down, as tc converts a decimal number.
     ///
     /// ```
     /// use fairgate::Probability;
@@ -30,18 +31,18 @@ impl Probability {
         Probability::from_parts(((of_whole as u64) << 32) / whole as u64)
     }
 
-    /// Parts of 2^32.
+    /// Returns the probability in units of 2^-32.
     pub const fn parts(self) -> u64 {
         self.0
     }
 }
 
-/// The shortest decimal that stands for these parts when it is rounded down to them: `0.02`.
+/// Prints the shortest decimal that is rounded down to this probability: `0.02`.
 impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = u128::from(self.0);
         let mut scale = 1u128;
-        // Eleven places tell any two apart; the loop ends there at the latest.
+        // Eleven decimals distinguish any two values, so the loop ends there at the latest.
         for places in 0.. {
             let decimal = (parts * scale).div_ceil(1 << 32);
             if (decimal << 32) / scale == parts {
@@ -53,7 +54,7 @@ impl fmt::Display for Probability {
             }
             scale *= 10;
         }
-        unreachable!("the loop has no other end")
+        unreachable!("the loop ends by a return")
     }
 }
 
@@ -63,7 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn display_is_the_shortest_that_means_the_same() {
+    fn display_is_the_shortest_decimal_with_the_same_value() {
         assert_eq!(Probability::ratio(1, 50).to_string(), "0.02");
         assert_eq!(Probability::ratio(1, 20_000).to_string(), "0.00005");
         assert_eq!(Probability::ONE.to_string(), "1");
@@ -73,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_means_these_parts(parts in 0..=1u64 << 32) {
+        fn the_displayed_decimal_has_the_same_value(parts in 0..=1u64 << 32) {
             let shown = Probability::from_parts(parts).to_string();
             let (whole, fraction) = shown.split_once('.').unwrap_or((&shown, ""));
             let digits: u128 = format!("{whole}{fraction}").parse().unwrap();

@@ -1,4 +1,4 @@
-//! Rates, and the time that bytes take at a rate, without a division on the packet path.
+//! Rates, and transmission times without a division on the packet path.
 
 use core::fmt;
 
@@ -9,39 +9,40 @@ use crate::error::ConfigError;
 pub struct Rate(u64);
 
 impl Rate {
-    /// A rate of `bits` per second. A rate of 0 is an error: nothing would ever be sent.
+    /// Returns a rate of `bits` per second. A rate of 0 is an error, because nothing is sent at 0 bit/s.
     pub fn from_bits_per_second(bits: u64) -> Result<Rate, ConfigError> {
         if bits == 0 {
             return Err(ConfigError::out_of_range(
                 "rate",
                 "0 bit/s",
                 "above 0",
-                "leave the shaper out, or give the rate of the line",
+                "remove the shaper, or write the rate of the link",
             ));
         }
         Ok(Rate(bits))
     }
 
-    /// `mbit` million bits per second.
+    /// Returns a rate of `mbit` million bits per second.
     ///
     /// # Panics
-    /// If `mbit` is 0: for constants in programs and tests, not for users' input.
+    /// Panics if `mbit` is 0. Use it for constants in programs and tests, not for user input.
     pub const fn mbit(mbit: u64) -> Rate {
-        assert!(mbit > 0, "a rate is above 0");
+        assert!(mbit > 0, "a rate must be above 0");
         Rate(mbit * 1_000_000)
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// Nanoseconds that `bytes` take at this rate, rounded up: exact, with a division.
+    /// Returns the transmission time of `bytes` at this rate, in nanoseconds, rounded up. It is exact and
+    /// uses a division.
     pub fn transmission_nanos(self, bytes: u64) -> u64 {
         (u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(self.0)) as u64
     }
 
-    /// The divisionless form for the packet path.
+    /// Returns the form without a division, for the packet path.
     pub fn meter(self) -> RateMeter {
         RateMeter::new(self)
     }
@@ -53,7 +54,7 @@ impl fmt::Debug for Rate {
     }
 }
 
-/// In the largest unit that leaves a whole number, as tc writes it: `20Mbit`.
+/// Prints the rate in the largest unit that gives a whole number, as tc does: `20Mbit`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, name) = [
@@ -69,10 +70,11 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Bytes to nanoseconds by multiply and shift, as Linux's `psched_ratecfg` does it, so that a shaper here releases
-/// a packet in the same nanosecond as the kernel's.
+/// Converts bytes to nanoseconds with a multiplication and a shift, as Linux's `psched_ratecfg` does. So a
+/// shaper releases a packet at the same nanosecond as the kernel's shaper.
 ///
-/// `nanos(len) = len * mult >> shift` with the largest 32-bit `mult` for the rate; relative error below 2^-31.
+/// `nanos(len) = len * mult >> shift`, with the largest 32-bit `mult` for the rate. The relative error is
+/// below 2^-31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateMeter {
     mult: u32,
@@ -80,7 +82,8 @@ pub struct RateMeter {
 }
 
 impl RateMeter {
-    /// Normalises the factor for `rate`. Rates are counted in whole bytes per second, as the kernel does.
+    /// Computes the factor and the shift for `rate`. The rate is rounded down to whole bytes per second, as
+    /// in the kernel.
     pub fn new(rate: Rate) -> RateMeter {
         let bytes_per_second = (rate.bits_per_second() / 8).max(1);
         let mut factor: u64 = 1_000_000_000;
@@ -95,7 +98,8 @@ impl RateMeter {
         RateMeter { mult, shift }
     }
 
-    /// Nanoseconds that `bytes` take, rounded down. `bytes` up to 2^32 cannot overflow.
+    /// Returns the transmission time of `bytes` in nanoseconds, rounded down. `bytes` up to 2^32 can't
+    /// overflow.
     #[inline]
     pub fn nanos(self, bytes: u64) -> u64 {
         (bytes * u64::from(self.mult)) >> self.shift
@@ -108,7 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn zero_is_refused() {
+    fn zero_is_rejected() {
         assert!(Rate::from_bits_per_second(0).is_err());
     }
 
@@ -120,9 +124,13 @@ mod tests {
     }
 
     proptest! {
-        /// The meter against exact arithmetic: never late by more than its rounding.
+        /// Compares the meter with exact arithmetic. The result is never too high, and too low only by its
+        /// rounding error.
         #[test]
-        fn meter_is_exact_to_its_last_digit(bytes in 1u64..65_536, bytes_per_second in 1u64..12_500_000_000) {
+        fn meter_differs_from_exact_time_only_by_rounding(
+            bytes in 1u64..65_536,
+            bytes_per_second in 1u64..12_500_000_000,
+        ) {
             let exact = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
             let metered = u128::from(Rate(bytes_per_second * 8).meter().nanos(bytes));
             prop_assert!(metered <= exact);

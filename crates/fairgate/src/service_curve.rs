@@ -1,22 +1,22 @@
-//! Service curves of two pieces: a guarantee of a rate, and of a delay apart from it (Stoica, Zhang, Ng
-//! 1997).
+//! Service curves of two pieces. They guarantee a rate, and a delay independently of the rate (Stoica, Zhang,
+//! Ng 1997).
 
 use core::time::Duration;
 
-/// How much a class gets by when: a slope of `m1` for a time `d` from the start of a backlog, of `m2` from
-/// then on.
+/// How much service a class gets by which time. The slope is `m1` for a time `d` from the start of a backlog,
+/// and `m2` after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceCurve {
     /// The first slope, bit/s.
     pub m1: u64,
-    /// How long it lasts.
+    /// The duration of the first slope.
     pub d: Duration,
     /// The second slope, bit/s.
     pub m2: u64,
 }
 
 impl ServiceCurve {
-    /// A straight line of `rate` bit/s.
+    /// Returns a straight line of `rate` bit/s.
     pub const fn linear(rate: u64) -> ServiceCurve {
         ServiceCurve {
             m1: 0,
@@ -25,13 +25,13 @@ impl ServiceCurve {
         }
     }
 
-    /// The curve by which a packet of `umax` bytes leaves within `dmax`, at `rate` bit/s in the long run:
-    /// steep at first, or flat if the rate alone would do more (tc's `umax dmax rate`).
+    /// Returns the curve that sends a packet of `umax` bytes within `dmax`, and `rate` bit/s in the long run.
+    /// It is steep at first, or flat if `rate` alone would send the packet sooner (tc's `umax dmax rate`).
     pub fn of_packet(umax: u64, dmax: Duration, rate: u64) -> ServiceCurve {
         let nanos = dmax.as_nanos();
         let bits = u128::from(umax) * 8 * 1_000_000_000;
         if nanos > 0 && bits.div_ceil(nanos) > u128::from(rate) {
-            // Rates are whole bytes a second.
+            // Rates are whole bytes per second.
             let m1 = (bits / 8).div_ceil(nanos) * 8;
             return ServiceCurve {
                 m1: u64::try_from(m1).unwrap_or(u64::MAX),
@@ -47,7 +47,8 @@ impl ServiceCurve {
         }
     }
 
-    /// Bits by `nanos` after the start, times 10^9; of a line that is faster than any number is, the largest.
+    /// Returns the bits by `nanos` after the start, times 10^9. A result that does not fit is the largest
+    /// number.
     pub(crate) fn at(&self, nanos: u128) -> u128 {
         let first = nanos.min(self.d.as_nanos());
         let of_first = first.saturating_mul(self.m1.into());

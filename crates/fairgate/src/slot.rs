@@ -4,9 +4,9 @@ use crate::flow::FlowHash;
 use crate::packet::{ClassId, DropReason, Ecn, Packet};
 use crate::time::Time;
 
-/// A packet in its [`Pool`](crate::Pool): one cache line. `pool[id]` is one.
+/// A packet in its [`Pool`](crate::Pool). It fills one cache line. `pool[id]` returns it.
 ///
-/// The public fields are those of the [`Packet`] that was inserted, and disciplines may change them.
+/// The public fields are those of the inserted [`Packet`]. Disciplines may change them.
 ///
 /// ```
 /// use fairgate::{Packet, Pool};
@@ -19,25 +19,25 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Slot {
-    /// The successor in the queue that holds the packet, or in the list of free slots.
+    /// The next packet in the queue that holds this packet, or the next free slot.
     pub(crate) next: u32,
-    /// The predecessor in the queue that holds the packet.
+    /// The previous packet in the queue that holds this packet.
     pub(crate) previous: u32,
-    /// The length of the successor. A queue knows it without reading the successor's cache line.
+    /// The length of the next packet. A queue can read it without the next packet's cache line.
     pub(crate) next_length: u32,
-    /// Bytes on the link. Schedulers and shapers count these.
+    /// The length on the link, in bytes. Schedulers and shapers count it.
     pub length: u32,
-    /// Bytes of memory that the packet occupies in the driver.
+    /// The memory that the packet occupies in the driver, in bytes.
     pub memory: u32,
-    /// When the packet was enqueued last. Each node of the tree writes it.
+    /// The time of the last enqueue. Each node of the tree writes it.
     pub enqueued_at: Time,
-    /// The earliest departure time, ns; 0 is at once. A scheduler that holds packets in queues of its own may store
-    /// its own time stamp here. It sets the field to 0 when the packet leaves. After a discipline has given the packet
-    /// back, the pool keeps the reason here.
+    /// The earliest departure time in nanoseconds. 0 means at once. A scheduler that keeps packets in its own
+    /// queues may store its own time stamp here. It sets the field to 0 when the packet leaves. After a
+    /// discipline has given the packet back, the pool stores the reason here.
     pub stamp: u64,
-    /// Keyed hash of the packet's flow.
+    /// The keyed hash of the packet's flow.
     pub flow: FlowHash,
-    /// The driver's number.
+    /// The number that the driver chose.
     pub cookie: u64,
     /// The class that the driver chose.
     pub class: ClassId,
@@ -53,8 +53,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Whether a discipline marked the packet with congestion experienced. False for a packet that arrived with the
-    /// mark.
+    /// Whether a discipline marked the packet with congestion experienced. It is false for a packet that was
+    /// marked before insertion.
     #[inline]
     pub fn is_marked(&self) -> bool {
         self.flags.has(Flags::MARKED)
@@ -66,18 +66,18 @@ impl Slot {
         self.flags.has(Flags::REMARKED)
     }
 
-    /// The traffic class byte: DSCP and ECN.
+    /// Returns the traffic class byte: DSCP and ECN.
     #[inline]
     pub const fn traffic_class(&self) -> u8 {
         self.dscp << 2 | self.ecn as u8
     }
 
-    /// Why the packet was given back.
+    /// Returns why the packet was given back.
     pub(crate) fn reason(&self) -> DropReason {
         DropReason::ALL[self.stamp as usize]
     }
 
-    /// The packet behind this one is in slot `next`, `length` bytes long.
+    /// Sets the next packet in the queue: its slot and its length in bytes.
     #[inline]
     pub(crate) fn set_successor(&mut self, next: u32, length: u32) {
         self.next = next;
@@ -85,7 +85,7 @@ impl Slot {
     }
 }
 
-/// A slot that no queue has linked yet, free.
+/// Returns a free slot that is in no queue.
 impl From<Packet> for Slot {
     #[inline]
     fn from(packet: Packet) -> Slot {
@@ -109,7 +109,7 @@ impl From<Packet> for Slot {
     }
 }
 
-/// What the pool knows about a slot.
+/// The state of a slot in the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -118,7 +118,7 @@ impl Flags {
     pub(crate) const LIVE: u8 = 1;
     /// A discipline gave the packet back. `stamp` then holds the number of the reason.
     pub(crate) const RETURNED: u8 = 1 << 1;
-    /// Header fields are stored beside the packet.
+    /// Header fields are stored for the packet.
     pub(crate) const HEADERS: u8 = 1 << 2;
     /// A discipline changed the DSCP.
     pub(crate) const REMARKED: u8 = 1 << 3;
@@ -135,7 +135,7 @@ impl Flags {
         self.0 |= flag;
     }
 
-    /// The slot becomes free.
+    /// Clears all flags. The slot becomes free.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.0 = 0;

@@ -1,4 +1,4 @@
-//! What every node counts, and the contract that the counts keep.
+//! The statistics of a node, and the conservation rule.
 
 use core::iter::Sum;
 use core::ops::AddAssign;
@@ -8,17 +8,17 @@ use alloc::vec::Vec;
 use crate::balance::{self, Imbalance};
 use crate::packet::DropReason;
 
-/// Packets and the bytes in them.
+/// A number of packets and of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Packets.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// Bytes on the link.
     pub bytes: u64,
 }
 
 impl Count {
-    /// One more packet.
+    /// Adds one packet.
     #[inline]
     pub fn add(&mut self, bytes: u32) {
         self.packets += 1;
@@ -43,43 +43,93 @@ impl Sum for Count {
     }
 }
 
-/// The ledger of one node. Conservation: at any time between calls
-/// `enqueued = dequeued + dropped + flushed + backlog`, in packets and in bytes.
+/// Packets dropped, by [`DropReason`].
 ///
-/// The backlog follows from the other four. The conformance suite compares it with the packets really there.
-/// There is no count of requeues: nobody prepends (ALTQ section 2), a driver that can't send keeps the packet itself.
+/// ```
+/// use fairgate::{DropCounts, DropReason};
+/// let mut drops = DropCounts::default();
+/// drops.add(DropReason::Aqm);
+/// assert_eq!(drops.get(DropReason::Aqm), 1);
+/// assert_eq!(drops.iter().collect::<Vec<_>>(), [(DropReason::Aqm, 1)]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DropCounts([u64; DropReason::COUNT]);
+
+impl DropCounts {
+    /// Counts one more packet dropped for `reason`.
+    #[inline]
+    pub fn add(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// Sets the number of packets dropped for `reason`.
+    pub fn set(&mut self, reason: DropReason, packets: u64) {
+        self.0[reason as usize] = packets;
+    }
+
+    /// Packets dropped for `reason`.
+    #[inline]
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Packets dropped for any reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The reasons that occurred, each with its packets.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        let counts = DropReason::ALL.iter().copied().zip(self.0);
+        counts.filter(|(_, packets)| *packets > 0)
+    }
+
+    /// What was counted since the same counters were `before`.
+    pub fn since(&self, before: &DropCounts) -> DropCounts {
+        DropCounts(core::array::from_fn(|reason| self.0[reason] - before.0[reason]))
+    }
+}
+
+/// The statistics of one node. At any time between calls `enqueued = dequeued + dropped + flushed + backlog`,
+/// in packets and in bytes (conservation).
+///
+/// The backlog is computed from the other four. The conformance suite compares it with the packets that are
+/// really queued. There is no counter for requeues: no packet is ever prepended (ALTQ section 2). A driver
+/// that can't send a packet keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Handed in, whatever became of them.
+    /// All enqueued packets, including those that were dropped at once.
     pub enqueued: Count,
-    /// Handed out to be sent.
+    /// Dequeued packets.
     pub dequeued: Count,
-    /// Dropped here or below, for any reason but a flush.
+    /// Packets dropped here or in a child, for any reason except a flush.
     pub dropped: Count,
-    /// Taken out without being sent: by a flush, or moved to a discipline that replaced this one.
+    /// Packets removed without being sent: flushed, or moved to a discipline that replaced this one.
     pub flushed: Count,
-    /// Packets dropped, by [`DropReason`].
-    pub dropped_by_reason: [u64; DropReason::COUNT],
-    /// Packets marked with congestion experienced, here or below.
+    /// The number of dropped packets by [`DropReason`].
+    pub dropped_by_reason: DropCounts,
+    /// The number of packets marked with congestion experienced, here or in a child.
     pub marked: u64,
-    /// How often nothing could be sent although something was queued.
+    /// How often nothing could be sent although packets were queued.
     pub overlimits: u64,
-    /// The sojourn times of all packets handed out, summed, in units of [`Statistics::SOJOURN_UNIT`] ns. A packet's
-    /// sojourn time here is from its arrival at the root of the tree to its departure from this node.
+    /// The sum of the sojourn times of all dequeued packets, in units of [`Statistics::SOJOURN_UNIT`] ns. The
+    /// sojourn time of a packet is the time from its arrival at the root of the tree to its departure from
+    /// this node.
     pub sojourn: u64,
 }
 
 impl Statistics {
-    /// Nanoseconds of a unit of [`Statistics::sojourn`]: a queue of 1,000 packets fills 64 bits in 600 years.
+    /// The unit of [`Statistics::sojourn`] in nanoseconds. With this unit a queue of 1,000 packets fills 64
+    /// bits in 600 years.
     pub const SOJOURN_UNIT: u64 = 1024;
 
-    /// Mean sojourn time of the packets handed out, ns; none if there were none.
+    /// Returns the mean sojourn time of the dequeued packets in nanoseconds, or `None` if there were none.
     pub fn mean_sojourn(&self) -> Option<f64> {
         let packets = self.dequeued.packets;
         (packets > 0).then(|| self.sojourn as f64 * Statistics::SOJOURN_UNIT as f64 / packets as f64)
     }
 
-    /// What was queued when the books were read.
+    /// Returns what was queued when the statistics were read.
     pub fn backlog(&self) -> Count {
         Count {
             packets: self.enqueued.packets
@@ -90,59 +140,57 @@ impl Statistics {
         }
     }
 
-    /// Checks conservation against what is `queued`, and that reasons account for every drop. `place` says
-    /// whose books these are.
+    /// Checks conservation against the packets that are `queued`, and that each drop has a reason. `name` is
+    /// whose statistics these are.
     ///
     /// # Errors
-    /// If the books do not add up.
-    pub fn check(&self, place: &str, queued: Count) -> Result<(), Imbalance> {
+    /// Returns an error if the statistics do not add up.
+    pub fn check(&self, name: &str, queued: Count) -> Result<(), Imbalance> {
         let parts = [
             ("dequeued", self.dequeued),
             ("dropped", self.dropped),
             ("flushed", self.flushed),
             ("queued", queued),
         ];
-        balance::of_counts(place, ("enqueued", self.enqueued), &parts)?;
-        let reasons: Vec<(&str, u64)> = DropReason::ALL
-            .iter()
-            .map(|reason| (reason.name(), self.dropped_for(*reason)))
-            .filter(|(_, count)| *count > 0)
+        balance::of_counts(name, ("enqueued", self.enqueued), &parts)?;
+        let by_reason = self.dropped_by_reason.iter();
+        let reasons: Vec<(&str, u64)> = by_reason
+            .map(|(reason, packets)| (reason.name(), packets))
             .collect();
-        balance::of(place, "packets", ("dropped", self.dropped.packets), &reasons)
+        balance::of(name, "packets", ("dropped", self.dropped.packets), &reasons)
     }
 
-    /// What was counted since the same books said `before`.
+    /// Returns what was counted since `before`, which are earlier statistics of the same node.
     pub fn since(&self, before: &Statistics) -> Statistics {
         let less = |now: Count, then: Count| Count {
             packets: now.packets - then.packets,
             bytes: now.bytes - then.bytes,
         };
-        let by_reason = |reason: usize| self.dropped_by_reason[reason] - before.dropped_by_reason[reason];
         Statistics {
             enqueued: less(self.enqueued, before.enqueued),
             dequeued: less(self.dequeued, before.dequeued),
             dropped: less(self.dropped, before.dropped),
             flushed: less(self.flushed, before.flushed),
-            dropped_by_reason: core::array::from_fn(by_reason),
+            dropped_by_reason: self.dropped_by_reason.since(&before.dropped_by_reason),
             marked: self.marked - before.marked,
             overlimits: self.overlimits - before.overlimits,
             sojourn: self.sojourn - before.sojourn,
         }
     }
 
-    /// Packets dropped for `reason`.
+    /// Returns the number of packets dropped for `reason`.
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
-        self.dropped_by_reason[reason as usize]
+        self.dropped_by_reason.get(reason)
     }
 }
 
-/// Where a node counts; [`Statistics`] is how it is shown.
+/// The counters of a node. [`Statistics`] is the form that users see.
 ///
-/// What every packet changes comes first. Packets and bytes lie apart: of neighbours the compiler makes one vector, and
-/// putting that together takes more instructions than two additions.
+/// The counters that change with every packet are first. Packets and bytes are not next to each other: the
+/// compiler would combine two neighbours to a vector, and that takes more instructions than two additions.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(crate) struct Ledger {
+pub(crate) struct Counters {
     packets_in: u64,
     packets_out: u64,
     bytes_in: u64,
@@ -150,20 +198,20 @@ pub(crate) struct Ledger {
     sojourn: u64,
     dropped: Count,
     flushed: Count,
-    dropped_by_reason: [u64; DropReason::COUNT],
+    dropped_by_reason: DropCounts,
     marked: u64,
     overlimits: u64,
 }
 
-impl Ledger {
-    /// A packet was handed in.
+impl Counters {
+    /// Counts an enqueued packet.
     #[inline]
     pub(crate) fn enqueued(&mut self, length: u32) {
         self.packets_in += 1;
         self.bytes_in += u64::from(length);
     }
 
-    /// A packet was handed out to be sent after `sojourn` ns.
+    /// Counts a packet that was dequeued after `sojourn` ns.
     #[inline]
     pub(crate) fn dequeued(&mut self, length: u32, sojourn: u64) {
         self.packets_out += 1;
@@ -171,33 +219,33 @@ impl Ledger {
         self.sojourn += sojourn / Statistics::SOJOURN_UNIT;
     }
 
-    /// A packet was given back.
+    /// Counts a packet that was given back.
     pub(crate) fn returned(&mut self, length: u32, reason: DropReason) {
         if reason == DropReason::Flushed {
             self.flushed.add(length);
         } else {
             self.dropped.add(length);
-            self.dropped_by_reason[reason as usize] += 1;
+            self.dropped_by_reason.add(reason);
         }
     }
 
-    /// Packets were moved away.
+    /// Counts packets that were moved to another discipline.
     pub(crate) fn moved(&mut self, count: Count) {
         self.flushed.packets += count.packets;
         self.flushed.bytes += count.bytes;
     }
 
-    /// Packets were marked.
+    /// Counts marked packets.
     pub(crate) fn marked(&mut self, packets: u32) {
         self.marked += u64::from(packets);
     }
 
-    /// Nothing could be sent.
+    /// Counts a dequeue that returned nothing.
     pub(crate) fn sent_nothing(&mut self) {
         self.overlimits += u64::from(self.backlog().packets > 0);
     }
 
-    /// What is queued now.
+    /// Returns the current backlog.
     #[inline]
     pub(crate) fn backlog(&self) -> Count {
         Count {
@@ -206,7 +254,7 @@ impl Ledger {
         }
     }
 
-    /// All of it.
+    /// Returns the counters as statistics.
     pub(crate) fn statistics(&self) -> Statistics {
         Statistics {
             enqueued: Count {
@@ -227,8 +275,8 @@ impl Ledger {
     }
 }
 
-/// Jain's fairness index of what each of n got: `(sum x)^2 / (n sum x^2)`, 1 if all got the same, 1/n if one got
-/// everything (Jain, Chiu and Hawe 1984). 1 if nobody got anything.
+/// Returns Jain's fairness index of n shares: `(sum x)^2 / (n sum x^2)` (Jain, Chiu and Hawe 1984). It is 1
+/// if all shares are equal, and 1/n if one has everything. It is also 1 if all shares are 0.
 ///
 /// ```
 /// assert_eq!(fairgate::jain_index([5.0, 5.0, 5.0]), 1.0);

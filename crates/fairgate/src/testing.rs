@@ -1,5 +1,5 @@
-//! What the disciplines' own tests share: a pool and a root, packets known by their cookies, the books checked after
-//! every call.
+//! Helpers for the disciplines' own tests: a pool and a root, packets that are identified by their cookies,
+//! and a check of conservation after every call.
 
 use crate::discipline::{Algorithm, Discipline, Node, Verdict};
 use crate::packet::{ClassId, DropReason, Packet};
@@ -7,11 +7,11 @@ use crate::pool::Pool;
 use crate::queues::fifo::{self, Fifo};
 use crate::time::Time;
 
-/// A discipline under test with its driver.
+/// A discipline under test, with its pool.
 pub(crate) struct Driver<A> {
     pub(crate) pool: Pool,
     pub(crate) root: Node<A>,
-    /// Cookies of the packets given back by the last call, and why.
+    /// The cookies of the packets that the last call gave back, and the reasons.
     pub(crate) returned: Vec<(u64, DropReason)>,
     offered: u64,
 }
@@ -26,7 +26,7 @@ impl<A: Algorithm> Driver<A> {
         }
     }
 
-    /// Offers a packet whose cookie is its number, from 0.
+    /// Enqueues a packet. Its cookie is its number, starting with 0.
     pub(crate) fn offer(&mut self, packet: Packet, now: Time) -> Verdict {
         let cookie = self.offered;
         self.offered += 1;
@@ -36,7 +36,7 @@ impl<A: Algorithm> Driver<A> {
         verdict
     }
 
-    /// The cookie of the next packet.
+    /// Returns the cookie of the dequeued packet.
     pub(crate) fn next(&mut self, now: Time) -> Option<u64> {
         let id = self.root.dequeue(now, &mut self.pool);
         let cookie = id.map(|id| self.pool.release(id).cookie);
@@ -44,7 +44,7 @@ impl<A: Algorithm> Driver<A> {
         cookie
     }
 
-    /// The cookie of the packet that a peek shows.
+    /// Returns the cookie of the packet that a peek returns.
     pub(crate) fn peek(&mut self, now: Time) -> Option<u64> {
         let id = self.root.peek(now, &mut self.pool);
         let cookie = id.map(|id| self.pool[id].cookie);
@@ -52,7 +52,7 @@ impl<A: Algorithm> Driver<A> {
         cookie
     }
 
-    /// The cookies of all that comes until nothing does.
+    /// Dequeues packets until there are none, and returns their cookies.
     pub(crate) fn drain(&mut self, now: Time) -> Vec<u64> {
         core::iter::from_fn(|| self.next(now)).collect()
     }
@@ -65,7 +65,7 @@ impl<A: Algorithm> Driver<A> {
         self.settle();
     }
 
-    /// Puts another discipline in the place of a class's.
+    /// Replaces the discipline of a class.
     pub(crate) fn replace_class(&mut self, minor: u16, child: Box<dyn Discipline>, now: Time) {
         self.root
             .replace_class(minor, child, now, &mut self.pool)
@@ -73,7 +73,7 @@ impl<A: Algorithm> Driver<A> {
         self.settle();
     }
 
-    /// Does something to a class from outside.
+    /// Changes the discipline of a class from outside.
     pub(crate) fn change_class(
         &mut self,
         minor: u16,
@@ -96,7 +96,7 @@ impl<A: Algorithm> Driver<A> {
     }
 }
 
-/// A packet of `length` bytes that names class `minor` of the discipline with handle 1.
+/// Returns a packet of `length` bytes for class `minor` of the discipline with handle 1.
 pub(crate) fn in_class(minor: u16, length: u32) -> Packet {
     Packet {
         class: ClassId::new(1, minor),
@@ -104,7 +104,7 @@ pub(crate) fn in_class(minor: u16, length: u32) -> Packet {
     }
 }
 
-/// A fifo of `limit` packets as an inner discipline.
+/// Returns a fifo of `limit` packets, as an inner discipline.
 pub(crate) fn fifo(limit: u32) -> Box<dyn Discipline> {
     let config = fifo::Config {
         limit_packets: Some(limit),

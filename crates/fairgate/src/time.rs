@@ -1,10 +1,10 @@
-//! Points in time, handed in by whoever drives a discipline. No discipline reads a clock.
+//! Points in time. The driver passes them to the discipline. No discipline reads a clock.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;
 
-/// A point in time: nanoseconds since an origin of the driver's choice. 64 bits last 584 years.
+/// A point in time: nanoseconds since an origin that the driver chooses. 64 bits last 584 years.
 ///
 /// ```
 /// use fairgate::Time;
@@ -18,46 +18,47 @@ pub struct Time(u64);
 impl Time {
     /// The origin.
     pub const ZERO: Time = Time(0);
-    /// Later than everything that happens.
+    /// The latest time. It is later than every event.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// A point `nanos` nanoseconds after the origin.
+    /// Returns the time `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Time(nanos)
     }
 
-    /// A point `micros` microseconds after the origin.
+    /// Returns the time `micros` microseconds after the origin.
     pub const fn from_micros(micros: u64) -> Self {
         Time(micros * 1_000)
     }
 
-    /// A point `millis` milliseconds after the origin.
+    /// Returns the time `millis` milliseconds after the origin.
     pub const fn from_millis(millis: u64) -> Self {
         Time(millis * 1_000_000)
     }
 
-    /// A point `secs` seconds after the origin.
+    /// Returns the time `secs` seconds after the origin.
     pub const fn from_secs(secs: u64) -> Self {
         Time(secs * 1_000_000_000)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub const fn nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the origin, for people and plots; not for arithmetic on the packet path.
+    /// Returns the seconds since the origin, for people and plots. It is not for arithmetic on the packet
+    /// path.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// Nanoseconds from `earlier` to here, 0 if `earlier` is in fact later.
+    /// Returns the nanoseconds since `earlier`, or 0 if `earlier` is later.
     pub const fn nanos_since(self, earlier: Time) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// Adds nanoseconds. What would lie beyond [`Time::MAX`], 584 years away, is that: it never comes, whatever a parameter says.
+/// Adds nanoseconds. A result beyond [`Time::MAX`], 584 years after the origin, is [`Time::MAX`].
 impl Add<u64> for Time {
     type Output = Time;
     #[inline]
@@ -80,7 +81,7 @@ impl Add<Duration> for Time {
     }
 }
 
-/// Nanoseconds between two points; the left one must not be the earlier one.
+/// Returns the nanoseconds between two times. The left one must not be earlier than the right one.
 impl Sub for Time {
     type Output = u64;
     #[inline]

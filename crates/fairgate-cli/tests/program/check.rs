@@ -130,7 +130,7 @@ fn what_does_not_fit_the_memory_is_rejected_with_its_location() {
             stderr.contains("60000000000 intervals of time series"),
             "{stderr}"
         );
-        assert!(stderr.contains("take a longer `interval`"), "{stderr}");
+        assert!(stderr.contains("choose a longer `interval`"), "{stderr}");
     }
     let (_, stderr) = ends(&["simulate", &path, "--duration", "1us"], 0);
     assert_eq!(stderr, "");

@@ -83,7 +83,7 @@ impl Leaf {
 
     fn drop(&mut self, id: PacketId, reason: DropReason, pool: &mut Pool) {
         self.statistics.dropped.add(pool[id].length);
-        self.statistics.dropped_by_reason[reason as usize] += 1;
+        self.statistics.dropped_by_reason.add(reason);
         pool.give_back(id, reason);
     }
 }

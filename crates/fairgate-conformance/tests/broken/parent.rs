@@ -32,7 +32,7 @@ impl Discipline for Forgetful {
         let verdict = self.child.enqueue(id, now, pool);
         if verdict == Verdict::Dropped {
             self.statistics.dropped.add(pool[id].length);
-            self.statistics.dropped_by_reason[DropReason::QueueLimit as usize] += 1;
+            self.statistics.dropped_by_reason.add(DropReason::QueueLimit);
         }
         verdict
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use fairgate::balance::{self, Imbalance};
 use fairgate::classify::Holder;
-use fairgate::{Class, ClassState, Count, Discipline, DropReason, Statistics, Time, Variable};
+use fairgate::{Class, ClassState, Count, Discipline, DropCounts, DropReason, Statistics, Time, Variable};
 use fairgate_config::Spec;
 use serde::{Deserialize, Serialize};
 
@@ -313,13 +313,16 @@ impl NodeStatus {
 
     /// Returns the statistics as the discipline reported them.
     pub fn statistics(&self) -> Statistics {
-        let dropped = |reason: DropReason| self.drops.get(reason.name()).copied().unwrap_or(0);
+        let mut dropped_by_reason = DropCounts::default();
+        for &reason in DropReason::ALL {
+            dropped_by_reason.set(reason, self.drops.get(reason.name()).copied().unwrap_or(0));
+        }
         Statistics {
             enqueued: self.enqueued.into(),
             dequeued: self.dequeued.into(),
             dropped: self.dropped.into(),
             flushed: self.flushed.into(),
-            dropped_by_reason: DropReason::ALL.map(dropped),
+            dropped_by_reason,
             marked: self.marked,
             overlimits: self.overlimits,
             sojourn: (self.sojourn_s / SOJOURN_UNIT_S) as u64,
@@ -339,10 +342,9 @@ impl NodeStatus {
         discipline.visit_classes(&mut |class| classes.extend(NodeStatus::of_class(&class)));
         let mut class_states = Vec::new();
         discipline.visit_class_states(&mut |state| class_states.push(ClassStatus::of(&state)));
-        let drops = DropReason::ALL
-            .iter()
-            .filter(|reason| statistics.dropped_for(**reason) > 0)
-            .map(|reason| (reason.name().to_string(), statistics.dropped_for(*reason)))
+        let by_reason = statistics.dropped_by_reason.iter();
+        let drops = by_reason
+            .map(|(reason, packets)| (reason.name().to_string(), packets))
             .collect();
         NodeStatus {
             discipline: discipline.name().to_string(),

@@ -2,7 +2,7 @@
 //! source's first send to the arrival at the destination. Jitter is the difference of successive delays.
 //! Bytes are those of IP packets.
 
-use fairgate::{Count, DropReason};
+use fairgate::{Count, DropCounts, DropReason};
 
 use crate::monitor::Recorder;
 
@@ -10,13 +10,13 @@ use crate::monitor::Recorder;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) count: Count,
-    pub(crate) by_reason: [u64; DropReason::COUNT],
+    pub(crate) by_reason: DropCounts,
 }
 
 impl Lost {
     pub(crate) fn add(&mut self, bytes: u32, reason: DropReason) {
         self.count.add(bytes);
-        self.by_reason[reason as usize] += 1;
+        self.by_reason.add(reason);
     }
 }
 
@@ -39,10 +39,7 @@ impl Tally {
             packets: now.packets - then.packets,
             bytes: now.bytes - then.bytes,
         };
-        let mut by_reason = self.lost.by_reason;
-        for (now, then) in by_reason.iter_mut().zip(earlier.lost.by_reason) {
-            *now -= then;
-        }
+        let by_reason = self.lost.by_reason.since(&earlier.lost.by_reason);
         Tally {
             sent: count(self.sent, earlier.sent),
             received: count(self.received, earlier.received),

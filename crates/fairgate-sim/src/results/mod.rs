@@ -11,7 +11,7 @@ mod table;
 use std::collections::BTreeMap;
 
 use fairgate::balance::{self, Imbalance};
-use fairgate::{Count, DropReason};
+use fairgate::{Count, DropCounts};
 use serde::{Deserialize, Serialize};
 
 use crate::monitor::{Recorder, Tally};
@@ -244,12 +244,10 @@ pub(crate) fn bits_per_second(bytes: u64, nanos: u64) -> u64 {
         .map_or(0, |rate| rate as u64)
 }
 
-pub(crate) fn by_reason(counts: &[u64; DropReason::COUNT]) -> BTreeMap<String, u64> {
-    DropReason::ALL
+pub(crate) fn by_reason(drops: &DropCounts) -> BTreeMap<String, u64> {
+    drops
         .iter()
-        .zip(counts)
-        .filter(|&(_, &count)| count > 0)
-        .map(|(reason, &count)| (reason.name().to_owned(), count))
+        .map(|(reason, packets)| (reason.name().to_owned(), packets))
         .collect()
 }
 

@@ -1,24 +1,25 @@
-//! Adaptive random early detection (Floyd, Gummadi, Shenker 2001): RED that sets itself up.
+//! Adaptive random early detection (Floyd, Gummadi, Shenker 2001): RED that derives its parameters.
 //!
-//! RED's average queue depends on the traffic: with few flows it lies near `min`, with many near `max`. Here the probability
-//! `max_p` moves every half second so that the average comes to lie in the middle fifth between the two: up by `min(1 %,
-//! max_p/4)` while the average is above, down by a tenth while it is below, within 1 and 50 %. What is left to know is the
-//! line's rate and the delay that is wanted (section 5):
+//! RED's average queue depends on the traffic: it is near `min` with few flows and near `max` with many.
+//! Adaptive RED changes the probability `max_p` every half second so that the average moves to the middle
+//! fifth between the two. `max_p` rises by `min(1 %, max_p/4)` while the average is above, and falls by a
+//! tenth while it is below; it stays between 1 and 50 %. Only the rate of the link and the target delay must
+//! be known (section 5):
 //!
-//! * `min` is half of what the line sends in the target delay, five packets at least, and `max` is three times `min`: half way
-//!   between, the queue is the target delay long;
-//! * the average is that of about a second: `w = 1 - exp(-1/C)`, `C` being packets a second;
-//! * RED is `gentle`, so that above `max` there is no cliff.
+//! * `min` is half of what the link sends in the target delay, but at least five packets. `max` is three
+//!   times `min`. Halfway between them the queue has the target delay.
+//! * The average covers about one second: `w = 1 - exp(-1/C)`, where `C` is the number of packets per second.
+//! * RED is `gentle`, so that the probability does not jump above `max`.
 //!
-//! Queue, average and curve are those of `red`. Deviations: `w` is rounded to a power of two, so that the average needs no
-//! product; the paper's figures count in packets, here in bytes; the step of half seconds is `red`'s. Non-goals: another AIMD
-//! than the paper's.
+//! Queue, average and curve are those of `red`. Deviations: `w` is rounded to a power of two, so that the
+//! average needs no multiplication. The paper's figures count in packets, ours in bytes. The half seconds are
+//! counted as in `red`. Non-goal: an AIMD other than the paper's.
 
 use core::time::Duration;
 
 use super::POSITIVE;
 use super::codel::ecn;
-use super::red::{self, Filter, Law, Parameters, Response, Shape, avpkt, build_over, harddrop, nodrop};
+use super::red::{self, Derived, Filter, Parameters, Response, Shape, avpkt, build_over, harddrop, nodrop};
 use crate::error::ConfigError;
 use crate::probability::Probability;
 use crate::rate::Rate;
@@ -30,20 +31,20 @@ pub type Ared = red::Queue<Config>;
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Rate of the line.
+    /// The rate of the link.
     pub bandwidth: Rate,
-    /// The delay that the average queue should stand for.
+    /// The delay that the average queue should have.
     pub target: Duration,
-    /// Length of a usual packet.
+    /// The length of a typical packet, bytes.
     pub avpkt: u32,
-    /// Most bytes queued; `None` for four times `max`: twice what the average is let grow to.
+    /// The largest backlog, bytes; `None` for four times `max`, which is twice the largest average.
     pub limit: Option<u32>,
-    /// How marks are made.
+    /// How packets are marked.
     pub response: Response,
 }
 
 impl Config {
-    /// For a line of `bandwidth`: 5 ms, as in the paper, and packets of 1000 bytes.
+    /// For a link of `bandwidth`: 5 ms, as in the paper, and packets of 1000 bytes.
     pub fn of_rate(bandwidth: Rate) -> Config {
         Config {
             bandwidth,
@@ -63,13 +64,13 @@ impl Config {
             _ => Err(ConfigError::conflict(
                 "target",
                 format!("{:?}", self.target),
-                "less than a gigabyte's time on the line",
+                "less than the time to send a gigabyte on the link",
                 "lower it: 5 ms is a good choice",
             )),
         }
     }
 
-    /// Most bytes queued, given or derived.
+    /// The largest backlog, set or derived, bytes.
     ///
     /// # Errors
     /// If no thresholds can be derived.
@@ -85,14 +86,14 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "bandwidth",
         Unit::Rate,
         1..=u64::MAX,
-        "The line's rate.",
+        "The rate of the link.",
         |ared, _| &mut ared.bandwidth,
     ),
     Parameter::new(
         "target",
         Unit::Time,
         1..=u64::MAX,
-        "The delay that the average queue should stand for.",
+        "The delay that the average queue should have.",
         |ared, _| &mut ared.target,
     ),
     avpkt(|ared, _| &mut ared.avpkt),
@@ -105,7 +106,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
             "limit",
             Unit::Bytes,
             POSITIVE,
-            "Most bytes queued; none for four times RED's `max`.",
+            "The largest backlog in bytes; none for four times RED's `max`.",
             |ared, _| &mut ared.limit,
         ),
     ),
@@ -119,9 +120,9 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "ared",
         family: Family::Aqm,
-        summary: "Adaptive RED: finds its thresholds from the line's rate, its probability from what the \
-            queue does",
-        when: "Where RED is wanted without tuning it, on a line of known rate.",
+        summary: "Adaptive RED: derives its thresholds from the rate of the link and adapts its probability \
+            to the queue",
+        when: "Where RED is wanted without tuning it, on a link of known rate.",
         children: Children::InnerOrQueue,
     },
     PARAMETERS,
@@ -132,7 +133,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 impl Parameters for Config {
     const NAME: &'static str = "ared";
 
-    fn law(&self) -> Result<Law, ConfigError> {
+    fn derived(&self) -> Result<Derived, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         let (min, max) = self.thresholds()?;
         let red = red::Config {
@@ -146,13 +147,13 @@ impl Parameters for Config {
         let shape = Shape {
             min,
             max,
-            // Where the paper's simulations begin; it does not stay there.
+            // The start value of the paper's simulations; it is adapted.
             probability: Probability::ratio(1, 10),
             gentle: true,
             by_length: None,
             is_exclusive: false,
         };
-        Law::new(Filter::of_rate(self.avpkt, self.bandwidth)?, shape, &red)
+        Derived::new(Filter::of_rate(self.avpkt, self.bandwidth)?, shape, &red)
     }
 }
 
@@ -166,12 +167,12 @@ mod tests {
 
     const RATE: Rate = Rate::mbit(10);
 
-    /// Senders that halve on a loss and else grow by a packet in each round trip (of 100 ms): crude, but they react. Returns
-    /// the mean queue over the last half of `seconds`, in bytes, and drops.
+    /// Simulates senders that halve their window on a loss and otherwise grow it by a packet in each round
+    /// trip of 100 ms. Returns the mean queue over the last half of `seconds`, in bytes, and the drops.
     fn mean_queue(config: Config, flows: usize, seconds: u64) -> (f64, u64) {
         let mut driver = Driver::new(Ared::node(config, 1).unwrap());
         let mut windows = vec![10.0f64; flows];
-        // Packets that each flow may send in this millisecond, with fractions carried.
+        // The packets that each flow may send in this millisecond, with fractions carried over.
         let mut credit: Vec<f64> = (0..flows).map(|flow| flow as f64 / flows as f64).collect();
         let (mut sum, mut samples, mut bytes) = (0.0, 0u32, 0.0f64);
         for millis in 0..seconds * 1000 {
@@ -201,9 +202,9 @@ mod tests {
         (sum / f64::from(samples), dropped)
     }
 
-    /// The paper's claim: the average queue is the target's, whatever the number of flows.
+    /// The paper's claim: the average queue has the target delay with any number of flows.
     #[test]
-    fn the_queue_is_that_of_the_target_with_few_flows_and_with_many() {
+    fn the_queue_has_the_target_delay_with_few_and_many_flows() {
         let config = Config {
             target: Duration::from_millis(40),
             ..Config::of_rate(RATE)
@@ -230,7 +231,7 @@ mod tests {
             }
             .thresholds()
         };
-        // Five packets at least.
+        // At least five packets.
         assert_eq!(thresholds(1, 5).unwrap(), (5_000, 15_000));
         assert_eq!(thresholds(100, 5).unwrap(), (31_250, 93_750));
         assert_eq!(
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn values_out_of_range_are_rejected_by_name() {
         let refused = |config: Config| Ared::node(config, 1).unwrap_err().parameter();
         let config = || Config::of_rate(RATE);
         assert_eq!(
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_kept_and_a_refused_one_is_not() {
+    fn a_change_is_kept_and_a_rejected_one_is_not() {
         let mut driver = Driver::new(Ared::node(Config::of_rate(RATE), 1).unwrap());
         for _ in 0..3 {
             driver.offer(Packet::of_length(1000), Time::ZERO);

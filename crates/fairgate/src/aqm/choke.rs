@@ -1,16 +1,17 @@
-//! CHOKe (Pan, Prabhakar, Psounis 2000): choose and keep for responsive flows, choose and kill for unresponsive ones; Linux's
-//! `choke`.
+//! CHOKe (Pan, Prabhakar, Psounis 2000): "choose and keep for responsive flows, choose and kill for
+//! unresponsive flows". Linux's `choke`.
 //!
-//! RED with one more step: while the average is above `min`, an arriving packet is compared with one drawn at random from the queue,
-//! and if both are of one flow, both are dropped. A flow that holds much of the queue meets itself often: fairness of a kind, with no
-//! state for any flow.
+//! CHOKe is RED with one more step. While the average is above `min`, an arriving packet is compared with a
+//! random packet of the queue. If both are of one flow, both are dropped. A flow that holds much of the queue
+//! often matches itself. This gives approximate fairness without state per flow.
 //!
-//! Average and curve are those of `red`, counted in packets. Packets lie in a ring, so that one can be drawn; one dropped from the middle leaves
-//! a hole, and a draw that meets three holes takes the oldest packet. Holes at either end are taken away at once.
+//! Average and curve are those of `red`, counted in packets. Packets are in a ring, so that a random one can
+//! be drawn. A packet dropped from the middle leaves a hole. A draw that finds three holes takes the oldest
+//! packet. Holes at either end are removed at once.
 //!
-//! Decisions fall as in Linux 6.1, which compares the average with `<=` and `>` where `red` has `<` and `>=`. Two packets are of
-//! one flow if their flow hashes are equal. Deviations: those of `red`. Non-goal: Linux's filters, by which flows may be told apart
-//! otherwise.
+//! Decisions are those of Linux 6.1, which compares the average with `<=` and `>` where `red` has `<` and
+//! `>=`. Two packets are of one flow if their flow hashes are equal. Deviations: those of `red`. Non-goal:
+//! Linux's filters, which can define flows in other ways.
 
 use alloc::boxed::Box;
 
@@ -32,27 +33,27 @@ use crate::time::Time;
 
 /// The longest queue, as in Linux.
 const MOST: u32 = (1 << 17) - 1;
-/// Draws that may meet a hole before the oldest packet is taken.
+/// The number of draws that may find a hole before the oldest packet is taken.
 const DRAWS: u32 = 3;
 
 /// Parameters. Thresholds are in packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued, up to 131,071.
+    /// The largest backlog, up to 131,071 packets.
     pub limit: u32,
-    /// Average above which packets are compared and marked; `None` for a third of `max`.
+    /// The average above which packets are compared and marked; `None` for a third of `max`.
     pub min: Option<u32>,
-    /// Average above which every packet is marked; `None` for a quarter of `limit`.
+    /// The average above which every packet is marked; `None` for a quarter of `limit`.
     pub max: Option<u32>,
-    /// Length of a usual packet, by which idle time is counted in packets.
+    /// The length of a typical packet, bytes. It converts idle time into packets.
     pub avpkt: u32,
-    /// Packets that may come at once without being marked; `None` for `(2 min + max) / 3`.
+    /// The number of packets that may arrive at once without a mark; `None` for `(2 min + max) / 3`.
     pub burst: Option<u32>,
-    /// Probability of a mark at `max`.
+    /// The probability of a mark at `max`.
     pub probability: Probability,
-    /// Rate of the line, by which idle time is counted in packets.
+    /// The rate of the link. It converts idle time into packets.
     pub bandwidth: Rate,
-    /// How marks are made.
+    /// How packets are marked.
     pub response: Response,
 }
 
@@ -78,21 +79,21 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "limit",
         Unit::Count("packets"),
         1..=MOST as u64,
-        "Most packets queued.",
+        "The largest backlog in packets.",
         |choke, _| &mut choke.limit,
     ),
     Parameter::new(
         "min",
         Unit::Count("packets"),
         POSITIVE,
-        "Average above which packets are compared and marked; none for a third of `max`.",
+        "The average above which packets are compared and marked; none for a third of `max`.",
         |choke, _| &mut choke.min,
     ),
     Parameter::new(
         "max",
         Unit::Count("packets"),
         POSITIVE,
-        "Average above which every packet is marked; none for a quarter of `limit`.",
+        "The average above which every packet is marked; none for a quarter of `limit`.",
         |choke, _| &mut choke.max,
     ),
     avpkt(|choke, _| &mut choke.avpkt),
@@ -100,7 +101,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "burst",
         Unit::Count("packets"),
         POSITIVE,
-        "Packets that may come at once unmarked; none for (2 `min` + `max`) / 3.",
+        "The packets that may arrive at once unmarked; none for (2 `min` + `max`) / 3.",
         |choke, _| &mut choke.burst,
     ),
     probability(|choke, _| &mut choke.probability),
@@ -116,8 +117,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         family: Family::Aqm,
         summary: "RED that compares an arriving packet with a random queued one and drops both if they are \
             of one flow",
-        when: "To hold flows down that do not yield, with no state for any flow; fair queueing does it \
-            better.",
+        when: "To limit unresponsive flows without state per flow; fair queueing does it better.",
         children: Children::None,
     },
     PARAMETERS,
@@ -127,13 +127,14 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 .with_memory(|choke| 20 * u64::from(choke.limit));
 
 impl Config {
-    /// `min` and `max`, given or derived by tc's rules.
+    /// `min` and `max`, set or derived by tc's rules.
     pub fn thresholds(&self) -> (u32, u32) {
         let max = self.max.unwrap_or(self.limit / 4);
         (self.min.unwrap_or(max / 3), max)
     }
 
-    /// The logarithms that tc calls `ewma` and `Scell_log`: of the weight, 1 / 2^this, and of the microseconds by which idle time is counted.
+    /// The logarithms that tc calls `ewma` and `Scell_log`: of the weight, which is 1 / 2^this, and of the
+    /// microseconds per cell of the table of idle times.
     pub fn logarithms(&self) -> Result<(u32, u32), ConfigError> {
         Ok(self.filter()?.logarithms())
     }
@@ -141,12 +142,12 @@ impl Config {
     fn filter(&self) -> Result<Filter, ConfigError> {
         let (min, max) = self.thresholds();
         let derived = || ((2 * u64::from(min) + u64::from(max)) / 3) as u32;
-        // Packets of one unit each.
+        // Each packet has length 1.
         let w_log = w_log_for_burst(min, self.burst.unwrap_or_else(derived), 1)?;
         Filter::of_linux(w_log, self.avpkt, self.bandwidth)
     }
 
-    fn law(&self) -> Result<(Filter, Curve), ConfigError> {
+    fn derived(&self) -> Result<(Filter, Curve), ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         self.response.check()?;
         let (min, max) = self.thresholds();
@@ -172,11 +173,12 @@ impl Config {
     }
 }
 
-/// Packets in the order of their arrival, and the holes that dropped ones left. Neither end is a hole.
+/// A ring of packets in the order of their arrival, with holes where packets were dropped. Neither end is a
+/// hole.
 #[derive(Debug)]
 struct Ring {
     places: Box<[Option<PacketId>]>,
-    /// Counted without end; a place is the number modulo the size, a power of two.
+    /// Numbers that only increase. A number modulo the size, a power of two, is an index.
     head: u32,
     tail: u32,
     packets: u32,
@@ -198,7 +200,7 @@ impl Ring {
         &mut self.places[number as usize & mask]
     }
 
-    /// Whether holes have taken the places that are left.
+    /// Whether packets and holes take the whole ring.
     fn is_full(&self) -> bool {
         self.tail.wrapping_sub(self.head) as usize == self.places.len()
     }
@@ -213,7 +215,8 @@ impl Ring {
         self.packets += 1;
     }
 
-    /// Moves packets up. That takes at least as many drops from the middle as `limit`, for there are twice as many places.
+    /// Moves packets into the holes. Between two calls there are at least `limit` drops from the middle,
+    /// because the ring is twice as large.
     #[cold]
     fn close_holes(&mut self) {
         let mut to = self.head;
@@ -249,7 +252,7 @@ impl Ring {
         id
     }
 
-    /// Takes holes away from both ends. Each was made by a drop, which pays for it.
+    /// Removes holes from both ends. Each was made by a drop, so the cost per drop is constant.
     #[inline]
     fn trim(&mut self) {
         while self.head != self.tail && self.place(self.head).is_none() {
@@ -260,7 +263,7 @@ impl Ring {
         }
     }
 
-    /// A packet drawn at random, and its number.
+    /// Returns a random packet and its number.
     fn draw(&mut self, random: &mut Random) -> Option<(u32, PacketId)> {
         let span = self.tail.wrapping_sub(self.head);
         for _ in 0..DRAWS {
@@ -290,13 +293,13 @@ pub struct Choke {
     average: Average,
     spacing: Spacing,
     random: Random,
-    /// Packets dropped because a drawn one was of the same flow, pairs of them.
+    /// Pairs of packets dropped because both were of the same flow.
     matched: u64,
     config: Config,
 }
 
 impl Choke {
-    /// A queue, ready to use. Chances are drawn from `seed`.
+    /// Creates an empty queue. `seed` is for the random draws.
     ///
     /// ```
     /// use fairgate::aqm::choke::{Choke, Config};
@@ -310,7 +313,7 @@ impl Choke {
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
     pub fn node(config: Config, seed: u64) -> Result<Node<Choke>, ConfigError> {
-        let (filter, curve) = config.law()?;
+        let (filter, curve) = config.derived()?;
         Ok(Node::new(Choke {
             ring: Ring::of(config.limit),
             filter,
@@ -323,7 +326,7 @@ impl Choke {
         }))
     }
 
-    /// Above `min`: false if the packet, and perhaps another one with it, has to go.
+    /// Decides above `min`. Returns false if the packet must be dropped, perhaps with another one.
     #[inline(never)]
     fn keeps(&mut self, id: PacketId, average: u64, pool: &mut Pool) -> bool {
         if let Some((number, drawn)) = self.ring.draw(&mut self.random)
@@ -387,9 +390,9 @@ impl Algorithm for Choke {
     }
 
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        let (filter, curve) = config.law()?;
+        let (filter, curve) = config.derived()?;
         while self.ring.packets > config.limit {
-            let newest = self.ring.pop_back().expect("a queue over its limit isn't empty");
+            let newest = self.ring.pop_back().expect("a queue over its limit is not empty");
             pool.give_back(newest, DropReason::Reconfigured);
         }
         let mut ring = Ring::of(config.limit);
@@ -428,10 +431,10 @@ mod tests {
         }
     }
 
-    /// The paper's question: one unresponsive flow at twice the line's rate beside 30 that send at 1/30 of it each. RED gives it its share of
-    /// arrivals, two thirds; CHOKe less than a third.
+    /// The paper's setup: one unresponsive flow at twice the link's rate beside 30 flows that send at 1/30 of
+    /// it each. RED gives the flow its share of the arrivals, two thirds; CHOKe gives it less than a third.
     #[test]
-    fn a_flow_that_does_not_yield_is_held_down() {
+    fn an_unresponsive_flow_is_limited() {
         let config = Config {
             limit: 400,
             min: Some(20),
@@ -456,11 +459,11 @@ mod tests {
             }
         }
         let share = f64::from(of_hog) / f64::from(sent);
-        assert!((0.05..0.34).contains(&share), "{share} of the line");
+        assert!((0.05..0.34).contains(&share), "{share} of the link");
     }
 
     #[test]
-    fn two_of_a_kind_are_both_dropped_and_others_are_not() {
+    fn two_packets_of_a_flow_are_dropped_and_others_are_not() {
         let config = Config {
             min: Some(4),
             max: Some(500),
@@ -469,11 +472,11 @@ mod tests {
             ..Config::default()
         };
         let mut driver = Driver::new(Choke::node(config, 1).unwrap());
-        // Flows that differ: nothing matches.
+        // Different flows: nothing matches.
         for flow in 0..200 {
             assert_eq!(driver.offer(of_flow(flow + 1), Time::ZERO), Verdict::Queued);
         }
-        // All of one: at the latest when the queue is full of it each arrival takes another with it.
+        // One flow: when the queue holds only its packets, each arrival drops another one.
         let mut driver = Driver::new(Choke::node(driver.root.algorithm().config(), 1).unwrap());
         let mut queued = 0;
         while driver.offer(of_flow(7), Time::ZERO) == Verdict::Queued {
@@ -484,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn values_out_of_range_are_rejected_by_name() {
         let refused = |config: Config| Choke::node(config, 1).unwrap_err().parameter();
         let default = Config::default;
         assert_eq!(
@@ -533,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_keeps_packets_in_order_and_gives_back_the_newest() {
+    fn a_change_keeps_the_order_and_drops_the_newest_packets() {
         let mut driver = Driver::new(Choke::node(Config::default(), 1).unwrap());
         for flow in 0..6 {
             driver.offer(of_flow(flow + 1), Time::ZERO);
@@ -562,9 +565,13 @@ mod tests {
     }
 
     proptest! {
-        /// The ring against a list: packets leave in order whatever was taken from the middle, and every packet can be drawn.
+        /// Compares the ring with a list: packets leave in order after any removals, and every packet can be
+        /// drawn.
         #[test]
-        fn a_ring_with_holes_keeps_the_order(limit in 1u32..40, operations in prop::collection::vec((0u8..4, any::<u64>()), 1..300)) {
+        fn a_ring_with_holes_keeps_the_order(
+            limit in 1u32..40,
+            operations in prop::collection::vec((0u8..4, any::<u64>()), 1..300),
+        ) {
             let mut pool = Pool::with_capacity(400);
             let mut ring = Ring::of(limit);
             let mut model = Vec::new();

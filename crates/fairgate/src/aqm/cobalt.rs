@@ -1,17 +1,18 @@
-//! COBALT, the queue management of CAKE: CoDel and BLUE side by side over one queue (Høiland-Jørgensen, Täht, Morton
-//! 2018, section III-C; Linux's `sch_cake`).
+//! COBALT, the queue management of CAKE: CoDel and BLUE together over one queue (Høiland-Jørgensen, Täht,
+//! Morton 2018, section III-C; Linux's `sch_cake`).
 //!
-//! CoDel tells senders that listen, by marks or drops at a rate that grows while the delay stays above the target. BLUE is
-//! for those that don't: each overflow of the buffer raises a probability by which packets are dropped, each time that the
-//! queue is found empty lowers it.
+//! CoDel signals to senders that respond, by marks or drops whose rate grows while the delay stays above the
+//! target. BLUE is for senders that do not respond. Each overflow of the buffer raises BLUE's drop
+//! probability, and each time that the queue is found empty lowers it.
 //!
-//! This CoDel differs from the one of RFC 8289 (`codel/law.rs`). It keeps one point in time, `drop_next`: the interval before
-//! the first signal and the one between signals are the same mechanism. When the delay is good again the count is not
-//! forgotten but runs down at the pace at which it ran up, one step for each signal that would have been due. And it
-//! decides on one packet at a time: the caller asks anew for the packet behind one that is dropped.
+//! This CoDel differs from that of RFC 8289 (`codel/control_law.rs`). It keeps one time, `drop_next`: one
+//! mechanism gives the interval before the first signal and those between signals. When the delay is good
+//! again, the count is not reset. It decreases by one for each signal that would be due. It decides on one
+//! packet at a time: after a drop, the caller asks again for the next packet.
 //!
-//! Times are in nanoseconds, `1 / sqrt(count)` is a 32-bit fraction, both as in Linux 6.1. BLUE's part of the state is apart:
-//! it is at rest as long as no buffer overflows, and CoDel's fits into the cache line of a flow.
+//! Times are in nanoseconds, and `1 / sqrt(count)` is a 32-bit fraction, both as in Linux 6.1. BLUE's state
+//! is stored separately: it does not change unless the buffer overflows, and CoDel's state fits into the
+//! cache line of a flow.
 
 use core::time::Duration;
 
@@ -21,21 +22,22 @@ use crate::time::Time;
 
 /// The parameters as the packet path needs them, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Law {
+pub(crate) struct ControlLaw {
     target: u64,
     interval: u64,
-    /// How long the longest packet is on the wire.
+    /// The transmission time of the longest packet.
     frame_time: u64,
 }
 
-/// CoDel's state, and whether BLUE has one: 24 bytes.
+/// CoDel's state, and whether BLUE is active: 24 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    /// When the next signal is due; without any so far, until when the queue is known to have been in use.
+    /// When the next signal is due. Before the first signal: until when the queue is known to have been in
+    /// use.
     drop_next: Time,
-    /// Signals since the delay was good for long.
+    /// Signals since the delay was last good for long.
     count: u32,
-    /// `2^32 / sqrt(count)`. In a queue that was never signalled to it is 0, and the first signal comes without the
+    /// `2^32 / sqrt(count)`. In a queue without signals so far it is 0, and the first signal comes without an
     /// interval before it, as in Linux.
     rec_inv_sqrt: u32,
     /// Whether the last packet's delay was above the target.
@@ -47,27 +49,29 @@ pub(crate) struct State {
 /// BLUE's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blue {
-    /// Of a drop, in parts of 2^32.
+    /// The drop probability, in units of 2^-32.
     probability: u32,
-    /// When it was changed last. It changes at most once in a target.
+    /// When the probability was last changed. It changes at most once per target.
     changed: Option<Time>,
 }
 
-/// A packet just taken out of its queue.
+/// A packet that was just taken out of its queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaving {
     pub(crate) id: PacketId,
     pub(crate) now: Time,
-    /// Other queues that are always backlogged: a delay of two frames of each is no one's fault. 0 for not to heed them.
+    /// Number of other queues that are always backlogged. A delay of two frames of each is accepted. 0 if
+    /// this does not count.
     pub(crate) bulk_flows: u32,
 }
 
-/// What an overflow adds to BLUE's probability: 1/256.
+/// An overflow adds this to BLUE's probability: 1/256.
 const INCREMENT: u32 = 1 << 24;
-/// What an empty queue takes from it: 1/4096.
+/// An empty queue subtracts this from it: 1/4096.
 const DECREMENT: u32 = 1 << 20;
 
-/// Counts whose square roots are tabled: one step of Newton's is far off for the first few, above all from 1 to 2.
+/// The number of counts whose square roots are in a table. One Newton step is inaccurate for the first few,
+/// above all from 1 to 2.
 const TABLED: usize = 16;
 static REC_INV_SQRTS: [u32; TABLED] = rec_inv_sqrts();
 
@@ -75,7 +79,7 @@ const fn rec_inv_sqrts() -> [u32; TABLED] {
     let mut table = [u32::MAX; TABLED];
     let mut count = 1;
     while count < TABLED {
-        // From the one before, four steps of Newton's are exact to the last places.
+        // From the previous value, four Newton steps are exact to the last digits.
         let mut x = table[count - 1];
         let mut step = 0;
         while step < 4 {
@@ -88,39 +92,40 @@ const fn rec_inv_sqrts() -> [u32; TABLED] {
     table
 }
 
-/// `x (3 - count x^2) / 2`, closer to `1 / sqrt(count)` than `x`; `x` has 32 binary places.
+/// `x (3 - count x^2) / 2`: closer to `1 / sqrt(count)` than `x`. `x` has 32 fractional bits.
 const fn newton_step(x: u32, count: u32) -> u32 {
     let x_squared = (x as u64 * x as u64) >> 32;
     let three_less = (3u64 << 32).wrapping_sub(count as u64 * x_squared);
-    // Two bits less, so that the product fits into 64.
+    // Two bits less, so that the product fits into 64 bits.
     ((three_less >> 2).wrapping_mul(x as u64) >> (32 - 2 + 1)) as u32
 }
 
-impl Law {
-    /// For a queue whose longest packet is on the wire for `frame_time` nanoseconds, and for round trips of `rtt`. The target
-    /// is a twentieth of that, but one and a half frames at least, lest a slow line drop what it can't send any sooner.
-    pub(crate) fn new(rtt: Duration, frame_time: u64) -> Law {
+impl ControlLaw {
+    /// The control law of a queue whose longest packet takes `frame_time` nanoseconds, for round trips of
+    /// `rtt`. The target is a twentieth of `rtt`, but at least one and a half frames, so that a slow link
+    /// does not drop what it cannot send earlier.
+    pub(crate) fn new(rtt: Duration, frame_time: u64) -> ControlLaw {
         let rtt = rtt.as_nanos() as u64;
         let wanted = rtt / 20;
         let target = wanted.max(frame_time * 3 / 2);
-        Law {
+        ControlLaw {
             target,
             interval: (rtt + target - wanted).max(2 * target),
             frame_time,
         }
     }
 
-    /// Nanoseconds of acceptable standing delay.
+    /// The acceptable standing delay, ns.
     pub(crate) fn target(&self) -> u64 {
         self.target
     }
 
-    /// Nanoseconds between the first two signals.
+    /// The time between the first two signals, ns.
     pub(crate) fn interval(&self) -> u64 {
         self.interval
     }
 
-    /// Whether a packet is to be dropped. One that may be marked instead is marked.
+    /// Whether the packet must be dropped. An ECN-capable packet is marked instead.
     #[inline]
     pub(crate) fn should_drop(
         &self,
@@ -135,7 +140,7 @@ impl Law {
             && sojourn > self.frame_time * 4
             && sojourn > self.frame_time * 2 * u64::from(leaving.bulk_flows);
         if !is_over && state.count == 0 && !state.is_blue {
-            // The usual case.
+            // The common case.
             state.dropping = false;
             state.drop_next = leaving.now + self.interval;
             return false;
@@ -178,7 +183,7 @@ impl Law {
             }
             is_behind = now > state.drop_next;
         }
-        // Without regard to ECN: whom BLUE is for does not heed marks either.
+        // BLUE ignores ECN: senders that do not respond to drops do not respond to marks either.
         if state.is_blue && random.bits32() < blue.probability {
             drop = true;
         }
@@ -190,7 +195,8 @@ impl Law {
         drop
     }
 
-    /// A packet of this queue had to be dropped because the buffer was full. Returns whether BLUE was at rest before.
+    /// Notes that a packet of this queue was dropped because the buffer was full. Returns whether BLUE was
+    /// inactive before.
     #[cold]
     pub(crate) fn overflowed(&self, state: &mut State, blue: &mut Blue, now: Time) -> bool {
         let was_at_rest = !state.is_blue;
@@ -205,7 +211,7 @@ impl Law {
         was_at_rest && state.is_blue
     }
 
-    /// The queue was to send and was empty. Returns whether BLUE came to rest by that.
+    /// Notes that the queue was asked for a packet and was empty. Returns whether BLUE became inactive.
     #[inline]
     pub(crate) fn ran_empty(&self, state: &mut State, blue: &mut Blue, now: Time) -> bool {
         let came_to_rest = state.is_blue && self.calm_down(state, blue, now);
@@ -232,26 +238,27 @@ impl Law {
             .is_none_or(|changed| now.nanos_since(changed) > self.target)
     }
 
-    /// One signal fewer to remember.
+    /// Decreases the count of signals by one.
     fn run_down(&self, state: &mut State) {
         state.set_count(state.count - 1);
         self.schedule(state);
     }
 
-    /// The next signal comes `interval / sqrt(count)` after the one that was due last.
+    /// Sets the next signal to `interval / sqrt(count)` after the last due one.
     fn schedule(&self, state: &mut State) {
         state.drop_next += ((u128::from(self.interval) * u128::from(state.rec_inv_sqrt)) >> 32) as u64;
     }
 }
 
 impl State {
-    /// Whether nothing is remembered that time has to wear off: neither signals, nor a probability, nor recent use.
+    /// Whether the state equals that of a new queue: no signals, no probability and no recent use are
+    /// remembered.
     #[inline]
     pub(crate) fn is_at_rest(&self, now: Time) -> bool {
         self.count == 0 && !self.is_blue && now >= self.drop_next
     }
 
-    /// Whether a signal was due by now, be it given or not.
+    /// Whether a signal was due by now, given or not.
     #[inline]
     fn is_due(&self, now: Time) -> bool {
         self.count > 0 && now >= self.drop_next
@@ -281,18 +288,18 @@ mod tests {
 
     #[test]
     fn the_target_follows_from_the_round_trip_and_the_frame() {
-        let fast = Law::new(Duration::from_millis(100), 0);
+        let fast = ControlLaw::new(Duration::from_millis(100), 0);
         assert_eq!((fast.target, fast.interval), (5 * MILLI, 100 * MILLI));
         // 1514 bytes at 1 Mbit/s.
-        let slow = Law::new(Duration::from_millis(100), 12_112_000);
+        let slow = ControlLaw::new(Duration::from_millis(100), 12_112_000);
         assert_eq!((slow.target, slow.interval), (18_168_000, 113_168_000));
-        let slower = Law::new(Duration::from_millis(100), 121_120_000);
+        let slower = ControlLaw::new(Duration::from_millis(100), 121_120_000);
         assert_eq!((slower.target, slower.interval), (181_680_000, 363_360_000));
     }
 
-    /// The fixed-point fraction against exact arithmetic, as the count rises and as it falls.
+    /// Compares the fixed-point fraction with exact arithmetic while the count rises and falls.
     #[test]
-    fn newtons_steps_keep_up_with_the_square_root() {
+    fn newton_steps_follow_the_square_root() {
         let mut state = State::default();
         for count in (0..50_000).chain((1..50_000).rev()) {
             state.set_count(count);
@@ -302,7 +309,8 @@ mod tests {
         }
     }
 
-    /// The same decisions as the kernel's source spells them: one signed difference, kept while the schedule moves on.
+    /// Makes the same decisions as the kernel's source writes them: with one signed difference, kept while
+    /// the schedule advances.
     #[derive(Default)]
     struct Model {
         count: u32,
@@ -314,11 +322,11 @@ mod tests {
     }
 
     impl Model {
-        fn control(&self, from: i128, law: &Law) -> i128 {
+        fn control(&self, from: i128, law: &ControlLaw) -> i128 {
             from + ((i128::from(law.interval) * i128::from(self.rec_inv_sqrt)) >> 32)
         }
 
-        fn step_to(&mut self, count: u32, law: &Law) {
+        fn step_to(&mut self, count: u32, law: &ControlLaw) {
             let mut state = State {
                 rec_inv_sqrt: self.rec_inv_sqrt,
                 ..State::default()
@@ -328,15 +336,15 @@ mod tests {
             self.drop_next = self.control(self.drop_next, law);
         }
 
-        fn may_change(&self, now: i128, law: &Law) -> bool {
+        fn may_change(&self, now: i128, law: &ControlLaw) -> bool {
             self.blue_timer
                 .is_none_or(|timer| now - timer > law.target.into())
         }
 
-        /// Whether the packet is dropped, and whether it is marked.
+        /// Returns whether the packet is dropped, and whether it is marked.
         fn packet(
             &mut self,
-            law: &Law,
+            law: &ControlLaw,
             now: i128,
             sojourn: u64,
             ecn: bool,
@@ -379,7 +387,7 @@ mod tests {
             (drop, marked)
         }
 
-        fn empty(&mut self, law: &Law, now: i128) {
+        fn empty(&mut self, law: &ControlLaw, now: i128) {
             if self.probability > 0 && self.may_change(now, law) {
                 self.probability = self.probability.saturating_sub(1 << 20);
                 self.blue_timer = Some(now);
@@ -390,7 +398,7 @@ mod tests {
             }
         }
 
-        fn full(&mut self, law: &Law, now: i128) {
+        fn full(&mut self, law: &ControlLaw, now: i128) {
             if self.may_change(now, law) {
                 self.probability = (self.probability + (1 << 24)).min(u32::MAX.into());
                 self.blue_timer = Some(now);
@@ -410,7 +418,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decisions_are_those_of_the_model(
+        fn decisions_equal_those_of_the_model(
             frame_time in prop_oneof![Just(0), 1_000u64..20_000_000],
             rtt in 1u64..300,
             origin in 300_000_000u64..1 << 50,
@@ -427,7 +435,7 @@ mod tests {
                 1..400,
             ),
         ) {
-            let law = Law::new(Duration::from_millis(rtt), frame_time);
+            let law = ControlLaw::new(Duration::from_millis(rtt), frame_time);
             let (mut state, mut blue, mut model) = (State::default(), Blue::default(), Model::default());
             let (mut random, mut model_random) = (Random::new(1), Random::new(1));
             let mut pool = Pool::with_capacity(1);
@@ -454,7 +462,8 @@ mod tests {
                         let came_to_rest = law.ran_empty(&mut state, &mut blue, now);
                         model.empty(&law, nanos);
                         prop_assert_eq!(came_to_rest, was_blue && !state.is_blue);
-                        let is_at_rest = model.count == 0 && model.probability == 0 && nanos >= model.drop_next;
+                        let is_at_rest =
+                            model.count == 0 && model.probability == 0 && nanos >= model.drop_next;
                         prop_assert_eq!(state.is_at_rest(now), is_at_rest);
                     }
                     Step::Full => {

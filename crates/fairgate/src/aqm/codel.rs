@@ -1,13 +1,14 @@
 //! Controlled Delay over one queue (Nichols & Jacobson 2012, RFC 8289); Linux's `codel`.
 //!
-//! Packets are dropped by how long they waited, not by how many there are: the sojourn time needs no tuning to a line's
-//! rate. The control law, shared with the fair queues that run it on each flow, is in `codel/law.rs`.
+//! CoDel drops packets by their sojourn time, not by the length of the queue. The sojourn time needs no
+//! tuning to the rate of a link. The control law is in `codel/control_law.rs`; the fair queues that run it on
+//! each flow share it.
 //!
-//! Over the limit the arriving packet is dropped. Decisions fall on the same packets as in Linux 6.1. Deviation: a packet
-//! that a parent's peek took out no longer counts against the limit. Non-goal: Linux's choice of packets for
-//! `ce_threshold` by DSCP (`ce_threshold_selector`).
+//! Over the limit the arriving packet is dropped. Drops and marks fall on the same packets as in Linux 6.1.
+//! Deviation: a packet that a parent's peek took out no longer counts against the limit. Non-goal: Linux's
+//! choice of packets for `ce_threshold` by DSCP (`ce_threshold_selector`).
 
-mod law;
+mod control_law;
 
 use alloc::boxed::Box;
 
@@ -18,15 +19,17 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
-pub(crate) use law::{Law, Source, ce_threshold, codel_parameters, ecn, interval, mtu, target};
-pub use law::{Params, State};
+pub(crate) use control_law::{
+    ControlLaw, Source, ce_threshold, codel_parameters, ecn, interval, mtu, target,
+};
+pub use control_law::{Params, State};
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued.
+    /// The largest backlog, packets.
     pub limit: u32,
-    /// The control law's.
+    /// The parameters of the control law.
     pub codel: Params,
 }
 
@@ -46,7 +49,7 @@ pub const PARAMETERS: &[Parameter<Config>] = codel_parameters![|codel| codel.cod
         "limit",
         Unit::Count("packets"),
         1..=u32::MAX as u64,
-        "Most packets queued.",
+        "The largest backlog in packets.",
         |codel, _| &mut codel.limit,
     ),
 ];
@@ -56,8 +59,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "codel",
         family: Family::Aqm,
-        summary: "Controlled Delay (RFC 8289): drops by how long packets waited, not by how many there are",
-        when: "On one queue whose delay must stay low, where flows need not be kept apart.",
+        summary: "Controlled Delay (RFC 8289): drops by the sojourn time of packets, not by their number",
+        when: "On one queue whose delay must stay low, if flows need not be separated.",
         children: Children::None,
     },
     PARAMETERS,
@@ -70,12 +73,12 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 pub struct Codel {
     queue: PacketQueue,
     state: State,
-    law: Law,
+    law: ControlLaw,
     config: Config,
 }
 
 impl Codel {
-    /// A queue, ready to use.
+    /// Creates an empty queue.
     ///
     /// ```
     /// use fairgate::aqm::codel::{Codel, Config};
@@ -98,9 +101,9 @@ impl Codel {
     }
 }
 
-fn check(config: &Config) -> Result<Law, ConfigError> {
+fn check(config: &Config) -> Result<ControlLaw, ConfigError> {
     check_ranges(PARAMETERS, &mut config.clone())?;
-    Ok(Law::new(&config.codel))
+    Ok(ControlLaw::new(&config.codel))
 }
 
 impl Source for PacketQueue {
@@ -146,12 +149,12 @@ impl Algorithm for Codel {
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         self.law = check(&config)?;
         self.config = config;
-        // The oldest go, as CoDel would choose, and Linux does.
+        // The oldest packets are dropped, as in Linux. CoDel would choose them too.
         while self.queue.len() > self.config.limit {
             let oldest = self
                 .queue
                 .pop_front(pool)
-                .expect("a queue over its limit isn't empty");
+                .expect("a queue over its limit is not empty");
             pool.give_back(oldest, DropReason::Reconfigured);
         }
         Ok(())
@@ -172,14 +175,15 @@ mod tests {
     use core::time::Duration;
     use proptest::prelude::*;
 
-    /// What left, when, and how.
+    /// A packet that left or was dropped, with its time.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Event {
         Sent { millis: u64, cookie: u64, ecn: Ecn },
         Dropped { millis: u64, cookie: u64 },
     }
 
-    /// Offers and asks by turns at steps of a millisecond from `origin`, `arrivals` packets and one dequeue a step.
+    /// Runs steps of one millisecond from `origin`: in each step `arrivals` packets are enqueued and one is
+    /// dequeued.
     fn run(config: Config, origin: Time, arrivals: &[u8], ecn: Ecn) -> Vec<Event> {
         let mut pool = Pool::with_capacity(4096);
         let mut codel = Codel::node(config).unwrap();
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_zero_is_refused() {
+    fn a_limit_of_zero_is_rejected() {
         let config = Config {
             limit: 0,
             ..Config::default()
@@ -230,10 +234,11 @@ mod tests {
         assert_eq!(Codel::node(config).unwrap_err().parameter(), Some("limit"));
     }
 
-    /// 500 packets at once, one sent each millisecond: the first drop an interval after the delay passed the target,
-    /// the following at interval/sqrt(1), interval/sqrt(2) (which one Newton step takes for 2), interval/sqrt(3).
+    /// 500 packets arrive at once, and one is sent each millisecond. The first drop comes an interval after
+    /// the delay passed the target. The next drops follow after interval/sqrt(1), interval/sqrt(2) (one
+    /// Newton step takes the 1 for a 2 there), interval/sqrt(3).
     #[test]
-    fn a_standing_queue_is_dropped_from_at_a_growing_rate() {
+    fn drops_from_a_standing_queue_come_at_a_growing_rate() {
         let mut arrivals = vec![0; 500];
         arrivals[0] = 250;
         arrivals[1] = 250;
@@ -242,9 +247,9 @@ mod tests {
         assert_eq!(first, [106, 206, 256, 313]);
     }
 
-    /// The same with ECN: marks at the same times, and nothing is lost.
+    /// The same with ECN: marks come at the same times, and nothing is lost.
     #[test]
-    fn ecn_marks_where_drops_would_have_been() {
+    fn with_ecn_packets_are_marked_instead_of_dropped() {
         let mut arrivals = vec![0; 300];
         arrivals[0] = 250;
         let mut config = Config::default();
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn one_mtu_is_never_dropped_however_late() {
+    fn one_mtu_is_never_dropped() {
         let mut driver = Driver::new(Codel::node(Config::default()).unwrap());
         let offer = |driver: &mut Driver<Codel>, second| {
             driver.offer(Packet::of_length(1514), Time::from_secs(second));
@@ -291,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_limit_gives_back_the_oldest() {
+    fn a_lowered_limit_drops_the_oldest_packets() {
         let mut driver = Driver::new(Codel::node(Config::default()).unwrap());
         for _ in 0..3 {
             driver.offer(Packet::of_length(100), Time::ZERO);
@@ -313,7 +318,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where time begins changes nothing, the wrap of the ticks included. Origins are whole ticks.
+        /// Decisions do not depend on the origin of time, also where the ticks wrap. Origins are whole ticks.
         #[test]
         fn decisions_do_not_depend_on_the_origin(
             arrivals in prop::collection::vec(prop_oneof![3 => 0u8..3, 1 => 0u8..30], 1..600),
@@ -332,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_out_of_range_are_refused_by_name() {
+    fn durations_out_of_range_are_rejected_by_name() {
         for (parameter, params) in [
             (
                 "target",

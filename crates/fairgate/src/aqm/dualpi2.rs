@@ -1,24 +1,28 @@
-//! Dual-queue coupled AQM (RFC 9332) with PI2: low latency for senders that react to every mark (L4S); Linux's `dualpi2`.
+//! Dual-queue coupled AQM (RFC 9332) with PI2: low latency for senders that react to every mark (L4S).
+//! Linux's `dualpi2`.
 //!
-//! Senders of two kinds share a line. Classic ones halve on a sign of congestion and need a queue of milliseconds; scalable ones (ECT(1), RFC
-//! 9331) move by little on each of many marks and need none. So each kind has a queue, and one controller serves both: a base probability
-//! `p'` follows the delay like PIE's. Classic packets are dropped or marked with `p'^2`, scalable ones marked with `k p'`: with `k = 2`
-//! both kinds come to like rates (RFC 9332, section 2.1).
+//! Two kinds of senders share a link. Classic senders halve their rate on a sign of congestion and need a
+//! queue of milliseconds. Scalable senders (ECT(1), RFC 9331) change their rate a little on each of many
+//! marks and need no queue. So each kind has its own queue, and one controller serves both: a base
+//! probability `p'` follows the delay as in PIE. Classic packets are dropped or marked with probability
+//! `p'^2`, scalable packets are marked with `k p'`. With `k = 2` both kinds reach similar rates (RFC 9332,
+//! section 2.1).
 //!
 //! ```text
-//!   ECT(1), CE      -> L queue --+-- marked with k p', and above a threshold of its own delay --+
-//!                                |    p' <- p' + alpha (delay - target) + beta (its change)     +-- weighted round robin
-//!   Not-ECT, ECT(0) -> C queue --+-- dropped or marked with p'^2 --------------------------------+
+//!   ECT(1), CE      -> L queue --+-- marked with k p', or above a threshold of its delay --+
+//!                                |   p' <- p' + alpha (delay - target) + beta (change)      +-- weighted
+//!   Not-ECT, ECT(0) -> C queue --+-- dropped or marked with p'^2 ---------------------------+   round robin
 //! ```
 //!
-//! The L queue goes first; **protection** gives the C queue `classic_protection` percent of the bytes while both hold packets, by a
-//! credit. **Overload** (`k p'` above 1): scalable packets are dropped with `p'^2` as well, the others are no longer marked but dropped; or, with `drop_overload`
-//! off, `k p'` stays at 1 and the limit does the rest.
+//! The L queue goes first. **Protection**: while both queues hold packets, a credit gives the C queue
+//! `classic_protection` percent of the bytes. **Overload** (`k p'` above 1): scalable packets are also
+//! dropped, with `p'^2`, and classic packets are dropped and no longer marked. Without `drop_overload`, `k
+//! p'` stays at 1 and the limit drops the rest.
 //!
-//! The arithmetic is Linux's: 32-bit probabilities, weights in 256ths of 1/s. Beyond Linux: the L queue's own marks may set in on a ramp
-//! (`step_range`; RFC 9332, appendix A) instead of a step. Deviations: updates come every `tupdate` from the first packet on, and are made
-//! up for at the next call; the credit begins anew with a change of parameters. Non-goals: filters that choose the queue; splitting of
-//! segments.
+//! The arithmetic is Linux's: 32-bit probabilities, weights in 256ths of 1/s. Beyond Linux: the L queue's own
+//! marks may follow a ramp (`step_range`; RFC 9332, appendix A) instead of a step. Deviations: updates come
+//! every `tupdate` from the first packet on, and are made at the next call after they are due. A change of
+//! parameters resets the credit. Non-goals: filters that choose the queue; segmentation.
 
 mod config;
 
@@ -33,21 +37,22 @@ use crate::time::Time;
 
 pub use config::{Config, DESCRIPTION, PARAMETERS, Settings, Step};
 
-/// Certainty.
+/// Probability 1.
 const MAX_PROB: u32 = u32::MAX;
-/// Weights are kept for units of 2^6 ns.
+/// Weights are stored for units of 2^6 ns.
 const UNIT_SHIFT: u32 = 6;
-/// Updates made up for at once; after a minute of no calls the probability has long gone to where it goes.
+/// The largest number of updates made in one call. After a minute without calls the probability no longer
+/// changes.
 const MOST_UPDATES: u64 = 4096;
 
 impl Config {
-    /// Most memory that queued packets may occupy, given or derived.
+    /// The most memory that queued packets occupy, set or derived.
     pub fn memory(&self) -> u64 {
         let derived = || u64::from(self.limit) * 2 * u64::from(self.mtu);
         self.memory_limit.unwrap_or_else(derived)
     }
 
-    fn law(&self) -> Result<Law, ConfigError> {
+    fn derived(&self) -> Result<Derived, ConfigError> {
         check_ranges(PARAMETERS, &mut Settings::of(self))?;
         let (step_nanos, step_packets) = match self.step {
             Step::Delay(delay) => (delay.as_nanos() as u64, u32::MAX),
@@ -63,7 +68,7 @@ impl Config {
             ));
         }
         let protected = i64::from(self.classic_protection);
-        Ok(Law {
+        Ok(Derived {
             memory_limit: self.memory(),
             target: self.target.as_nanos() as i128,
             alpha: scaled(self.alpha),
@@ -83,14 +88,14 @@ impl Config {
     }
 }
 
-/// `weight / 256` 1/s in parts of MAX_PROB for 64 ns.
+/// `weight / 256` 1/s in units of 1/MAX_PROB per 64 ns.
 fn scaled(weight: u32) -> i128 {
     i128::from(((u64::from(weight) * u64::from(MAX_PROB)) >> 2) / 1_000_000_000)
 }
 
 /// The parameters as the packet path needs them.
 #[derive(Clone, Debug)]
-struct Law {
+struct Derived {
     memory_limit: u64,
     target: i128,
     alpha: i128,
@@ -98,18 +103,20 @@ struct Law {
     most_prob: u32,
     step_nanos: u64,
     step_packets: u32,
-    /// The ramp's slope, of 2^64 a ns; 0 for a step.
+    /// The slope of the ramp, in units of 2^-64 per ns; 0 for a step.
     per_nano: u64,
-    /// With less than this many bytes queued the coupled probabilities do nothing.
+    /// The coupled probabilities have no effect if fewer bytes than this are queued.
     spared_bytes: u64,
     classic_weight: i64,
     scalable_weight: i64,
-    /// The credit after both queues were empty: below 0, so that the L queue begins, if its weight is the greater.
+    /// The credit after both queues were empty. It is below 0, so that the L queue begins, if that queue's
+    /// weight is the greater one.
     first_credit: i64,
 }
 
-impl Law {
-    /// With which probability the L queue marks a packet on its own account that waited for `waited` ns and leaves `behind`.
+impl Derived {
+    /// The probability with which the L queue itself marks a packet with sojourn time `waited`, in ns, that
+    /// leaves `behind` packets in the queue.
     #[inline]
     fn own_probability(&self, waited: u64, behind: u32) -> u32 {
         if waited <= self.step_nanos && behind <= self.step_packets {
@@ -126,23 +133,23 @@ impl Law {
 /// The discipline. Make one with [`DualPi2::node`].
 #[derive(Debug)]
 pub struct DualPi2 {
-    /// Low latency.
+    /// The L queue: low latency.
     scalable: PacketQueue,
     classic: PacketQueue,
     memory: u64,
-    /// The base probability p', of MAX_PROB.
+    /// The base probability p', in units of 1/MAX_PROB.
     prob: u32,
-    /// At the last update, ns.
+    /// The delay at the last update, ns.
     last_delay: i128,
-    /// At or below 0 the L queue's turn, in bytes times percent.
+    /// At or below 0 it is the L queue's turn. In bytes times percent.
     credit: i64,
     updates: Periodic,
     random: Random,
-    law: Law,
+    derived: Derived,
     config: Config,
 }
 
-/// What is to be done with a packet.
+/// What to do with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
     None,
@@ -151,7 +158,7 @@ enum Signal {
 }
 
 impl DualPi2 {
-    /// Two queues, ready to use. Chances are drawn from `seed`.
+    /// Creates two empty queues. `seed` is for the random drops and marks.
     ///
     /// ```
     /// use fairgate::aqm::dualpi2::{Config, DualPi2};
@@ -171,17 +178,17 @@ impl DualPi2 {
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
     pub fn node(config: Config, seed: u64) -> Result<Node<DualPi2>, ConfigError> {
-        let law = config.law()?;
+        let derived = config.derived()?;
         Ok(Node::new(DualPi2 {
             scalable: PacketQueue::new(),
             classic: PacketQueue::new(),
             memory: 0,
             prob: 0,
             last_delay: 0,
-            credit: law.first_credit,
+            credit: derived.first_credit,
             updates: Periodic::every(config.tupdate),
             random: Random::new(seed),
-            law,
+            derived,
             config,
         }))
     }
@@ -200,7 +207,8 @@ impl DualPi2 {
         }
     }
 
-    /// Makes up for the updates that are due. Before anything changes the queues, so that they are as a timer had found them.
+    /// Makes the updates that are due. It is called before the queues change, so that they are as a timer
+    /// would find them.
     #[inline]
     fn catch_up(&mut self, now: Time, pool: &Pool) {
         if now >= self.updates.next() {
@@ -222,13 +230,14 @@ impl DualPi2 {
         }
     }
 
-    /// One update by the delay of the queue that is longer in time, ns.
+    /// One update, by the longer of the two queues' delays, ns.
     fn update(&mut self, delay: i128) {
-        let step = (delay - self.law.target) * self.law.alpha + (delay - self.last_delay) * self.law.beta;
+        let step = (delay - self.derived.target) * self.derived.alpha
+            + (delay - self.last_delay) * self.derived.beta;
         self.last_delay = delay;
-        // Linux rounds towards zero, whatever the sign.
+        // Linux rounds towards zero for either sign.
         let moved = i128::from(self.prob) + step / (1 << UNIT_SHIFT);
-        self.prob = moved.clamp(0, self.law.most_prob.into()) as u32;
+        self.prob = moved.clamp(0, self.derived.most_prob.into()) as u32;
     }
 
     #[inline]
@@ -236,10 +245,10 @@ impl DualPi2 {
         prob > 0 && self.random.bits32() <= prob
     }
 
-    /// The coupled probabilities, for `queued` bytes in both queues.
+    /// Decides by the coupled probabilities, for `queued` bytes in both queues.
     #[inline]
     fn coupled(&mut self, is_scalable: bool, ecn: Ecn, queued: u64) -> Signal {
-        if self.prob == 0 || queued < self.law.spared_bytes {
+        if self.prob == 0 || queued < self.derived.spared_bytes {
             return Signal::None;
         }
         let scalable_prob = u64::from(self.prob) * u64::from(self.config.coupling_factor);
@@ -262,37 +271,51 @@ impl DualPi2 {
         }
     }
 
-    /// Takes the next packet out, and tells whether it was in the L queue and what it changes of the credit.
+    /// Takes the next packet out. Returns also whether it was in the L queue, and its change of the credit.
     #[inline]
     fn take(&mut self, pool: &Pool) -> Option<(PacketId, bool, i64)> {
         let is_scalable = !self.scalable.is_empty() && (self.classic.is_empty() || self.credit <= 0);
         let (id, weight) = if is_scalable {
             let id = self.scalable.pop_front(pool)?;
             let others_wait = !self.classic.is_empty();
-            (id, if others_wait { self.law.classic_weight } else { 0 })
+            (
+                id,
+                if others_wait {
+                    self.derived.classic_weight
+                } else {
+                    0
+                },
+            )
         } else {
             let Some(id) = self.classic.pop_front(pool) else {
-                self.credit = self.law.first_credit;
+                self.credit = self.derived.first_credit;
                 return None;
             };
             let others_wait = !self.scalable.is_empty();
-            (id, if others_wait { -self.law.scalable_weight } else { 0 })
+            (
+                id,
+                if others_wait {
+                    -self.derived.scalable_weight
+                } else {
+                    0
+                },
+            )
         };
         let packet = &pool[id];
         self.memory -= u64::from(packet.memory);
         Some((id, is_scalable, weight * i64::from(packet.length)))
     }
 
-    /// What the queue's own step or ramp says to a packet that leaves the L queue.
+    /// Decides by the L queue's own step or ramp about a packet that leaves it.
     #[inline]
     fn own(&mut self, id: PacketId, now: Time, pool: &Pool) -> Signal {
         let packet = &pool[id];
-        // Found fewer than this when it came: the stamp holds how many.
+        // The stamp holds how many packets were in the queue when this one arrived.
         if packet.stamp < u64::from(self.config.min_qlen_step) {
             return Signal::None;
         }
         let waited = now.nanos_since(packet.enqueued_at);
-        match self.law.own_probability(waited, self.scalable.len()) {
+        match self.derived.own_probability(waited, self.scalable.len()) {
             MAX_PROB => Signal::Mark,
             prob if self.roll(prob) => Signal::Mark,
             _ => Signal::None,
@@ -312,7 +335,7 @@ impl Algorithm for DualPi2 {
             pool.give_back(id, DropReason::QueueLimit);
             return Verdict::Dropped;
         }
-        if self.memory + memory > self.law.memory_limit {
+        if self.memory + memory > self.derived.memory_limit {
             pool.give_back(id, DropReason::MemoryLimit);
             return Verdict::Dropped;
         }
@@ -372,7 +395,7 @@ impl Algorithm for DualPi2 {
         self.memory = 0;
         self.prob = 0;
         self.last_delay = 0;
-        self.credit = self.law.first_credit;
+        self.credit = self.derived.first_credit;
     }
 
     fn config(&self) -> Config {
@@ -380,19 +403,19 @@ impl Algorithm for DualPi2 {
     }
 
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        let law = config.law()?;
+        let derived = config.derived()?;
         self.catch_up(now, pool);
         if config.tupdate != self.config.tupdate {
             self.updates = Periodic::every(config.tupdate);
         }
-        self.credit = law.first_credit;
-        self.prob = self.prob.min(law.most_prob);
-        self.law = law;
+        self.credit = derived.first_credit;
+        self.prob = self.prob.min(derived.most_prob);
+        self.derived = derived;
         self.config = config;
-        while self.packets() > self.config.limit || self.memory > self.law.memory_limit {
+        while self.packets() > self.config.limit || self.memory > self.derived.memory_limit {
             let (next, ..) = self
                 .take(pool)
-                .expect("queues over their limit aren't both empty");
+                .expect("of two queues over their limit one is not empty");
             pool.give_back(next, DropReason::Reconfigured);
         }
         Ok(())
@@ -428,7 +451,7 @@ mod tests {
         Driver::new(DualPi2::node(config, 1).unwrap())
     }
 
-    /// A queue with a base probability that does not move.
+    /// A discipline with a base probability that does not change.
     fn with_prob(prob: u32, config: Config) -> DualPi2 {
         let still = Config {
             alpha: 0,
@@ -472,9 +495,10 @@ mod tests {
         );
     }
 
-    /// Above k p' = 1 all that is scalable is marked or dropped, and what is classic only dropped; without `drop_overload` p' stays below.
+    /// Above k p' = 1 all scalable packets are marked or dropped, and classic packets are only dropped.
+    /// Without `drop_overload` p' stays below.
     #[test]
-    fn an_overload_drops_everybody() {
+    fn in_overload_both_kinds_are_dropped() {
         let mut discipline = with_prob(MAX_PROB / 10 * 6, Config::default());
         let dropped = rate(&mut discipline, true, Ecn::Ect1, Signal::Drop);
         assert!((dropped - 0.36).abs() < 0.01, "{dropped}");
@@ -491,8 +515,8 @@ mod tests {
         assert_eq!(kept.prob, MAX_PROB / 2);
     }
 
-    /// Senders that grow by a packet in a round trip of 20 ms. Classic ones halve on a drop or a mark, scalable ones lose half a packet for each mark. 20
-    /// Mbit/s are two packets a millisecond.
+    /// Senders that grow by a packet per round trip of 20 ms. Classic senders halve on a drop or mark,
+    /// scalable senders lose half a packet per mark. 20 Mbit/s are two packets per millisecond.
     struct Senders {
         windows: Vec<(f64, Ecn)>,
         credit: Vec<f64>,
@@ -552,9 +576,10 @@ mod tests {
         }
     }
 
-    /// What DualQ is for: like rates for both kinds, milliseconds for the classic ones and much less for the scalable ones.
+    /// The purpose of DualQ: similar rates for both kinds, milliseconds of delay for the classic ones and
+    /// much less for the scalable ones.
     #[test]
-    fn both_kinds_get_their_share_and_the_scalable_ones_do_not_wait() {
+    fn both_kinds_get_their_share_and_scalable_packets_have_almost_no_delay() {
         let kinds = [Ecn::Ect1, Ecn::Ect1, Ecn::Ect0, Ecn::NotEct];
         let senders = run(Config::default(), &kinds, 60);
         let delay = |flow: usize| senders.waited[flow] as f64 / senders.sent[flow] as f64 / 1e6;
@@ -573,7 +598,7 @@ mod tests {
         );
     }
 
-    /// The C queue gets its percentage however many scalable packets come.
+    /// The C queue gets its percentage at any number of scalable packets.
     #[test]
     fn the_classic_queue_is_protected() {
         for percent in [10u8, 30] {
@@ -594,29 +619,29 @@ mod tests {
                 classic.abs_diff(expected) <= 2,
                 "{classic} of 1000 with {percent} %"
             );
-            assert_eq!(first[0], 0, "a scalable one first");
+            assert_eq!(first[0], 0, "a scalable packet is first");
         }
     }
 
     #[test]
-    fn the_step_marks_late_packets_and_the_ramp_more_and_more_of_them() {
-        let law = |step, range| {
+    fn the_step_marks_late_packets_and_the_ramp_an_increasing_share() {
+        let derived = |step, range| {
             Config {
                 step,
                 step_range: Duration::from_millis(range),
                 ..Config::default()
             }
-            .law()
+            .derived()
             .unwrap()
         };
         let millisecond = Step::Delay(Duration::from_millis(1));
-        let step = law(millisecond, 0);
+        let step = derived(millisecond, 0);
         assert_eq!(step.own_probability(1_000_000, 9), 0);
         assert_eq!(step.own_probability(1_000_001, 9), MAX_PROB);
-        let packets = law(Step::Packets(3), 0);
+        let packets = derived(Step::Packets(3), 0);
         assert_eq!(packets.own_probability(1 << 40, 3), 0);
         assert_eq!(packets.own_probability(0, 4), MAX_PROB);
-        let ramp = law(millisecond, 4);
+        let ramp = derived(millisecond, 4);
         for (micros, expected) in [
             (2_000, 0.25),
             (3_000, 0.5),
@@ -630,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn short_queues_may_be_spared_the_step() {
+    fn the_step_may_ignore_short_queues() {
         let mut driver = dualpi2(Config {
             min_qlen_step: 2,
             ..Config::default()
@@ -642,12 +667,12 @@ mod tests {
         assert_eq!(
             driver.root.statistics().marked,
             2,
-            "the two that found two before them"
+            "the two packets that found two before them"
         );
     }
 
     #[test]
-    fn limits_refuse_the_arriving_packet_and_a_lowered_one_gives_back() {
+    fn limits_drop_the_arriving_packet_and_a_lowered_limit_drops_queued_ones() {
         let limited = |limit, memory_limit| Config {
             limit,
             memory_limit: Some(memory_limit),
@@ -674,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn values_out_of_range_are_rejected_by_name() {
         let refused = |change: fn(&mut Config)| {
             let mut config = Config::default();
             change(&mut config);
@@ -705,24 +730,27 @@ mod tests {
     }
 
     proptest! {
-        /// One update against real numbers.
+        /// Compares one update with floating-point numbers.
         #[test]
-        fn an_update_is_that_of_real_numbers(prob in any::<u32>(), delays in [0u32..400_000_000, 0u32..400_000_000]) {
+        fn an_update_equals_floating_point(
+            prob in any::<u32>(),
+            delays in [0u32..400_000_000, 0u32..400_000_000],
+        ) {
             let mut discipline = with_prob(prob, Config::default());
-            discipline.law = Config::default().law().unwrap();
+            discipline.derived = Config::default().derived().unwrap();
             discipline.last_delay = delays[0].into();
             discipline.update(delays[1].into());
             let (before, delay) = (f64::from(delays[0]) / 1e9, f64::from(delays[1]) / 1e9);
             let step = 41.0 / 256.0 * (delay - 0.015) + 819.0 / 256.0 * (delay - before);
             let expected = (f64::from(prob) / f64::from(MAX_PROB) + step).clamp(0.0, 1.0);
             let ours = f64::from(discipline.prob) / f64::from(MAX_PROB);
-            // Scaled weights are whole numbers of about 43 and 859.
+            // Scaled weights are integers of about 43 and 859.
             prop_assert!((ours - expected).abs() < 0.03 * step.abs() + 1e-6, "{ours} for {expected}");
         }
 
-        /// However calls fall between updates, the probability is the same as with a timer.
+        /// The probability is the same as with a timer, wherever the calls fall between updates.
         #[test]
-        fn updates_made_up_for_are_those_of_a_timer(asks in prop::collection::vec(1u64..300, 1..20)) {
+        fn late_updates_equal_those_of_a_timer(asks in prop::collection::vec(1u64..300, 1..20)) {
             let mut pool = Pool::with_capacity(1);
             let id = pool.insert(Packet::of_length(1)).unwrap();
             let mut make = || {

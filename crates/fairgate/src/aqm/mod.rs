@@ -1,4 +1,4 @@
-//! Active queue management over one queue.
+//! Active queue management (AQM) over one queue.
 
 pub mod ared;
 pub mod choke;
@@ -11,5 +11,5 @@ pub mod red;
 pub mod rred;
 pub mod wred;
 
-/// A positive number of 32 bits.
+/// The range of a positive number of 32 bits.
 const POSITIVE: core::ops::RangeInclusive<u64> = 1..=u32::MAX as u64;

@@ -1,10 +1,10 @@
-//! What happens at fixed intervals, for disciplines that are told the time and have no timer: it is made up for at the next call.
+//! Work at fixed intervals for disciplines, which have no timer: what is due is done at the next call.
 
 use core::time::Duration;
 
 use crate::time::Time;
 
-/// A beat that begins with the first call.
+/// A sequence of ticks at a fixed period. It begins with the first call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Periodic {
     period: u64,
@@ -12,17 +12,17 @@ pub(crate) struct Periodic {
     next: Time,
 }
 
-/// Beats that have passed.
+/// The ticks that have passed since the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// The time of the first of them.
+    /// The time of the first one.
     pub(crate) first: Time,
-    /// How many.
+    /// Their number.
     pub(crate) count: u64,
 }
 
 impl Periodic {
-    /// Every `period`, which is above 0.
+    /// A tick every `period`, which is above 0.
     pub(crate) fn every(period: Duration) -> Periodic {
         Periodic {
             period: period.as_nanos() as u64,
@@ -30,19 +30,20 @@ impl Periodic {
         }
     }
 
-    /// No beat at all.
+    /// No ticks.
     pub(crate) const NEVER: Periodic = Periodic {
         period: 0,
         next: Time::MAX,
     };
 
-    /// When [`pass`](Periodic::pass) has something to do.
+    /// The time from which on [`pass`](Periodic::pass) has something to do.
     #[inline]
     pub(crate) fn next(&self) -> Time {
         self.next
     }
 
-    /// To be called at `next` or later. There is a division in it: once a beat, not once a packet.
+    /// Returns the ticks that have passed. It is called at `next` or later. It divides, but once per tick and
+    /// not once per packet.
     #[cold]
     pub(crate) fn pass(&mut self, now: Time) -> Passed {
         let first = self.next;
@@ -55,7 +56,7 @@ impl Periodic {
         Passed { first, count }
     }
 
-    /// The times of those that passed, of more than `most` the last.
+    /// The times of the ticks in `passed`; if there are more than `most`, only the last `most`.
     pub(crate) fn times(&self, passed: Passed, most: u64) -> impl Iterator<Item = Time> + use<> {
         let Passed { first, count } = passed;
         let period = self.period;
@@ -69,9 +70,12 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Beats are at whole periods after the first call, each counted once, whoever asks when.
+        /// Ticks are at whole periods after the first call. Each is counted once, whenever the calls come.
         #[test]
-        fn beats_are_at_whole_periods(start in 1u64..1 << 40, steps in prop::collection::vec(0u64..100_000_000, 1..50)) {
+        fn ticks_are_at_whole_periods(
+            start in 1u64..1 << 40,
+            steps in prop::collection::vec(0u64..100_000_000, 1..50),
+        ) {
             let mut periodic = Periodic::every(Duration::from_millis(15));
             prop_assert_eq!(periodic.pass(Time::from_nanos(start)).count, 0);
             let (mut now, mut beats) = (start, 0);

@@ -1,14 +1,15 @@
 //! Proportional integral controller enhanced over one queue (RFC 8033); Linux's `pie`.
 //!
-//! Arriving packets are dropped with a probability that a controller moves so that the queue's delay comes to the target.
-//! Like CoDel it looks at delay and not at length; unlike CoDel it drops on arrival, before a packet has cost anything. The control law,
-//! shared with the fair queues that run it on each flow, is in `pie/law.rs`.
+//! PIE drops arriving packets with a probability. A controller moves the probability so that the queue's
+//! delay approaches the target. Like CoDel, PIE looks at the delay and not at the length. Unlike CoDel it
+//! drops on arrival, before a packet has used any resources. The control law is in `pie/control_law.rs`; the
+//! fair queues that run it on each flow share it.
 //!
-//! Over the limit the arriving packet is dropped. Deviations from Linux: updates come every `tupdate` from the first packet on, where
-//! Linux begins half a second after the qdisc was attached and counts in jiffies; a packet that a parent's peek took out no longer
-//! counts against the limit.
+//! Over the limit the arriving packet is dropped. Deviations from Linux: updates come every `tupdate` from
+//! the first packet on, where Linux begins half a second after the qdisc was attached and counts in jiffies.
+//! A packet that a parent's peek took out no longer counts against the limit.
 
-mod law;
+mod control_law;
 
 use alloc::boxed::Box;
 
@@ -21,17 +22,18 @@ use crate::registry::{About, Children, Description, Family, Parameter, Unit, che
 use crate::structures::Random;
 use crate::time::Time;
 
-pub use law::Params;
-pub(crate) use law::{
-    Law, State, Updates, bytemode, dq_rate_estimator, ecn_prob, pie_mtu, pie_parameters, pie_time, pie_weight,
+pub use control_law::Params;
+pub(crate) use control_law::{
+    ControlLaw, State, Updates, bytemode, dq_rate_estimator, ecn_prob, pie_mtu, pie_parameters, pie_time,
+    pie_weight,
 };
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued.
+    /// The largest backlog, packets.
     pub limit: u32,
-    /// The control law's.
+    /// The parameters of the control law.
     pub pie: Params,
 }
 
@@ -51,7 +53,7 @@ pub const PARAMETERS: &[Parameter<Config>] = pie_parameters![|pie| pie.pie;
         "limit",
         Unit::Count("packets"),
         POSITIVE,
-        "Most packets queued.",
+        "The largest backlog in packets.",
         |pie, _| &mut pie.limit,
     ),
 ];
@@ -61,10 +63,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "pie",
         family: Family::Aqm,
-        summary: "Proportional integral controller (RFC 8033): drops on arrival, so often that the delay \
-            comes to a target",
-        when: "On one queue whose delay must stay low, where a drop on arrival is wanted: cable modems \
-            (DOCSIS) do so.",
+        summary: "Proportional integral controller (RFC 8033): drops on arrival, with a probability that \
+            holds the delay at a target",
+        when: "On one queue whose delay must stay low, if packets must be dropped on arrival, as in cable \
+            modems (DOCSIS).",
         children: Children::None,
     },
     PARAMETERS,
@@ -78,13 +80,13 @@ pub struct Pie {
     queue: PacketQueue,
     state: State,
     updates: Updates,
-    law: Law,
+    law: ControlLaw,
     random: Random,
     config: Config,
 }
 
 impl Pie {
-    /// A queue, ready to use. Chances are drawn from `seed`.
+    /// Creates an empty queue. `seed` is for the random drops.
     ///
     /// ```
     /// use fairgate::aqm::pie::{Config, Pie};
@@ -115,9 +117,9 @@ impl Pie {
     }
 }
 
-fn check(config: &Config) -> Result<Law, ConfigError> {
+fn check(config: &Config) -> Result<ControlLaw, ConfigError> {
     check_ranges(PARAMETERS, &mut config.clone())?;
-    Ok(Law::new(&config.pie))
+    Ok(ControlLaw::new(&config.pie))
 }
 
 impl Algorithm for Pie {
@@ -171,12 +173,12 @@ impl Algorithm for Pie {
         self.law = law;
         self.law.take_over(&mut self.state);
         self.config = config;
-        // The oldest go, as in Linux.
+        // The oldest packets are dropped, as in Linux.
         while self.queue.len() > self.config.limit {
             let oldest = self
                 .queue
                 .pop_front(pool)
-                .expect("a queue over its limit isn't empty");
+                .expect("a queue over its limit is not empty");
             pool.give_back(oldest, DropReason::Reconfigured);
         }
         Ok(())
@@ -196,8 +198,9 @@ mod tests {
     use crate::packet::{Ecn, Packet};
     use crate::testing::Driver;
 
-    /// 10 Mbit/s of packets of 1250 bytes, one a millisecond, and `flows` senders that halve on a loss or a mark and else grow by a packet in
-    /// each round trip of 100 ms. Returns the mean delay over the last half, in ms.
+    /// Simulates a link of 10 Mbit/s with packets of 1250 bytes, one per millisecond, and `flows` senders. A
+    /// sender halves its window on a loss or mark, and otherwise grows it by a packet in each round trip of
+    /// 100 ms. Returns the mean delay of the second half, in ms.
     fn mean_delay(config: Config, flows: usize, seconds: u64, ecn: Ecn) -> f64 {
         let mut driver = Driver::new(Pie::node(config, 1).unwrap());
         let mut windows = vec![10.0f64; flows];
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_comes_to_the_target() {
+    fn the_delay_approaches_the_target() {
         for (flows, dq_rate_estimator, ecn) in [
             (10, false, Ecn::NotEct),
             (50, false, Ecn::NotEct),
@@ -256,9 +259,9 @@ mod tests {
         }
     }
 
-    /// A queue of 100 ms from nothing: for 150 ms of departures nothing is dropped.
+    /// A queue grows from nothing to 100 ms: nothing is dropped during 150 ms of departures.
     #[test]
-    fn a_burst_is_forgiven() {
+    fn a_burst_is_not_dropped() {
         let mut driver = Driver::new(Pie::node(Config::default(), 1).unwrap());
         for _ in 0..100 {
             driver.offer(Packet::of_length(1250), Time::ZERO);
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_limit_gives_back_the_oldest_and_a_refused_change_nothing() {
+    fn a_lowered_limit_drops_the_oldest_packets_and_a_rejected_change_none() {
         let limited = |limit| Config {
             limit,
             ..Config::default()
@@ -306,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn values_out_of_range_are_rejected_by_name() {
         let refused = |pie: Params| {
             let config = Config {
                 pie,

@@ -1,28 +1,37 @@
 //! Random early detection (Floyd & Jacobson 1993); Linux's `red`.
 //!
-//! Senders are told of congestion before the queue is full, by marks or drops whose probability rises with the *average*
-//! length of the queue: a burst passes, a standing queue does not. Because marks fall at random, a flow gets them in
-//! proportion to its share. Below `min` nothing happens, between `min` and `max` the probability rises to `probability`,
-//! from `max` on every packet is marked or dropped.
+//! RED tells senders about congestion before the queue is full, by marks or drops. Their probability rises
+//! with the *average* length of the queue, so that RED lets bursts pass and acts on a standing queue. Marks
+//! fall at random, so a flow gets them in proportion to its share. Below `min` nothing happens. Between `min`
+//! and `max` the probability rises to `probability`. From `max` on every packet is marked or dropped.
 //!
-//! The average is in `red/average.rs`, the curve in `red/curve.rs`; other disciplines decide by them too. Decisions fall on the
-//! same packets as in Linux 6.1 wherever no random number is drawn, and on as many where one is: the average is made from the
-//! backlog before the packet, counts in bytes, moves by `2^-Wlog`; an idle time begins when a dequeue finds
-//! the queue empty and is counted in whole microseconds; the weight, the curve and the table of idle times follow from `avpkt`,
-//! `burst`, `probability` and `bandwidth` as tc derives them.
+//! The average is in `red/average.rs`, the curve in `red/curve.rs`; other disciplines use them too. Where no
+//! random number is drawn, drops and marks fall on the same packets as in Linux 6.1. Where one is drawn,
+//! there are as many. To that end the average is computed from the backlog before the packet, in bytes, and
+//! moves by `2^-Wlog`. An idle time begins when a dequeue finds the queue empty, and is counted in whole
+//! microseconds. The weight, the curve and the table of idle times follow from `avpkt`, `burst`,
+//! `probability` and `bandwidth` as in tc.
 //!
-//! The packets are in a fifo limited in bytes, or in a discipline inside that has limits of its own ([`Queue::over`]): of that the average
-//! follows the backlog, and what it drops is its own.
+//! The packets are in a fifo limited in bytes, or in an inner discipline that has its own limits
+//! ([`Queue::over`]). The average follows the backlog of the inner discipline. The variables `early` and
+//! `marked` count RED's own drops and marks, not those of the inner discipline.
 //!
-//! What Linux does not have: `gentle` (Floyd 2000), the average in packets, drops in proportion to length (the paper's byte mode).
+//! Linux does not have: `gentle` (Floyd 2000), the average in packets, and drops in proportion to length (the
+//! paper's byte mode).
 //!
-//! Deviations: an idle time begins at a peek too that finds nothing; half seconds of `adaptive` are counted from the first
-//! packet, and one whole half second after another when none came meanwhile; a change of parameters keeps average and backlog,
-//! where Linux starts from nothing; thresholds may be as large as 2^31 whatever the weight; while a discipline inside holds
-//! packets back the queue is not idle, as it is to Linux; a change of parameters leaves that discipline where it is, and Linux
-//! puts a fifo there. `adaptive` adapts: Linux starts its timer by the flag of its old parameters, while tc has sent the flags in
-//! an attribute of their own since 5.8, so that 6.1 and later show `adaptive` and leave the probability as it was. Non-goals:
-//! Linux's qevents.
+//! Deviations from Linux:
+//! * A peek that finds nothing also begins an idle time.
+//! * The half seconds of `adaptive` are counted from the first packet, in whole half seconds also if no
+//!   packet came meanwhile.
+//! * A change of parameters keeps average and backlog; Linux starts again from nothing. It also keeps the
+//!   inner discipline; Linux replaces that with a fifo.
+//! * Thresholds may be as large as 2^31 with any weight.
+//! * While an inner discipline is throttled the queue is not idle; in Linux it is.
+//! * `adaptive` adapts. Linux starts its timer by the flag of its old parameters. Since 5.8, tc sends the
+//!   flags in a separate attribute. So Linux 6.1 and later show `adaptive` and leave the probability
+//!   unchanged.
+//!
+//! Non-goals: Linux's qevents.
 
 mod average;
 mod curve;
@@ -55,13 +64,13 @@ use store::Limits;
 #[doc(hidden)]
 pub use store::Store;
 
-/// What the length of the queue is counted in.
+/// The unit of the queue's length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
-    /// Bytes, as in Linux: what counts on a line.
+    /// Bytes, as in Linux: what matters on a link.
     #[default]
     Bytes,
-    /// Packets, each taken for `avpkt` bytes: what counts where packets have buffers of one size.
+    /// Packets, each counted as `avpkt` bytes: what matters if all packets have buffers of one size.
     Packets,
 }
 
@@ -70,32 +79,33 @@ crate::words!(Measure {
     "packets" => Measure::Packets,
 });
 
-/// Parameters. Thresholds are in bytes whatever is counted.
+/// Parameters. Thresholds are in bytes for every `measure`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most bytes queued.
+    /// The largest backlog, bytes.
     pub limit: u32,
-    /// Most packets queued.
+    /// The largest backlog, packets.
     pub limit_packets: Option<u32>,
-    /// Average from which on packets are marked; `None` for a third of `max`.
+    /// The average from which on packets are marked; `None` for a third of `max`.
     pub min: Option<u32>,
-    /// Average from which on every packet is marked; `None` for thrice `min`, or a quarter of `limit`.
+    /// The average from which on every packet is marked; `None` for three times `min`, or a quarter of
+    /// `limit`.
     pub max: Option<u32>,
-    /// Length of a usual packet.
+    /// The length of a typical packet, bytes.
     pub avpkt: u32,
-    /// Packets that may come at once without being marked; `None` for `(2 min + max) / (3 avpkt)`.
+    /// The number of packets that may arrive at once without a mark; `None` for `(2 min + max) / (3 avpkt)`.
     pub burst: Option<u32>,
-    /// Probability of a mark at `max`.
+    /// The probability of a mark at `max`.
     pub probability: Probability,
-    /// Rate of the line, by which idle time is counted in packets.
+    /// The rate of the link. It converts idle time into packets.
     pub bandwidth: Rate,
-    /// How marks are made.
+    /// How packets are marked.
     pub response: Response,
-    /// Whether `probability` adapts itself every 0.5 s.
+    /// Whether `probability` is adapted every 0.5 s.
     pub adaptive: bool,
     /// Whether above `max` the probability rises to 1 gradually, up to twice `max`.
     pub gentle: bool,
-    /// What the length of the queue is counted in.
+    /// The unit of the queue's length.
     pub measure: Measure,
     /// Whether a packet is marked in proportion to its length.
     pub by_length: bool,
@@ -123,11 +133,17 @@ impl Default for Config {
 }
 
 pub(super) const fn limit_in_bytes<S>(field: Lens<S>) -> Parameter<S> {
-    Parameter::new("limit", Unit::Bytes, POSITIVE, "Most bytes queued.", field)
+    Parameter::new(
+        "limit",
+        Unit::Bytes,
+        POSITIVE,
+        "The largest backlog in bytes.",
+        field,
+    )
 }
 
 pub(super) const fn avpkt<S>(field: Lens<S>) -> Parameter<S> {
-    let doc = "Length of a usual packet.";
+    let doc = "The length of a typical packet.";
     Parameter::new("avpkt", Unit::Bytes, POSITIVE, doc, field)
 }
 
@@ -136,7 +152,7 @@ pub(super) const fn probability<S>(field: Lens<S>) -> Parameter<S> {
         "probability",
         Unit::Probability,
         0..=1 << 32,
-        "Probability of a mark where the average is at `max`.",
+        "The probability of a mark where the average is at `max`.",
         field,
     )
 }
@@ -146,22 +162,22 @@ pub(super) const fn bandwidth<S>(field: Lens<S>) -> Parameter<S> {
         "bandwidth",
         Unit::Rate,
         1..=u64::MAX,
-        "The line's rate, by which idle time is counted in packets.",
+        "The rate of the link, which converts idle time into packets.",
         field,
     )
 }
 
 pub(super) const fn harddrop<S>(field: Lens<S>) -> Parameter<S> {
-    let doc = "With `ecn`: whether to drop all packets above `max`, ECN-capable or not.";
+    let doc = "With `ecn`: whether all packets above `max` are dropped, ECN-capable or not.";
     Parameter::word("harddrop", Unit::Flag, doc, field)
 }
 
 pub(super) const fn nodrop<S>(field: Lens<S>) -> Parameter<S> {
-    let doc = "With `ecn`: whether to queue packets that can't be marked, instead of dropping them.";
+    let doc = "With `ecn`: whether packets that cannot be marked are queued instead of dropped.";
     Parameter::word("nodrop", Unit::Flag, doc, field)
 }
 
-/// RED's parameters, for red and for what runs RED inside: `$red` is the path to them.
+/// RED's parameters for red and for disciplines that contain it: `$red` is the path to them.
 macro_rules! red_parameters {
     (|$config:ident| $red:expr; $($first:expr,)*) => {
         &[
@@ -174,22 +190,22 @@ macro_rules! red_parameters {
                 "limit_packets",
                 Unit::Count("packets"),
                 POSITIVE,
-                "Most packets queued; not with an inner discipline.",
+                "The largest backlog in packets; not with an inner discipline.",
                 |$config, _| &mut $red.limit_packets,
             ),
             Parameter::new(
                 "min",
                 Unit::Bytes,
                 POSITIVE,
-                "Average from which on packets are marked; none for a third of `max`.",
+                "The average from which on packets are marked; none for a third of `max`.",
                 |$config, _| &mut $red.min,
             ),
             Parameter::new(
                 "max",
                 Unit::Bytes,
                 POSITIVE,
-                "Average from which on every packet is marked; none for thrice `min`, or a quarter of \
-                    `limit`.",
+                "The average from which on every packet is marked; none for three times `min`, or a quarter \
+                 of `limit`.",
                 |$config, _| &mut $red.max,
             ),
             avpkt(|$config, _| &mut $red.avpkt),
@@ -197,8 +213,8 @@ macro_rules! red_parameters {
                 "burst",
                 Unit::Count("packets"),
                 POSITIVE,
-                "Packets that may come at once unmarked; none for (2 `min` + `max`) / 3 in packets of \
-                    `avpkt`.",
+                "The packets that may arrive at once unmarked; none for (2 `min` + `max`) / 3 in packets of \
+                 `avpkt`.",
                 |$config, _| &mut $red.burst,
             ),
             probability(|$config, _| &mut $red.probability),
@@ -209,8 +225,8 @@ macro_rules! red_parameters {
             Parameter::word(
                 "adaptive",
                 Unit::Flag,
-                "Whether `probability` adapts itself every 0.5 s, to hold the average half way between \
-                    `min` and `max`.",
+                "Whether `probability` is adapted every 0.5 s, to hold the average halfway between \
+                 `min` and `max`.",
                 |$config, _| &mut $red.adaptive,
             ),
             Parameter::word(
@@ -222,7 +238,7 @@ macro_rules! red_parameters {
             Parameter::word(
                 "measure",
                 Unit::Choice($crate::aqm::red::Measure::WORDS),
-                "What the average counts; packets count as `avpkt` bytes each.",
+                "The unit of the average; packets count as `avpkt` bytes each.",
                 |$config, _| &mut $red.measure,
             ),
             Parameter::word(
@@ -245,10 +261,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "red",
         family: Family::Aqm,
-        summary: "Random early detection: marks or drops by chance, more often the longer the queue is on \
+        summary: "Random early detection: random marks or drops, more often the longer the queue is on \
             average",
-        when: "To compare with what routers have done since 1993, or where a line's rate and traffic are \
-            known well.",
+        when: "To compare with what routers have done since 1993, or where the rate and traffic of a link \
+            are well known.",
         children: Children::InnerOrQueue,
     },
     PARAMETERS,
@@ -256,7 +272,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     build_over,
 );
 
-/// RED over a discipline inside, or over a fifo.
+/// Builds RED over an inner discipline, or over a fifo.
 pub(super) fn build_over<P: Parameters>(
     parameters: P,
     mut parts: Parts,
@@ -268,7 +284,7 @@ pub(super) fn build_over<P: Parameters>(
 }
 
 impl Config {
-    /// `min` and `max`, given or derived by tc's rules.
+    /// `min` and `max`, set or derived by tc's rules.
     pub fn thresholds(&self) -> (u32, u32) {
         let max = self.max.unwrap_or(match self.min {
             Some(min) => min.saturating_mul(3),
@@ -277,20 +293,22 @@ impl Config {
         (self.min.unwrap_or(max / 3), max)
     }
 
-    /// `burst`, given or derived by tc's rule.
+    /// `burst`, set or derived by tc's rule.
     pub fn burst(&self) -> u32 {
         let (min, max) = self.thresholds();
         let derived = || (2 * u64::from(min) + u64::from(max)) / (3 * u64::from(self.avpkt.max(1)));
         self.burst.unwrap_or_else(|| derived() as u32)
     }
 
-    /// The weight of the average is 1 / 2^this: by tc's rule, from `min`, `burst` and `avpkt`.
+    /// The logarithm of the average's weight, which is 1 / 2^this: by tc's rule, from `min`, `burst` and
+    /// `avpkt`.
     pub fn w_log(&self) -> Result<u32, ConfigError> {
         let (min, _) = self.thresholds();
         w_log_for_burst(min, self.burst(), self.avpkt)
     }
 
-    /// The logarithms that tc calls `ewma` and `Scell_log`: of the weight, 1 / 2^this, and of the microseconds by which idle time is counted.
+    /// The logarithms that tc calls `ewma` and `Scell_log`: of the weight, which is 1 / 2^this, and of the
+    /// microseconds per cell of the table of idle times.
     pub fn logarithms(&self) -> Result<(u32, u32), ConfigError> {
         Ok(self.filter()?.logarithms())
     }
@@ -299,7 +317,7 @@ impl Config {
         Filter::of_linux(self.w_log()?, self.avpkt, self.bandwidth)
     }
 
-    /// Checks what no law is made of.
+    /// Checks the parameters that no derived value depends on.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         self.response.check()
@@ -309,7 +327,7 @@ impl Config {
 impl Parameters for Config {
     const NAME: &'static str = "red";
 
-    fn law(&self) -> Result<Law, ConfigError> {
+    fn derived(&self) -> Result<Derived, ConfigError> {
         self.check()?;
         let (min, max) = self.thresholds();
         let filter = self.filter()?;
@@ -321,23 +339,23 @@ impl Parameters for Config {
             by_length: self.by_length.then_some(self.avpkt),
             is_exclusive: false,
         };
-        Law::new(filter, shape, self)
+        Derived::new(filter, shape, self)
     }
 }
 
-/// How a packet that is to be marked is dealt with.
+/// What happens to a packet that must be marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Response {
-    /// Whether to mark ECN-capable packets instead of dropping them.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// With `ecn`: whether to drop all packets above `max`, ECN-capable or not.
+    /// With `ecn`: whether all packets above `max` are dropped, ECN-capable or not.
     pub harddrop: bool,
-    /// With `ecn`: whether to queue packets that can't be marked, instead of dropping them.
+    /// With `ecn`: whether packets that cannot be marked are queued instead of dropped.
     pub nodrop: bool,
 }
 
 impl Response {
-    /// `nodrop` without `ecn` would switch all of it off.
+    /// `nodrop` without `ecn` would disable RED.
     pub(crate) fn check(self) -> Result<(), ConfigError> {
         if self.nodrop && !self.ecn {
             return Err(ConfigError::conflict(
@@ -350,7 +368,7 @@ impl Response {
         Ok(())
     }
 
-    /// Marks a packet or lets it pass; false if it has to be dropped.
+    /// Marks a packet or lets it pass. Returns false if it must be dropped.
     pub(crate) fn spares(self, id: PacketId, action: Action, pool: &mut Pool) -> bool {
         match action {
             Action::Pass => true,
@@ -362,20 +380,20 @@ impl Response {
 
 /// The parameters as the packet path needs them.
 #[derive(Debug)]
-pub struct Law {
+pub struct Derived {
     filter: Filter,
     curve: Curve,
     response: Response,
     limits: Limits,
-    /// Bytes for each packet if packets are counted.
+    /// The bytes per packet if packets are counted.
     per_packet: Option<u32>,
     adaptive: bool,
 }
 
-impl Law {
-    /// This filter and curve with what else `config` says, which was checked.
-    pub(crate) fn new(filter: Filter, shape: Shape, config: &Config) -> Result<Law, ConfigError> {
-        Ok(Law {
+impl Derived {
+    /// Combines this filter and curve with the other parameters of `config`, which were checked.
+    pub(crate) fn new(filter: Filter, shape: Shape, config: &Config) -> Result<Derived, ConfigError> {
+        Ok(Derived {
             curve: Curve::new(shape, filter.w_log())?,
             filter,
             response: config.response,
@@ -389,25 +407,26 @@ impl Law {
     }
 }
 
-/// Between two steps of `adaptive`.
+/// The time between two steps of `adaptive`.
 const HALF_SECOND: Duration = Duration::from_millis(500);
-/// More steps than it takes from any state to the one where they change nothing: 1 % to 50 % takes 60, back 37.
+/// More steps than it takes from any state to the one that no step changes: 60 from 1 % to 50 %, and 37 back.
 const MOST_STEPS: u64 = 1024;
 
-/// The queue with its average: what is RED in every discipline that has one queue.
+/// The queue with its average: RED for all disciplines with one queue.
 #[derive(Debug)]
 pub(crate) struct Averaged<S = PacketQueue> {
-    law: Law,
+    derived: Derived,
     packets: S,
     average: Average,
     spacing: Spacing,
     random: Random,
-    /// When `max_p` is adapted.
+    /// When `max_p` is adapted next.
     adaptation: Periodic,
-    /// A packet that comes at this time or later has more to do than the usual: the adaptation, or at any time if the queue is
-    /// idle or counts packets. One comparison instead of three.
+    /// From this time on an arriving packet takes the slow path, for the adaptation. It is time 0 if the
+    /// queue is idle or counts packets. So one comparison replaces three.
     slow_from: Time,
-    /// Packets that were dropped, and marked, for the average: the books do not tell these from what a discipline inside did.
+    /// Packets that were dropped, and that were marked, because of the average. The statistics do not
+    /// separate them from those of an inner discipline.
     early: u64,
     marked: u64,
 }
@@ -416,13 +435,13 @@ pub(crate) struct Averaged<S = PacketQueue> {
 const INNER: u16 = 1;
 
 impl<S: Store> Averaged<S> {
-    /// `packets` are to hold what comes, and hold nothing yet.
-    pub(crate) fn new(law: Law, seed: u64, packets: S) -> Result<Averaged<S>, ConfigError> {
-        S::check(law.limits)?;
+    /// RED over `packets`, which must be empty.
+    pub(crate) fn new(derived: Derived, seed: u64, packets: S) -> Result<Averaged<S>, ConfigError> {
+        S::check(derived.limits)?;
         Ok(Averaged {
-            adaptation: adaptation(&law),
+            adaptation: adaptation(&derived),
             slow_from: Time::ZERO,
-            law,
+            derived,
             packets,
             average: Average::NEW,
             spacing: Spacing::NEW,
@@ -437,10 +456,13 @@ impl<S: Store> Averaged<S> {
         if now >= self.slow_from {
             return self.enqueue_slowly(id, now, pool);
         }
-        let average = self.law.filter.sample(&mut self.average, self.packets.bytes());
-        if self.law.curve.is_below(average) {
+        let average = self
+            .derived
+            .filter
+            .sample(&mut self.average, self.packets.bytes());
+        if self.derived.curve.is_below(average) {
             self.spacing = Spacing::NEW;
-            return self.packets.enqueue(id, self.law.limits, now, pool);
+            return self.packets.enqueue(id, self.derived.limits, now, pool);
         }
         self.enqueue_on_slope(id, average, now, pool)
     }
@@ -454,7 +476,7 @@ impl<S: Store> Averaged<S> {
         Some(first)
     }
 
-    /// An idle time begins, unless what is queued is held back.
+    /// Begins an idle time, unless the queued packets are throttled.
     #[cold]
     fn found_none(&mut self, now: Time) {
         if !self.packets.holds_back() {
@@ -468,30 +490,30 @@ impl<S: Store> Averaged<S> {
         if now >= self.adaptation.next() {
             self.adapt(now);
         }
-        let (queued, slow_from) = match self.law.per_packet {
+        let (queued, slow_from) = match self.derived.per_packet {
             None => (self.packets.bytes(), self.adaptation.next()),
             Some(bytes) => (self.packets.count().packets * u64::from(bytes), Time::ZERO),
         };
         self.slow_from = slow_from;
-        let average = self.law.filter.arrival(&mut self.average, queued, now);
+        let average = self.derived.filter.arrival(&mut self.average, queued, now);
         self.enqueue_on_slope(id, average, now, pool)
     }
 
-    /// At an average that may be above `min`.
+    /// Decides about a packet at an average that may be above `min`.
     #[inline(never)]
     fn enqueue_on_slope(&mut self, id: PacketId, average: u64, now: Time, pool: &mut Pool) -> Verdict {
         let length = pool[id].length;
         let action = self
-            .law
+            .derived
             .curve
             .judge(&mut self.spacing, average, length, &mut self.random);
-        if !self.law.response.spares(id, action, pool) {
+        if !self.derived.response.spares(id, action, pool) {
             self.early += 1;
             pool.give_back(id, DropReason::Aqm);
             return Verdict::Congested;
         }
         self.marked += u64::from(action != Action::Pass && pool[id].ecn == Ecn::Ce);
-        self.packets.enqueue(id, self.law.limits, now, pool)
+        self.packets.enqueue(id, self.derived.limits, now, pool)
     }
 
     #[inline]
@@ -506,58 +528,60 @@ impl<S: Store> Averaged<S> {
         self.spacing = Spacing::NEW;
     }
 
-    /// Goes on under another law.
-    pub(crate) fn change(&mut self, law: Law, pool: &mut Pool) -> Result<(), ConfigError> {
-        S::check(law.limits)?;
-        self.average = self.average.carried_over(&self.law.filter, &law.filter);
+    /// Changes the parameters.
+    pub(crate) fn change(&mut self, derived: Derived, pool: &mut Pool) -> Result<(), ConfigError> {
+        S::check(derived.limits)?;
+        self.average = self.average.carried_over(&self.derived.filter, &derived.filter);
         self.spacing = Spacing::NEW;
-        self.adaptation = adaptation(&law);
+        self.adaptation = adaptation(&derived);
         self.slow_from = Time::ZERO;
-        self.law = law;
-        self.packets.keep(self.law.limits, pool);
+        self.derived = derived;
+        self.packets.keep(self.derived.limits, pool);
         Ok(())
     }
 
     pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit("qavg", Variable::Integer(self.average.scaled() as i64));
         visit("qcount", Variable::Integer(self.spacing.count()));
-        visit("max_P", Variable::Integer(self.law.curve.max_p() as i64));
+        visit("max_P", Variable::Integer(self.derived.curve.max_p() as i64));
         visit("early", Variable::Integer(self.early as i64));
         visit("marked", Variable::Integer(self.marked as i64));
     }
 
-    /// Makes up for the half seconds that have passed.
+    /// Makes the adaptation steps that are due.
     fn adapt(&mut self, now: Time) {
         let passed = self.adaptation.pass(now);
         for at in self.adaptation.times(passed, MOST_STEPS) {
-            let average = self.law.filter.at(&self.average, at);
-            self.law.curve.adapt(average);
+            let average = self.derived.filter.at(&self.average, at);
+            self.derived.curve.adapt(average);
         }
     }
 }
 
-fn adaptation(law: &Law) -> Periodic {
-    if law.adaptive {
+fn adaptation(derived: &Derived) -> Periodic {
+    if derived.adaptive {
         Periodic::every(HALF_SECOND)
     } else {
         Periodic::NEVER
     }
 }
 
-/// Parameters from which a queue with RED's average and curve follows: [`Config`] names them one by one, others derive them.
+/// Parameters from which a queue with RED's average and curve is built: [`Config`] has each one, others
+/// derive them.
 pub trait Parameters: Clone + fmt::Debug + PartialEq + Send + 'static {
     /// The discipline's name.
     const NAME: &'static str;
 
-    /// What the packet path needs of them; an error if that can't work.
+    /// Returns the derived values for the packet path; an error if the parameters are invalid.
     #[doc(hidden)]
-    fn law(&self) -> Result<Law, ConfigError>;
+    fn derived(&self) -> Result<Derived, ConfigError>;
 }
 
 /// Linux's `red`.
 pub type Red = Queue<Config>;
 
-/// The discipline, set up by parameters of one kind or another; `S` holds the packets. Make one with [`Queue::node`] or [`Queue::over`].
+/// The discipline. `P` is the kind of parameters, and `S` holds the packets. Make one with [`Queue::node`] or
+/// [`Queue::over`].
 #[derive(Debug)]
 pub struct Queue<P, S = PacketQueue> {
     inner: Averaged<S>,
@@ -565,7 +589,7 @@ pub struct Queue<P, S = PacketQueue> {
 }
 
 impl<P: Parameters> Queue<P> {
-    /// A queue, ready to use. Chances are drawn from `seed`.
+    /// Creates an empty queue. `seed` is for the random marks.
     ///
     /// ```
     /// use fairgate::aqm::red::{Config, Red};
@@ -584,10 +608,10 @@ impl<P: Parameters> Queue<P> {
 }
 
 impl<P: Parameters> Queue<P, Box<dyn Discipline>> {
-    /// The same, but the packets are in `child`, whose backlog the average follows. Of `limit` only thresholds are derived then.
+    /// Creates RED over `child`, whose backlog the average follows. `limit` then only determines thresholds.
     ///
     /// # Errors
-    /// If the parameters can't work, or limit the packets that `child` holds.
+    /// If a parameter is out of its range, or limits the packets that `child` holds.
     pub fn over(parameters: P, seed: u64, child: Box<dyn Discipline>) -> Result<Node<Self>, ConfigError> {
         Queue::holding(parameters, seed, child)
     }
@@ -596,7 +620,7 @@ impl<P: Parameters> Queue<P, Box<dyn Discipline>> {
 impl<P: Parameters, S: Store> Queue<P, S> {
     fn holding(parameters: P, seed: u64, packets: S) -> Result<Node<Self>, ConfigError> {
         Ok(Node::new(Queue {
-            inner: Averaged::new(parameters.law()?, seed, packets)?,
+            inner: Averaged::new(parameters.derived()?, seed, packets)?,
             parameters,
         }))
     }
@@ -630,7 +654,7 @@ impl<P: Parameters, S: Store> Algorithm for Queue<P, S> {
     }
 
     fn reconfigure(&mut self, parameters: P, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        self.inner.change(parameters.law()?, pool)?;
+        self.inner.change(parameters.derived()?, pool)?;
         self.parameters = parameters;
         Ok(())
     }

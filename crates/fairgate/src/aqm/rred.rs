@@ -1,14 +1,20 @@
-//! Robust random early detection (Zhang, Yin, Cai, Chen 2010): RED behind a filter against low-rate denial of service.
+//! Robust random early detection (Zhang, Yin, Cai, Chen 2010): RED behind a filter against low-rate denial of
+//! service.
 //!
-//! The attack sends short bursts at the rhythm of TCP's time-outs: each fills the queue, TCP loses packets and waits, and when it
-//! comes back the next burst is there. A TCP sender whose packet was dropped sends less for a while; the attacker does not. So a flow
-//! whose packet arrives within `t_star` of a drop of its own, or of the latest drop that RED made, is suspected: its indicator sinks by one,
-//! else it rises by one, within -1 and 10. Below 0 its packets are dropped before RED sees them.
+//! The attack sends short bursts with the period of TCP's retransmission time-outs. A burst fills the queue,
+//! TCP loses packets and waits, and when it sends again the next burst is there. A TCP sender whose packet
+//! was dropped sends less for a while; the attacker does not. So a flow is suspected if its packet arrives
+//! within `t_star` of a drop of one of its packets, or of RED's latest drop. Then the flow's indicator
+//! decreases by one, otherwise it increases by one, between -1 and 10. Below 0 the filter drops the flow's
+//! packets before RED sees them.
 //!
-//! Indicators lie in a counting Bloom filter: each flow has one bin in each of three levels, its indicator is the highest of the three, and the
-//! time of its own last drop the earliest. A flow that shares a bin with an attacker is saved by the other two.
+//! The indicators are in a counting Bloom filter. Each flow has one bin in each of three levels. Its
+//! indicator is the highest of the three, and the time of its own last drop is the earliest. A flow that
+//! shares a bin with an attacker has two other bins.
 //!
-//! Behind the filter is `red`, with all its parameters. Deviation: a tail drop of the queue is a drop of RED's too, for the senders see no
+//! Behind the filter is `red`, with all its parameters. Deviation: a tail drop of the queue counts as a drop
+//! by RED, because senders see no difference. Non-goal: protection from spoofed addresses, where every packet
+//! belongs to a new flow.
 //! difference. Non-goals: attacks by spoofed addresses, where every packet is of a new flow.
 
 use alloc::boxed::Box;
@@ -28,24 +34,24 @@ use crate::registry::{About, Children, Description, Family, Longest, Parameter, 
 use crate::structures::{Random, random};
 use crate::time::Time;
 
-/// Bins that each flow has.
+/// The number of bins of each flow.
 const LEVELS: usize = 3;
-/// The paper's bounds of an indicator.
+/// The paper's range of an indicator.
 const LEAST: i8 = -1;
 const MOST: i8 = 10;
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How soon after a drop a packet is suspected.
+    /// How long after a drop a packet is suspected.
     pub t_star: Duration,
     /// Bins in each of the three levels: a power of two up to 65,536.
     pub bins: u32,
-    /// What is behind the filter.
+    /// The parameters of RED behind the filter.
     pub red: red::Config,
 }
 
-/// The paper's 10 ms; as many bins as fair queues have flows.
+/// The paper's 10 ms, and as many bins as fair queues have flows.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -62,7 +68,7 @@ pub const PARAMETERS: &[Parameter<Config>] = red_parameters![|rred| rred.red;
         "t_star",
         Unit::Time,
         1..=60_000_000_000,
-        "How soon after a drop a packet is suspected.",
+        "How long after a drop a packet is suspected.",
         |rred, _| &mut rred.t_star,
     ),
     Parameter::new(
@@ -79,8 +85,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "rred",
         family: Family::Aqm,
-        summary: "Robust RED: RED behind a filter for flows that go on sending right after a drop",
-        when: "Against low-rate denial of service, bursts at the rhythm of TCP's time-outs.",
+        summary: "Robust RED: RED behind a filter for flows that continue to send right after a drop",
+        when: "Against low-rate denial of service: bursts with the period of TCP's time-outs.",
         children: Children::None,
     },
     PARAMETERS,
@@ -90,7 +96,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 .with_memory(|rred| 72 * u64::from(rred.bins));
 
 impl Config {
-    fn law(&self) -> Result<red::Law, ConfigError> {
+    fn derived(&self) -> Result<red::Derived, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         if !self.bins.is_power_of_two() {
             return Err(ConfigError::conflict(
@@ -100,14 +106,14 @@ impl Config {
                 format!("take {}", self.bins.next_power_of_two()),
             ));
         }
-        self.red.law()
+        self.red.derived()
     }
 }
 
-/// A place that flows share.
+/// A bin, which several flows share.
 #[derive(Clone, Copy, Debug)]
 struct Bin {
-    /// When a packet was dropped by the filter last.
+    /// When the filter last dropped a packet.
     dropped_at: Option<Time>,
     indicator: i8,
 }
@@ -122,9 +128,9 @@ impl Bin {
 /// The discipline. Make one with [`Rred::node`].
 #[derive(Debug)]
 pub struct Rred {
-    /// Level after level.
+    /// All bins, level after level.
     bins: Box<[Bin]>,
-    /// When RED dropped a packet last.
+    /// When RED last dropped a packet.
     red_dropped_at: Option<Time>,
     t_star: u64,
     salt: u64,
@@ -137,7 +143,7 @@ fn new_bins(config: &Config) -> Box<[Bin]> {
 }
 
 impl Rred {
-    /// A queue, ready to use. Chances are drawn from `seed`, which also salts the choice of bins.
+    /// Creates an empty queue. `seed` is for the random marks and salts the choice of bins.
     ///
     /// ```
     /// use fairgate::aqm::rred::{Config, Rred};
@@ -151,13 +157,13 @@ impl Rred {
     /// # Ok::<(), fairgate::ConfigError>(())
     /// ```
     pub fn node(config: Config, seed: u64) -> Result<Node<Rred>, ConfigError> {
-        let law = config.law()?;
+        let derived = config.derived()?;
         Ok(Node::new(Rred {
             bins: new_bins(&config),
             red_dropped_at: None,
             t_star: config.t_star.as_nanos() as u64,
             salt: Random::new(seed).bits(),
-            queue: Averaged::new(law, seed, PacketQueue::new())?,
+            queue: Averaged::new(derived, seed, PacketQueue::new())?,
             config,
         }))
     }
@@ -167,7 +173,7 @@ impl Rred {
     fn bins_of(&self, id: PacketId, pool: &Pool) -> [usize; LEVELS] {
         let hash = random::mixed(pool[id].flow.raw() ^ self.salt);
         let size = self.config.bins as usize;
-        // 16 bits and more for each level.
+        // At least 16 bits for each level.
         [0, 1, 2].map(|level| level * size + ((hash >> (20 * level)) as usize & (size - 1)))
     }
 
@@ -176,10 +182,11 @@ impl Rred {
         drop.is_some_and(|at| now.nanos_since(at) <= self.t_star)
     }
 
-    /// Judges the packet of a flow by what its flow has done, and takes note of it.
+    /// Decides about a packet by the history of its flow, and updates that history.
     #[inline]
     fn is_trusted(&mut self, bins: [usize; LEVELS], now: Time) -> bool {
-        // The earliest: the other bins may have been stamped by other flows. No drop in one of them is no drop.
+        // The earliest one: other flows may have changed the other bins. If one bin has no drop, the flow had
+        // none.
         let own = bins
             .iter()
             .map(|&bin| self.bins[bin].dropped_at)
@@ -246,9 +253,9 @@ impl Algorithm for Rred {
     }
 
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        self.queue.change(config.law()?, pool)?;
+        self.queue.change(config.derived()?, pool)?;
         if config.bins != self.config.bins {
-            // Flows fall into other bins: what is known of the old ones is of no use.
+            // Flows get other bins, so the old indicators are useless.
             self.bins = new_bins(&config);
         }
         self.t_star = config.t_star.as_nanos() as u64;
@@ -291,8 +298,9 @@ mod tests {
         }
     }
 
-    /// Bursts of 200 ms at three times the line each second, beside 20 flows that send a packet in 50 ms and stop for 200 ms after a
-    /// loss. Returns what the 20 and the attacker got through, in packets.
+    /// Simulates bursts of 200 ms at three times the link's rate each second, beside 20 flows that send a
+    /// packet every 50 ms and stop for 200 ms after a loss. Returns how many packets of the 20 flows and of
+    /// the attacker were sent.
     fn attack(mut offer: impl FnMut(Packet, Time) -> (bool, Vec<u64>)) -> (u64, u64) {
         let (mut good, mut bad) = (0, 0);
         let mut silent_until = [0u64; 20];
@@ -324,7 +332,7 @@ mod tests {
         (good, bad)
     }
 
-    /// A driver that sends a packet each millisecond.
+    /// A driver that sends one packet per millisecond.
     fn under<A: Algorithm>(node: Node<A>) -> (u64, u64) {
         let mut driver = Driver::new(node);
         let mut asked = Time::ZERO;
@@ -338,41 +346,43 @@ mod tests {
         })
     }
 
-    /// The paper's claim: RED alone gives way to the attack, the filter keeps the attacker out and lets the others through.
+    /// The paper's claim: the attack succeeds against RED alone; the filter blocks the attacker and lets the
+    /// others pass.
     #[test]
-    fn bursts_are_kept_out_and_others_are_not() {
+    fn the_filter_blocks_bursts_and_lets_other_flows_pass() {
         let (with_filter, bad) = under(Rred::node(config(), 1).unwrap());
         let (alone, bad_alone) = under(red::Red::node(config().red, 1).unwrap());
         assert!(
             bad * 5 < bad_alone,
-            "{bad} of the attacker's with the filter, {bad_alone} without"
+            "{bad} packets of the attacker with the filter, {bad_alone} without"
         );
         assert!(
             with_filter > alone,
-            "{with_filter} of the others' with the filter, {alone} without"
+            "{with_filter} packets of the others with the filter, {alone} without"
         );
     }
 
-    /// The filter by hand: RED drops, and a flow with nothing earned that sends within 10 ms is filtered; one that waits is not.
+    /// The filter by hand: RED drops a packet. A flow with indicator 0 that sends within 10 ms is filtered,
+    /// and a flow that waits is not.
     #[test]
-    fn a_flow_is_suspected_that_comes_soon_after_a_drop() {
+    fn a_flow_that_sends_soon_after_a_drop_is_suspected() {
         let mut driver = Driver::new(Rred::node(config(), 1).unwrap());
         let mut last = Verdict::Queued;
         while last == Verdict::Queued {
-            // Each of another flow, so that none earns trust twice.
+            // Each packet is of another flow, so that no indicator rises twice.
             last = driver.offer(of_flow(1_000 + u64::from(driver.pool.len())), Time::ZERO);
         }
         assert_eq!(last, Verdict::Congested, "RED's drop");
         assert_eq!(driver.offer(of_flow(7), Time::from_millis(5)), Verdict::Dropped);
         assert_eq!(driver.returned.last().map(|of| of.1), Some(DropReason::Aqm));
-        // 10 ms after its own drop it is still suspected, for that was at 5 ms; then it isn't.
+        // 10 ms after its own drop, which was at 5 ms, the flow is still suspected; later it is not.
         assert_eq!(driver.offer(of_flow(7), Time::from_millis(15)), Verdict::Dropped);
         while driver.next(Time::from_millis(16)).is_some() {}
         assert_eq!(driver.offer(of_flow(7), Time::from_millis(26)), Verdict::Queued);
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn values_out_of_range_are_rejected_by_name() {
         let refused = |change: fn(&mut Config)| {
             let mut config = Config::default();
             change(&mut config);
@@ -385,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_keeps_packets_and_a_refused_one_changes_nothing() {
+    fn a_change_keeps_packets_and_a_rejected_one_changes_nothing() {
         let mut driver = Driver::new(Rred::node(config(), 1).unwrap());
         for _ in 0..3 {
             driver.offer(of_flow(1), Time::ZERO);

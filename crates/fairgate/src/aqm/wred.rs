@@ -1,11 +1,13 @@
-//! Weighted random early detection: RED with a curve for each drop precedence (Clark & Fang 1998, "RIO"; RFC 2597; in routers as WRED).
+//! Weighted random early detection: RED with a curve for each drop precedence (Clark & Fang 1998, "RIO"; RFC
+//! 2597; in routers as WRED).
 //!
-//! One queue and one average, but three curves: packets that were marked as out of profile are dropped from a lower average on
-//! than those within. The DSCP tells which curve is a packet's: by default AFx1 the first, AFx2 the second, AFx3 the
-//! third, everything else the first (RFC 2597, section 6).
+//! There is one queue and one average, but three curves. Packets marked as out of profile are dropped from a
+//! lower average on than packets within the profile. The DSCP selects a packet's curve: by default AFx1 the
+//! first, AFx2 the second, AFx3 the third, and all others the first (RFC 2597, section 6).
 //!
-//! Average and curves are those of `red`, with the paper's idle times. Deviation: as in routers, and other than in RIO, the average of the
-//! whole queue decides for all. Non-goals: precedences from other fields; more than three.
+//! Average and curves are those of `red`, with the paper's idle times. Deviation: as in routers, but unlike
+//! RIO, the average of the whole queue decides for all packets. Non-goals: precedences from other fields;
+//! more than three.
 
 use alloc::boxed::Box;
 
@@ -28,39 +30,41 @@ use crate::time::Time;
 /// Drop precedences (RFC 2597).
 pub const PRECEDENCES: usize = 3;
 
-/// A curve.
+/// The curve of one drop precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Average, in bytes, from which on packets are marked.
+    /// The average, in bytes, from which on packets are marked.
     pub min: u32,
-    /// Average, in bytes, from which on every packet is marked.
+    /// The average, in bytes, from which on every packet is marked.
     pub max: u32,
-    /// Probability of a mark at `max`.
+    /// The probability of a mark at `max`.
     pub probability: Probability,
 }
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most bytes queued.
+    /// The largest backlog, bytes.
     pub limit: u32,
-    /// Length of a usual packet.
+    /// The length of a typical packet, bytes.
     pub avpkt: u32,
-    /// Packets that may come at once without being marked; `None` for `(2 min + max) / (3 avpkt)` of the lowest profile.
+    /// The number of packets that may arrive at once without a mark; `None` for `(2 min + max) / (3 avpkt)`
+    /// of the lowest profile.
     pub burst: Option<u32>,
-    /// Rate of the line, by which idle time is counted in packets.
+    /// The rate of the link. It converts idle time into packets.
     pub bandwidth: Rate,
-    /// How marks are made.
+    /// How packets are marked.
     pub response: Response,
     /// Whether above `max` the probability rises to 1 gradually, up to twice `max`.
     pub gentle: bool,
-    /// The curves of the precedences, that with the least drops first.
+    /// The curves of the precedences, the one with the fewest drops first.
     pub profiles: [Profile; PRECEDENCES],
     /// The precedence of each DSCP, 0 to 2.
     pub precedence: [u8; 64],
 }
 
-/// Thresholds as for `red`: `max` 90,000 bytes for all, `min` two thirds, a half and a third of it, as routers stagger them.
+/// Thresholds as for `red`: `max` is 90,000 bytes for all, `min` is two thirds, a half and a third of it, as
+/// is common in routers.
 impl Default for Config {
     fn default() -> Config {
         let profile = |min, of_hundred| Profile {
@@ -81,12 +85,12 @@ impl Default for Config {
     }
 }
 
-/// A threshold of one of wred's curves.
+/// The parameter for a threshold of a curve.
 const fn threshold(name: &'static str, doc: &'static str, field: Lens<Config>) -> Parameter<Config> {
     Parameter::new(name, Unit::Bytes, POSITIVE, doc, field)
 }
 
-/// The probability at the end of one of wred's curves.
+/// The parameter for the probability at the end of a curve.
 const fn at_max(name: &'static str, doc: &'static str, field: Lens<Config>) -> Parameter<Config> {
     Parameter::new(name, Unit::Probability, 0..=1 << 32, doc, field)
 }
@@ -99,38 +103,54 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
     ),
     threshold(
         "min_1",
-        "Average from which on packets of precedence 0 are marked.",
+        "The average from which on packets of precedence 0 are marked.",
         |wred, _| &mut wred.profiles[0].min,
     ),
-    threshold("max_1", "Average from which on all of them are.", |wred, _| {
-        &mut wred.profiles[0].max
-    }),
-    at_max("probability_1", "Probability of a mark at `max_1`.", |wred, _| {
-        &mut wred.profiles[0].probability
-    }),
-    threshold("min_2", "The same for precedence 1.", |wred, _| {
-        &mut wred.profiles[1].min
-    }),
-    threshold("max_2", "The same for precedence 1.", |wred, _| {
-        &mut wred.profiles[1].max
-    }),
-    at_max("probability_2", "Probability of a mark at `max_2`.", |wred, _| {
-        &mut wred.profiles[1].probability
-    }),
-    threshold("min_3", "The same for precedence 2.", |wred, _| {
-        &mut wred.profiles[2].min
-    }),
-    threshold("max_3", "The same for precedence 2.", |wred, _| {
-        &mut wred.profiles[2].max
-    }),
-    at_max("probability_3", "Probability of a mark at `max_3`.", |wred, _| {
-        &mut wred.profiles[2].probability
-    }),
+    threshold(
+        "max_1",
+        "The average from which on all packets of precedence 0 are marked.",
+        |wred, _| &mut wred.profiles[0].max,
+    ),
+    at_max(
+        "probability_1",
+        "The probability of a mark at `max_1`.",
+        |wred, _| &mut wred.profiles[0].probability,
+    ),
+    threshold(
+        "min_2",
+        "The average from which on packets of precedence 1 are marked.",
+        |wred, _| &mut wred.profiles[1].min,
+    ),
+    threshold(
+        "max_2",
+        "The average from which on all packets of precedence 1 are marked.",
+        |wred, _| &mut wred.profiles[1].max,
+    ),
+    at_max(
+        "probability_2",
+        "The probability of a mark at `max_2`.",
+        |wred, _| &mut wred.profiles[1].probability,
+    ),
+    threshold(
+        "min_3",
+        "The average from which on packets of precedence 2 are marked.",
+        |wred, _| &mut wred.profiles[2].min,
+    ),
+    threshold(
+        "max_3",
+        "The average from which on all packets of precedence 2 are marked.",
+        |wred, _| &mut wred.profiles[2].max,
+    ),
+    at_max(
+        "probability_3",
+        "The probability of a mark at `max_3`.",
+        |wred, _| &mut wred.profiles[2].probability,
+    ),
     Parameter::new(
         "precedence",
         Unit::List(64),
         0..=2,
-        "The drop precedence of each DSCP; by default that of assured forwarding, 0 for all else.",
+        "The drop precedence of each DSCP; by default that of assured forwarding, and 0 for others.",
         |wred, _| &mut wred.precedence,
     ),
     avpkt(|wred, _| &mut wred.avpkt),
@@ -138,7 +158,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "burst",
         Unit::Count("packets"),
         POSITIVE,
-        "Packets that may come at once unmarked; none for (2 min + max) / 3 of the lowest curve.",
+        "The packets that may arrive at once unmarked; none for (2 min + max) / 3 of the lowest curve.",
         |wred, _| &mut wred.burst,
     ),
     bandwidth(|wred, _| &mut wred.bandwidth),
@@ -148,7 +168,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
     Parameter::word(
         "gentle",
         Unit::Flag,
-        "Whether above a curve's max the probability rises to 1 gradually, up to twice that.",
+        "Whether above a curve's max the probability rises to 1 gradually, up to twice the max.",
         |wred, _| &mut wred.gentle,
     ),
 ];
@@ -169,7 +189,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     |config, parts| Ok(Box::new(Wred::node(config, parts.seed)?)),
 );
 
-/// AFxy has DSCP `8 x + 2 y`, x 1 to 4, y 1 to 3.
+/// AFxy has DSCP `8 x + 2 y`, for x from 1 to 4 and y from 1 to 3.
 const fn assured_forwarding() -> [u8; 64] {
     let mut precedence = [0; 64];
     let mut class = 1;
@@ -182,11 +202,11 @@ const fn assured_forwarding() -> [u8; 64] {
 }
 
 impl Config {
-    fn law(&self) -> Result<Law, ConfigError> {
+    fn derived(&self) -> Result<Derived, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         self.response.check()?;
         let lowest = self.profiles.iter().min_by_key(|profile| profile.min);
-        let lowest = lowest.expect("there are three");
+        let lowest = lowest.expect("there are three profiles");
         let derived = || (2 * u64::from(lowest.min) + u64::from(lowest.max)) / (3 * u64::from(self.avpkt));
         let burst = self.burst.unwrap_or_else(|| derived() as u32);
         let w_log = w_log_for_burst(lowest.min, burst, self.avpkt)?;
@@ -202,7 +222,7 @@ impl Config {
             Curve::new(shape, w_log)
         };
         let [first, second, third] = self.profiles;
-        Ok(Law {
+        Ok(Derived {
             filter: Filter::of_paper(w_log, self.avpkt, self.bandwidth)?,
             curves: [curve(first)?, curve(second)?, curve(third)?],
         })
@@ -211,7 +231,7 @@ impl Config {
 
 /// The parameters as the packet path needs them.
 #[derive(Debug)]
-struct Law {
+struct Derived {
     filter: Filter,
     curves: [Curve; PRECEDENCES],
 }
@@ -220,7 +240,7 @@ struct Law {
 #[derive(Debug)]
 pub struct Wred {
     queue: PacketQueue,
-    law: Law,
+    derived: Derived,
     average: Average,
     spacings: [Spacing; PRECEDENCES],
     random: Random,
@@ -228,7 +248,7 @@ pub struct Wred {
 }
 
 impl Wred {
-    /// A queue, ready to use. Chances are drawn from `seed`.
+    /// Creates an empty queue. `seed` is for the random marks.
     ///
     /// ```
     /// use fairgate::aqm::wred::{Config, Wred};
@@ -244,7 +264,7 @@ impl Wred {
     pub fn node(config: Config, seed: u64) -> Result<Node<Wred>, ConfigError> {
         Ok(Node::new(Wred {
             queue: PacketQueue::new(),
-            law: config.law()?,
+            derived: config.derived()?,
             average: Average::NEW,
             spacings: [Spacing::NEW; PRECEDENCES],
             random: Random::new(seed),
@@ -260,12 +280,12 @@ impl Algorithm for Wred {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         let queued = self.queue.bytes();
-        let average = self.law.filter.arrival(&mut self.average, queued, now);
+        let average = self.derived.filter.arrival(&mut self.average, queued, now);
         let packet = &pool[id];
         let length = packet.length;
         let precedence = usize::from(self.config.precedence[usize::from(packet.dscp & 63)]);
         let spacing = &mut self.spacings[precedence];
-        let action = self.law.curves[precedence].judge(spacing, average, length, &mut self.random);
+        let action = self.derived.curves[precedence].judge(spacing, average, length, &mut self.random);
         if action != Action::Pass && !self.config.response.spares(id, action, pool) {
             pool.give_back(id, DropReason::Aqm);
             return Verdict::Congested;
@@ -303,16 +323,16 @@ impl Algorithm for Wred {
     }
 
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        let law = config.law()?;
-        self.average = self.average.carried_over(&self.law.filter, &law.filter);
+        let derived = config.derived()?;
+        self.average = self.average.carried_over(&self.derived.filter, &derived.filter);
         self.spacings = [Spacing::NEW; PRECEDENCES];
-        self.law = law;
+        self.derived = derived;
         self.config = config;
         while self.queue.bytes() > self.config.limit.into() {
             let newest = self
                 .queue
                 .pop_back(pool)
-                .expect("a queue over its limit isn't empty");
+                .expect("a queue over its limit is not empty");
             pool.give_back(newest, DropReason::Reconfigured);
         }
         Ok(())
@@ -348,7 +368,7 @@ mod tests {
     const AF13: u8 = 14;
 
     #[test]
-    fn precedences_are_those_of_assured_forwarding() {
+    fn precedences_follow_assured_forwarding() {
         let config = Config::default();
         let of = |dscp: u8| config.precedence[usize::from(dscp)];
         assert_eq!([of(AF11), of(AF12), of(AF13)], [0, 1, 2]);
@@ -356,7 +376,8 @@ mod tests {
         assert_eq!([of(0), of(46), of(48), of(8)], [0; 4], "others");
     }
 
-    /// A queue held at about 52,000 bytes: below the first curve, on the other two, where the third is steeper and begins earlier.
+    /// A queue of about 52,000 bytes: below the first curve, and on the other two. The third is steeper and
+    /// begins earlier.
     #[test]
     fn packets_out_of_profile_are_dropped_first() {
         let mut driver = Driver::new(Wred::node(Config::default(), 1).unwrap());
@@ -371,7 +392,7 @@ mod tests {
             dropped[precedence] += u32::from(verdict == Verdict::Congested);
         }
         assert_eq!(dropped[0], 0);
-        // p_b: 5 % of 7/45 and 10 % of 22/60, and of uniform gaps twice as many drops as that.
+        // p_b: 5 % of 7/45, and 10 % of 22/60. With uniform gaps there are twice as many drops.
         let expected = [
             0.0,
             20_000.0 * 2.0 * 0.05 * 7.0 / 45.0,
@@ -384,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_name() {
+    fn values_out_of_range_are_rejected_by_name() {
         let refused = |change: fn(&mut Config)| {
             let mut config = Config::default();
             change(&mut config);
@@ -399,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_limit_gives_back_the_newest_and_a_refused_change_nothing() {
+    fn a_lowered_limit_drops_the_newest_packets_and_a_rejected_change_none() {
         let mut driver = Driver::new(Wred::node(Config::default(), 1).unwrap());
         for _ in 0..3 {
             driver.offer(of_dscp(0), Time::ZERO);

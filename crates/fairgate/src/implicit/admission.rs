@@ -1,22 +1,25 @@
-//! Admission control by flow in front of any fair discipline (Kortebi, Oueslati & Roberts 2005, section 2.2; Benameur et al.
-//! 2002): while the link is congested, packets of new flows are discarded.
+//! Admission control by flow in front of any fair discipline (Kortebi, Oueslati & Roberts 2005, section 2.2;
+//! Benameur et al. 2002): while the link is congested, packets of new flows are dropped.
 //!
-//! Fair queueing can't help against too many flows: with twice as many each gets half. So when the fair rate falls below a
-//! threshold, 1 % of the link's rate by default, no new flows are let in until it has recovered; flows in progress are
-//! not touched. A sender whose first packets vanish tries later, or another way. A flow is in progress from its first packet
-//! until it was silent for a time-out, whether or not it has packets queued (`implicit/in_progress.rs`).
+//! Fair queueing does not help against too many flows: with twice as many flows each gets half. So when the
+//! fair rate falls below a threshold, 1 % of the link's rate by default, new flows are rejected until it has
+//! recovered. Flows in progress are not affected. A sender whose first packets are dropped tries later, or
+//! takes another path. A flow is in progress from its first packet until it has sent nothing for a time-out,
+//! whether or not it has packets queued (`implicit/in_progress.rs`).
 //!
-//! **The fair rate without rounds**: the discipline inside is not known, only what leaves it. Each flow has a virtual finish
-//! time, advanced by the bytes it sends; virtual time follows the flow that is ahead of all, two quanta behind it, and a
-//! flow that was away begins there. It advances as fast as a flow that always has packets sends: what it gained is what a
-//! fictitious flow would have been granted (the self-clocking of PFQ). The rest is as in [`pdrr`], samples
-//! and smoothing included, which has both measures of its own and this control built in.
+//! **How the fair rate is measured.** The inner discipline is not known; only its departures are. Each flow
+//! has a virtual finish time, which advances by the bytes that it sends. Virtual time follows the flow that
+//! is furthest ahead, two quanta behind it. A flow that was inactive starts at the current virtual time. So
+//! virtual time advances as fast as a flow that always has packets sends, and its advance is what a
+//! fictitious flow could have sent (the self-clocking of PFQ). Samples and smoothing are the same as in
+//! [`pdrr`], which has its own measures and has this control built in.
 //!
-//! `quantum` should be at least what the discipline inside sends of one flow at a time: with less the fair rate comes
-//! out too high. The priority load can't be told from outside and is no criterion here. With a discipline inside that
-//! isn't fair the measure means nothing.
+//! `quantum` should be at least the number of bytes that the inner discipline sends of one flow at a time.
+//! With less, the measured fair rate is too high. The priority load can't be measured from outside and is not
+//! used here. If the inner discipline is not fair, the measured fair rate has no meaning.
 //!
-//! Bounded: flows in progress beyond `flows_in_progress` are not remembered, and count as new at each packet.
+//! Memory is bounded: flows beyond `flows_in_progress` are not stored, and each of their packets counts as
+//! the first packet of a new flow.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -39,25 +42,25 @@ use crate::time::Time;
 /// The number of the only class.
 const INNER: u16 = 1;
 
-/// Parameters.
+/// The parameters of the discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The rate of the link.
     pub rate: Rate,
-    /// New flows are kept out while the fair rate is below this; `None` for 1 % of the link's rate.
+    /// New flows are rejected while the fair rate is below this rate. `None` means 1 % of the link's rate.
     pub fair_rate: Option<Rate>,
-    /// Bytes that the discipline inside sends of one flow at a time, 64 to 2^30.
+    /// Bytes that the inner discipline sends of one flow at a time, 64 to 2^30.
     pub quantum: u32,
-    /// What a flow is: the same as for the discipline inside.
+    /// What identifies a flow. It should be the same as in the inner discipline.
     pub key: FlowBy,
-    /// A flow is in progress for so long after a packet, 1 ms to 1 hour.
+    /// How long a flow is in progress after a packet, 1 ms to 1 hour.
     pub idle_timeout: Duration,
-    /// Most flows in progress that are remembered, 1 to 2^20.
+    /// The largest number of flows in progress, 1 to 2^20.
     pub flows_in_progress: u32,
 }
 
 impl Config {
-    /// For a link of this rate, with the defaults of pdrr.
+    /// Returns the parameters for a link of this rate, with the defaults of pdrr.
     pub fn of_rate(rate: Rate) -> Config {
         let default = pdrr::Admission::default();
         Config {
@@ -99,7 +102,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
     ),
     fair_rate(|control, _| &mut control.fair_rate),
     quantum(
-        "Bytes that the discipline inside sends of one flow at a time.",
+        "Bytes that the inner discipline sends of one flow at a time.",
         |control, _| &mut control.quantum,
     ),
     key(|control, _| &mut control.key),
@@ -112,9 +115,9 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "admission",
         family: Family::Implicit,
-        summary: "Admission control by flow in front of any fair discipline, drr if none is given",
-        when: "Where so many flows come that a fair share would be too little for each: those that are \
-            there go on.",
+        summary: "Admission control by flow in front of any fair discipline, drr by default",
+        when: "Where there can be so many flows that a fair share is too small: flows in progress keep \
+               their share.",
         children: Children::Inner,
     },
     PARAMETERS,
@@ -129,13 +132,13 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 )
 .with_memory(|control| 70 * u64::from(control.flows_in_progress));
 
-/// What flows were sent, to know what one more would be.
+/// Virtual time and the flows' finish times, from which the fair rate is measured.
 #[derive(Debug)]
 struct VirtualTime {
     now: u64,
-    /// Of each flow in progress, by its place.
+    /// The finish time of each flow in progress, by its position.
     finish: Box<[u64]>,
-    /// How far virtual time is behind the flow that is ahead.
+    /// How far virtual time is behind the flow that is furthest ahead.
     window: u64,
 }
 
@@ -148,10 +151,10 @@ impl VirtualTime {
         }
     }
 
-    /// The flow at `place` sent a packet. By how much virtual time advanced.
+    /// Counts a packet that the flow at `position` sent. Returns by how much virtual time advanced.
     #[inline]
-    fn sent(&mut self, place: u32, length: u32) -> u64 {
-        let finish = &mut self.finish[place as usize];
+    fn sent(&mut self, position: u32, length: u32) -> u64 {
+        let finish = &mut self.finish[position as usize];
         *finish = (*finish).max(self.now) + u64::from(length);
         let advance = finish.saturating_sub(self.now + self.window);
         self.now += advance;
@@ -159,7 +162,7 @@ impl VirtualTime {
     }
 }
 
-/// The discipline. Make one with [`Admission::node`].
+/// The discipline. [`Admission::node`] creates it.
 pub struct Admission {
     inner: Box<dyn Discipline>,
     in_progress: InProgress,
@@ -171,10 +174,10 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Control in front of `inner`. `seed` is the key of the hashes.
+    /// Returns admission control in front of `inner`. `seed` is the key of the hashes.
     ///
     /// # Errors
-    /// If a parameter is out of its range.
+    /// Returns an error if a parameter is out of range.
     pub fn node(
         config: Config,
         seed: u64,
@@ -192,9 +195,9 @@ impl Admission {
         }))
     }
 
-    /// After a call in which the discipline inside may have lost all that it had.
+    /// Checks whether the inner discipline is empty, after a call in which it may have lost all its packets.
     #[inline]
-    fn look_inside(&mut self) -> bool {
+    fn check_empty(&mut self) -> bool {
         let is_empty = self.inner.backlog().packets == 0;
         if is_empty {
             self.congestion.emptied();
@@ -218,7 +221,7 @@ impl Algorithm for Admission {
         self.congestion.arrived(now);
         let verdict = self.inner.enqueue(id, now, pool);
         if verdict != Verdict::Queued {
-            self.look_inside();
+            self.check_empty();
         }
         verdict
     }
@@ -227,11 +230,11 @@ impl Algorithm for Admission {
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         let next = self.inner.dequeue(now, pool);
         self.congestion.advance(now);
-        let is_last = self.look_inside();
+        let is_last = self.check_empty();
         if let Some(id) = next {
             let length = pool[id].length;
-            if let Some(place) = self.in_progress.place(self.hasher.flow(id, pool)) {
-                self.congestion.granted(self.virtual_time.sent(place, length));
+            if let Some(position) = self.in_progress.position(self.hasher.flow(id, pool)) {
+                self.congestion.granted(self.virtual_time.sent(position, length));
             }
             self.congestion.sent(length, false, is_last, now);
         }
@@ -251,8 +254,8 @@ impl Algorithm for Admission {
         self.config.clone()
     }
 
-    /// Flows in progress are kept unless what a flow is, its time-out or their number changes; the measure is, unless the
-    /// rate or the threshold changes.
+    /// Keeps the flows in progress unless their key, time-out or number changes. Keeps the measured fair rate
+    /// unless the rate or the threshold changes.
     fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let flows = |config: &Config| (config.key, config.idle_timeout, config.flows_in_progress);
@@ -278,7 +281,7 @@ impl Algorithm for Admission {
     }
 
     fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {
-        self.look_inside();
+        self.check_empty();
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
@@ -320,7 +323,8 @@ mod tests {
         }
     }
 
-    /// A millisecond each: a packet from each flow of `flows`, one is sent. The flows blocked.
+    /// Each millisecond one packet of each of `flows` flows arrives and one packet is sent. Returns the flows
+    /// whose packets were dropped.
     fn run(
         driver: &mut Driver<Admission>,
         millis: core::ops::Range<u64>,
@@ -353,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fair_rate_is_what_a_backlogged_flow_gets() {
+    fn the_fair_rate_is_the_rate_of_a_backlogged_flow() {
         for flows in [1, 4, 10] {
             let mut driver = over_drr(config());
             let _ = run(&mut driver, 0..10_000, |_| flows);
@@ -366,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_come_and_go_one_by_one_leave_half_of_the_link_and_more() {
+    fn short_flows_one_at_a_time_leave_a_fair_rate_above_half_of_the_link() {
         let mut driver = over_drr(config());
         for milli in 0..10_000u64 {
             let now = Time::from_millis(milli);
@@ -381,19 +385,20 @@ mod tests {
     }
 
     #[test]
-    fn new_flows_are_blocked_below_the_threshold_and_known_ones_never() {
+    fn below_the_threshold_only_new_flows_are_blocked() {
         let mut driver = over_drr(config());
-        // A new flow every half second. At 20 flows the fair rate is 400 kbit/s.
+        // A new flow arrives every half second. With 20 flows the fair rate is 400 kbit/s.
         let blocked = run(&mut driver, 0..30_000, |milli| milli / 500 + 1);
         let first = *blocked.iter().min().expect("flows are blocked");
         assert!((18..26).contains(&first), "the first flow blocked is {first}");
         let in_progress = u64::from(driver.root.algorithm().in_progress.len());
         assert_eq!(
             in_progress, first,
-            "all that came before are in progress, none since"
+            "only the flows that arrived before are in progress"
         );
         assert!(fair_rate(&driver) > 300_000, "{}", fair_rate(&driver));
-        // Five flows go on. After the time-out the others are forgotten, and new ones let in.
+        // Five flows continue. After the time-out the others are no longer in progress, and new flows are
+        // admitted.
         let later = run(&mut driver, 30_000..45_000, |_| 5);
         assert!(later.is_empty());
         let again = run(&mut driver, 45_000..45_100, |_| 10);
@@ -401,21 +406,21 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_discipline_inside_loses_is_noticed() {
+    fn a_flush_of_the_inner_discipline_makes_the_link_idle() {
         let mut driver = over_drr(config());
         let _ = run(&mut driver, 0..100, |_| 3);
         driver.root.flush(&mut driver.pool);
         while let Some((id, _)) = driver.pool.take_returned() {
             driver.pool.release(id);
         }
-        // Idle from here on.
+        // The link is idle from here.
         let _ = driver.next(Time::from_secs(60));
         assert!(fair_rate(&driver) > 7_990_000);
     }
 
     #[test]
     fn ranges_are_checked() {
-        let refused = |config: Config| {
+        let rejected = |config: Config| {
             let inner = crate::testing::fifo(1);
             Admission::node(config, 0, inner)
                 .map(|_| ())
@@ -423,7 +428,7 @@ mod tests {
                 .parameter()
         };
         assert_eq!(
-            refused(Config {
+            rejected(Config {
                 quantum: 1,
                 ..config()
             }),
@@ -431,7 +436,7 @@ mod tests {
         );
         let flows_in_progress = 0;
         assert_eq!(
-            refused(Config {
+            rejected(Config {
                 flows_in_progress,
                 ..config()
             }),
@@ -439,7 +444,7 @@ mod tests {
         );
         let idle_timeout = Duration::from_nanos(1);
         assert_eq!(
-            refused(Config {
+            rejected(Config {
                 idle_timeout,
                 ..config()
             }),

@@ -1,29 +1,32 @@
-//! What [`sqf`](super::sqf) and [`lqf`](super::lqf) share: flows known exactly, in the order of their bytes, and the
-//! longest of them paying when the buffer is full.
+//! The common part of [`sqf`](super::sqf) and [`lqf`](super::lqf): flows without hash collisions, sorted by
+//! their bytes. If the buffer is full, the longest flow loses packets.
 //!
 //! ```text
-//!   packet -> identity -> place        flow table: no two flows share a place, idle ones have none
+//!   packet -> identity -> position     flow table: flows never share a position; idle flows have none
 //!   flows    [ queue | identity ] ...  32 bytes each
 //!   service                            tournament over the flows' bytes
-//!   longest                            bounds of the flows' bytes, to be corrected when the longest is wanted
+//!   longest                            bounds of the flows' bytes, corrected when the longest flow is needed
 //! ```
 //!
-//! A flow has a place while it has packets, so that there are never more than the buffer holds packets: the number of
-//! flows behind the link does not matter.
+//! A flow has a position while it has packets, so there are never more positions in use than packets in the
+//! buffer. The number of flows behind the link does not matter.
 //!
-//! **Among equals** the flow that came to its number of bytes first is the first: every packet that a flow gains or loses,
-//! also one of length 0, makes it the last of those with as many bytes. A naive scan for the least pair (bytes, time of
-//! the last change) finds the same. Of several that are the longest any may pay: it is the one with the lowest place.
+//! **Ties.** If several flows have the same number of bytes, the flow that reached this number first goes
+//! first. Each packet that a flow gains or loses, even one of length 0, makes it the last of the equal flows.
+//! A simple scan for the least pair (bytes, time of the last change) gives the same result. If several flows
+//! are the longest, any of them may lose a packet; here it is the one with the lowest position.
 //!
-//! **The shortest first, lazily.** Who grows goes back, so that the rank that a flow had before is a bound for its rank: it
-//! is left, with the time of the change beside it, until the flow comes first by it. Then it is ranked anew, once for all
-//! the packets that came meanwhile. A packet costs O(log n) at most, amortised; a choice, after a long time without one,
-//! 4096 times as much, for of more flows than that none is left standing. Where a flow loses packets it is ranked at once.
+//! **Lazy ranking in sqf.** A flow that grows moves back, so its old rank is a lower bound of its new rank.
+//! The old rank stays in the tournament, and the time of the change is stored, until the flow becomes first
+//! by the old rank. Then it is ranked again, once for all packets that arrived in the meantime. The amortised
+//! cost per packet is O(log n). One choice after a long time can cost 4096 times as much, because at most
+//! that many flows have an old rank. A flow that loses packets is ranked at once.
 //!
-//! The flow that is served stays the shortest until a packet comes for any flow, and is ranked only then.
+//! The flow that is served remains the shortest until a packet arrives for any flow, and is only ranked then.
 //!
-//! Invariants: nobody's rank in the tournament is behind the true one, and only those flagged stand before it, but for the one that is served; a flow is in the tournament if and only if it has packets, with its bytes; a flow that came through the
-//! hash has a place in the table if and only if it has packets.
+//! Invariants: no rank in the tournament is behind the true rank. Only flows with a stored time of change are
+//! before their true rank, and the flow that is served. A flow is in the tournament if and only if it has
+//! packets. A flow that was found by its hash has a position in the table if and only if it has packets.
 
 use alloc::boxed::Box;
 use core::fmt::Debug;
@@ -41,33 +44,34 @@ use crate::registry::{Longest, Parameter, Unit, check_ranges};
 use crate::structures::{Bounds, FlowTable, Identity};
 use crate::time::Time;
 
-/// Most flows at a time.
+/// The largest number of flows.
 const MOST_FLOWS: u32 = 1 << 20;
-/// Most bytes that a tournament can rank; less one packet of any length, which may be over the limit for a moment.
+/// The most bytes that a tournament can rank, minus one packet of any length, which may exceed the limit for
+/// a moment.
 const MOST_BYTES: u64 = (1 << 48) - (1 << 33);
 
-/// Most flows that stand too far ahead: so many are ranked anew at most before a packet is chosen. Few in tests, which
-/// would not come to it.
+/// The largest number of flows with an old rank. So many flows at most are ranked again before a packet is
+/// chosen. It is small in tests, because they have few flows.
 const MOST_AHEAD: u32 = if cfg!(test) { 3 } else { 4096 };
 
-/// Parameters.
+/// The parameters of the discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued, 1 to 2^25.
+    /// The largest number of queued packets, 1 to 2^25.
     pub limit: u32,
-    /// Most bytes queued besides, at least 1.
+    /// The largest number of queued bytes, at least 1. It applies in addition to `limit`.
     pub limit_bytes: Option<u64>,
-    /// Which packet of the longest flow pays.
+    /// Which packet of the longest flow is dropped.
     pub drop_from: DropFrom,
-    /// What a flow is.
+    /// What identifies a flow.
     pub key: FlowBy,
-    /// Most flows with packets at a time, 1 to 2^20; `None` for as many as there can be packets.
+    /// The largest number of flows with packets, 1 to 2^20. `None` means as many as there can be packets.
     pub flows: Option<u32>,
 }
 
-/// 200 packets: the most of what the paper gives as typical (section III-B) and what it analyses (Figures 3 and 4). A
-/// stream keeps its priority while it has less than `limit / (flows + 1)` packets queued (equation 1), so that a long buffer
-/// makes it more robust, and only bulk flows wait longer for it.
+/// 200 packets is the largest value that the paper calls typical (section III-B), and the value that it
+/// analyses (Figures 3 and 4). A stream keeps its priority while it has less than `limit / (flows + 1)`
+/// packets queued (equation 1). So a longer buffer makes it more robust, and only bulk flows wait longer.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -80,7 +84,7 @@ impl Default for Config {
     }
 }
 
-/// The parameters as users set them.
+/// The parameters that users can set.
 pub const PARAMETERS: &[Parameter<Config>] = &[
     limit(1 << 25, |sqf, _| &mut sqf.limit),
     Parameter::bounding(
@@ -89,12 +93,12 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
             "limit_bytes",
             Unit::Bytes,
             1..=MOST_BYTES,
-            "Most bytes queued in all.",
+            "The largest number of queued bytes.",
             |sqf, _| &mut sqf.limit_bytes,
         ),
     ),
     drop_from(
-        "Which packet of the longest flow pays: the newest or the oldest.",
+        "Which packet of the longest flow is dropped: the newest or the oldest.",
         |sqf, _| &mut sqf.drop_from,
     ),
     key(|sqf, _| &mut sqf.key),
@@ -102,7 +106,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "flows",
         Unit::Count("flows"),
         1..=MOST_FLOWS as u64,
-        "Most flows with packets at a time; none for as many as there can be packets.",
+        "The largest number of flows with packets; none means as many as there can be packets.",
         |sqf, _| &mut sqf.flows,
     ),
 ];
@@ -112,31 +116,32 @@ impl Config {
         check_ranges(PARAMETERS, &mut self.clone())
     }
 
-    /// Bytes that the discipline allocates.
+    /// Returns the bytes that the discipline allocates.
     pub(super) fn allocated(&self) -> u64 {
         100 * u64::from(self.flows.unwrap_or(self.limit))
     }
 
-    /// How many flows can have packets at a time: the arriving packet is queued before another one is dropped for it.
-    fn places(&self) -> u32 {
+    /// Returns the number of positions: how many flows can have packets at a time. The arriving packet is
+    /// queued before another one is dropped.
+    fn positions(&self) -> u32 {
         self.flows.unwrap_or((self.limit + 1).min(MOST_FLOWS))
     }
 }
 
-/// Which flow is served.
+/// The order of service.
 pub trait Order: Debug + Send + 'static {
-    /// The name that users configure the discipline by.
+    /// The name by which users configure the discipline.
     const NAME: &'static str;
-    /// Whether it is the longest; else it is the shortest.
+    /// Whether the longest flow is served. Otherwise it is the shortest.
     const LONGEST_FIRST: bool;
 }
 
-/// What is looked at for each packet: half a cache line.
+/// The state of a flow that each packet needs: half a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 struct Flow {
     queue: PacketQueue,
-    /// Under which it has its place in the table, if it came by its hash.
+    /// Its identity in the table, if it was found by its hash.
     identity: Identity,
 }
 
@@ -147,28 +152,29 @@ impl Flow {
     };
 }
 
-/// The discipline. Make one with [`ByBacklog::node`].
+/// The discipline. [`ByBacklog::node`] creates it.
 #[derive(Debug)]
 pub struct ByBacklog<O> {
     flows: Box<[Flow]>,
     table: FlowTable,
-    /// The flow to serve is the first. Where that is the shortest, a flow that has grown since it was ranked stands
-    /// too far ahead.
+    /// Its first flow is served. In sqf, a flow that has grown since it was ranked is further ahead than its
+    /// true rank.
     service: Tournament,
-    /// When flows that stand too far ahead came to their bytes; 0 for those that stand right.
+    /// The times at which the flows with an old rank reached their bytes. 0 for all other flows.
     grown: Box<[u64]>,
-    /// How many of them there are.
+    /// The number of flows with an old rank.
     ahead: u32,
-    /// By bytes and one more, so that a flow of empty packets is longer than one without packets. Not kept where the
-    /// longest is the flow to serve.
+    /// Bounds of the flows' bytes plus 1, so that a flow of empty packets is longer than a flow without
+    /// packets. Not used in lqf, where the longest flow is the one to serve.
     longest: Bounds,
-    /// The shortest, while it is served and nothing comes: it stays the shortest, and is not ranked for each packet.
+    /// The shortest flow while it is served and no packet arrives. It stays the shortest and is not ranked
+    /// for each packet.
     serving: Option<u32>,
     active: u32,
     packets: u32,
     bytes: u64,
     limit_bytes: u64,
-    /// Changes of flows so far: 2^56 of them take decades.
+    /// The number of changes of flows so far. 2^56 changes take decades.
     stamp: u64,
     hasher: FlowByHasher,
     seed: u64,
@@ -177,21 +183,21 @@ pub struct ByBacklog<O> {
 }
 
 impl<O: Order> ByBacklog<O> {
-    /// An empty buffer. `seed` is the key of the hashes.
+    /// Returns an empty discipline. `seed` is the key of the hashes.
     pub fn node(config: Config, seed: u64) -> Result<Node<ByBacklog<O>>, ConfigError> {
         config.check()?;
         Ok(Node::new(ByBacklog::empty(config, seed)))
     }
 
     fn empty(config: Config, seed: u64) -> ByBacklog<O> {
-        let places = config.places();
+        let positions = config.positions();
         ByBacklog {
-            flows: vec![Flow::EMPTY; places as usize].into(),
-            table: FlowTable::new(places, seed),
-            service: Tournament::new(places),
-            grown: vec![0; if O::LONGEST_FIRST { 0 } else { places as usize }].into(),
+            flows: vec![Flow::EMPTY; positions as usize].into(),
+            table: FlowTable::new(positions, seed),
+            service: Tournament::new(positions),
+            grown: vec![0; if O::LONGEST_FIRST { 0 } else { positions as usize }].into(),
             ahead: 0,
-            longest: Bounds::new(if O::LONGEST_FIRST { 1 } else { places }),
+            longest: Bounds::new(if O::LONGEST_FIRST { 1 } else { positions }),
             serving: None,
             active: 0,
             packets: 0,
@@ -205,38 +211,38 @@ impl<O: Order> ByBacklog<O> {
         }
     }
 
-    /// The place of the packet's flow, a new one if it has none; `None` if all are taken.
+    /// Returns the position of the packet's flow, a new one if it has none, or `None` if all are taken.
     #[inline]
-    fn place(&mut self, id: PacketId, pool: &Pool) -> Option<u32> {
+    fn position(&mut self, id: PacketId, pool: &Pool) -> Option<u32> {
         let identity = self.table.identity(self.hasher.flow(id, pool));
         self.table.find(identity).or_else(|| {
-            let place = self.table.insert(identity)?;
-            self.flows[place as usize].identity = identity;
-            Some(place)
+            let position = self.table.insert(identity)?;
+            self.flows[position as usize].identity = identity;
+            Some(position)
         })
     }
 
-    /// Takes a packet into flow `place`, and drops for `reason` what is over a limit then.
+    /// Enqueues a packet of the flow at `position`. Drops packets that are then above a limit, for `reason`.
     #[inline(always)]
-    fn admit(&mut self, place: u32, id: PacketId, reason: DropReason, pool: &mut Pool) -> Verdict {
+    fn admit(&mut self, position: u32, id: PacketId, reason: DropReason, pool: &mut Pool) -> Verdict {
         self.interrupt();
         let length = pool[id].length;
-        let queue = &mut self.flows[place as usize].queue;
+        let queue = &mut self.flows[position as usize].queue;
         let is_new = queue.is_empty();
         queue.push_back(id, pool);
         self.packets += 1;
         self.bytes += u64::from(length);
         if !O::LONGEST_FIRST {
-            self.longest.grew(place, queue.bytes() + 1);
+            self.longest.grew(position, queue.bytes() + 1);
         }
         if is_new {
             self.active += 1;
-            self.rank(place);
+            self.rank(position);
         } else {
-            self.grew(place);
+            self.grew(position);
         }
         if self.is_full() {
-            return self.make_room(place, reason, pool);
+            return self.make_room(position, reason, pool);
         }
         Verdict::Queued
     }
@@ -246,13 +252,13 @@ impl<O: Order> ByBacklog<O> {
         self.packets > self.config.limit || self.bytes > self.limit_bytes
     }
 
-    /// Longest queue drop, after a packet came to flow `arrived`.
+    /// Longest queue drop, after a packet of flow `arrived` was enqueued.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, arrived: u32, reason: DropReason, pool: &mut Pool) -> Verdict {
         let mut verdict = Verdict::Queued;
         while self.is_full() {
-            let victim = self.longest().expect("a buffer over its limit isn't empty");
+            let victim = self.longest().expect("a buffer above its limit isn't empty");
             let queue = &mut self.flows[victim as usize].queue;
             let dropped = match self.config.drop_from {
                 DropFrom::Head => queue.pop_front(pool),
@@ -268,39 +274,39 @@ impl<O: Order> ByBacklog<O> {
         verdict
     }
 
-    /// A packet of flow `place` was dropped.
-    fn lost(&mut self, place: u32, length: u32) {
+    /// Updates the state after a packet of the flow at `position` was dropped.
+    fn lost(&mut self, position: u32, length: u32) {
         self.packets -= 1;
         self.bytes -= u64::from(length);
-        if self.flows[place as usize].queue.is_empty() {
-            self.retire(place);
+        if self.flows[position as usize].queue.is_empty() {
+            self.retire(position);
         } else {
-            self.rank(place);
+            self.rank(position);
         }
     }
 
-    /// Flow `place` has no packets any more.
+    /// Removes the flow at `position`, which has no more packets.
     #[inline(never)]
-    fn retire(&mut self, place: u32) {
+    fn retire(&mut self, position: u32) {
         self.serving = None;
         self.active -= 1;
-        self.take_stamp(place);
-        let flow = &mut self.flows[place as usize];
+        self.take_stamp(position);
+        let flow = &mut self.flows[position as usize];
         self.table.remove(core::mem::take(&mut flow.identity));
-        self.service.leave(place);
+        self.service.leave(position);
     }
 
-    /// Flow `place`, which has been ranked, has more packets than before. Where the shortest is served that puts it
-    /// back, so that it need not be ranked before it comes first.
+    /// Reports that the flow at `position`, which is ranked, has more packets than before. In sqf this moves
+    /// it back, so it need not be ranked before it becomes first.
     #[inline]
-    fn grew(&mut self, place: u32) {
+    fn grew(&mut self, position: u32) {
         if O::LONGEST_FIRST {
-            return self.rank(place);
+            return self.rank(position);
         }
-        let grown = &mut self.grown[place as usize];
+        let grown = &mut self.grown[position as usize];
         if *grown == 0 {
             if self.ahead == MOST_AHEAD {
-                return self.rank(place);
+                return self.rank(position);
             }
             self.ahead += 1;
         }
@@ -308,18 +314,19 @@ impl<O: Order> ByBacklog<O> {
         *grown = self.stamp;
     }
 
-    /// When flow `place` came to its bytes, if it stands too far ahead; it is about to be ranked.
+    /// Clears the stored time of change of the flow at `position`, and returns it. The flow must be ranked
+    /// next.
     #[inline]
-    fn take_stamp(&mut self, place: u32) -> Option<u64> {
+    fn take_stamp(&mut self, position: u32) -> Option<u64> {
         if O::LONGEST_FIRST {
             return None;
         }
-        let stamp = core::mem::take(&mut self.grown[place as usize]);
+        let stamp = core::mem::take(&mut self.grown[position as usize]);
         self.ahead -= u32::from(stamp != 0);
         (stamp != 0).then_some(stamp)
     }
 
-    /// The flow that is served may not be the shortest any more: it is ranked by what it has now.
+    /// Ranks the flow that is served by its current bytes, because it may no longer be the shortest.
     #[inline]
     fn interrupt(&mut self) {
         if let Some(serving) = self.serving.take() {
@@ -327,29 +334,30 @@ impl<O: Order> ByBacklog<O> {
         }
     }
 
-    /// Flow `place` has come to its present number of bytes.
+    /// Ranks the flow at `position`, which has just reached its number of bytes.
     #[inline(never)]
-    fn rank(&mut self, place: u32) {
-        self.take_stamp(place);
+    fn rank(&mut self, position: u32) {
+        self.take_stamp(position);
         self.stamp += 1;
-        self.enter(place, self.stamp);
+        self.enter(position, self.stamp);
     }
 
     #[inline]
-    fn enter(&mut self, place: u32, stamp: u64) {
-        let bytes = self.flows[place as usize].queue.bytes();
+    fn enter(&mut self, position: u32, stamp: u64) {
+        let bytes = self.flows[position as usize].queue.bytes();
         let rank = match O::LONGEST_FIRST {
-            true => Rank::most_first(bytes, stamp, place),
-            false => Rank::least_first(bytes, stamp, place),
+            true => Rank::most_first(bytes, stamp, position),
+            false => Rank::least_first(bytes, stamp, position),
         };
-        self.service.enter(place, rank);
+        self.service.enter(position, rank);
     }
 
-    /// The flow to serve.
+    /// Returns the flow to serve.
     #[inline(never)]
     fn served(&mut self) -> Option<u32> {
         let mut first = self.service.first()?;
-        // Nobody's true rank is before the one he stands at: the first who stands right is the first of all.
+        // No true rank is before the stored rank. So the first flow whose stored rank is true is the first of
+        // all.
         while let Some(stamp) = self.take_stamp(first) {
             self.enter(first, stamp);
             first = self.service.first()?;
@@ -357,20 +365,21 @@ impl<O: Order> ByBacklog<O> {
         Some(first)
     }
 
-    /// The flow with the most bytes.
+    /// Returns the flow with the most bytes.
     fn longest(&mut self) -> Option<u32> {
         if O::LONGEST_FIRST {
             return self.service.first();
         }
-        let size = |place: u32| {
-            let queue = &self.flows[place as usize].queue;
+        let size = |position: u32| {
+            let queue = &self.flows[position as usize].queue;
             queue.bytes() + u64::from(!queue.is_empty())
         };
-        self.longest.largest(size).map(|(place, _)| place)
+        self.longest.largest(size).map(|(position, _)| position)
     }
 }
 
-/// Flow n has place n. A program that mixes numbers and hashes may have a numbered and a hashed flow share a queue.
+/// Flow n has position n. If a program uses both numbers and hashes, a numbered flow and a hashed flow may
+/// share a queue.
 impl<O: Order> ByFlow for ByBacklog<O> {
     #[inline]
     fn flows(&self) -> u32 {
@@ -401,43 +410,45 @@ impl<O: Order> Algorithm for ByBacklog<O> {
             pool.give_back(id, DropReason::QueueLimit);
             return Verdict::Dropped;
         }
-        let Some(place) = self.place(id, pool) else {
+        let Some(position) = self.position(id, pool) else {
             pool.give_back(id, DropReason::NoFreeFlow);
             return Verdict::Dropped;
         };
-        self.admit(place, id, DropReason::LongestFlow, pool)
+        self.admit(position, id, DropReason::LongestFlow, pool)
     }
 
     #[inline]
     fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
-        let place = match self.serving {
-            Some(place) => place,
+        let position = match self.serving {
+            Some(position) => position,
             None => self.served()?,
         };
-        let queue = &mut self.flows[place as usize].queue;
-        let taken = queue.take_front(pool).expect("a flow that plays has packets");
+        let queue = &mut self.flows[position as usize].queue;
+        let taken = queue
+            .take_front(pool)
+            .expect("a flow in the tournament has packets");
         self.packets -= 1;
         self.bytes -= u64::from(taken.length);
         if queue.is_empty() {
-            self.retire(place);
+            self.retire(position);
         } else if O::LONGEST_FIRST || taken.length == 0 {
-            self.rank(place);
+            self.rank(position);
         } else {
             queue.prefetch_front(pool);
-            self.serving = Some(place);
+            self.serving = Some(position);
         }
         Some(taken.id)
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         self.interrupt();
-        while let Some(place) = self.served() {
-            let queue = &mut self.flows[place as usize].queue;
+        while let Some(position) = self.served() {
+            let queue = &mut self.flows[position as usize].queue;
             let (packets, bytes) = (queue.len(), queue.bytes());
             queue.append_to(into, pool);
             self.packets -= packets;
             self.bytes -= bytes;
-            self.retire(place);
+            self.retire(position);
         }
     }
 
@@ -445,8 +456,8 @@ impl<O: Order> Algorithm for ByBacklog<O> {
         self.config.clone()
     }
 
-    /// All packets are placed anew, flow after flow in the order of service. Of what is over a lowered limit the longest
-    /// flows pay.
+    /// Enqueues all packets again, flow by flow in the order of service. Above a lowered limit the longest
+    /// flows lose packets.
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let mut queued = PacketQueue::new();
@@ -454,9 +465,9 @@ impl<O: Order> Algorithm for ByBacklog<O> {
         *self = ByBacklog::empty(config, self.seed);
         while let Some(id) = queued.pop_front(pool) {
             let fits = u64::from(pool[id].length) <= self.limit_bytes;
-            match self.place(id, pool) {
-                Some(place) if fits => {
-                    let _ = self.admit(place, id, DropReason::Reconfigured, pool);
+            match self.position(id, pool) {
+                Some(position) if fits => {
+                    let _ = self.admit(position, id, DropReason::Reconfigured, pool);
                 }
                 _ => pool.give_back(id, DropReason::Reconfigured),
             }
@@ -479,4 +490,5 @@ impl<O: Order> Algorithm for ByBacklog<O> {
 }
 
 #[cfg(test)]
+#[path = "by_backlog_tests.rs"]
 mod tests;

@@ -1,57 +1,58 @@
-//! How congested a link is, as a new flow would feel it: fair rate and priority load (PDRR, section 3.2).
+//! Measures how congested a link is for a new flow: fair rate and priority load (PDRR, section 3.2).
 //!
-//! The **fair rate** is what a flow that always has packets could send. There need not be one: a fictitious flow takes part
-//! in the rounds and is granted what a flow of its kind would be, but sends nothing. In an interval in which the link was
-//! idle it could have sent all that time: the sample is `max(granted, idle time * link rate) / interval`. The **priority
-//! load** is what was sent with priority, as a part of the link's rate.
+//! The **fair rate** is the rate at which a flow that always has packets could send. Such a flow need not
+//! exist. A fictitious flow takes part in the rounds: it is granted what a real flow would be granted, but
+//! sends nothing. While the link was idle, it could have sent all the time. So the sample is `max(granted,
+//! idle time * link rate) / interval`. The **priority load** is the rate sent with priority, as a fraction of
+//! the link's rate.
 //!
-//! Both are sampled every 100 ms and smoothed, `new = 0.9 old + 0.1 sample`. They start from an idle link: all of the
-//! rate, and no load. The link is idle from the end of the last packet's transmission at the link's rate, if nothing was
-//! queued then, until the next arrival. Intervals begin with the first call; one in which nothing was called is sampled
-//! by the next call. A clock that goes backwards stands still.
+//! Both are sampled every 100 ms and smoothed: `new = 0.9 old + 0.1 sample`. They start as for an idle link,
+//! with the full rate and no load. If the queue is empty, the link is idle from the end of the last packet's
+//! transmission at the link's rate until the next arrival. Intervals begin with the first call. An interval
+//! without a call is sampled by the next call. If the clock goes backwards, time stands still.
 
 use crate::rate::{Rate, RateMeter};
 use crate::time::Time;
 
-/// From one sample to the next, ns: the paper's.
+/// The time between two samples in nanoseconds, as in the paper.
 const INTERVAL: u64 = 100_000_000;
-/// Samples that make the past forgotten: 0.9^512 is below 2^-77.
+/// After this many samples the past has no effect: 0.9^512 is below 2^-77.
 const MEMORY: u64 = 512;
-/// Fractions of a byte that smoothing keeps.
+/// The number of fraction bits of smoothed bytes.
 const FRACTION_BITS: u32 = 16;
 
-/// When the link counts as congested.
+/// The thresholds of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Thresholds {
-    /// It is, when the fair rate is below this.
+    /// The link is congested if the fair rate is below this rate.
     pub(super) fair_rate: Rate,
-    /// It is, when the priority load is above this, percent.
+    /// The link is congested if the priority load is above this, in percent.
     pub(super) priority_load: u8,
 }
 
-/// The two measures.
+/// The fair rate and the priority load.
 #[derive(Debug)]
 pub(super) struct Congestion {
     rate: Rate,
     meter: RateMeter,
     thresholds: Option<Thresholds>,
-    /// The end of the interval; the origin before the first call.
+    /// The end of the interval, or the origin before the first call.
     ends: Time,
-    /// When the transmission of what was sent so far is over.
+    /// The end of the transmission of everything sent so far.
     sent_at: Time,
     is_empty: bool,
-    /// In this interval: ns, and bytes.
+    /// In this interval: idle nanoseconds, granted bytes, priority bytes.
     idle: u64,
     granted: u64,
     priority: u64,
-    /// Smoothed, bytes an interval times 2^16.
+    /// Smoothed bytes per interval, times 2^16.
     fair: u128,
     load: u128,
     is_congested: bool,
 }
 
 impl Congestion {
-    /// Of an idle link of this rate.
+    /// Returns the measures for an idle link of this rate.
     pub(super) fn new(rate: Rate, thresholds: Option<Thresholds>) -> Congestion {
         Congestion {
             rate,
@@ -69,7 +70,7 @@ impl Congestion {
         }
     }
 
-    /// Time has come to `now`.
+    /// Samples the intervals that end by `now`.
     #[inline]
     pub(super) fn advance(&mut self, now: Time) {
         if now >= self.ends {
@@ -77,18 +78,18 @@ impl Congestion {
         }
     }
 
-    /// A packet is queued.
+    /// Reports that a packet was enqueued.
     #[inline]
     pub(super) fn arrived(&mut self, now: Time) {
         if self.is_empty {
             self.is_empty = false;
             self.idle += self.idle_until(now);
-            // What was idle until now is counted once, even if the packet is gone before it is sent.
+            // The idle time until now is counted once, even if the packet is dropped before it is sent.
             self.sent_at = self.sent_at.max(now);
         }
     }
 
-    /// A packet is sent, with priority or not; whether it was the last one.
+    /// Reports that a packet was sent, whether it had priority, and whether it was the last one.
     #[inline]
     pub(super) fn sent(&mut self, length: u32, has_priority: bool, is_last: bool, now: Time) {
         self.priority += if has_priority { u64::from(length) } else { 0 };
@@ -97,46 +98,46 @@ impl Congestion {
         self.is_empty = is_last;
     }
 
-    /// All packets are gone without having been sent.
+    /// Reports that the queue became empty without sending the last packet.
     pub(super) fn emptied(&mut self) {
         self.is_empty = true;
     }
 
-    /// The fictitious flow could have sent so many bytes.
+    /// Reports that the fictitious flow could have sent this many bytes.
     #[inline]
     pub(super) fn granted(&mut self, bytes: u64) {
         self.granted += bytes;
     }
 
-    /// Whether a new flow should stay away.
+    /// Whether new flows should be rejected.
     #[inline]
     pub(super) fn is_congested(&self) -> bool {
         self.is_congested
     }
 
-    /// What an always backlogged flow could send, bit/s.
+    /// Returns what a backlogged flow could send, in bit/s.
     pub(super) fn fair_rate(&self) -> u64 {
         to_bits_per_second(self.fair)
     }
 
-    /// What is sent with priority, bit/s.
+    /// Returns what is sent with priority, in bit/s.
     pub(super) fn priority_rate(&self) -> u64 {
         to_bits_per_second(self.load)
     }
 
-    /// What is sent with priority, in thousandths of the rate.
+    /// Returns what is sent with priority, in thousandths of the rate.
     pub(super) fn priority_load(&self) -> u64 {
         u64::try_from(self.load * 1000 / (bytes_of(self.rate).max(1) << FRACTION_BITS)).unwrap_or(u64::MAX)
     }
 
-    /// Of this interval, how long the link has been idle without a break, up to `now`.
+    /// Returns how long the link has been idle in this interval without a break, up to `now`.
     #[inline]
     fn idle_until(&self, now: Time) -> u64 {
         let begin = self.ends.nanos().saturating_sub(INTERVAL);
         now.nanos_since(self.sent_at.max(Time::from_nanos(begin)))
     }
 
-    /// Samples all intervals that are over.
+    /// Samples all intervals that have ended.
     #[cold]
     fn close(&mut self, now: Time) {
         if self.ends == Time::ZERO {
@@ -146,7 +147,7 @@ impl Congestion {
         }
         let over = (now - self.ends) / INTERVAL;
         for interval in 0..=over {
-            // What lies too far back can't be told from what comes after it.
+            // Older samples have no effect on the result.
             if interval == MEMORY {
                 let skipped = (over - interval) * INTERVAL;
                 self.ends += skipped;
@@ -176,7 +177,7 @@ impl Congestion {
     }
 }
 
-/// Bytes of an interval at a rate.
+/// Returns the bytes per interval at a rate.
 fn bytes_of(rate: Rate) -> u128 {
     u128::from(rate.bits_per_second()) * u128::from(INTERVAL) / 8_000_000_000
 }
@@ -191,14 +192,15 @@ mod tests {
     use super::*;
 
     const RATE: Rate = Rate::mbit(8);
-    /// Bytes that the link sends in an interval.
+    /// The bytes that the link sends in an interval.
     const FULL: u32 = 100_000;
 
     fn millis(millis: u64) -> Time {
         Time::from_millis(millis)
     }
 
-    /// Busy from 0 on, for `intervals`: in each `granted` bytes to the fictitious flow and a part sent with priority.
+    /// The link is busy from time 0 for `intervals`. In each, the fictitious flow is granted `granted` bytes,
+    /// and `priority` bytes are sent with priority.
     fn busy(intervals: u64, granted: u64, priority: u32) -> Congestion {
         let mut congestion = Congestion::new(RATE, None);
         for interval in 0..intervals {
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn smoothing_is_nine_tenths_and_one() {
+    fn a_sample_counts_one_tenth() {
         assert_eq!(busy(1, 0, 0).fair_rate(), 7_200_000);
         assert_eq!(busy(2, 0, 0).fair_rate(), 6_480_000);
         let settled = busy(200, 10_000, 25_000);
@@ -223,12 +225,12 @@ mod tests {
         assert_eq!(
             settled.priority_load().max(249),
             249,
-            "a quarter, but for rounding"
+            "a quarter, except for rounding"
         );
     }
 
     #[test]
-    fn an_idle_link_offers_all_of_its_rate_whenever_it_is_asked() {
+    fn the_fair_rate_of_an_idle_link_is_its_full_rate() {
         let mut often = busy(50, 0, 0);
         let mut seldom = busy(50, 0, 0);
         for congestion in [&mut often, &mut seldom] {
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_interval_idle_is_half_the_rate() {
+    fn a_link_that_is_idle_half_of_the_time_has_half_its_rate_as_fair_rate() {
         let mut congestion = Congestion::new(RATE, None);
         for interval in 0..200 {
             let now = millis(100 * interval);
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn congested_below_the_one_threshold_or_above_the_other() {
+    fn the_link_is_congested_below_the_fair_rate_or_above_the_priority_load() {
         let thresholds = Some(Thresholds {
             fair_rate: Rate::mbit(1),
             priority_load: 80,
@@ -276,11 +278,15 @@ mod tests {
     }
 
     #[test]
-    fn neither_a_long_gap_nor_a_clock_that_goes_back_hurts() {
+    fn long_gaps_and_a_clock_that_goes_backwards_are_handled() {
         let mut congestion = busy(10, 0, 0);
         congestion.sent(0, false, true, millis(1000));
         congestion.advance(Time::from_secs(1_000_000_000));
-        assert_eq!(congestion.fair_rate(), 8_000_000 - 1, "but for the last fraction");
+        assert_eq!(
+            congestion.fair_rate(),
+            8_000_000 - 1,
+            "except for the last fraction bit"
+        );
         let fair = congestion.fair_rate();
         congestion.advance(millis(1));
         congestion.arrived(millis(1));

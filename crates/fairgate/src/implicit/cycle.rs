@@ -1,19 +1,19 @@
-//! A cycle of flows, some of which have nothing to send: the next one that has is found in constant time.
+//! A cycle of flows. The next flow that has packets is found in constant time.
 //!
 //! ```text
-//!   ring   ... f7  f2  f9  f4  f1  f3 ...    each flow at the turn that it was given
-//!   busy   ...  .   .   1   0   0   1 ...    a bit for each turn, and one for each 64 bits
+//!   ring   ... f7  f2  f9  f4  f1  f3 ...    each flow at its turn
+//!   busy   ...  .   .   1   0   0   1 ...    a bit for each turn, and a bit for each 64 bits
 //!                       ^first          ^end
 //! ```
 //!
-//! Turns count up and never wrap. A flow joins at the end and stays until its turn comes; flows whose turn passes while
-//! they are idle have left the cycle by that, without being looked at (PDRR, section 3.3). Whether a flow is in the cycle
-//! is one comparison: its turn is not before `first`.
+//! Turns are numbers that increase and never wrap. A flow joins at the end and stays until its turn. If it is
+//! idle at its turn, it leaves the cycle and is not read (PDRR, section 3.3). One comparison tells whether a
+//! flow is in the cycle: its turn must not be before `first`.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bits of a word.
+/// The number of bits in a word.
 const WORD: usize = 64;
 
 /// The turn of a flow.
@@ -21,20 +21,21 @@ const WORD: usize = 64;
 pub(crate) struct Turn(u64);
 
 impl Turn {
-    /// Of a flow that is in no cycle.
+    /// The turn of a flow that is in no cycle.
     pub(crate) const NONE: Turn = Turn(0);
-    /// Of a flow that has been taken out to be served, and counts as in the cycle meanwhile.
+    /// The turn of a flow that was taken out to be served. It counts as in the cycle.
     pub(crate) const NOW: Turn = Turn(u64::MAX);
 }
 
-/// The cycle. What passed stays readable until `swept`, so that what belongs to flows that left can be given back bit by
-/// bit. Flows that are taken out with nothing before them to be swept are not.
+/// A cycle of flows. Turns that have passed can be read until they are `swept`, so that the resources of
+/// flows that left are freed step by step. This does not include flows that were taken out when nothing was
+/// to be swept.
 #[derive(Debug)]
 pub(crate) struct Cycle {
     ring: Box<[u32]>,
-    /// A bit for each place of the ring.
+    /// A bit for each position in the ring.
     busy: Box<[u64]>,
-    /// Level by level: a bit for each word of the level below.
+    /// The levels above `busy`: a bit for each word of the level below.
     above: Vec<Box<[u64]>>,
     swept: u64,
     first: u64,
@@ -42,11 +43,11 @@ pub(crate) struct Cycle {
 }
 
 impl Cycle {
-    /// For up to `flows` flows at a time.
+    /// Returns a cycle for up to `flows` flows.
     pub(crate) fn new(flows: u32) -> Cycle {
-        // Room for the flow that joins before the sweep has passed the one that left.
-        let places = (flows as usize + 2).next_power_of_two().max(WORD);
-        let busy: Box<[u64]> = vec![0; places / WORD].into();
+        // There is room for a flow that joins before the flow that left is swept.
+        let positions = (flows as usize + 2).next_power_of_two().max(WORD);
+        let busy: Box<[u64]> = vec![0; positions / WORD].into();
         let mut above = Vec::new();
         let mut bits = busy.len();
         while bits > 1 {
@@ -54,7 +55,7 @@ impl Cycle {
             above.push(vec![0; bits].into());
         }
         Cycle {
-            ring: vec![0; places].into(),
+            ring: vec![0; positions].into(),
             busy,
             above,
             swept: 1,
@@ -63,7 +64,7 @@ impl Cycle {
         }
     }
 
-    /// How many flows are in the cycle.
+    /// Returns the number of flows in the cycle.
     #[inline]
     pub(crate) fn len(&self) -> u64 {
         self.end - self.first
@@ -75,7 +76,7 @@ impl Cycle {
         turn.0 >= self.first
     }
 
-    /// A flow joins at the end. Before it, [`sweep`](Cycle::sweep) was called.
+    /// Adds a flow at the end and returns its turn. The caller must call [`sweep`](Cycle::sweep) first.
     #[inline]
     pub(crate) fn push(&mut self, flow: u32, is_busy: bool) -> Turn {
         let turn = self.end;
@@ -84,111 +85,111 @@ impl Cycle {
             "there is room for all flows"
         );
         self.end += 1;
-        let place = self.place(turn);
-        self.ring[place] = flow;
+        let position = self.position(turn);
+        self.ring[position] = flow;
         if is_busy {
-            self.set(place);
+            self.set(position);
         }
         Turn(turn)
     }
 
-    /// The flow with this turn, which is in the cycle, has something to send.
+    /// Marks the flow with this turn as busy. It must be in the cycle.
     #[inline]
     pub(crate) fn set_busy(&mut self, turn: Turn) {
-        self.set(self.place(turn.0));
+        self.set(self.position(turn.0));
     }
 
-    /// The flow with this turn, which is in the cycle, has nothing to send any more.
+    /// Marks the flow with this turn as idle. It must be in the cycle.
     #[inline]
     pub(crate) fn set_idle(&mut self, turn: Turn) {
-        self.clear(self.place(turn.0));
+        self.clear(self.position(turn.0));
     }
 
-    /// Goes on to the next flow that has something to send and takes it out; the idle ones before it leave. If there is
-    /// none, all leave.
+    /// Advances to the next busy flow and takes it out. The idle flows before it leave the cycle. If no flow
+    /// is busy, all flows leave.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u32> {
-        let from = self.place(self.first);
-        let Some(place) = self.find(from) else {
+        let from = self.position(self.first);
+        let Some(position) = self.find(from) else {
             self.first = self.end;
             return None;
         };
-        let passed = (place.wrapping_sub(from) & (self.ring.len() - 1)) as u64;
+        let passed = (position.wrapping_sub(from) & (self.ring.len() - 1)) as u64;
         self.swept += u64::from(passed == 0 && !self.has_passed());
         self.first += 1 + passed;
-        self.clear(place);
-        Some(self.ring[place])
+        self.clear(position);
+        Some(self.ring[position])
     }
 
-    /// A flow whose turn has passed, and the turn; those that passed idle are shown once each. Called before each
-    /// `push`, so that no more of them are kept than there are flows.
+    /// Returns a flow that was idle at its turn, and the turn. Each is returned once. It is called before
+    /// each `push`, so that there are never more of them than flows.
     #[inline]
     pub(crate) fn sweep(&mut self) -> Option<(u32, Turn)> {
         self.has_passed().then(|| {
             let turn = self.swept;
             self.swept += 1;
-            (self.ring[self.place(turn)], Turn(turn))
+            (self.ring[self.position(turn)], Turn(turn))
         })
     }
 
-    /// Whether [`sweep`](Cycle::sweep) has a flow to show.
+    /// Whether [`sweep`](Cycle::sweep) will return a flow.
     #[inline]
     pub(crate) fn has_passed(&self) -> bool {
         self.swept < self.first
     }
 
     #[inline]
-    fn place(&self, turn: u64) -> usize {
+    fn position(&self, turn: u64) -> usize {
         turn as usize & (self.ring.len() - 1)
     }
 
     #[inline]
-    fn set(&mut self, place: usize) {
-        let word = &mut self.busy[place / WORD];
+    fn set(&mut self, position: usize) {
+        let word = &mut self.busy[position / WORD];
         let known = *word;
-        *word |= 1 << (place % WORD);
+        *word |= 1 << (position % WORD);
         if known == 0 {
-            self.set_above(place / WORD);
+            self.set_above(position / WORD);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn set_above(&mut self, mut place: usize) {
+    fn set_above(&mut self, mut position: usize) {
         for level in &mut self.above {
-            let word = &mut level[place / WORD];
+            let word = &mut level[position / WORD];
             let known = *word;
-            *word |= 1 << (place % WORD);
+            *word |= 1 << (position % WORD);
             if known != 0 {
                 return;
             }
-            place /= WORD;
+            position /= WORD;
         }
     }
 
     #[inline]
-    fn clear(&mut self, place: usize) {
-        let word = &mut self.busy[place / WORD];
-        *word &= !(1 << (place % WORD));
+    fn clear(&mut self, position: usize) {
+        let word = &mut self.busy[position / WORD];
+        *word &= !(1 << (position % WORD));
         if *word == 0 {
-            self.clear_above(place / WORD);
+            self.clear_above(position / WORD);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn clear_above(&mut self, mut place: usize) {
+    fn clear_above(&mut self, mut position: usize) {
         for level in &mut self.above {
-            let word = &mut level[place / WORD];
-            *word &= !(1 << (place % WORD));
+            let word = &mut level[position / WORD];
+            *word &= !(1 << (position % WORD));
             if *word != 0 {
                 return;
             }
-            place /= WORD;
+            position /= WORD;
         }
     }
 
-    /// The first busy place from `from` on, round the ring.
+    /// Returns the first busy position at or after `from`. It wraps at the end of the ring.
     #[inline]
     fn find(&self, from: usize) -> Option<usize> {
         let word = self.busy[from / WORD] >> (from % WORD);
@@ -198,7 +199,7 @@ impl Cycle {
         self.find_farther(from / WORD + 1)
     }
 
-    /// The first busy place from word `from` on, or else from the start of the ring.
+    /// Returns the first busy position in or after word `from`, or else the first one in the ring.
     #[cold]
     #[inline(never)]
     fn find_farther(&self, from: usize) -> Option<usize> {
@@ -211,7 +212,8 @@ impl Cycle {
             .or_else(|| self.find_above(1))
     }
 
-    /// The first busy place from word `from` on: up until a level has a bit, and down again.
+    /// Returns the first busy position in or after word `from`. It goes up until a level has a bit, and then
+    /// down.
     fn find_above(&self, mut from: usize) -> Option<usize> {
         for (height, level) in self.above.iter().enumerate() {
             if from / WORD >= level.len() {
@@ -219,11 +221,11 @@ impl Cycle {
             }
             let word = level[from / WORD] >> (from % WORD);
             if word != 0 {
-                let mut place = from + word.trailing_zeros() as usize;
+                let mut position = from + word.trailing_zeros() as usize;
                 for below in self.above[..height].iter().rev() {
-                    place = place * WORD + below[place].trailing_zeros() as usize;
+                    position = position * WORD + below[position].trailing_zeros() as usize;
                 }
-                return Some(place * WORD + self.busy[place].trailing_zeros() as usize);
+                return Some(position * WORD + self.busy[position].trailing_zeros() as usize);
             }
             from = from / WORD + 1;
         }
@@ -238,7 +240,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a deque that is searched; flows join, get busy, idle, and are visited; one and several levels of bits.
+        /// Compares the cycle with a deque that is searched. Flows join, become busy and idle, and are
+        /// served. There are one or more levels of bits.
         #[test]
         fn a_cycle_behaves_like_a_searched_deque(
             flows in prop_oneof![1u32..9, 60u32..70, 5000u32..5010],
@@ -248,7 +251,7 @@ mod tests {
             let mut cycle = Cycle::new(flows);
             let mut turns = vec![Turn::NONE; flows as usize];
             let mut model: VecDeque<(u32, bool)> = VecDeque::new();
-            // Turns that passed idle and are to be shown, and those shown.
+            // Turns that passed while idle and have to be returned, and those that were returned.
             let mut idle = Vec::new();
             let mut shown = Vec::new();
             let joined = if fill { flows } else { 0 };
@@ -265,18 +268,18 @@ mod tests {
                         turns[flow as usize] = cycle.push(flow, operation == 1);
                         model.push_back((flow, operation == 1));
                     }
-                    (2, Some(place)) => {
+                    (2, Some(position)) => {
                         cycle.set_busy(turns[flow as usize]);
-                        model[place].1 = true;
+                        model[position].1 = true;
                     }
-                    (3, Some(place)) => {
+                    (3, Some(position)) => {
                         cycle.set_idle(turns[flow as usize]);
-                        model[place].1 = false;
+                        model[position].1 = false;
                     }
                     (4, _) => {
                         let expected = model.iter().position(|(_, is_busy)| *is_busy);
-                        let leaving = expected.map_or(model.len(), |place| place + 1);
-                        let next = expected.map(|place| model[place].0);
+                        let leaving = expected.map_or(model.len(), |position| position + 1);
+                        let next = expected.map(|position| model[position].0);
                         let passed = model.drain(..leaving).filter(|(_, is_busy)| !is_busy);
                         idle.extend(passed.map(|(flow, _)| (flow, turns[flow as usize])));
                         prop_assert_eq!(cycle.next(), next);
@@ -288,9 +291,9 @@ mod tests {
             while let Some(passed) = cycle.sweep() {
                 shown.push(passed);
             }
-            prop_assert!(shown.is_sorted_by_key(|(_, turn)| *turn), "no turn is shown twice");
+            prop_assert!(shown.is_sorted_by_key(|(_, turn)| *turn), "no turn is returned twice");
             shown.retain(|passed| idle.contains(passed));
-            prop_assert_eq!(shown, idle, "each turn that passed idle is shown once");
+            prop_assert_eq!(shown, idle, "each turn that passed while idle is returned once");
         }
     }
 }

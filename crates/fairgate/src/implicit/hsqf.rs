@@ -1,20 +1,21 @@
-//! Hierarchical shortest queue first: fair queueing between users, and between the flows of a user shortest queue first:
-//! what Bonald, Muscariello & Ostallo (2011, section VI) leave to future work.
+//! Hierarchical shortest queue first: fair queueing between users, and shortest queue first between the flows
+//! of a user. Bonald, Muscariello & Ostallo (2011, section VI) name it as future work.
 //!
-//! [`sqf`](super::sqf) lets a stream take what it needs, and so must not be used between people: one could take all. Here
-//! users share the line in bytes by deficit round robin, whatever number of flows each has, and each user's share goes to
-//! that user's shortest queue first. There is nothing to configure for each user: a user is whoever has packets queued, known
-//! by an address.
+//! [`sqf`](super::sqf) lets a stream take what it needs, so it must not be used between users: one user could
+//! take everything. Here users share the link by deficit round robin in bytes, however many flows each has.
+//! Within the share of a user the shortest queue goes first. Users need no configuration. Every address with
+//! queued packets is a user.
 //!
-//! Over the limit the user with most bytes pays, with the oldest packet of that user's longest flow: users who stay below
+//! Above the limit, the user with the most bytes loses the oldest packet of its longest flow. Users below
 //! their share lose nothing.
 //!
-//! A user has up to 64 flows at a time, known exactly; packets of further ones join one of these. Ties go to the flow that
-//! came to its bytes first, as in sqf, and an oversized quantum costs delay: a round takes as long as all users' quanta.
-//! Cost: constant between users if the quantum is at least the longest packet, a tournament of 64 within one.
+//! A user has up to 64 flows at a time, without hash collisions. Packets of further flows join one of them.
+//! In a tie the flow that reached its bytes first goes first, as in sqf. A quantum that is too large
+//! increases the delay: a round lasts as long as the quanta of all users. The cost between users is constant
+//! if the quantum is at least the longest packet. Within a user it is a tournament of 64 flows.
 //!
-//! Bounds: none is published. Between users that of deficit round robin holds: over any time two users that always have
-//! packets are sent the same bytes, to within a quantum and a packet each.
+//! Bounds: none is published. Between users the bound of deficit round robin holds: over any time, two users
+//! that always have packets send the same number of bytes, except for a quantum and a packet of each.
 
 mod config;
 
@@ -33,26 +34,26 @@ use crate::time::Time;
 
 pub use config::{Config, DESCRIPTION, PARAMETERS};
 
-/// Flows of a user at a time.
+/// The number of flows of a user.
 const FLOWS: u32 = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     queue: PacketQueue,
-    /// Under which it is in the table, with packets.
+    /// Its identity in the table, while it has packets.
     identity: Identity,
 }
 
 #[derive(Debug)]
 struct User {
-    /// Its flows by their bytes.
+    /// The user's flows by their bytes.
     service: Tournament,
     longest: Bounds,
-    /// A bit for each of its places that a flow has.
+    /// A bit for each position of the user that has a flow.
     taken: u64,
     packets: u32,
     bytes: u64,
-    /// Bytes that it may still send in this round.
+    /// The bytes that it may still send in this round.
     deficit: u32,
     link: ListLink,
     identity: Identity,
@@ -65,19 +66,19 @@ impl Linked for User {
     }
 }
 
-/// The discipline. Make one with [`Hsqf::node`].
+/// The discipline. [`Hsqf::node`] creates it.
 #[derive(Debug)]
 pub struct Hsqf {
     users: Vec<User>,
-    /// Sixty-four for each user.
+    /// 64 flows for each user.
     flows: Box<[Flow]>,
-    /// Users with packets, and a user that a drop took the last one from until its turn comes.
-    round: ActiveList,
+    /// The users with packets. A user who lost the last packet by a drop stays until its turn.
+    active: ActiveList,
     by_bytes: Bounds,
     user_table: FlowTable,
-    /// Flows with packets, by user and flow: to a number, and from that to their place.
+    /// Maps the user and flow of packets to a number. `position_of` maps this number to the flow's position.
     flow_table: FlowTable,
-    place_of: Box<[u32]>,
+    position_of: Box<[u32]>,
     packets: u32,
     stamp: u64,
     user_hasher: FlowByHasher,
@@ -87,10 +88,10 @@ pub struct Hsqf {
 }
 
 impl Hsqf {
-    /// Nobody has packets. `seed` is the key of the hashes.
+    /// Returns an empty discipline. `seed` is the key of the hashes.
     ///
     /// # Errors
-    /// If a parameter is out of its range.
+    /// Returns an error if a parameter is out of range.
     pub fn node(config: Config, seed: u64) -> Result<Node<Hsqf>, ConfigError> {
         config.check()?;
         Ok(Node::new(Hsqf::empty(config, seed)))
@@ -111,16 +112,16 @@ impl Hsqf {
             queue: PacketQueue::new(),
             identity: Identity::NONE,
         };
-        // The arriving packet's flow is there before another packet is dropped for it.
+        // The arriving packet's flow is added before another packet is dropped.
         let flows = (config.users * FLOWS).min(config.limit + 1);
         Hsqf {
             users: (0..config.users).map(|_| user()).collect(),
             flows: vec![flow; (config.users * FLOWS) as usize].into(),
-            round: ActiveList::new(),
+            active: ActiveList::new(),
             by_bytes: Bounds::new(config.users),
             user_table: FlowTable::new(config.users, seed),
             flow_table: FlowTable::new(flows, !seed),
-            place_of: vec![0; flows as usize].into(),
+            position_of: vec![0; flows as usize].into(),
             packets: 0,
             stamp: 0,
             user_hasher: FlowByHasher::new(config.user, seed),
@@ -130,9 +131,10 @@ impl Hsqf {
         }
     }
 
-    /// The packet's user, and the place of its flow among all; `None` if there are too many users.
+    /// Returns the packet's user and the position of its flow among all flows, or `None` if there are too
+    /// many users.
     #[inline]
-    fn place(&mut self, id: PacketId, pool: &Pool) -> Option<(u32, u32)> {
+    fn position(&mut self, id: PacketId, pool: &Pool) -> Option<(u32, u32)> {
         let user_hash = self.user_hasher.flow(id, pool);
         let identity = self.user_table.identity(user_hash);
         let user = match self.user_table.find(identity) {
@@ -146,54 +148,61 @@ impl Hsqf {
         let flow_hash = self.flow_hasher.flow(id, pool).raw() ^ user_hash.raw().rotate_left(17);
         let identity = self.flow_table.identity(FlowHash::from_raw(flow_hash));
         if let Some(number) = self.flow_table.find(identity) {
-            return Some((user, self.place_of[number as usize]));
+            return Some((user, self.position_of[number as usize]));
         }
         let taken = &mut self.users[user as usize].taken;
         if *taken == u64::MAX {
             return Some((user, user * FLOWS + (flow_hash % u64::from(FLOWS)) as u32));
         }
-        let place = user * FLOWS + taken.trailing_ones();
+        let position = user * FLOWS + taken.trailing_ones();
         *taken |= *taken + 1;
         if let Some(number) = self.flow_table.insert(identity) {
-            self.place_of[number as usize] = place;
-            self.flows[place as usize].identity = identity;
+            self.position_of[number as usize] = position;
+            self.flows[position as usize].identity = identity;
         }
-        Some((user, place))
+        Some((user, position))
     }
 
-    /// Takes a packet in, and drops for `reason` what is over the limit then.
+    /// Enqueues a packet. Drops a packet for `reason` if the limit is then exceeded.
     #[inline]
-    fn admit(&mut self, user: u32, place: u32, id: PacketId, reason: DropReason, pool: &mut Pool) -> Verdict {
-        self.flows[place as usize].queue.push_back(id, pool);
+    fn admit(
+        &mut self,
+        user: u32,
+        position: u32,
+        id: PacketId,
+        reason: DropReason,
+        pool: &mut Pool,
+    ) -> Verdict {
+        self.flows[position as usize].queue.push_back(id, pool);
         self.packets += 1;
         let known = &mut self.users[user as usize];
         known.packets += 1;
         known.bytes += u64::from(pool[id].length);
         self.by_bytes.grew(user, known.bytes + 1);
-        let bytes = self.flows[place as usize].queue.bytes();
-        known.longest.grew(place % FLOWS, bytes + 1);
-        if !known.link.is_in_round() {
+        let bytes = self.flows[position as usize].queue.bytes();
+        known.longest.grew(position % FLOWS, bytes + 1);
+        if !known.link.is_in_list() {
             known.deficit = self.config.quantum;
-            self.round.push_back(user, &mut self.users);
+            self.active.push_back(user, &mut self.users);
         }
-        self.rank(user, place);
-        if self.packets > self.config.limit && self.drop_longest(reason, pool) == place {
+        self.rank(user, position);
+        if self.packets > self.config.limit && self.drop_longest(reason, pool) == position {
             return Verdict::Congested;
         }
         Verdict::Queued
     }
 
-    /// A flow has come to its present number of bytes.
+    /// Ranks a flow that has just reached its number of bytes.
     #[inline]
-    fn rank(&mut self, user: u32, place: u32) {
+    fn rank(&mut self, user: u32, position: u32) {
         self.stamp += 1;
-        let bytes = self.flows[place as usize].queue.bytes();
-        let of_user = place % FLOWS;
+        let bytes = self.flows[position as usize].queue.bytes();
+        let of_user = position % FLOWS;
         let rank = Rank::least_first(bytes, self.stamp, of_user);
         self.users[user as usize].service.enter(of_user, rank);
     }
 
-    /// Drops from the longest flow of the user with most bytes, and returns the flow's place.
+    /// Drops from the longest flow of the user with the most bytes, and returns the flow's position.
     #[cold]
     fn drop_longest(&mut self, reason: DropReason, pool: &mut Pool) -> u32 {
         let users = &self.users;
@@ -201,7 +210,10 @@ impl Hsqf {
             let user = &users[user as usize];
             user.bytes + u64::from(user.packets > 0)
         };
-        let (user, _) = self.by_bytes.largest(size).expect("somebody is over the limit");
+        let (user, _) = self
+            .by_bytes
+            .largest(size)
+            .expect("a queue above its limit has a user");
         let flows = &self.flows;
         let size = |of_user: u32| {
             let queue = &flows[(user * FLOWS + of_user) as usize].queue;
@@ -209,49 +221,49 @@ impl Hsqf {
         };
         let longest = self.users[user as usize].longest.largest(size);
         let (of_user, _) = longest.expect("a user with packets has a flow with packets");
-        let place = user * FLOWS + of_user;
-        let queue = &mut self.flows[place as usize].queue;
+        let position = user * FLOWS + of_user;
+        let queue = &mut self.flows[position as usize].queue;
         let dropped = match self.config.drop_from {
             DropFrom::Head => queue.pop_front(pool),
             DropFrom::Tail => queue.pop_back(pool),
         };
         let dropped = dropped.expect("the longest flow isn't empty");
-        self.lost(user, place, pool[dropped].length);
+        self.lost(user, position, pool[dropped].length);
         pool.give_back(dropped, reason);
-        place
+        position
     }
 
-    /// A packet has left a flow.
+    /// Updates the state after a packet has left a flow.
     #[inline]
-    fn lost(&mut self, user: u32, place: u32, length: u32) {
+    fn lost(&mut self, user: u32, position: u32, length: u32) {
         self.packets -= 1;
         let known = &mut self.users[user as usize];
         known.packets -= 1;
         known.bytes -= u64::from(length);
-        let flow = &mut self.flows[place as usize];
+        let flow = &mut self.flows[position as usize];
         if !flow.queue.is_empty() {
-            self.rank(user, place);
+            self.rank(user, position);
             return;
         }
-        known.service.leave(place % FLOWS);
-        known.taken &= !(1 << (place % FLOWS));
+        known.service.leave(position % FLOWS);
+        known.taken &= !(1 << (position % FLOWS));
         self.flow_table.remove(core::mem::take(&mut flow.identity));
     }
 
-    /// The first user of the round, who has no packets, leaves.
+    /// Removes the first user of the active list, who has no packets.
     #[inline]
     fn dismiss_first(&mut self) {
         let user = self
-            .round
+            .active
             .pop_front(&mut self.users)
-            .expect("somebody is in the round");
+            .expect("the active list isn't empty");
         let identity = core::mem::take(&mut self.users[user as usize].identity);
         self.user_table.remove(identity);
     }
 }
 
-/// Flow n is flow n modulo 64 of user n over 64. A program that mixes numbers and hashes may have a numbered and a hashed
-/// user share everything.
+/// Flow n is flow n mod 64 of user n / 64. If a program uses both numbers and hashes, a numbered user and a
+/// hashed user may share everything.
 impl ByFlow for Hsqf {
     #[inline]
     fn flows(&self) -> u32 {
@@ -276,46 +288,46 @@ impl Algorithm for Hsqf {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, _now: Time, pool: &mut Pool) -> Verdict {
-        let Some((user, place)) = self.place(id, pool) else {
+        let Some((user, position)) = self.position(id, pool) else {
             pool.give_back(id, DropReason::NoFreeFlow);
             return Verdict::Dropped;
         };
-        self.admit(user, place, id, DropReason::LongestFlow, pool)
+        self.admit(user, position, id, DropReason::LongestFlow, pool)
     }
 
     #[inline]
     fn dequeue(&mut self, _now: Time, pool: &mut Pool) -> Option<PacketId> {
-        while let Some(user) = self.round.front() {
+        while let Some(user) = self.active.front() {
             let known = &mut self.users[user as usize];
             let Some(of_user) = known.service.first() else {
                 self.dismiss_first();
                 continue;
             };
-            let place = user * FLOWS + of_user;
-            let queue = &mut self.flows[place as usize].queue;
-            let first = queue.front().expect("a flow that plays has packets");
+            let position = user * FLOWS + of_user;
+            let queue = &mut self.flows[position as usize].queue;
+            let first = queue.front().expect("a flow in the tournament has packets");
             let length = pool[first].length;
             if length <= known.deficit {
                 known.deficit -= length;
                 queue.pop_front(pool);
-                self.lost(user, place, length);
+                self.lost(user, position, length);
                 if self.users[user as usize].packets == 0 {
                     self.dismiss_first();
                 }
                 return Some(first);
             }
             known.deficit += self.config.quantum;
-            self.round.rotate(&mut self.users);
+            self.active.rotate(&mut self.users);
         }
         None
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        while let Some(user) = self.round.front() {
+        while let Some(user) = self.active.front() {
             while let Some(of_user) = self.users[user as usize].service.first() {
-                let place = user * FLOWS + of_user;
-                while let Some(id) = self.flows[place as usize].queue.pop_front(pool) {
-                    self.lost(user, place, pool[id].length);
+                let position = user * FLOWS + of_user;
+                while let Some(id) = self.flows[position as usize].queue.pop_front(pool) {
+                    self.lost(user, position, pool[id].length);
                     into.push_back(id, pool);
                 }
             }
@@ -327,16 +339,16 @@ impl Algorithm for Hsqf {
         self.config.clone()
     }
 
-    /// All packets are placed anew, user after user, flow after flow.
+    /// Enqueues all packets again, user by user and flow by flow.
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         *self = Hsqf::empty(config, self.seed);
         while let Some(id) = queued.pop_front(pool) {
-            match self.place(id, pool) {
-                Some((user, place)) => {
-                    let _ = self.admit(user, place, id, DropReason::Reconfigured, pool);
+            match self.position(id, pool) {
+                Some((user, position)) => {
+                    let _ = self.admit(user, position, id, DropReason::Reconfigured, pool);
                 }
                 None => pool.give_back(id, DropReason::Reconfigured),
             }
@@ -347,7 +359,7 @@ impl Algorithm for Hsqf {
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let flows: u32 = self.users.iter().map(|user| user.taken.count_ones()).sum();
         let most = self.users.iter().map(|user| user.bytes).max().unwrap_or(0);
-        visit("active_users", Variable::Integer(self.round.len().into()));
+        visit("active_users", Variable::Integer(self.active.len().into()));
         visit("active_flows", Variable::Integer(flows.into()));
         visit("longest_bytes", Variable::Integer(most as i64));
     }
@@ -376,7 +388,7 @@ mod tests {
             }
         }
 
-        /// Offers a packet, and returns what was dropped.
+        /// Enqueues a packet and returns the dropped ones.
         fn offer(&mut self, user: u8, flow: u16, length: u32) -> Vec<u64> {
             let key = FlowKey::of([192, 0, 2, 1].into(), [10, 0, 0, user].into(), 17, 53, flow);
             let packet = Packet {
@@ -397,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn users_share_equally_whatever_their_flows_and_a_user_s_shortest_flow_goes_first() {
+    fn users_share_equally_and_the_shortest_flow_of_a_user_goes_first() {
         let mut users = Users::new(Config {
             quantum: 1000,
             ..Config::default()
@@ -409,13 +421,14 @@ mod tests {
             users.offer(2, flow, 500);
         }
         users.offer(1, 2, 1000);
-        // 1 sends 1000 bytes, its new flow first; 2 sends its first flow's two packets of 500, and so on.
+        // 1 sends 1000 bytes, its new flow first. 2 sends the two packets of 500 bytes of its first flow, and
+        // so on.
         let order = users.driver.drain(Time::ZERO);
         assert_eq!(order, [10, 2, 3, 0, 4, 5, 1, 6, 7, 8, 9]);
     }
 
     #[test]
-    fn the_user_with_most_bytes_pays_with_the_longest_flow() {
+    fn the_user_with_the_most_bytes_loses_a_packet_of_the_longest_flow() {
         let mut users = Users::new(Config {
             limit: 5,
             ..Config::default()
@@ -423,12 +436,16 @@ mod tests {
         for (user, flow, length) in [(1, 1, 900), (2, 1, 400), (2, 1, 400), (2, 2, 300), (2, 3, 300)] {
             assert!(users.offer(user, flow, length).is_empty());
         }
-        assert_eq!(users.offer(3, 1, 1500), [5], "by bytes it is the newcomer");
-        assert_eq!(users.offer(3, 1, 100), [1], "then user 2, whose flow 1 has most");
+        assert_eq!(users.offer(3, 1, 1500), [5], "the new user has the most bytes");
+        assert_eq!(
+            users.offer(3, 1, 100),
+            [1],
+            "then user 2, whose flow 1 is the longest"
+        );
     }
 
     #[test]
-    fn more_flows_than_a_user_has_places_share_them() {
+    fn flows_beyond_64_of_a_user_share_positions() {
         let mut users = Users::new(Config::default());
         for flow in 0..100 {
             assert!(users.offer(1, flow, 100).is_empty());
@@ -440,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn numbered_flows_are_those_of_numbered_users() {
+    fn numbered_flows_belong_to_numbered_users() {
         let mut users = Users::new(Config {
             users: 2,
             quantum: 1000,
@@ -459,12 +476,12 @@ mod tests {
                 pool.release(id);
             }
         }
-        // Users take turns; of user 0 the shorter flow 1 goes first.
+        // Users take turns. The shorter flow 1 of user 0 goes first.
         assert_eq!(users.driver.drain(Time::ZERO), [0, 3, 1, 2, 4]);
     }
 
     #[test]
-    fn too_many_users_are_refused_and_later_let_in() {
+    fn a_user_beyond_the_limit_is_rejected_until_another_leaves() {
         let mut users = Users::new(Config {
             users: 1,
             ..Config::default()
@@ -478,11 +495,11 @@ mod tests {
     /// User and flow, cookies and lengths of the packets, and the step of the last change.
     type Known = (u8, u16, VecDeque<(u64, u32)>, u64);
 
-    /// Deficit round robin over users, all flows of a user looked at for each choice.
+    /// Deficit round robin over users, with a scan of the user's flows for each choice.
     #[derive(Default)]
     struct Model {
-        /// The user and what is left of its deficit.
-        round: VecDeque<(u8, u32)>,
+        /// The user and the rest of its deficit.
+        active: VecDeque<(u8, u32)>,
         flows: Vec<Known>,
         steps: u64,
     }
@@ -490,8 +507,8 @@ mod tests {
     impl Model {
         fn offer(&mut self, user: u8, flow: u16, length: u32, cookie: u64, quantum: u32) {
             self.steps += 1;
-            if !self.round.iter().any(|(other, _)| *other == user) {
-                self.round.push_back((user, quantum));
+            if !self.active.iter().any(|(other, _)| *other == user) {
+                self.active.push_back((user, quantum));
             }
             match self
                 .flows
@@ -510,7 +527,7 @@ mod tests {
 
         fn next(&mut self, quantum: u32) -> Option<u64> {
             loop {
-                let (user, deficit) = self.round.front_mut()?;
+                let (user, deficit) = self.active.front_mut()?;
                 let bytes = |known: &VecDeque<(u64, u32)>| {
                     known.iter().map(|(_, length)| u64::from(*length)).sum::<u64>()
                 };
@@ -519,11 +536,11 @@ mod tests {
                     .iter_mut()
                     .filter(|known| known.0 == *user && !known.2.is_empty())
                     .min_by_key(|known| (bytes(&known.2), known.3));
-                let known = shortest.expect("a user in the round has packets");
+                let known = shortest.expect("a user in the active list has packets");
                 let (cookie, length) = known.2[0];
                 if length > *deficit {
                     *deficit += quantum;
-                    self.round.rotate_left(1);
+                    self.active.rotate_left(1);
                     continue;
                 }
                 *deficit -= length;
@@ -536,7 +553,7 @@ mod tests {
                     .iter()
                     .all(|known| known.0 != user || known.2.is_empty())
                 {
-                    self.round.pop_front();
+                    self.active.pop_front();
                 }
                 return Some(cookie);
             }
@@ -545,9 +562,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn departures_are_those_of_the_model(
+        fn departures_are_the_same_as_in_the_model(
             quantum in 64u32..3000,
-            steps in prop::collection::vec((any::<bool>(), 0u8..4, 0u16..5, prop_oneof![Just(500u32), 0u32..2000]), 0..500),
+            steps in prop::collection::vec(
+                (any::<bool>(), 0u8..4, 0u16..5, prop_oneof![Just(500u32), 0u32..2000]),
+                0..500,
+            ),
         ) {
             let mut users = Users::new(Config { quantum, ..Config::default() });
             let mut model = Model::default();
@@ -565,24 +585,24 @@ mod tests {
 
     #[test]
     fn ranges_are_checked() {
-        let refused = |config: Config| Hsqf::node(config, 0).unwrap_err().parameter();
+        let rejected = |config: Config| Hsqf::node(config, 0).unwrap_err().parameter();
         let default = Config::default;
         assert_eq!(
-            refused(Config {
+            rejected(Config {
                 limit: 0,
                 ..default()
             }),
             Some("limit")
         );
         assert_eq!(
-            refused(Config {
+            rejected(Config {
                 quantum: 63,
                 ..default()
             }),
             Some("quantum")
         );
         assert_eq!(
-            refused(Config {
+            rejected(Config {
                 users: 1 << 15,
                 ..default()
             }),

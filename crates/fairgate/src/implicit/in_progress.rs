@@ -1,8 +1,9 @@
-//! The flows in progress: those that had a packet lately. Admission control lets them pass whatever happens.
+//! The flows in progress: those that sent a packet recently. Admission control always admits their packets.
 //!
-//! A fixed number of them, known by their full keyed hash. They stand in a list in the order of their last packets; what has
-//! been silent for the time-out is forgotten, a few at each packet, so that no call takes long. Packets of a flow that finds
-//! no room pass like others as long as new flows are let in, and it is new again at its next packet.
+//! Their number is limited, and they are identified by their full keyed hash. A list keeps them in the order
+//! of their last packets. Flows that have sent nothing for the time-out are removed, a few with each packet,
+//! so that no call takes long. If there is no room for a new flow, its packet is admitted while new flows are
+//! admitted, and its next packet is again the packet of a new flow.
 
 use alloc::boxed::Box;
 
@@ -13,13 +14,13 @@ use crate::time::Time;
 /// Marks the end of the list.
 const END: u32 = u32::MAX;
 
-/// What is known of a flow.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     identity: Identity,
-    /// When its last packet came.
+    /// The time of its last packet.
     seen: Time,
-    /// Its neighbours in the list: whose packet came next after this one's, and before.
+    /// Its neighbours in the list: the flows with the next newer and the next older packet.
     newer: u32,
     older: u32,
 }
@@ -32,14 +33,14 @@ pub(super) struct InProgress {
     oldest: u32,
     newest: u32,
     len: u32,
-    /// ns.
+    /// The time-out in nanoseconds.
     timeout: u64,
 }
 
 impl InProgress {
-    /// Room for `flows` flows, each for `timeout` ns after its last packet.
+    /// Returns a table for `flows` flows. Each is in progress for `timeout` ns after its last packet.
     pub(super) fn new(flows: u32, timeout: u64, salt: u64) -> InProgress {
-        let nobody = Entry {
+        let none = Entry {
             identity: Identity::NONE,
             seen: Time::ZERO,
             newer: END,
@@ -47,7 +48,7 @@ impl InProgress {
         };
         InProgress {
             table: FlowTable::new(flows, salt),
-            entries: vec![nobody; flows as usize].into(),
+            entries: vec![none; flows as usize].into(),
             oldest: END,
             newest: END,
             len: 0,
@@ -55,44 +56,45 @@ impl InProgress {
         }
     }
 
-    /// A packet of `flow` came. Whether it may pass: always if the flow is in progress, else if new flows are let in, and
-    /// then it is in progress from now on.
+    /// Reports a packet of `flow` and returns whether it is admitted. A packet of a flow in progress always
+    /// is. Another packet is admitted if new flows are, and its flow is then in progress.
     #[inline]
-    pub(super) fn pass(&mut self, flow: FlowHash, lets_new_in: bool, now: Time) -> bool {
+    pub(super) fn pass(&mut self, flow: FlowHash, admits_new: bool, now: Time) -> bool {
         for _ in 0..2 {
             self.forget_oldest(now);
         }
         let identity = self.table.identity(flow);
-        if let Some(place) = self.table.find(identity) {
-            if !self.is_over(place, now) {
-                self.unlink(place);
-                self.link_newest(place, now);
+        if let Some(position) = self.table.find(identity) {
+            if !self.is_over(position, now) {
+                self.unlink(position);
+                self.link_newest(position, now);
                 return true;
             }
-            self.forget(place);
+            self.forget(position);
         }
-        if lets_new_in && let Some(place) = self.table.insert(identity) {
-            self.entries[place as usize].identity = identity;
+        if admits_new && let Some(position) = self.table.insert(identity) {
+            self.entries[position as usize].identity = identity;
             self.len += 1;
-            self.link_newest(place, now);
+            self.link_newest(position, now);
         }
-        lets_new_in
+        admits_new
     }
 
-    /// The place of a flow in progress, 0 to the number of flows less 1: it keeps it until it is forgotten.
+    /// Returns the position of a flow in progress. It is below the number of flows and does not change while
+    /// the flow is in progress.
     #[inline]
-    pub(super) fn place(&self, flow: FlowHash) -> Option<u32> {
+    pub(super) fn position(&self, flow: FlowHash) -> Option<u32> {
         self.table.find(self.table.identity(flow))
     }
 
-    /// How many flows are in progress, those silent for too long that are not yet forgotten included.
+    /// Returns the number of flows in progress, including those that have timed out and are not removed yet.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
 
     #[inline]
-    fn is_over(&self, place: u32, now: Time) -> bool {
-        now.nanos_since(self.entries[place as usize].seen) >= self.timeout
+    fn is_over(&self, position: u32, now: Time) -> bool {
+        now.nanos_since(self.entries[position as usize].seen) >= self.timeout
     }
 
     #[inline]
@@ -102,15 +104,15 @@ impl InProgress {
         }
     }
 
-    fn forget(&mut self, place: u32) {
-        self.unlink(place);
-        self.table.remove(self.entries[place as usize].identity);
+    fn forget(&mut self, position: u32) {
+        self.unlink(position);
+        self.table.remove(self.entries[position as usize].identity);
         self.len -= 1;
     }
 
     #[inline]
-    fn unlink(&mut self, place: u32) {
-        let Entry { newer, older, .. } = self.entries[place as usize];
+    fn unlink(&mut self, position: u32) {
+        let Entry { newer, older, .. } = self.entries[position as usize];
         match older {
             END => self.oldest = newer,
             _ => self.entries[older as usize].newer = newer,
@@ -121,22 +123,23 @@ impl InProgress {
         }
     }
 
-    /// If the clock went back, the time of the newest so far counts: the list stays in order.
+    /// Appends a flow as the newest. If the clock went backwards, the time of the newest flow is used, so the
+    /// list stays in order.
     #[inline]
-    fn link_newest(&mut self, place: u32, now: Time) {
+    fn link_newest(&mut self, position: u32, now: Time) {
         let older = self.newest;
         let mut seen = now;
         match older {
-            END => self.oldest = place,
+            END => self.oldest = position,
             _ => {
                 let before = &mut self.entries[older as usize];
-                before.newer = place;
+                before.newer = position;
                 seen = seen.max(before.seen);
             }
         }
-        let entry = &mut self.entries[place as usize];
+        let entry = &mut self.entries[position as usize];
         (entry.seen, entry.newer, entry.older) = (seen, END, older);
-        self.newest = place;
+        self.newest = position;
     }
 }
 
@@ -153,20 +156,20 @@ mod tests {
     }
 
     #[test]
-    fn without_room_a_flow_passes_only_as_long_as_new_ones_do() {
+    fn without_room_a_flow_is_admitted_only_while_new_flows_are() {
         let mut flows = InProgress::new(1, TIMEOUT, 1);
         assert!(flows.pass(flow(1), true, Time::from_nanos(1)));
         assert!(flows.pass(flow(2), true, Time::from_nanos(2)));
         assert!(!flows.pass(flow(2), false, Time::from_nanos(3)));
         assert!(flows.pass(flow(1), false, Time::from_nanos(4)));
-        // 1 has been silent for too long: there is room.
+        // 1 has timed out, so there is room.
         assert!(flows.pass(flow(2), true, Time::from_nanos(2000)));
         assert!(flows.pass(flow(2), false, Time::from_nanos(2001)));
         assert!(!flows.pass(flow(1), false, Time::from_nanos(2001)));
     }
 
     #[test]
-    fn a_clock_that_goes_back_makes_no_flow_a_stranger() {
+    fn a_clock_that_goes_backwards_removes_no_flow() {
         let mut flows = InProgress::new(3, TIMEOUT, 1);
         for (number, nanos) in [(1, 5000), (2, 4000), (1, 100), (3, 0), (2, 0)] {
             let _ = flows.pass(flow(number), true, Time::from_nanos(nanos));
@@ -181,18 +184,18 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map of the times of last packets, with room for all.
+        /// Compares with a map of the times of last packets, with room for all flows.
         #[test]
-        fn a_flow_is_in_progress_until_it_was_silent_for_the_timeout(
+        fn a_flow_is_in_progress_until_the_timeout(
             packets in prop::collection::vec((0u64..6, any::<bool>(), 0u64..900), 0..300),
         ) {
             let mut flows = InProgress::new(6, TIMEOUT, 1);
             let mut model: HashMap<u64, u64> = HashMap::new();
             let mut now = 0;
-            for (number, lets_new_in, step) in packets {
+            for (number, admits_new, step) in packets {
                 now += step;
-                let passes = lets_new_in || model.get(&number).is_some_and(|seen| now - seen < TIMEOUT);
-                prop_assert_eq!(flows.pass(flow(number), lets_new_in, Time::from_nanos(now)), passes);
+                let passes = admits_new || model.get(&number).is_some_and(|seen| now - seen < TIMEOUT);
+                prop_assert_eq!(flows.pass(flow(number), admits_new, Time::from_nanos(now)), passes);
                 if passes {
                     model.insert(number, now);
                 }

@@ -1,15 +1,16 @@
-//! Longest queue first: the flow with the most bytes queued is always served, first come first served among equals; the
-//! exact opposite of [`sqf`](super::sqf) (Dimakis & Walrand 2006; as a maximal weight schedule Tassiulas & Ephremides 1992).
+//! Longest queue first: the flow with the most bytes is served. Of equal flows, the one that reached its
+//! bytes first is served. It is the exact opposite of [`sqf`](super::sqf) (Dimakis & Walrand 2006; as a
+//! maximal weight schedule Tassiulas & Ephremides 1992).
 //!
-//! It keeps queues equally long, which is what a switch or a radio channel wants that must not let any of its buffers run
-//! full, and the worst that can be done to a stream beside bulk traffic: a flow that sends less than the others waits until
-//! they have come down to it. Here to compare with.
+//! It keeps queues equally long. A switch or a radio channel wants this if none of its buffers may become
+//! full. For a stream next to bulk traffic it is the worst choice: a flow that sends less than the others
+//! waits until they are as short as it is. It is here for comparisons.
 //!
-//! Over the limit the longest flow pays, as in sqf: the very flow that would be served next. With head drop that is the
-//! packet that would have left next, with tail drop the flow's newest one.
+//! Above the limit the longest flow loses a packet, as in sqf. Here this is the flow that is served next.
+//! With head drop it is the packet that would be sent next, with tail drop the flow's newest packet.
 //!
-//! Not meant for fairness or delay: a flow of one packet may wait as long as any other is longer. Parameters, flow keys,
-//! ties and cost are those of [`sqf`](super::sqf).
+//! It is not meant for fairness or delay: a flow of one packet may wait as long as any other flow is longer.
+//! Parameters, flow keys, ties and cost are the same as in [`sqf`](super::sqf).
 
 use alloc::boxed::Box;
 
@@ -17,7 +18,7 @@ use super::by_backlog::{ByBacklog, Order};
 pub use super::by_backlog::{Config, PARAMETERS};
 use crate::registry::{About, Children, Description, Family};
 
-/// The longest first.
+/// The longest flow is served first.
 #[derive(Clone, Copy, Debug)]
 pub struct Longest;
 
@@ -26,7 +27,7 @@ impl Order for Longest {
     const LONGEST_FIRST: bool = true;
 }
 
-/// The discipline. Make one with [`Lqf::node`].
+/// The discipline. [`Lqf::node`] creates it.
 ///
 /// ```
 /// use fairgate::implicit::lqf::{Config, Lqf};
@@ -51,7 +52,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         name: "lqf",
         family: Family::Implicit,
         summary: "Longest queue first: the exact opposite of sqf",
-        when: "To compare with, and where no queue may run full, as in a switch; never for delay.",
+        when: "For comparisons, and where no queue may become full, as in a switch; not for low delay.",
         children: Children::None,
     },
     PARAMETERS,

@@ -1,4 +1,4 @@
-//! Implicit service differentiation: what a flow does to the queue decides how it is served, and nobody marks anything.
+//! Implicit service differentiation: a flow's backlog or rate decides how it is served. Nothing is marked.
 
 pub mod admission;
 pub mod by_backlog;

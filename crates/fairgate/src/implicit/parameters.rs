@@ -9,7 +9,7 @@ pub(super) const fn key<S>(field: Lens<S>) -> Parameter<S> {
     Parameter::word(
         "key",
         Unit::Choice(FlowBy::WORDS),
-        "What packets of one flow have in common.",
+        "What the packets of a flow have in common.",
         field,
     )
 }
@@ -19,7 +19,7 @@ pub(super) const fn limit<S>(most: u64, field: Lens<S>) -> Parameter<S> {
         "limit",
         Unit::Count("packets"),
         1..=most,
-        "Most packets queued in all.",
+        "The largest number of queued packets.",
         field,
     )
 }
@@ -37,7 +37,7 @@ pub(super) const fn fair_rate<S>(field: Lens<S>) -> Parameter<S> {
         "fair_rate",
         Unit::Rate,
         1..=u64::MAX,
-        "New flows are kept out while a flow gets less than this; none for 1 % of the rate.",
+        "New flows are rejected while the fair rate is below this; none means 1 % of the rate.",
         field,
     )
 }
@@ -47,7 +47,7 @@ pub(super) const fn idle_timeout<S>(field: Lens<S>) -> Parameter<S> {
         "idle_timeout",
         Unit::Time,
         1_000_000..=3_600_000_000_000,
-        "A flow is in progress, and let through, for so long after a packet.",
+        "How long a flow is in progress, and admitted, after a packet.",
         field,
     )
 }
@@ -57,7 +57,7 @@ pub(super) const fn flows_in_progress<S>(field: Lens<S>) -> Parameter<S> {
         "flows_in_progress",
         Unit::Count("flows"),
         1..=1 << 20,
-        "Most flows in progress that are remembered.",
+        "The largest number of flows in progress.",
         field,
     )
 }

@@ -1,37 +1,42 @@
-//! Priority deficit round robin (Kortebi, Oueslati & Roberts 2005, Table 1): deficit round robin in which a flow's packets
-//! go first while it sends less than a quantum a round.
+//! Priority deficit round robin (Kortebi, Oueslati & Roberts 2005, Table 1): deficit round robin in which the
+//! packets of a flow go first while the flow sends less than a quantum per round.
 //!
 //! ```text
 //!   packet -> flow -> not in the active flow list (AFL): joins it at the end ---> priority queue -.
-//!                     in it, at most a quantum since it joined ----------------> priority queue -+-> first
-//!                     in it, more than that ------------------------------------> own queue -------> by rounds
+//!                     in AFL, at most a quantum since it joined ----------------> priority queue -+-> first
+//!                     in AFL, more than a quantum ------------------------------> own queue -----> in rounds
 //! ```
 //!
-//! The priority queue (PQ) is served first; what a flow sends through it is taken off its deficit. When PQ is empty the
-//! flow at the head of AFL is given a quantum and sends what its deficit allows. Then it goes to the tail, or leaves AFL if
-//! it has no packets, so that its next packets have priority again. A flow that sends below the fair rate is one that has
-//! nothing left when its turn comes, and never waits for more than priority packets.
+//! The priority queue (PQ) is served first. What a flow sends through it is subtracted from its deficit. When
+//! PQ is empty, the flow at the head of AFL is given a quantum and sends what its deficit allows. Then it
+//! goes to the tail. If it has no packets, it leaves AFL, and its next packets have priority again. A flow
+//! that sends below the fair rate has no packets left at its turn, and waits for priority packets only.
 //!
-//! **Constant time** (section 3.3): AFL holds flows without packets too, whose packets all went through PQ. They are
-//! skipped with one look at a bitmap and leave by being passed (`cycle::Cycle`); the order is that of Table 1.
+//! **Constant time** (section 3.3): AFL also holds flows without packets, whose packets all went through PQ.
+//! One look at a bitmap skips them, and being skipped removes them (`cycle::Cycle`). The order is the order
+//! of Table 1.
 //!
-//! **AFL full**: packets of further flows have priority, without an entry. **Buffer full**: the flow with the most bytes in
-//! its own queue loses its oldest packet, before the arriving one is looked at; if all that is queued has priority, the
-//! arriving packet is refused.
+//! **AFL full**: packets of further flows have priority and get no entry. **Buffer full**: the flow with the
+//! most bytes in its own queue loses its oldest packet, before the arriving packet is classified. If all
+//! queued packets have priority, the arriving packet is dropped.
 //!
-//! **Congestion** is measured if the link's rate is given (section 3.2, `implicit/congestion.rs`): a fictitious flow has
-//! a place in AFL, is granted a quantum when its turn comes and sends nothing. With [`Admission`] packets of new flows are
-//! discarded while the link is congested.
+//! **Congestion** is measured if the link's rate is given (section 3.2, `implicit/congestion.rs`): a
+//! fictitious flow has an entry in AFL, is granted a quantum at its turn and sends nothing. With
+//! [`Admission`], packets of new flows are dropped while the link is congested.
 //!
-//! Deviations from Table 1: PQ is looked at before each packet and not only between two flows' turns, so that a priority
-//! packet waits for one other at most and not for a flow's turn. DC is debited when a packet enters PQ instead of when it
-//! leaves it: no flow's DC is read before PQ is empty, so the schedule is the same and nobody has to be looked up.
-//! An arrival that finds the buffer empty finds AFL empty too: Table 1 visits all flows then, whether or not somebody asks
-//! for a packet. All flows have the same quantum.
+//! Deviations from Table 1:
 //!
-//! Bounds: none is published for PDRR. Its delay for a flow below the fair rate is that of PQ, near M/M/1 with the priority
-//! load (section 4.3). Not meant for flows of different weights, nor for flows whose peak rate is a large part of the
-//! link's: see [`sqf`](super::sqf).
+//! * PQ is checked before each packet and not only between the turns of two flows. So a priority packet waits
+//!   for one other packet at most and not for a flow's turn.
+//! * DC is reduced when a packet enters PQ and not when it leaves. No flow's DC is read before PQ is empty,
+//!   so the schedule is the same, and no flow need be looked up.
+//! * An arrival in an empty buffer finds AFL empty. Table 1 visits all flows then, whether or not a packet is
+//!   dequeued.
+//! * All flows have the same quantum.
+//!
+//! Bounds: none is published for PDRR. The delay of a flow below the fair rate is the delay of PQ, close to
+//! M/M/1 with the priority load (section 4.3). PDRR is not meant for flows with different weights, nor for
+//! flows whose peak rate is a large part of the link's rate: see [`sqf`](super::sqf).
 
 mod config;
 
@@ -58,28 +63,28 @@ impl Config {
             return Err(ConfigError::conflict(
                 "admission",
                 "on",
-                "off unless `rate` is given: without it congestion can't be told",
-                "give the rate of the link, or leave admission control out",
+                "off unless `rate` is given, because congestion can't be measured without it",
+                "write the rate of the link, or remove admission control",
             ));
         }
         Ok(())
     }
 }
 
-/// An entry of AFL: a cache line.
+/// An entry of AFL. It fills a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Flow {
     queue: PacketQueue,
-    /// Its turn; in AFL if the cycle says so.
+    /// Its turn. The cycle tells whether the flow is in AFL.
     turn: Turn,
-    /// What it may send still (DC). Below zero after packets with priority.
+    /// The bytes that it may still send (DC). Negative after priority packets.
     deficit: i64,
-    /// Bytes that came since it joined (ByteCount).
+    /// The bytes that arrived since it joined (ByteCount).
     byte_count: u32,
-    /// The length of the first packet of its own queue, if there is one.
+    /// The length of the first packet in its own queue, if there is one.
     first: u32,
-    /// Under which it has its place in the table, if it came by its hash.
+    /// Its identity in the table, if it was found by its hash.
     identity: Identity,
 }
 
@@ -93,7 +98,7 @@ impl Flow {
         identity: Identity::NONE,
     };
 
-    /// Takes the first packet of its own queue, of which it tells the length too.
+    /// Removes the first packet of its own queue. Returns the packet and its length.
     #[inline]
     fn take_first(&mut self, pool: &Pool) -> Option<(PacketId, u32)> {
         let taken = self.queue.take_front(pool)?;
@@ -102,18 +107,18 @@ impl Flow {
     }
 }
 
-/// Room for a packet.
+/// Whether there is room for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     There,
-    /// There is, because this flow lost a packet.
+    /// There is room because this flow lost a packet.
     Of(u32),
-    /// There is none: all that is queued has priority.
+    /// There is no room, because all queued packets have priority.
     None,
 }
 
 impl Room {
-    /// For a packet that was queued.
+    /// Returns the verdict for a packet that was enqueued.
     #[inline]
     fn verdict(self, entry: Option<u32>) -> Verdict {
         match self {
@@ -123,18 +128,19 @@ impl Room {
     }
 }
 
-/// The discipline. Make one with [`Pdrr::node`].
+/// The discipline. [`Pdrr::node`] creates it.
 #[derive(Debug)]
 pub struct Pdrr {
     priority: PacketQueue,
     flows: Box<[Flow]>,
-    /// AFL but for the flow whose turn it is. The number after the last flow's is the fictitious one's.
+    /// AFL without the flow whose turn it is. The fictitious flow has the number after the last flow's
+    /// number.
     cycle: Cycle,
     /// The flow whose turn it is.
     serving: Option<u32>,
-    /// Packets in flows' own queues.
+    /// Packets in the flows' own queues.
     packets: u32,
-    /// Own queues by bytes and one more, for the longest.
+    /// Bounds of the bytes in own queues plus 1, to find the longest.
     longest: Bounds,
     table: FlowTable,
     hasher: FlowByHasher,
@@ -145,10 +151,10 @@ pub struct Pdrr {
 }
 
 impl Pdrr {
-    /// An empty buffer. `seed` is the key of the hashes.
+    /// Returns an empty discipline. `seed` is the key of the hashes.
     ///
     /// # Errors
-    /// If a parameter is out of its range, or admission control lacks the rate.
+    /// Returns an error if a parameter is out of range, or if admission control is on without a rate.
     pub fn node(config: Config, seed: u64) -> Result<Node<Pdrr>, ConfigError> {
         config.check()?;
         Ok(Node::new(Pdrr::empty(config, seed)))
@@ -173,7 +179,7 @@ impl Pdrr {
         pdrr
     }
 
-    /// Begins to measure, as configured.
+    /// Starts the measurements that are configured.
     fn measure(&mut self) {
         let Config { rate, admission, .. } = &self.config;
         self.in_progress = admission.as_ref().map(|admission| admission.flows(self.seed));
@@ -184,12 +190,12 @@ impl Pdrr {
         self.start_round();
     }
 
-    /// AFL is empty but for the fictitious flow.
+    /// Empties AFL, except for the fictitious flow.
     fn start_round(&mut self) {
         if let Some(flow) = self.serving.take() {
             self.leave(flow);
         }
-        // Idle ones leave with the last busy one, which can be the fictitious flow alone.
+        // Idle flows leave with the last busy flow, which can be the fictitious flow alone.
         while self.cycle.next().is_some() {}
         if self.congestion.is_some() {
             self.give_back_entries(2);
@@ -197,7 +203,7 @@ impl Pdrr {
         }
     }
 
-    /// Gives back the entries of up to so many flows whose turn has passed.
+    /// Frees the entries of at most `most` flows whose turn has passed.
     #[inline]
     fn give_back_entries(&mut self, most: u32) {
         if self.cycle.has_passed() {
@@ -215,7 +221,7 @@ impl Pdrr {
             let Some(flow) = self.flows.get_mut(flow as usize) else {
                 continue;
             };
-            // It may have joined again since.
+            // The flow may have joined again since.
             if flow.turn == turn {
                 flow.turn = Turn::NONE;
                 self.table.remove(core::mem::take(&mut flow.identity));
@@ -223,7 +229,8 @@ impl Pdrr {
         }
     }
 
-    /// The entry of the packet's flow, a free one if it has none, which it then has; `None` if AFL is full.
+    /// Returns the entry of the packet's flow. A flow without one gets a free entry. Returns `None` if AFL is
+    /// full.
     #[inline]
     fn entry(&mut self, flow: FlowHash) -> Option<u32> {
         let identity = self.table.identity(flow);
@@ -240,7 +247,7 @@ impl Pdrr {
         Some(entry)
     }
 
-    /// Takes in a packet of the flow with this entry, or of none.
+    /// Enqueues a packet of the flow with this entry, or of a flow without an entry.
     #[inline(always)]
     fn take_in(&mut self, entry: Option<u32>, id: PacketId, pool: &mut Pool) {
         let length = pool[id].length;
@@ -252,7 +259,7 @@ impl Pdrr {
         if !self.cycle.contains(flow.turn) {
             flow.byte_count = length;
             flow.deficit = -i64::from(length);
-            // The turn that has passed is not to give its entry back.
+            // The old turn must not free the entry when it is swept.
             flow.turn = Turn::NONE;
             self.priority.push_back(id, pool);
             self.join(entry, false);
@@ -275,14 +282,14 @@ impl Pdrr {
         }
     }
 
-    /// The flow joins AFL at its end.
+    /// Adds the flow at the end of AFL.
     #[inline(always)]
     fn join(&mut self, entry: u32, is_busy: bool) {
         self.give_back_entries(2);
         self.flows[entry as usize].turn = self.cycle.push(entry, is_busy);
     }
 
-    /// The flow whose turn it is leaves AFL.
+    /// Removes the flow whose turn it is from AFL.
     #[inline]
     fn leave(&mut self, entry: u32) {
         let flow = &mut self.flows[entry as usize];
@@ -290,7 +297,7 @@ impl Pdrr {
         self.table.remove(core::mem::take(&mut flow.identity));
     }
 
-    /// If the buffer is full, makes room.
+    /// Makes room if the buffer is full.
     #[inline]
     fn make_room(&mut self, reason: DropReason, pool: &mut Pool) -> Room {
         match self.len() < self.config.limit {
@@ -324,7 +331,7 @@ impl Pdrr {
         self.priority.len() + self.packets
     }
 
-    /// What comes before a packet is taken in: the measures, and the visit that empties AFL.
+    /// Updates the measurements before a packet is enqueued, and empties AFL if the buffer is empty.
     #[inline]
     fn arrive(&mut self, now: Time) {
         let is_first = self.len() == 0;
@@ -337,7 +344,7 @@ impl Pdrr {
         }
     }
 
-    /// What comes after a packet was taken out, or none was there.
+    /// Updates the measurements after a dequeue, with or without a packet.
     #[cold]
     #[inline(never)]
     fn measure_sent(&mut self, next: Option<PacketId>, has_priority: bool, now: Time, pool: &Pool) {
@@ -351,7 +358,7 @@ impl Pdrr {
         }
     }
 
-    /// Whether admission control lets a packet of this flow pass.
+    /// Whether admission control admits a packet of this flow.
     #[inline]
     fn admits(&mut self, flow: FlowHash, now: Time) -> bool {
         let (Some(in_progress), Some(congestion)) = (&mut self.in_progress, &mut self.congestion) else {
@@ -361,7 +368,8 @@ impl Pdrr {
         in_progress.pass(flow, !congestion.is_congested(), now)
     }
 
-    /// The flow whose turn it is, if its deficit pays for its first packet; else its turn ends.
+    /// Returns the flow whose turn it is, if its deficit is enough for its first packet. Otherwise its turn
+    /// ends.
     #[inline]
     fn turn(&mut self) -> Option<u32> {
         let entry = self.serving?;
@@ -379,7 +387,7 @@ impl Pdrr {
         None
     }
 
-    /// The flow that sends next by rounds, with a deficit that pays for its first packet.
+    /// Returns the flow that sends next in the rounds. Its deficit is enough for its first packet.
     #[inline]
     fn next_turn(&mut self) -> Option<u32> {
         if let Some(entry) = self.turn() {
@@ -393,7 +401,7 @@ impl Pdrr {
             };
             debug_assert!(!flow.queue.is_empty(), "a flow that is busy has packets");
             flow.deficit += i64::from(self.config.quantum);
-            // Also where it joins again at once: the turn that has passed is not to give its entry back.
+            // Also if it joins again at once: the old turn must not free the entry when it is swept.
             flow.turn = Turn::NOW;
             if i64::from(flow.first) <= flow.deficit {
                 self.serving = Some(entry);
@@ -404,7 +412,7 @@ impl Pdrr {
         None
     }
 
-    /// The fictitious flow's turn.
+    /// Handles the turn of the fictitious flow.
     #[inline]
     fn grant(&mut self) {
         if let Some(congestion) = &mut self.congestion {
@@ -415,7 +423,8 @@ impl Pdrr {
     }
 }
 
-/// Flow n has entry n. A program that mixes numbers and hashes may have a numbered and a hashed flow share an entry.
+/// Flow n has entry n. If a program uses both numbers and hashes, a numbered flow and a hashed flow may share
+/// an entry.
 impl ByFlow for Pdrr {
     #[inline]
     fn flows(&self) -> u32 {
@@ -473,7 +482,7 @@ impl Algorithm for Pdrr {
             self.priority.pop_front(pool)
         } else if let Some(entry) = self.next_turn() {
             let flow = &mut self.flows[entry as usize];
-            let (next, length) = flow.take_first(pool).expect("the deficit pays for a packet");
+            let (next, length) = flow.take_first(pool).expect("a flow that may send has a packet");
             flow.deficit -= i64::from(length);
             self.packets -= 1;
             Some(next)
@@ -511,8 +520,9 @@ impl Algorithm for Pdrr {
         self.config.clone()
     }
 
-    /// All packets are placed anew, those with priority first. Of what is over a lowered limit the longest flows pay. The
-    /// measures and the flows in progress are kept unless the rate or admission control changes.
+    /// Enqueues all packets again, priority packets first. Above a lowered limit the longest flows lose
+    /// packets. The measurements and the flows in progress are kept unless the rate, the key or admission
+    /// control changes.
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let mut queued = PacketQueue::new();

@@ -1,32 +1,38 @@
-//! Shortest queue first (Bonald, Muscariello & Ostallo, "Self-prioritization of audio and video traffic", 2011): the flow
-//! with the least bytes queued is always served, first come first served among equals.
+//! Shortest queue first (Bonald, Muscariello & Ostallo, "Self-prioritization of audio and video traffic",
+//! 2011): the flow with the least bytes is served. Of equal flows, the one that reached its bytes first is
+//! served.
 //!
-//! What an audio or video codec sends at its own pace, below the rate of the line, never queues much, while what TCP sends
-//! queues until the buffer is full. So the first is served at once and the second gets the rest, with no marking, no rates
-//! and no knowledge of applications. Unlike with fair queueing a stream may take far more than an equal share: it keeps its
-//! priority while its backlog is below `limit / (flows + 1)`.
+//! An audio or video codec sends at its own pace, below the rate of the link, and never queues much. TCP
+//! queues packets until the buffer is full. So the codec is served at once and TCP gets the rest, without
+//! marks, rates or knowledge of applications. Unlike in fair queueing, a stream can take far more than an
+//! equal share: it keeps its priority while its backlog is below `limit / (flows + 1)`.
 //!
-//! What counts is the pace, not that it is video. On 20 Mbit/s beside twelve downloads a stream of 5 or 10 Mbit/s in UDP packets at
-//! even intervals loses nothing and is late by a packet (p95 14.2 ms, 13 of it the path), where fq_codel holds it to its share of
-//! 1.7 Mbit/s. Video that is fetched in pieces over TCP, as in the scenario of `fairgate compare`, is bulk while a piece
-//! comes: its window grows until it has the longest queue, and then it waits for all others (p95 some 300 ms, beside
-//! 30 ms under fq_codel, which gives every flow its turn). Section V-E of the paper has the same of packets sent in bursts.
+//! The pace matters, not the application. On 20 Mbit/s next to twelve downloads, a stream of 5 or 10 Mbit/s
+//! in UDP packets at even intervals loses nothing and is delayed by one packet (p95 14.2 ms, of which 13 ms
+//! are the path), whereas fq_codel limits it to its share of 1.7 Mbit/s. Video that is fetched in pieces over
+//! TCP, as in the scenario of `fairgate compare`, is bulk traffic while a piece is fetched: its window grows
+//! until it has the longest queue, and then it waits for all others (p95 about 300 ms, compared with 30 ms
+//! under fq_codel, which serves every flow in turn). Section V-E of the paper shows the same for packets sent
+//! in bursts.
 //!
-//! Over the limit the flow with the most bytes loses its oldest packet, or with tail drop its newest (LQD, longest queue
-//! drop; Suter et al. 1998), so that streams lose nothing while there is any bulk traffic to pay.
+//! Above the limit the flow with the most bytes loses its oldest packet, or its newest with tail drop (LQD,
+//! longest queue drop; Suter et al. 1998). So streams lose nothing while there is bulk traffic that can lose
+//! packets.
 //!
-//! A flow is what [`FlowBy`](super::FlowBy) says, known exactly: no two share a queue, however many there are behind the
-//! link. A packet that came without header fields is of the flow that the driver's hash says; a field that a packet does not
-//! have (ports of a fragment, addresses of ARP) is 0, and packets without it are one flow. Deviation: a flow by port is
-//! that of one address and protocol, where the paper says "the source port", so that two hosts are not mixed up.
+//! [`FlowBy`](super::FlowBy) defines what a flow is. Flows never share a queue, however many there are behind
+//! the link. A packet without header fields belongs to the flow of the driver's hash. A field that a packet
+//! does not have (ports of a fragment, addresses of ARP) is 0, so packets without the field are one flow.
+//! Deviation: a flow by port also includes one address and protocol, so that two hosts are not mixed up. The
+//! paper says "the source port".
 //!
-//! Cost: O(log n) a packet for the choice and for LQD, amortised, n the flows with packets at most: a tournament with four
-//! players a match, which a flow that grows comes to only when it would be first, and bounds that are corrected when they
-//! turn out wrong. The most that one choice can cost is 4096 times O(log n), if as many flows grew since the last one.
+//! Cost: the choice and LQD take O(log n) per packet, amortised, where n is the number of flows with packets.
+//! They use a tournament with four players per match, which a growing flow enters only when it would be
+//! first, and bounds that are corrected when they turn out wrong. One choice costs at most 4096 times O(log
+//! n), if as many flows grew since the last one.
 //!
-//! No bound on delay or fairness is published, and none can be: as long as shorter flows have packets a longer one is not
-//! served. Not meant for lines that several users share, where one could take all from the others: there
-//! [`hsqf`](super::hsqf) shares fairly between them first.
+//! No bound on delay or fairness is published, and there is none: while shorter flows have packets, a longer
+//! one is not served. Do not use sqf on links that several users share, where one user could take everything:
+//! [`hsqf`](super::hsqf) first shares fairly between them.
 
 use alloc::boxed::Box;
 
@@ -34,7 +40,7 @@ use super::by_backlog::{ByBacklog, Order};
 pub use super::by_backlog::{Config, PARAMETERS};
 use crate::registry::{About, Children, Description, Family};
 
-/// The shortest first.
+/// The shortest flow is served first.
 #[derive(Clone, Copy, Debug)]
 pub struct Shortest;
 
@@ -43,7 +49,7 @@ impl Order for Shortest {
     const LONGEST_FIRST: bool = false;
 }
 
-/// The discipline. Make one with [`Sqf::node`].
+/// The discipline. [`Sqf::node`] creates it.
 ///
 /// ```
 /// use fairgate::implicit::sqf::{Config, Sqf};
@@ -67,9 +73,9 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "sqf",
         family: Family::Implicit,
-        summary: "Shortest queue first: streams below the line's rate go first by themselves, bulk traffic \
+        summary: "Shortest queue first: streams below the link's rate go first, bulk traffic \
             gets the rest",
-        when: "On one user's access line, inside a shaper, for calls and video beside downloads with \
+        when: "On one user's access line, inside a shaper, for calls and video next to downloads, with \
             nothing marked.",
         children: Children::None,
     },

@@ -1,4 +1,4 @@
-//! Bands in strict priority, and the choice of a band: what `prio` and `ets` have in common.
+//! Bands in strict priority and the choice of a packet's band. `prio` and `ets` share this module.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,10 +9,10 @@ use crate::error::ConfigError;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::time::Time;
 
-/// One bit for each band.
+/// The largest number of bands: [`StrictBands`] has one bit of a `u64` for each.
 pub(crate) const MOST_BANDS: usize = 64;
 
-/// Checks how many bands there are.
+/// Checks the number of bands.
 pub(crate) fn check_number(bands: usize) -> Result<(), ConfigError> {
     if (1..=MOST_BANDS).contains(&bands) {
         return Ok(());
@@ -25,7 +25,7 @@ pub(crate) fn check_number(bands: usize) -> Result<(), ConfigError> {
     ))
 }
 
-/// Checks that a priomap and a classifier name only bands that there are.
+/// Checks that a priomap and a classifier name only existing bands.
 pub(crate) fn check_placing(
     priomap: &[u8; 16],
     classifier: &Classifier,
@@ -37,14 +37,15 @@ pub(crate) fn check_placing(
             "priomap",
             band,
             format!("16 bands from 0 to {}", bands - 1),
-            "name only bands that there are, or add bands",
+            "name only existing bands, or add bands",
         ));
     }
     ClassMap::new(1..=bands as u16)?.check(classifier, discipline)
 }
 
-/// The band for a packet, counted from 0: the class that it names, the first filter that matches, the classifier's
-/// default, the priomap's entry for its priority. A class that does not exist is where priority 0 goes.
+/// Returns the band of a packet, counted from 0. It is the first of these that exists: the class that the
+/// packet names, the class of the first filter that matches, the classifier's default, the priomap's entry
+/// for the packet's priority. A packet whose class does not exist goes to the band of priority 0.
 #[inline]
 pub(crate) fn choose(
     priomap: &[u8; 16],
@@ -56,28 +57,28 @@ pub(crate) fn choose(
     let by_priority = |priority: u8| usize::from(priomap[usize::from(priority & 15)]);
     match classifier.classify(id, pool) {
         None => by_priority(pool[id].priority),
-        Some(minor) => place(minor, bands).unwrap_or_else(|| by_priority(0)),
+        Some(minor) => index_of(minor, bands).unwrap_or_else(|| by_priority(0)),
     }
 }
 
-/// The place of class `minor` among `bands` bands.
+/// Returns the index of class `minor` among `bands` bands.
 #[inline]
-pub(crate) fn place(minor: u16, bands: usize) -> Option<usize> {
-    usize::from(minor).checked_sub(1).filter(|&place| place < bands)
+pub(crate) fn index_of(minor: u16, bands: usize) -> Option<usize> {
+    usize::from(minor).checked_sub(1).filter(|&index| index < bands)
 }
 
-/// Shows bands as the classes 1, 2, 3 ...
+/// Visits the bands as classes 1, 2, 3, ...
 pub(crate) fn visit<'a>(bands: impl Iterator<Item = &'a dyn Discipline>, visit: &mut dyn FnMut(Class<'_>)) {
     for (minor, discipline) in (1..).zip(bands) {
         visit(Class::new(minor, discipline));
     }
 }
 
-/// Disciplines of which the first that has something to send goes first: at most [`MOST_BANDS`].
+/// At most [`MOST_BANDS`] disciplines in strict priority: the first one that has a packet to send sends.
 ///
-/// A bitmap remembers which may hold packets; a bit is set by an enqueue and cleared when the band is found empty, so
-/// that a band may lose packets on its own account (CoDel inside, a flush) without telling. A band that withholds its
-/// packets (a shaper inside) is passed over.
+/// A bitmap records which bands may hold packets. An enqueue sets the band's bit. The bit is cleared when a
+/// dequeue finds the band empty. So a band may lose packets without notice (CoDel inside, a flush). A
+/// throttled band (a shaper inside) is skipped.
 pub(crate) struct StrictBands {
     pub(crate) bands: Vec<Box<dyn Discipline>>,
     /// Bit b is set if band b may hold packets.
@@ -85,7 +86,7 @@ pub(crate) struct StrictBands {
 }
 
 impl StrictBands {
-    /// The highest priority first.
+    /// Bands without packets, the highest priority first.
     pub(crate) fn new(bands: Vec<Box<dyn Discipline>>) -> StrictBands {
         StrictBands { bands, occupied: 0 }
     }
@@ -98,14 +99,14 @@ impl StrictBands {
 
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        for place in places(self.occupied) {
-            let band = &mut self.bands[place];
+        for index in bits(self.occupied) {
+            let band = &mut self.bands[index];
             let next = band.dequeue(now, pool);
             if next.is_some() {
                 return next;
             }
             if band.backlog().packets == 0 {
-                self.occupied &= !(1 << place);
+                self.occupied &= !(1 << index);
             }
         }
         None
@@ -118,22 +119,22 @@ impl StrictBands {
         self.occupied = 0;
     }
 
-    /// When the first of the bands that withhold can be asked again.
+    /// The earliest watchdog of the throttled bands.
     pub(crate) fn watchdog(&self) -> Option<Time> {
-        places(self.occupied)
-            .filter_map(|place| self.bands[place].watchdog())
+        bits(self.occupied)
+            .filter_map(|index| self.bands[index].watchdog())
             .min()
     }
 
-    /// Band `band` was replaced, and may hold packets.
+    /// Notes that band `band` was replaced and may hold packets.
     pub(crate) fn replaced(&mut self, band: usize) {
         self.occupied |= 1 << band;
     }
 }
 
-/// The places of the bits that are set, lowest first.
+/// The positions of the set bits, lowest first.
 #[inline]
-fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+fn bits(mut bits: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
         bits &= bits - 1;

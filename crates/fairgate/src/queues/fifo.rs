@@ -1,11 +1,12 @@
 //! First in, first out, with a limit of packets, bytes or both. ALTQ's FIFOQ; Linux's `pfifo`, `bfifo` and
 //! `pfifo_head_drop`.
 //!
-//! The simplest discipline there is, and the template for new ones: parameters, state, [`Algorithm`], tests.
+//! This is the simplest discipline, and the template for new ones: parameters, state, [`Algorithm`], tests.
 //!
-//! Over the limit the arriving packet is dropped, or with [`DropFrom::Head`] the oldest ones until the new one fits.
-//! A packet fits while `packets < limit` and `bytes + length <= limit`, as in Linux. Deviation: Linux has head drop
-//! for packet limits only; here a packet longer than the whole byte limit is itself dropped, and empties nothing.
+//! Over the limit the arriving packet is dropped. With [`DropFrom::Head`] the oldest packets are dropped
+//! until the new one fits. A packet fits if `packets < limit` and `bytes + length <= limit`, as in Linux.
+//! Deviation: Linux has head drop for packet limits only. Here a packet longer than the whole byte limit is
+//! dropped itself, and removes no other packet.
 
 use alloc::boxed::Box;
 
@@ -16,13 +17,13 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
-/// Which packet pays when the queue is full.
+/// Which packet is dropped when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DropFrom {
-    /// The arriving one.
+    /// The arriving packet.
     #[default]
     Tail,
-    /// The oldest.
+    /// The oldest packet.
     Head,
 }
 
@@ -34,11 +35,11 @@ crate::words!(DropFrom {
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued.
+    /// The largest backlog, packets.
     pub limit_packets: Option<u32>,
-    /// Most bytes queued.
+    /// The largest backlog, bytes.
     pub limit_bytes: Option<u64>,
-    /// Which packet pays when the queue is full.
+    /// Which packet is dropped when the queue is full.
     pub drop_from: DropFrom,
 }
 
@@ -59,7 +60,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "limit",
         Unit::Count("packets"),
         1..=u32::MAX as u64,
-        "Most packets queued.",
+        "The largest backlog in packets.",
         |fifo, _| &mut fifo.limit_packets,
     ),
     Parameter::bounding(
@@ -68,14 +69,14 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
             "limit_bytes",
             Unit::Bytes,
             1..=u64::MAX,
-            "Most bytes queued.",
+            "The largest backlog in bytes.",
             |fifo, _| &mut fifo.limit_bytes,
         ),
     ),
     Parameter::word(
         "drop",
         Unit::Choice(DropFrom::WORDS),
-        "Which packet pays when the queue is full: the arriving one or the oldest.",
+        "Which packet is dropped when the queue is full: the arriving one or the oldest.",
         |fifo, _| &mut fifo.drop_from,
     ),
 ];
@@ -86,7 +87,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         name: "fifo",
         family: Family::Queues,
         summary: "First in, first out, with a limit of packets, bytes or both",
-        when: "As a leaf of other disciplines, and as the base line to compare with.",
+        when: "As a leaf of other disciplines, and as the baseline of comparisons.",
         children: Children::None,
     },
     PARAMETERS,
@@ -104,7 +105,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// A queue, ready to use.
+    /// Creates an empty queue.
     ///
     /// ```
     /// use fairgate::queues::fifo::{Config, Fifo};
@@ -141,7 +142,8 @@ impl Fifo {
         self.queue.len() < self.limit_packets && self.queue.bytes() + u64::from(length) <= self.limit_bytes
     }
 
-    /// Drops the packet that doesn't fit, or others for it. Out of line, so that the usual path keeps its registers.
+    /// Drops a packet that does not fit, or older ones to make room. It is not inlined, so that the common
+    /// path keeps its registers.
     #[cold]
     #[inline(never)]
     fn overflow(&mut self, id: PacketId, pool: &mut Pool) -> Verdict {
@@ -154,7 +156,7 @@ impl Fifo {
             let oldest = self
                 .queue
                 .pop_front(pool)
-                .expect("an empty queue has room: its limit is at least one packet");
+                .expect("an empty queue has room for a packet");
             pool.give_back(oldest, DropReason::HeadDrop);
         }
         self.queue.push_back(id, pool);
@@ -162,7 +164,7 @@ impl Fifo {
     }
 }
 
-/// Of every flow there is, all in one queue.
+/// A fifo accepts every flow number and puts all flows in one queue.
 impl ByFlow for Fifo {
     fn flows(&self) -> u32 {
         u32::MAX
@@ -192,7 +194,7 @@ impl Algorithm for Fifo {
         self.queue.pop_front(pool)
     }
 
-    /// Dropping from the head takes the first packet away, so there a peek has to take it out.
+    /// With head drop an enqueue may drop the first packet, so a peek has to take it out.
     #[inline]
     fn first(&self) -> Option<PacketId> {
         match self.config.drop_from {
@@ -215,7 +217,7 @@ impl Algorithm for Fifo {
             let newest = self
                 .queue
                 .pop_back(pool)
-                .expect("a queue over its limit isn't empty");
+                .expect("a queue over its limit is not empty");
             pool.give_back(newest, DropReason::Reconfigured);
         }
         Ok(())
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_zero_is_refused() {
+    fn a_limit_of_zero_is_rejected() {
         let error = Fifo::node(Config {
             limit_packets: Some(0),
             ..Config::default()
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn head_drop_makes_room_and_tells_why() {
+    fn head_drop_makes_room_and_gives_its_reason() {
         let mut pool = Pool::with_capacity(8);
         let config = Config {
             limit_packets: None,
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_parameters_keeps_the_promise_of_a_peek() {
+    fn a_peeked_packet_stays_the_next_after_a_change_of_parameters() {
         let lower = Config {
             limit_packets: None,
             limit_bytes: Some(50),
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_limit_gives_back_the_newest() {
+    fn a_lowered_limit_drops_the_newest_packets() {
         let mut pool = Pool::with_capacity(8);
         let mut fifo = Fifo::node(Config::default()).unwrap();
         let (first, _) = offer(&mut fifo, &mut pool, 100);

@@ -1,17 +1,18 @@
-//! The leaky bucket as a queue (Turner, "New directions in communications", 1986): whatever comes in, packets leave
-//! at a constant rate, each as long after the one before as that one takes. No bursts at all.
+//! The leaky bucket as a queue (Turner, "New directions in communications", 1986). Packets arrive at any rate
+//! and leave at a constant rate. The gap after each packet is its transmission time at that rate. There are
+//! no bursts at all.
 //!
-//! The bucket is the queue: what does not fit into it overflows and is dropped on arrival. A line that was idle sends its
-//! next packet at once; nothing is saved up for later, which is the whole difference to a token bucket ([`tbf`](super::tbf)).
+//! The bucket is the queue: a packet that does not fit is dropped on arrival. After an idle time the next
+//! packet leaves at once. Unlike a token bucket ([`tbf`](super::tbf)), an idle time saves up nothing.
 //!
-//! Invariant: from the departure of a packet to that of the next at least the time passes that its bytes take at the
-//! rate; while packets are queued exactly that, if the driver asks in time. Times are kept to a billionth of a
-//! nanosecond, so that the rate is exact over any length of time.
+//! Invariant: the time between the departures of two successive packets is at least the time that the first
+//! one's bytes take at the rate. While packets are queued it is exactly that, if the driver asks in time.
+//! Times have a resolution of 2^-30 ns, so that the rate is exact over any length of time.
 //!
-//! Not work-conserving: [`watchdog`](crate::Discipline::watchdog) is the time when the first packet may leave. As a policer, dropping and not
-//! holding, see [`policer`](super::policer).
+//! Not work-conserving: [`watchdog`](crate::Discipline::watchdog) is the time when the first packet may
+//! leave. For a policer, which drops instead of queueing, see [`policer`](super::policer).
 //!
-//! A clock that goes backwards stands still until it has caught up.
+//! If the clock goes backwards, nothing leaves until it has caught up.
 
 use alloc::boxed::Box;
 
@@ -23,20 +24,20 @@ use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
-/// Binary places of [`LeakyBucket::fraction`] and of the time that a byte takes.
+/// Binary fraction digits of [`LeakyBucket::fraction`] and of the time that a byte takes.
 const PLACES: u32 = 30;
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The rate at which packets leave, in bytes on the wire; at least 8 bit/s.
+    /// The rate at which packets leave, in bytes on the link; at least 8 bit/s.
     pub rate: Rate,
-    /// Most bytes queued: at least the longest packet.
+    /// The largest backlog, bytes: at least the longest packet.
     pub bucket: u64,
 }
 
 impl Config {
-    /// `rate` with a bucket that drains in 50 ms, or of 10 full frames if that is more.
+    /// `rate` with a bucket that drains in 50 ms, but holds at least 10 full frames.
     pub fn of_rate(rate: Rate) -> Config {
         const TEN_FRAMES: u64 = 15_140;
         Config {
@@ -45,10 +46,10 @@ impl Config {
         }
     }
 
-    /// ns that a byte takes, in units of 2^-[`PLACES`].
+    /// Returns the time that a byte takes, in units of 2^-[`PLACES`] ns.
     fn check(&self) -> Result<u64, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
-        // At 8 bit/s a byte takes a second: what 2^32 bytes take fits in 64 bits of ns.
+        // At 8 bit/s a byte takes one second, so the time of 2^32 bytes fits in 64 bits of ns.
         let per_byte = (8_000_000_000u128 << PLACES).div_ceil(self.rate.bits_per_second().into());
         Ok(per_byte as u64)
     }
@@ -69,7 +70,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
             "bucket",
             Unit::Bytes,
             1..=u64::MAX,
-            "Most bytes queued: at least the longest packet.",
+            "The largest backlog: at least the longest packet.",
             |bucket, _| &mut bucket.bucket,
         ),
     ),
@@ -80,7 +81,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "leaky_bucket",
         family: Family::Queues,
-        summary: "A queue that packets leave at a constant rate, without bursts; what overflows is dropped",
+        summary: "A queue that sends at a constant rate, without bursts, and drops on overflow",
         when: "In front of something that takes no bursts at all: a radio link, a policer, a short \
             hardware queue.",
         children: Children::None,
@@ -94,18 +95,19 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 #[derive(Debug)]
 pub struct LeakyBucket {
     queue: PacketQueue,
-    /// ns that a byte takes, rounded up, in units of 2^-[`PLACES`].
+    /// The time that a byte takes, rounded up, in units of 2^-[`PLACES`] ns.
     per_byte: u64,
-    /// When the next packet may leave, and the part of a nanosecond after that, in units of 2^-[`PLACES`].
+    /// When the next packet may leave, in whole ns.
     free_at: Time,
+    /// The part of a nanosecond after `free_at`, in units of 2^-[`PLACES`] ns.
     fraction: u64,
-    /// [`free_at`](Self::free_at) if the first packet was refused at the last dequeue.
+    /// [`free_at`](Self::free_at) if the last dequeue found the first packet too early.
     due: Option<Time>,
     config: Config,
 }
 
 impl LeakyBucket {
-    /// An empty bucket.
+    /// Creates an empty bucket.
     ///
     /// ```
     /// use fairgate::queues::leaky_bucket::{Config, LeakyBucket};
@@ -124,7 +126,7 @@ impl LeakyBucket {
     /// ```
     ///
     /// # Errors
-    /// If the bucket is empty or the rate below 8 bit/s.
+    /// If the size of the bucket is 0 or the rate is below 8 bit/s.
     pub fn node(config: Config) -> Result<Node<LeakyBucket>, ConfigError> {
         Ok(Node::new(LeakyBucket {
             queue: PacketQueue::new(),
@@ -136,11 +138,11 @@ impl LeakyBucket {
         }))
     }
 
-    /// A packet of `length` bytes leaves.
+    /// Accounts for a packet of `length` bytes that leaves.
     #[inline]
     fn leak(&mut self, length: u32, now: Time) {
         if now > self.free_at {
-            // The line stood idle: the next packet's time counts from now.
+            // The queue was idle: the next packet's time counts from now.
             (self.free_at, self.fraction) = (now, 0);
         }
         let taken = u128::from(length) * u128::from(self.per_byte) + u128::from(self.fraction);
@@ -148,7 +150,7 @@ impl LeakyBucket {
         self.free_at += (taken >> PLACES) as u64;
     }
 
-    /// When the first packet may leave: in a whole nanosecond, not before its time.
+    /// When the first packet may leave, rounded up to a whole nanosecond.
     #[inline]
     fn opens_at(&self) -> Time {
         self.free_at + u64::from(self.fraction > 0)
@@ -179,7 +181,7 @@ impl Algorithm for LeakyBucket {
         }
         self.due = None;
         let _ = self.queue.pop_front(pool);
-        // A driver that asks in the nanosecond after the exact time did ask in time.
+        // A driver that asks in the first whole nanosecond after the exact time asks in time.
         let asked = if now == opens_at { self.free_at } else { now };
         self.leak(pool[first].length, asked);
         Some(first)
@@ -198,7 +200,7 @@ impl Algorithm for LeakyBucket {
         self.config.clone()
     }
 
-    /// The packet that left last keeps its time by the old rate.
+    /// The gap after the last packet sent keeps the old rate.
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         self.per_byte = config.check()?;
         self.config = config;
@@ -236,7 +238,12 @@ mod tests {
         while driver.root.backlog().packets > 0 {
             match driver.next(now) {
                 Some(_) => times.push(now),
-                None => now = driver.root.watchdog().expect("it says until when"),
+                None => {
+                    now = driver
+                        .root
+                        .watchdog()
+                        .expect("a throttled discipline has a watchdog")
+                }
             }
         }
         times
@@ -273,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_bucket_loses_the_newest() {
+    fn a_smaller_bucket_drops_the_newest_packets() {
         let mut driver = bucket(Rate::mbit(8), 3000);
         for _ in 0..3 {
             offer(&mut driver, 1000, Time::ZERO);
@@ -291,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_work_is_refused() {
+    fn an_empty_bucket_and_a_rate_below_the_range_are_rejected() {
         let parameter = |rate, bucket| {
             let error = LeakyBucket::node(Config { rate, bucket }).unwrap_err();
             error.parameter()
@@ -302,10 +309,13 @@ mod tests {
     }
 
     proptest! {
-        /// However long it runs and whatever the rate: the n-th packet of a busy time leaves in the first nanosecond in which the bytes
-        /// before it have been sent. Nothing adds up.
+        /// At any rate and over any length of time, the n-th packet of a busy period leaves in the first
+        /// nanosecond in which the bytes before it have been sent. Rounding errors do not add up.
         #[test]
-        fn the_rate_is_exact(bits in 8u64..100_000_000_000, lengths in prop::collection::vec(1u32..9000, 1..300)) {
+        fn the_rate_is_exact(
+            bits in 8u64..100_000_000_000,
+            lengths in prop::collection::vec(1u32..9000, 1..300),
+        ) {
             let rate = Rate::from_bits_per_second(bits).unwrap();
             let mut driver = bucket(rate, u64::MAX / 2);
             for &length in &lengths {

@@ -1,4 +1,4 @@
-//! Queues without flows.
+//! Queues without flows: fifos, strict priority, shapers and a policer.
 
 pub(crate) mod bands;
 pub mod fifo;

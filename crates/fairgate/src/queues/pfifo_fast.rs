@@ -1,10 +1,11 @@
-//! Three bands in strict priority, chosen by the packet's priority. Linux's `pfifo_fast`, its default for an interface.
+//! Three bands in strict priority, chosen by the packet's priority. Linux's `pfifo_fast`, its default qdisc
+//! for an interface.
 //!
-//! Like `prio` with three fifos and Linux's priomap, in one flat discipline without virtual calls.
+//! It works like `prio` with three fifos and Linux's priomap, in one flat discipline without virtual calls.
 //!
-//! The limit: each band is full at `limit` packets on its own, as since Linux 4.16, where every band is a ring of the
-//! device's `txqueuelen`; before, the three shared one limit. Deviation: Linux's ring frees its slots in batches, so a
-//! band that has just been full there may refuse a packet or two that would fit here.
+//! Each band has its own limit of `limit` packets, as in Linux since 4.16: there each band is a ring of the
+//! device's `txqueuelen`. Before, the three bands shared one limit. Deviation: Linux's ring frees its slots
+//! in batches. So a band that has just been full may reject a packet or two there that fit here.
 
 use alloc::boxed::Box;
 
@@ -22,7 +23,7 @@ const BANDS: usize = 3;
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets in each band; Linux: the device's `txqueuelen`.
+    /// The largest backlog of each band, packets; Linux: the device's `txqueuelen`.
     pub limit: u32,
 }
 
@@ -38,7 +39,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
     "limit",
     Unit::Count("packets"),
     1..=u32::MAX as u64,
-    "Most packets in each of the three bands.",
+    "The largest backlog of each of the three bands.",
     |pfifo_fast, _| &mut pfifo_fast.limit,
 )];
 
@@ -47,8 +48,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "pfifo_fast",
         family: Family::Queues,
-        summary: "Three fifos in strict priority, chosen by the packet's priority: Linux's old default",
-        when: "To compare with what Linux machines did for decades.",
+        summary: "Three fifos in strict priority, chosen by the packet's priority; Linux's former default",
+        when: "To compare with the queue of Linux machines before fq_codel.",
         children: Children::None,
     },
     PARAMETERS,
@@ -70,7 +71,7 @@ pub struct PfifoFast {
 }
 
 impl PfifoFast {
-    /// Three empty bands.
+    /// Creates three empty bands.
     pub fn node(config: Config) -> Result<Node<PfifoFast>, ConfigError> {
         config.check()?;
         Ok(Node::new(PfifoFast {
@@ -114,7 +115,7 @@ impl Algorithm for PfifoFast {
         config.check()?;
         for band in &mut self.bands {
             while band.len() > config.limit {
-                let newest = band.pop_back(pool).expect("a band over its limit isn't empty");
+                let newest = band.pop_back(pool).expect("a band over its limit is not empty");
                 pool.give_back(newest, DropReason::Reconfigured);
             }
         }
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn each_band_has_a_limit_of_its_own() {
+    fn each_band_has_its_own_limit() {
         let mut driver = Driver::new(PfifoFast::node(Config { limit: 2 }).unwrap());
         let verdicts: Vec<Verdict> = [0, 0, 0, 6].map(|priority| offer(&mut driver, priority)).into();
         assert_eq!(

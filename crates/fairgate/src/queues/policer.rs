@@ -1,14 +1,16 @@
 //! A policer in front of any discipline: Linux's `police` action, ALTQ's traffic conditioner.
 //!
-//! Each packet that comes is held against the buckets of a [`Profile`]. If they can pay for it, it conforms and goes to the discipline
-//! inside as it is. If not, it is dropped, or goes there with another DSCP, for a discipline inside, or a router
-//! further on, to treat as what may be lost. Nothing is ever held back, and nothing is paid for what exceeds: a sender that keeps to
-//! the rate from now on conforms from now on.
+//! Each packet that arrives is compared with the buckets of a [`Profile`]. If they hold enough tokens, the
+//! packet conforms and goes to the inner discipline unchanged. Otherwise it exceeds the profile. It is
+//! dropped, or goes to the inner discipline with another DSCP; that discipline or a later router can then
+//! drop it first. The policer never delays a packet. A packet that exceeds takes no tokens: a sender conforms
+//! again as soon as it keeps to the rate.
 //!
-//! The arithmetic is Linux's: what conforms here conforms there. Over any time t what conforms is at most `burst + rate t` bytes.
+//! The arithmetic is Linux's: the same packets conform. Over any time t at most `burst + rate t` bytes
+//! conform.
 //!
-//! Deviations: none of the rate estimator (`avrate`), which measures and does not meter; and a clock that goes backwards stands
-//! still until it has caught up.
+//! Deviations: there is no rate estimator (`avrate`), because it measures and does not police. If the clock
+//! goes backwards, no tokens arrive until it has caught up.
 
 use alloc::boxed::Box;
 
@@ -26,7 +28,7 @@ use crate::time::Time;
 /// The number of the only class.
 const INNER: u16 = 1;
 
-/// What becomes of a packet that exceeds the profile.
+/// What happens to a packet that exceeds the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exceed {
     /// It is dropped.
@@ -39,14 +41,14 @@ pub enum Exceed {
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What conforms.
+    /// The rates and bursts that conform.
     pub profile: Profile,
-    /// What becomes of what does not.
+    /// What happens to packets that exceed the profile.
     pub exceed: Exceed,
 }
 
 impl Config {
-    /// `rate` with the burst of [`Profile::of_rate`]; what exceeds it is dropped.
+    /// `rate` with the burst of [`Profile::of_rate`]. Packets that exceed it are dropped.
     pub fn of_rate(rate: Rate) -> Config {
         Config {
             profile: Profile::of_rate(rate),
@@ -60,7 +62,7 @@ impl Config {
     }
 }
 
-/// A policer as users write it: `remark` instead of a drop.
+/// The settings of a policer as users write them: `remark` instead of a drop.
 #[derive(Clone, Debug)]
 pub struct Settings {
     profile: ProfileSettings,
@@ -78,7 +80,7 @@ impl Settings {
         }
     }
 
-    /// Whether what exceeds is lost.
+    /// Whether packets that exceed the profile are dropped.
     fn drops(&self) -> bool {
         self.remark.is_none()
     }
@@ -101,9 +103,10 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
             |policer, _| &mut policer.profile.burst,
         ),
     ),
-    peakrate("How fast a burst may come: above the rate.", |policer, _| {
-        &mut policer.profile.peakrate
-    }),
+    peakrate(
+        "The rate of bursts that conforms: above the rate.",
+        |policer, _| &mut policer.profile.peakrate,
+    ),
     Parameter::bounding(
         |policer, _| policer.profile.second_bucket().filter(|_| policer.drops()),
         mtu(
@@ -115,7 +118,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "remark",
         Unit::Count("DSCP"),
         0..=63,
-        "What exceeds passes with this DSCP instead of being dropped.",
+        "The DSCP for packets that exceed the rate; without it they are dropped.",
         |policer, _| &mut policer.remark,
     ),
 ];
@@ -125,10 +128,9 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     About {
         name: "policer",
         family: Family::Queues,
-        summary: "Drops or re-marks what exceeds a rate and a burst, in front of any discipline inside; \
-            holds nothing back",
-        when: "To hold senders to a contract without a queue of their own, or to mark what exceeds it as \
-            first to be lost.",
+        summary: "Drops or re-marks packets that exceed a rate and a burst; any discipline inside",
+        when: "To hold senders to a contract without queueing, or to mark the packets that are dropped first \
+            later on.",
         children: Children::Inner,
     },
     PARAMETERS,
@@ -150,16 +152,16 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 pub struct Policer {
     inner: Box<dyn Discipline>,
     buckets: Buckets,
-    /// Packets that did not conform.
+    /// Packets that exceeded the profile.
     exceeding: u64,
     config: Config,
 }
 
 impl Policer {
-    /// A policer with full buckets in front of `inner`.
+    /// Creates a policer with full buckets in front of `inner`.
     ///
     /// # Errors
-    /// If a bucket is empty, the peak rate not above the rate, or the DSCP not one.
+    /// If the depth of a bucket is 0, if the peak rate is not above the rate, or if the DSCP is above 63.
     pub fn node(config: Config, inner: Box<dyn Discipline>) -> Result<Node<Policer>, ConfigError> {
         config.check()?;
         Ok(Node::new(Policer {
@@ -240,7 +242,7 @@ mod tests {
     use crate::testing::{Driver, fifo};
     use proptest::prelude::*;
 
-    /// 1 byte a microsecond, 2000 at once.
+    /// One byte per microsecond, and a burst of 2000 bytes.
     const PROFILE: Profile = Profile::new(Rate::mbit(8), 2000);
 
     fn policer(config: Config) -> Driver<Policer> {
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_and_then_the_rate() {
+    fn a_burst_conforms_and_then_the_rate() {
         let mut driver = policer(dropping(PROFILE));
         let came = [
             (1000, 0),
@@ -272,7 +274,7 @@ mod tests {
         let passed = came.map(|(length, micros)| conforms(&mut driver, length, micros));
         assert_eq!(passed, [true, true, false, false, true, true]);
         assert_eq!(driver.root.statistics().dropped_for(DropReason::Policed), 2);
-        assert_eq!(driver.drain(Time::ZERO), [0, 1, 4, 5], "nothing is held back");
+        assert_eq!(driver.drain(Time::ZERO), [0, 1, 4, 5], "nothing is delayed");
     }
 
     #[test]
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_passes_with_another_dscp() {
+    fn a_packet_that_exceeds_passes_with_another_dscp() {
         let mut driver = policer(Config {
             exceed: Exceed::Remark(8),
             ..dropping(PROFILE)
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_work_is_refused() {
+    fn an_empty_bucket_and_a_dscp_above_63_are_rejected() {
         let parameter = |config| {
             Policer::node(config, fifo(1))
                 .err()
@@ -338,16 +340,16 @@ mod tests {
     }
 
     proptest! {
-        /// Over any time no more conforms than the burst and the rate allow, and what a bucket full of exact fractions would let pass, passes.
+        /// Exactly the packets conform for which an exact token bucket has tokens.
         #[test]
-        fn what_conforms_is_what_a_token_bucket_has_tokens_for(
+        fn the_policer_equals_an_exact_token_bucket(
             came in prop::collection::vec((0u64..3000, 1u32..2000), 1..200),
         ) {
             let mut driver = policer(dropping(PROFILE));
             let (mut now, mut tokens, mut filled_at) = (0u64, 2000u64, 0u64);
             for (pause, length) in came {
                 now += pause;
-                // A byte a microsecond.
+                // One byte per microsecond.
                 tokens = (tokens + now - filled_at).min(2000);
                 filled_at = now;
                 let expected = u64::from(length) <= tokens;

@@ -1,14 +1,15 @@
-//! Strict priority over bands, each with an inner discipline of its own. Linux's `prio`.
+//! Strict priority over bands; each band has an inner discipline. Linux's `prio`.
 //!
-//! Band 1 (the class with minor number 1) is asked first, band 2 only when band 1 has nothing to send, and so on. A
-//! packet's band is, in this order: the class that it names, the first filter that matches, the classifier's default,
-//! the priomap entry for its priority. A packet that names a band that does not exist goes where priority 0 goes.
+//! Band 1 is the class with minor number 1. It is asked first. Band 2 is asked only if band 1 has nothing to
+//! send, and so on. A packet's band is the first of these that exists: the class that the packet names, the
+//! class of the first filter that matches, the classifier's default, the priomap's entry for the packet's
+//! priority. A packet that names a band that does not exist goes to the band of priority 0.
 //!
-//! A band that withholds its packets (a shaper inside) is passed over, and the discipline as a whole says when the
-//! first of those bands can be asked again.
+//! A throttled band (a shaper inside) is skipped. The watchdog of the discipline is the earliest watchdog of
+//! its throttled bands.
 //!
-//! Deviations from Linux: 1 to 64 bands instead of 2 to 16; the number of bands is fixed at construction.
-//! Non-goal: protection of lower bands from starvation. That is what drr, ets, or a shaper in the upper band, is for.
+//! Deviations from Linux: 1 to 64 bands instead of 2 to 16. The number of bands is fixed at construction.
+//! Non-goal: protection of lower bands from starvation. Use drr, ets, or a shaper in the upper band for that.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,9 +28,9 @@ pub const LINUX_PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// From a packet's priority to a band counted from 0, for packets that nothing else places.
+    /// The band, counted from 0, for each priority. It applies to packets that the classifier gives no class.
     pub priomap: [u8; 16],
-    /// What else places packets. Its class numbers are bands counted from 1.
+    /// The classifier. Its class numbers are bands counted from 1.
     pub classifier: Classifier,
 }
 
@@ -58,7 +59,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         name: "prio",
         family: Family::Queues,
         summary: "Strict priority over classes, each with any discipline inside",
-        when: "Where one kind of traffic must always go first and is known to be little; it can starve the \
+        when: "Where one kind of traffic must always go first and is known to be little. It can starve the \
             rest.",
         children: Children::Bands,
     },
@@ -75,7 +76,7 @@ pub struct Prio {
 }
 
 impl Prio {
-    /// Bands over `bands`, the highest priority first: 1 to 64 of them.
+    /// Creates bands over `bands`, the highest priority first: 1 to 64.
     pub fn node(config: Config, bands: Vec<Box<dyn Discipline>>) -> Result<Node<Prio>, ConfigError> {
         bands::check_number(bands.len())?;
         config.check(bands.len())?;
@@ -136,14 +137,14 @@ impl Algorithm for Prio {
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        let band = bands::place(minor, self.count())?;
+        let band = bands::index_of(minor, self.count())?;
         Some(&mut self.strict.bands[band])
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let band = bands::place(minor, self.count());
+        let band = bands::index_of(minor, self.count());
         self.strict
-            .replaced(band.expect("only a class that is there is replaced"));
+            .replaced(band.expect("only an existing class is replaced"));
     }
 }
 
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_places_what_names_no_class() {
+    fn the_priority_chooses_the_band_of_a_packet_without_a_class() {
         let mut driver = three_bands();
         for priority in [1, 0, 6] {
             let packet = Packet {
@@ -190,12 +191,12 @@ mod tests {
         assert_eq!(
             driver.drain(Time::ZERO),
             [2, 1, 3, 0],
-            "an unknown band is that of priority 0"
+            "a packet of an unknown band goes to the band of priority 0"
         );
     }
 
     #[test]
-    fn a_band_that_withholds_is_passed_over() {
+    fn a_throttled_band_is_skipped() {
         let mut driver = three_bands();
         let slow = tbf::Config {
             profile: Profile::new(Rate::mbit(1), 1000),
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(due, Time::from_millis(8));
         assert_eq!(driver.drain(due), [1]);
         assert_eq!(driver.next(due), None);
-        assert_eq!(driver.root.watchdog(), None, "nothing is queued any more");
+        assert_eq!(driver.root.watchdog(), None, "nothing is queued");
     }
 
     #[test]
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priomap_beyond_the_bands_is_refused() {
+    fn a_priomap_that_names_a_missing_band_is_rejected() {
         let error = Prio::node(Config::default(), vec![fifo(1)]).err().unwrap();
         assert_eq!(error.parameter(), Some("priomap"));
         let config = Config {
@@ -242,7 +243,7 @@ mod tests {
         };
         assert!(
             Prio::node(config, vec![fifo(1)]).is_err(),
-            "a default that is no band"
+            "the default is not a band"
         );
     }
 }

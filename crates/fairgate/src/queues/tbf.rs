@@ -1,23 +1,24 @@
 //! Token bucket filter: a shaper over any inner discipline. Linux's `tbf`.
 //!
-//! A packet leaves when the bucket holds enough for all of it. With a peak rate a second bucket, of `mtu` bytes, must
-//! hold enough as well: `burst` bounds how much may leave above the rate, the second bucket how fast. The
-//! arithmetic is Linux's, so that packets leave in the same nanosecond as there.
+//! A packet leaves when the bucket holds tokens for all of its bytes. With a peak rate, a second bucket of
+//! `mtu` bytes must hold enough tokens too. `burst` bounds how much may leave above the rate; the second
+//! bucket bounds how fast. The arithmetic is Linux's, so that packets leave in the same nanosecond.
 //!
-//! Without an inner discipline of its own it shapes a fifo limited in bytes: directly, or so that the last packet of a
-//! full queue waits for `latency` at most: `rate * latency + burst` bytes (tc's formula).
+//! Without an inner discipline from the user, tbf shapes a fifo limited in bytes. The limit is given in
+//! bytes, or as `latency`: the longest that the last packet of a full queue may wait. The limit is then `rate
+//! * latency + burst` bytes (tc's formula).
 //!
-//! Not work-conserving: [`watchdog`](Discipline::watchdog) says when the first packet will have its tokens; while the
-//! inner discipline withholds its packets itself, it passes that discipline's watchdog on. The inner one is *peeked*, so
-//! that the packet waiting for tokens stays the first even if a better one arrives.
+//! Not work-conserving: [`watchdog`](Discipline::watchdog) says when the tokens for the first packet will be
+//! there. If the inner discipline is throttled, tbf returns that discipline's watchdog. tbf *peeks* at the
+//! inner discipline, so that a packet that waits for tokens stays the first even if a better one arrives.
 //!
-//! A packet longer than a bucket could never leave and is dropped on arrival, or, if a bucket was made smaller since,
-//! when its turn comes ([`DropReason::LargerThanBurst`]).
+//! A packet longer than a bucket could never leave. It is dropped on arrival. If a bucket was made smaller
+//! since, it is dropped when it is the first ([`DropReason::LargerThanBurst`]).
 //!
-//! A clock that goes backwards stands still until it has caught up, and so does the line: the watchdog says when.
+//! If the clock goes backwards, nothing leaves until it has caught up; the watchdog says when.
 //!
-//! Deviation: Linux fills both buckets when parameters change; here tokens are carried over, in bytes, up to the new
-//! depth, so that repeated changes can't pass more than the rate.
+//! Deviation: Linux fills both buckets when parameters change. Here the tokens are carried over, in bytes, up
+//! to the new depth, so that repeated changes cannot send more than the rate.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -39,23 +40,23 @@ const INNER: u16 = 1;
 /// The limit of the fifo inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Most bytes queued.
+    /// The largest backlog, bytes.
     Bytes(u64),
-    /// The longest that a packet may have to wait, ns.
+    /// The longest sojourn time, ns.
     Latency(u64),
 }
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// What may leave when.
+    /// The rates and bursts that may leave.
     pub profile: Profile,
-    /// The limit of the fifo inside; `None` with an inner discipline that has limits of its own.
+    /// The limit of the fifo inside; `None` with an inner discipline from the user, which has its own limits.
     pub limit: Option<Limit>,
 }
 
 impl Config {
-    /// `rate` with the burst of [`Profile::of_rate`], and a fifo of at most 50 ms.
+    /// `rate` with the burst of [`Profile::of_rate`], and a fifo that holds 50 ms of traffic.
     pub fn of_rate(rate: Rate) -> Config {
         Config {
             profile: Profile::of_rate(rate),
@@ -93,7 +94,7 @@ impl Config {
     }
 }
 
-/// tbf as users write it: `limit` or `latency`.
+/// The settings of tbf as users write them: `limit` or `latency`.
 #[derive(Clone, Debug)]
 pub struct Settings {
     profile: ProfileSettings,
@@ -123,7 +124,7 @@ impl Settings {
                     "latency",
                     format!("{latency:?}"),
                     "left out beside `limit`",
-                    "give the bound of the queue as bytes or as time, not as both",
+                    "give the limit of the queue either as bytes or as time",
                 ));
             }
             (Some(bytes), None) => Some(Limit::Bytes(bytes)),
@@ -139,7 +140,7 @@ impl Settings {
 
 /// The parameters as users set them.
 pub const PARAMETERS: &[Parameter<Settings>] = &[
-    rate("The rate to hold.", |tbf, _| &mut tbf.profile.rate),
+    rate("The rate at which packets leave.", |tbf, _| &mut tbf.profile.rate),
     Parameter::bounding(
         |tbf, _| Some(tbf.profile.first_bucket()),
         burst(
@@ -153,7 +154,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
             "limit",
             Unit::Bytes,
             1..=u64::MAX,
-            "Most bytes queued; not with an inner discipline.",
+            "The largest backlog; not with an inner discipline.",
             |tbf, _| &mut tbf.limit,
         ),
     ),
@@ -161,10 +162,10 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "latency",
         Unit::Time,
         1..=u64::MAX,
-        "The longest that a packet may have to wait, instead of `limit`.",
+        "The longest time that a packet may be queued, instead of `limit`.",
         |tbf, _| &mut tbf.latency,
     ),
-    peakrate("How fast a burst may leave: above the rate.", |tbf, _| {
+    peakrate("The rate at which a burst leaves: above the rate.", |tbf, _| {
         &mut tbf.profile.peakrate
     }),
     Parameter::bounding(
@@ -182,7 +183,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         name: "tbf",
         family: Family::Queues,
         summary: "Token bucket shaper over a fifo or any discipline inside",
-        when: "To hold a line to a rate a little below the modem's, so that the queue is here and not there.",
+        when: "To send a little slower than the modem, so that the queue is here and not in the modem.",
         children: Children::Inner,
     },
     PARAMETERS,
@@ -200,13 +201,14 @@ pub struct Tbf {
     inner: Box<dyn Discipline>,
     buckets: Buckets,
     longest_packet: u32,
-    /// When the first packet will have its tokens; `None` unless it was refused at the last dequeue.
+    /// When the tokens for the first packet will be there; `None` unless the last dequeue found too few.
     due: Option<Time>,
     config: Config,
 }
 
 impl Tbf {
-    /// A shaper with full buckets over `inner`, or over a fifo of `config.limit`: one of the two, not both.
+    /// Creates a shaper with full buckets over `inner`, or over a fifo with `config.limit`: one of the two,
+    /// not both.
     pub fn node(config: Config, inner: Option<Box<dyn Discipline>>) -> Result<Node<Tbf>, ConfigError> {
         config.check()?;
         let inner = match (inner, config.limit) {
@@ -217,8 +219,8 @@ impl Tbf {
                 return Err(ConfigError::conflict(
                     "limit",
                     "missing",
-                    "given unless there is an inner discipline",
-                    "give a limit or a latency, or an inner discipline with limits of its own",
+                    "given if there is no inner discipline",
+                    "give a limit or a latency, or an inner discipline that has limits",
                 ));
             }
         };
@@ -231,13 +233,13 @@ impl Tbf {
         }))
     }
 
-    /// Drops the packet that the inner discipline shows: it came in before a bucket was made smaller than it.
+    /// Drops the first packet of the inner discipline: it arrived before a bucket was made smaller than it.
     #[cold]
     fn drop_first(&mut self, now: Time, pool: &mut Pool) {
         let first = self
             .inner
             .dequeue(now, pool)
-            .expect("a peek shows what the next dequeue returns");
+            .expect("the dequeue after a peek returns the same packet");
         pool.give_back(first, DropReason::LargerThanBurst);
     }
 }
@@ -312,7 +314,7 @@ impl Algorithm for Tbf {
                 return Err(ConfigError::conflict(
                     "limit",
                     "missing",
-                    "given while the shaper has no inner discipline of its own",
+                    "given while the shaper uses its own fifo",
                     "give a limit or a latency",
                 ));
             }
@@ -332,7 +334,7 @@ impl Algorithm for Tbf {
         (minor == INNER).then_some(&mut self.inner)
     }
 
-    /// From now on the limits are the new inner discipline's own.
+    /// From now on the new inner discipline has its own limits.
     fn class_replaced(&mut self, _minor: u16, _now: Time, _pool: &mut Pool) {
         self.config.limit = None;
         self.due = None;
@@ -354,7 +356,7 @@ mod tests {
     use crate::queues::token_bucket::Peak;
     use crate::testing::{Driver, fifo};
 
-    /// 1 byte a microsecond.
+    /// One byte per microsecond.
     const RATE: Rate = Rate::mbit(8);
 
     fn shaper(config: Config) -> Driver<Tbf> {
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_then_the_rate_rules() {
+    fn a_burst_leaves_and_then_the_rate() {
         let mut driver = shaper(config());
         for _ in 0..4 {
             offer(&mut driver, 1000);
@@ -435,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_bounds_the_wait_of_the_last_packet() {
+    fn latency_bounds_the_sojourn_time_of_the_last_packet() {
         let mut driver = shaper(Config {
             limit: Some(Limit::Latency(10_000_000)),
             ..config()
@@ -447,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peek_waits_for_tokens_too() {
+    fn a_peek_also_waits_for_tokens() {
         let mut driver = shaper(config());
         for _ in 0..3 {
             offer(&mut driver, 1000);
@@ -459,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watchdog_of_a_shaper_inside_passes_through() {
+    fn the_watchdog_of_a_shaper_inside_is_returned() {
         let slow = Tbf::node(
             Config {
                 profile: Profile::new(Rate::mbit(1), 1000),
@@ -481,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_belongs_to_the_fifo_inside_alone() {
+    fn a_limit_is_for_the_own_fifo_only() {
         assert!(Tbf::node(config(), Some(fifo(1))).is_err());
         let no_limit = Config {
             limit: None,
@@ -496,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_rate_gives_no_tokens() {
+    fn a_change_of_the_rate_adds_no_tokens() {
         let mut driver = shaper(config());
         for _ in 0..4 {
             offer(&mut driver, 1000);
@@ -512,13 +514,13 @@ mod tests {
         assert_eq!(
             driver.root.watchdog(),
             Some(due),
-            "half was there, the rest at ten times the rate"
+            "half of the tokens were there, and the rest came at ten times the rate"
         );
         assert_eq!(driver.next(due), Some(2));
     }
 
     #[test]
-    fn a_peak_rate_below_the_rate_is_refused() {
+    fn a_peak_rate_below_the_rate_is_rejected() {
         let slow_peak = Profile {
             peak: Some(Peak {
                 rate: RATE,

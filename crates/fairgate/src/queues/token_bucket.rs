@@ -1,22 +1,23 @@
-//! The arithmetic of token buckets, shared by shapers and policers.
+//! The arithmetic of token buckets, for shapers and policers.
 //!
-//! Tokens are counted in nanoseconds of sending at the bucket's rate, as Linux does, so that time refills the
-//! bucket by an addition and only a packet's length has to be converted. A bucket of B bytes lets at most `B
-//! + R t` bytes pass in any time t, and its longest burst at an output rate of M is `M B / (M - R)` bytes.
+//! Tokens are counted in nanoseconds of sending at the bucket's rate, as in Linux. So time refills the bucket
+//! by an addition, and only a packet's length has to be converted. A bucket of B bytes at rate R lets at most
+//! `B + R t` bytes pass in any time t. Its longest burst at an output rate of M is `M B / (M - R)` bytes.
 //!
-//! Invariant: tokens never exceed the depth. Shapers that pay before they send (tbf) keep them at 0 or above;
-//! those that pay after may go below.
+//! Invariant: tokens never exceed the depth. Shapers that pay before they send (tbf) keep them at 0 or above.
+//! Shapers that pay afterwards may go below 0.
 
 use crate::error::ConfigError;
 use crate::rate::{Rate, RateMeter};
 use crate::registry::{Lens, Longest, Parameter, Unit, check_ranges};
 use crate::time::Time;
 
-/// A bucket. Its owner keeps the time of the last payment, which buckets filled together share.
+/// A token bucket. Its owner keeps the time of the last payment, because buckets that are filled together
+/// share it.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     meter: RateMeter,
-    /// Most tokens, ns.
+    /// The depth: the largest number of tokens, ns.
     depth: i64,
     /// Tokens at the time of the last payment, ns.
     tokens: i64,
@@ -34,11 +35,11 @@ impl TokenBucket {
         }
     }
 
-    /// What would be left after sending `bytes`, `elapsed` ns after the last payment, in ns. Below zero, it
-    /// is the time until the packet could be sent.
+    /// Returns the tokens, in ns, that a payment for `bytes` would leave, `elapsed` ns after the last
+    /// payment. If it is negative, its absolute value is the time until the packet can be sent.
     #[inline]
     pub fn after(&self, elapsed: u64, bytes: u32) -> i64 {
-        // Longer than 2^62 ns ago is as good as 2^62: both fill any bucket.
+        // 2^62 ns fill any bucket, so longer times need not be distinguished.
         let elapsed = elapsed.min(1 << 62) as i64;
         let filled = (self.tokens.saturating_add(elapsed)).min(self.depth);
         filled - self.meter.nanos(u64::from(bytes)) as i64
@@ -55,7 +56,7 @@ impl TokenBucket {
         self.tokens = tokens;
     }
 
-    /// Most tokens, ns.
+    /// The depth: the largest number of tokens, ns.
     #[inline]
     pub fn depth(&self) -> u64 {
         self.depth as u64
@@ -71,32 +72,32 @@ impl TokenBucket {
 /// The second bucket of a [`Profile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
-    /// How fast a burst may pass: above the profile's `rate`.
+    /// The rate of bursts: above the profile's `rate`.
     pub rate: Rate,
     /// Bytes that may pass at once: at least the longest packet.
     pub mtu: u32,
 }
 
-/// What traffic may look like (tc: `rate`, `burst`, `peakrate`, `mtu`).
+/// The bounds of a traffic stream (tc: `rate`, `burst`, `peakrate`, `mtu`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The rate, in bytes on the wire.
+    /// The rate, in bytes on the link.
     pub rate: Rate,
     /// Bytes that may pass at once after an idle time: at least the longest packet.
     pub burst: u32,
-    /// Bounds the rate of bursts.
+    /// The bound on the rate of bursts; `None` for no bound.
     pub peak: Option<Peak>,
 }
 
 impl Profile {
-    /// `rate` with a burst of 1 ms or 10 full frames, whichever is more.
+    /// `rate` with a burst of 1 ms, but at least 10 full frames.
     pub fn of_rate(rate: Rate) -> Profile {
         const TEN_FRAMES: u64 = 15_140;
         let millisecond = (rate.bits_per_second() / 8000).clamp(TEN_FRAMES, u64::from(u32::MAX));
         Profile::new(rate, millisecond as u32)
     }
 
-    /// `burst` bytes, then `rate`.
+    /// A profile of `rate` and `burst`, without a peak rate.
     pub const fn new(rate: Rate, burst: u32) -> Profile {
         Profile {
             rate,
@@ -113,7 +114,7 @@ impl Profile {
     /// Checks the profile.
     ///
     /// # Errors
-    /// If a bucket is empty, or the peak rate is not above the rate.
+    /// If the depth of a bucket is 0, or if the peak rate is not above the rate.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_ranges(PROFILE, &mut ProfileSettings::of(self))?;
         match self.peak {
@@ -121,14 +122,14 @@ impl Profile {
                 "peakrate",
                 peak.rate,
                 format!("above the rate, {}", self.rate),
-                "raise it, or leave it out: the rate alone then bounds what passes",
+                "raise it, or leave it out",
             )),
             _ => Ok(()),
         }
     }
 }
 
-/// A [`Profile`] as users write it: `peakrate` with its `mtu`.
+/// The settings of a [`Profile`] as users write them: `peakrate` with its `mtu`.
 #[derive(Clone, Debug)]
 pub struct ProfileSettings {
     pub(super) rate: Rate,
@@ -138,7 +139,7 @@ pub struct ProfileSettings {
 }
 
 impl ProfileSettings {
-    /// Rate and burst are required, and so always overwritten.
+    /// Where parsing starts. `rate` and `burst` are required, so they are always overwritten.
     pub(super) const START: ProfileSettings = ProfileSettings {
         rate: Rate::mbit(1),
         burst: 0,
@@ -146,7 +147,7 @@ impl ProfileSettings {
         mtu: None,
     };
 
-    /// The settings that make this profile.
+    /// The settings that give `profile`.
     pub(super) fn of(profile: &Profile) -> ProfileSettings {
         ProfileSettings {
             rate: profile.rate,
@@ -156,12 +157,12 @@ impl ProfileSettings {
         }
     }
 
-    /// What the bucket of `burst` bytes holds.
+    /// The longest packet that the bucket of `burst` bytes can hold.
     pub(super) fn first_bucket(&self) -> Longest {
         Longest::Length(self.burst.into())
     }
 
-    /// What that of the peak rate holds.
+    /// The longest packet that the peak rate's bucket can hold.
     pub(super) fn second_bucket(&self) -> Option<Longest> {
         self.mtu.map(|mtu| Longest::Length(mtu.into()))
     }
@@ -183,7 +184,7 @@ impl ProfileSettings {
                     "mtu",
                     mtu,
                     "given together with `peakrate`",
-                    "leave it out, or add the peak rate whose bucket it is",
+                    "leave it out, or add the peak rate",
                 ));
             }
         };
@@ -194,7 +195,7 @@ impl ProfileSettings {
     }
 }
 
-// The parameters of a profile. What they mean depends on whether it shapes or polices.
+// The parameters of a profile. Their descriptions depend on whether the profile shapes or polices.
 
 const PROFILE: &[Parameter<ProfileSettings>] = &[
     rate("", |profile, _| &mut profile.rate),
@@ -219,18 +220,18 @@ pub(super) const fn mtu<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
     Parameter::new("mtu", Unit::Bytes, 1..=u32::MAX as u64, doc, field)
 }
 
-/// The buckets of a [`Profile`], paid from together.
+/// The buckets of a [`Profile`], from which packets are paid together.
 #[derive(Clone, Copy, Debug)]
 pub struct Buckets {
     bucket: TokenBucket,
     peak: Option<TokenBucket>,
-    /// When they were paid from last.
+    /// The time of the last payment.
     paid_at: Time,
     profile: Profile,
 }
 
 impl Buckets {
-    /// Full ones.
+    /// Full buckets.
     pub fn full(profile: Profile) -> Buckets {
         Buckets {
             bucket: TokenBucket::full(profile.rate, profile.burst),
@@ -240,7 +241,7 @@ impl Buckets {
         }
     }
 
-    /// What they are of.
+    /// The profile of the buckets.
     pub fn profile(&self) -> Profile {
         self.profile
     }
@@ -248,10 +249,10 @@ impl Buckets {
     /// Pays for `length` bytes.
     ///
     /// # Errors
-    /// Nothing is paid if not all of it can be; the time when it could be.
+    /// If there are too few tokens, nothing is paid. The error is the time when there will be enough.
     #[inline]
     pub fn pay(&mut self, length: u32, now: Time) -> Result<(), Time> {
-        // Linux bounds the time by the first bucket's depth also for the second.
+        // As in Linux, the first bucket's depth bounds the time also for the second bucket.
         let elapsed = now.nanos_since(self.paid_at).min(self.bucket.depth());
         let left = self.bucket.after(elapsed, length);
         let left_of_peak = self.peak.map_or(0, |bucket| bucket.after(elapsed, length));
@@ -267,8 +268,8 @@ impl Buckets {
         Ok(())
     }
 
-    /// Another profile from `now` on. Tokens are carried over, in bytes, up to the new depths: repeated
-    /// changes can't pass more than the rates.
+    /// Changes the profile at time `now`. Tokens are carried over, in bytes, up to the new depths, so that
+    /// repeated changes cannot pass more than the rates allow.
     pub fn change(&mut self, profile: Profile, now: Time) {
         let elapsed = now.nanos_since(self.paid_at);
         let old = self.profile;
@@ -281,14 +282,14 @@ impl Buckets {
         self.profile = profile;
     }
 
-    /// Tokens at the time of the last payment, ns: of the first bucket and of the second.
+    /// The tokens at the time of the last payment, ns: in the first and in the second bucket.
     pub fn tokens(&self) -> (i64, Option<i64>) {
         (self.bucket.tokens(), self.peak.map(|peak| peak.tokens()))
     }
 }
 
-/// A bucket of `burst` bytes at `rate` that holds as many bytes as `old`, filled up to `elapsed` ns after its
-/// last payment, or as many as fit.
+/// A bucket of `burst` bytes at `rate` with the tokens of `old`, in bytes, up to its depth. `old` is filled
+/// first for `elapsed` ns since its last payment.
 fn carried_over(old: TokenBucket, old_rate: Rate, elapsed: u64, rate: Rate, burst: u32) -> TokenBucket {
     let mut bucket = TokenBucket::full(rate, burst);
     let nanos = i128::from(old.after(elapsed, 0));
@@ -314,7 +315,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for and when: no interval passes more than the burst and the rate times its
+        /// For any sequence of requests, no interval passes more than the burst plus the rate times its
         /// length.
         #[test]
         fn no_interval_passes_more_than_burst_and_rate(

@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use crate::{aqm, implicit, queues, rounds, sharing, timestamps};
 
-/// Families together, in the order of the documentation.
+/// The disciplines of a family are together. The order is the order of the documentation.
 pub(super) static ALL: &[&dyn Entry] = &[
     &queues::fifo::DESCRIPTION,
     &queues::pfifo_fast::DESCRIPTION,

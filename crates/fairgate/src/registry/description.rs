@@ -1,4 +1,4 @@
-//! The description of a discipline: what users should know, its parameters, and how it is built from them.
+//! The description of a discipline: its name and purpose, its parameters, and how it is built from them.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,10 +12,10 @@ use crate::classify::{Classifier, Templates};
 use crate::discipline::Discipline;
 use crate::error::ConfigError;
 
-/// A discipline with settings `S`, as users write them, and parameters `C`, its own `Config`. The two are the
-/// same type, unless users write something else than the discipline computes with.
+/// Describes a discipline with settings `S`, which users write, and parameters `C`, its own `Config`. The two
+/// types are the same unless the discipline computes with other values than users write.
 ///
-/// Make one as a `static` beside the `Config`, by [`Description::new`] and the `with_` functions.
+/// Declare it as a `static` next to the `Config`, with [`Description::new`] and the `with_` functions.
 pub struct Description<S: 'static, C: 'static = S> {
     about: About,
     parameters: &'static [Parameter<S>],
@@ -30,21 +30,21 @@ pub struct Description<S: 'static, C: 'static = S> {
 /// Builds a discipline.
 pub type Build<C> = fn(C, Parts) -> Result<Box<dyn Discipline>, ConfigError>;
 
-/// How packets are placed in classes or flows.
+/// How packets are assigned to classes or flows.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Placing<S> {
-    /// By nothing that users can set.
+    /// Users can't set it.
     Nothing,
-    /// By this classifier. Its classes are 1 to the number that the second function returns.
+    /// By this classifier. Its classes are 1 up to the number that the second function returns.
     Classifier(fn(&mut S) -> &mut Classifier, fn(&S) -> u32),
-    /// By this classifier, in classes with any numbers. Some may be given to hosts.
+    /// By this classifier, to classes with any numbers. Classes can be templates.
     Classes(fn(&mut S) -> &mut Classifier, fn(&mut S) -> &mut Templates),
 }
 
 impl<C: 'static> Description<C> {
-    /// A discipline whose users set the fields of its own `Config`. `start` returns the `Config` with all
-    /// defaults, for classes with these numbers.
+    /// Describes a discipline whose users set the fields of its own `Config`. `start` returns the `Config`
+    /// with all defaults, for the classes with these numbers.
     pub const fn new(
         about: About,
         parameters: &'static [Parameter<C>],
@@ -56,8 +56,8 @@ impl<C: 'static> Description<C> {
 }
 
 impl<S: 'static, C: 'static> Description<S, C> {
-    /// A discipline whose users write settings of another type, from which `config` computes the discipline's
-    /// own.
+    /// Describes a discipline whose users write settings of another type. `config` computes the discipline's
+    /// `Config` from them.
     pub const fn of_settings(
         about: About,
         parameters: &'static [Parameter<S>],
@@ -77,29 +77,29 @@ impl<S: 'static, C: 'static> Description<S, C> {
         }
     }
 
-    /// The same, whose classes have these parameters. Their fields are chosen by the index of the class.
+    /// Adds the parameters of each class. The second argument of their lenses is the index of the class.
     #[must_use]
     pub const fn with_class_parameters(mut self, parameters: &'static [Parameter<S>]) -> Description<S, C> {
         self.class_parameters = parameters;
         self
     }
 
-    /// The same, with filters that place packets.
+    /// Adds filters that assign packets to classes or flows.
     #[must_use]
     pub const fn with_placing(mut self, placing: Placing<S>) -> Description<S, C> {
         self.placing = placing;
         self
     }
 
-    /// The same, allocating so many bytes when it is built: tables whose size depends on the settings. It is
-    /// an estimate: within a factor of three, without children and statistics.
+    /// Adds the number of bytes that the discipline allocates when it is built, for tables whose size depends
+    /// on the settings. It is an estimate within a factor of three, without children and statistics.
     #[must_use]
     pub const fn with_memory(mut self, memory: fn(&S) -> u64) -> Description<S, C> {
         self.memory = memory;
         self
     }
 
-    /// The settings as a whole. `seed` is the seed of all random choices.
+    /// Returns the complete settings. `seed` is the seed of all random choices.
     fn settle(&self, settings: &Settings, seed: u64) -> S {
         let minors: Vec<u16> = settings.classes.iter().flat_map(ClassSettings::minors).collect();
         let mut settled = (self.start)(&minors);

@@ -1,4 +1,4 @@
-//! What the registry knows of a discipline.
+//! What the registry stores about a discipline.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -31,7 +31,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The name in tables and JSON. For a family of this library it is the folder's name.
+    /// The name in tables and JSON. For a family of this library it is the name of its folder.
     pub const fn name(self) -> &'static str {
         match self {
             Family::Queues => "queues",
@@ -45,28 +45,28 @@ impl Family {
     }
 }
 
-/// Which disciplines a discipline holds.
+/// Which child disciplines a discipline has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Children {
-    /// None: it queues packets itself.
+    /// None. It queues packets itself.
     None,
-    /// One or none, written as `inner`. Without one, it makes the inner discipline itself.
+    /// One or none, written as `inner`. If there is none, the discipline creates its default child.
     Inner,
-    /// One or none, written as `inner`. Without one, it queues packets itself.
+    /// One or none, written as `inner`. If there is none, the discipline queues packets itself.
     InnerOrQueue,
-    /// One in each class, written as `[[class]]`, with any numbers.
+    /// One in each class, written as `[[class]]`. The classes can have any numbers.
     Classes,
     /// One in each class. The classes are numbered 1, 2, 3 in the order of their priority.
     Bands,
-    /// Classes with any numbers, in a tree: a class names the class above it as its `parent`. Only leaves
-    /// hold a discipline.
+    /// Classes with any numbers, in a tree. A class names the class above it as its `parent`. Only leaves
+    /// have a discipline.
     Tree,
-    /// A tree of classes. Without a class, it passes packets on as they come.
+    /// A tree of classes. If there is no class, packets pass through unchanged.
     TreeOrNone,
 }
 
 impl Children {
-    /// The word in tables and JSON.
+    /// The name in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Children::None => "none",
@@ -75,25 +75,25 @@ impl Children {
         }
     }
 
-    /// Whether it holds classes.
+    /// Whether the discipline has classes.
     pub const fn are_classes(self) -> bool {
         matches!(self, Children::Classes | Children::Bands) || self.are_a_tree()
     }
 
-    /// Whether its classes form a tree.
+    /// Whether the classes form a tree.
     pub const fn are_a_tree(self) -> bool {
         matches!(self, Children::Tree | Children::TreeOrNone)
     }
 }
 
-/// The parameter by which a class of a tree names the class above it.
+/// The parameter by which a class in a tree names the class above it.
 pub const PARENT: &str = "parent";
 
-/// What a user should know of a discipline.
+/// What a user should know about a discipline.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct About {
-    /// The name that users configure it by.
+    /// The name by which users configure it.
     pub name: &'static str,
     /// Its family.
     pub family: Family,
@@ -101,12 +101,12 @@ pub struct About {
     pub summary: &'static str,
     /// When to use it, in one sentence.
     pub when: &'static str,
-    /// Which disciplines it holds.
+    /// Which child disciplines it has.
     pub children: Children,
 }
 
 impl About {
-    /// A discipline from outside of this library that holds no others.
+    /// Describes a discipline that is not part of this library and has no children.
     pub const fn new(name: &'static str, summary: &'static str, when: &'static str) -> About {
         About {
             name,
@@ -117,7 +117,7 @@ impl About {
         }
     }
 
-    /// The same, holding `children`.
+    /// Sets which child disciplines it has.
     #[must_use]
     pub const fn holding(mut self, children: Children) -> About {
         self.children = children;
@@ -125,18 +125,18 @@ impl About {
     }
 }
 
-/// What a discipline is built from, besides its settings.
+/// What a discipline is built from, in addition to its settings.
 #[non_exhaustive]
 pub struct Parts {
-    /// The disciplines of its classes in the order of their numbers, of a tree those of its leaves; or its
-    /// `inner`.
+    /// The disciplines of its classes in the order of their numbers, or those of the leaves of its tree, or
+    /// its `inner`.
     pub children: Vec<Box<dyn Discipline>>,
     /// The seed of all its random choices.
     pub seed: u64,
 }
 
 impl Parts {
-    /// These children, and this seed.
+    /// Returns parts with these children and this seed.
     pub fn new(children: Vec<Box<dyn Discipline>>, seed: u64) -> Parts {
         Parts { children, seed }
     }
@@ -152,54 +152,54 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// The longest packet that a bucket or a limit can hold. A longer one is dropped, however little is queued.
+/// The longest packet that a bucket or a limit can hold. A longer packet is always dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Longest {
-    /// By its length, bytes.
+    /// Its length in bytes.
     Length(u64),
-    /// By the memory that it occupies, bytes.
+    /// The memory that it occupies, in bytes.
     Memory(u64),
 }
 
-/// A discipline as the registry knows it. [`Description`](super::Description) implements it.
+/// A discipline in the registry. [`Description`](super::Description) implements it.
 pub trait Entry: Sync {
-    /// Name, family, use.
+    /// Returns its name, family and purpose.
     fn about(&self) -> &About;
 
-    /// Its parameters.
+    /// Returns its parameters.
     fn parameters(&self) -> Vec<ParameterInfo>;
 
-    /// The parameters of each of its classes, written beside the class's number.
+    /// Returns the parameters of each of its classes. They are written next to the class's number.
     fn class_parameters(&self) -> Vec<ParameterInfo>;
 
-    /// Whether `handle`, `filter` and `default` place packets in its classes or flows.
+    /// Whether `handle`, `filter` and `default` assign packets to its classes or flows.
     fn takes_filters(&self) -> bool;
 
-    /// Whether its classes may be given to hosts.
+    /// Whether its classes can be templates: a class for each host.
     fn takes_templates(&self) -> bool;
 
-    /// The highest class or flow that filters may name; the lowest is 1. It has no meaning if classes have
-    /// any number.
+    /// Returns the highest class or flow that filters can name. The lowest is 1. It has no meaning if classes
+    /// can have any number.
     fn places(&self, settings: &Settings) -> u32;
 
-    /// The discipline's own `Config` with these settings, and defaults for the other parameters.
+    /// Returns the discipline's own `Config` with these settings. The other parameters have their defaults.
     ///
     /// # Errors
-    /// If the settings contradict one another.
+    /// Returns an error if settings contradict each other.
     fn config(&self, settings: &Settings) -> Result<Box<dyn Any>, ConfigError>;
 
-    /// The parameters that limit the length of packets, each with its limit. `has_inner` says whether there
-    /// is an inner discipline.
+    /// Returns the parameters that limit the length of packets, with their limits. `has_inner` says whether
+    /// there is an inner discipline.
     fn longest(&self, settings: &Settings, has_inner: bool) -> Vec<(&'static str, Longest)>;
 
-    /// Bytes of memory that the discipline allocates when it is built: its tables, without its children and
-    /// without statistics.
+    /// Returns the number of bytes that the discipline allocates when it is built: its tables, without its
+    /// children and without statistics.
     fn memory(&self, settings: &Settings) -> u64;
 
     /// Builds the discipline.
     ///
     /// # Errors
-    /// If the discipline refuses the settings.
+    /// Returns an error if the discipline rejects the settings.
     fn build(&self, settings: &Settings, parts: Parts) -> Result<Box<dyn Discipline>, ConfigError>;
 }
 

@@ -1,11 +1,11 @@
 //! The registry: all disciplines that a program offers, with their parameters.
 //!
-//! A discipline's [`Description`] is a `static` beside its `Config`. It states each parameter once: name,
-//! unit, range, meaning, and the field of the `Config` that holds it. The constructor checks ranges by it
-//! ([`check_ranges`]); configuration files, command lines and tables are read and shown by it.
+//! A discipline's [`Description`] is a `static` next to its `Config`. It describes each parameter once: name,
+//! unit, range, meaning, and the field of the `Config` that holds it. Constructors check ranges with it
+//! ([`check_ranges`]). Configuration files, command lines and tables are parsed and printed with it.
 //!
-//! A [`Registry`] is a value. A program that has a discipline of its own takes all built-in disciplines and
-//! adds it:
+//! A [`Registry`] is a value. A program with its own discipline creates a registry with all built-in
+//! disciplines and adds its own:
 //!
 //! ```
 //! use fairgate::queues::fifo::{Config, Fifo, PARAMETERS};
@@ -50,11 +50,11 @@ pub use value::{Field, Smallest, Value, misfit};
 /// All disciplines that a program offers.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    /// The entries of one name are next to each other, the one without classes first.
+    /// Entries with the same name are next to each other. The one without classes is first.
     entries: Vec<&'static dyn Entry>,
 }
 
-/// A discipline can't be added: its name is taken.
+/// A discipline can't be added because its name is taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is already a discipline `{name}`; give this one another name")]
 pub struct NameTaken {
@@ -63,18 +63,19 @@ pub struct NameTaken {
 }
 
 impl Registry {
-    /// All disciplines of this library, families together, in the order of the documentation.
+    /// Returns all disciplines of this library. The disciplines of a family are together. The order is the
+    /// order of the documentation.
     pub fn builtin() -> Registry {
         Registry {
             entries: builtin::ALL.to_vec(),
         }
     }
 
-    /// Adds a discipline. Two may have one name if one of them holds classes and the other does not: which
-    /// one is meant follows from whether classes are given.
+    /// Adds a discipline. Two disciplines can have the same name if exactly one of them has classes. The one
+    /// with classes is used if the configuration gives classes.
     ///
     /// # Errors
-    /// If there is a discipline of this name already.
+    /// Returns an error if the name is taken.
     pub fn add(&mut self, entry: &'static dyn Entry) -> Result<(), NameTaken> {
         let name = entry.about().name;
         let has_classes = |entry: &dyn Entry| entry.about().children.are_classes();
@@ -94,18 +95,18 @@ impl Registry {
         Ok(())
     }
 
-    /// All disciplines.
+    /// Returns all disciplines.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'static dyn Entry> {
         self.entries.iter().copied()
     }
 
-    /// The disciplines called `name`. There are two if one holds classes and the other does not (`drr`); the
-    /// one without classes comes first.
+    /// Returns the disciplines with the name `name`. There are two if one has classes and the other does not
+    /// (`drr`). The one without classes comes first.
     pub fn entries(&self, name: &str) -> impl Iterator<Item = &'static dyn Entry> {
         self.iter().filter(move |entry| entry.about().name == name)
     }
 
-    /// The names of all disciplines, each once.
+    /// Returns the names of all disciplines, each once.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let mut last = "";
         self.iter().filter_map(move |entry| {

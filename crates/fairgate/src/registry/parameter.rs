@@ -1,4 +1,4 @@
-//! A parameter: what users should know of it, and the field of the settings that holds its value.
+//! Parameters: what users should know about them, and the field of the settings that holds the value.
 
 use alloc::string::String;
 use core::ops::RangeInclusive;
@@ -30,7 +30,7 @@ pub struct Parameter<S> {
 }
 
 impl<S> Parameter<S> {
-    /// A parameter that is a number, or a list of numbers, each within `range`. `doc` is one sentence.
+    /// Returns a parameter that is a number or a list of numbers, each within `range`. `doc` is one sentence.
     pub const fn new(
         name: &'static str,
         unit: Unit,
@@ -49,12 +49,12 @@ impl<S> Parameter<S> {
         }
     }
 
-    /// A parameter without a range: a word, a flag, or a service curve.
+    /// Returns a parameter without a range: a word, a flag, or a service curve.
     pub const fn word(name: &'static str, unit: Unit, doc: &'static str, field: Lens<S>) -> Parameter<S> {
         Parameter::new(name, unit, 0..=u64::MAX, doc, field)
     }
 
-    /// A number without a default: the user must give it.
+    /// Returns a number without a default. The user must give it.
     pub const fn required(
         name: &'static str,
         unit: Unit,
@@ -67,14 +67,14 @@ impl<S> Parameter<S> {
         parameter
     }
 
-    /// The same parameter, which limits the length of packets: a packet longer than `longest` returns is
+    /// Returns the parameter with a limit on the length of packets. A packet longer than `longest` returns is
     /// always dropped.
     pub const fn bounding(longest: Bound<S>, mut parameter: Parameter<S>) -> Parameter<S> {
         parameter.longest = Some(longest);
         parameter
     }
 
-    /// The name that users set it by.
+    /// The name by which users set it.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -87,7 +87,7 @@ impl<S> Parameter<S> {
         self.longest
     }
 
-    /// What users should know, with the default that the parameter has in `start`.
+    /// Returns what users should know. The default is the value of the parameter in `start`.
     pub(super) fn info(&self, start: &mut S) -> ParameterInfo {
         let field = self.field(start, 0);
         ParameterInfo {
@@ -106,7 +106,7 @@ impl<S> Parameter<S> {
         let value = field.read();
         let wrong = match &value {
             Value::Number(number) => Some(*number),
-            // A curve is three numbers with three units. Its discipline checks it.
+            // A curve is three numbers with three units. The discipline checks it.
             Value::List(_) if self.unit == Unit::Curve => None,
             Value::List(numbers) => numbers
                 .iter()
@@ -124,11 +124,11 @@ impl<S> Parameter<S> {
     }
 }
 
-/// Checks that each field is within the range of its parameter. Rules between parameters are up to the
-/// discipline.
+/// Checks that each field is within the range of its parameter. The discipline checks the rules between
+/// parameters.
 ///
 /// # Errors
-/// Names the first parameter that is out of its range.
+/// Names the first parameter that is out of range.
 pub fn check_ranges<S>(parameters: &[Parameter<S>], settings: &mut S) -> Result<(), ConfigError> {
     for parameter in parameters {
         if let Some((value, rule, remedy)) = parameter.refuse(settings, 0) {
@@ -138,10 +138,10 @@ pub fn check_ranges<S>(parameters: &[Parameter<S>], settings: &mut S) -> Result<
     Ok(())
 }
 
-/// Does the same for the parameters of class `minor`, which has the index `class` among the classes.
+/// Checks the parameters of class `minor`, which has the index `class` among the classes.
 ///
 /// # Errors
-/// Names the class and the first parameter that is out of its range.
+/// Names the class and the first parameter that is out of range.
 pub fn check_class_ranges<S>(
     parameters: &[Parameter<S>],
     settings: &mut S,
@@ -156,26 +156,27 @@ pub fn check_class_ranges<S>(
     Ok(())
 }
 
-/// What a user should know of a parameter.
+/// What a user should know about a parameter.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ParameterInfo {
-    /// The name that users set it by.
+    /// The name by which users set it.
     pub name: &'static str,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
-    /// The numbers that it may be, in the base unit. It has no meaning for flags and words.
+    /// The allowed numbers, in the base unit. It has no meaning for flags and words.
     pub range: RangeInclusive<u64>,
-    /// The value if it is left out, read from the default settings; `None` if it is required.
+    /// The value if the user does not set it, read from the default settings. `None` if it is required.
     pub default: Option<Value>,
-    /// Whether it may be `"none"`.
+    /// Whether it can be `"none"`.
     pub optional: bool,
     /// What it does, in one sentence.
     pub doc: &'static str,
 }
 
 impl ParameterInfo {
-    /// A required plain number of `of` that is no parameter of a discipline, like the number of a class.
+    /// Describes a required plain number of `of` that is not a parameter of a discipline, for example the
+    /// number of a class.
     pub const fn number(name: &'static str, of: &'static str, range: RangeInclusive<u64>) -> ParameterInfo {
         ParameterInfo {
             name,
@@ -187,17 +188,17 @@ impl ParameterInfo {
         }
     }
 
-    /// What the parameter may be, for people: `1 to 65536`.
+    /// Returns the allowed values as text: `1 to 65536`.
     pub fn allowed(&self) -> String {
         allowed(self.unit, &self.range, self.optional)
     }
 
-    /// The rule that `number`, which is out of range, breaks.
+    /// Returns the rule that `number` breaks. The number must be out of range.
     pub fn rule_broken_by(&self, number: i128) -> String {
         rule(self.unit, &self.range, self.optional, number)
     }
 
-    /// What to write, and what it is for.
+    /// Returns what to write, and the meaning of the parameter.
     pub fn remedy(&self) -> String {
         match self.doc {
             "" => self.unit.example(),
@@ -205,7 +206,7 @@ impl ParameterInfo {
         }
     }
 
-    /// The default as users write it.
+    /// Returns the default as users write it.
     pub fn shown_default(&self) -> Option<String> {
         self.default.as_ref().map(|value| self.unit.show(value))
     }
@@ -219,7 +220,8 @@ fn allowed(unit: Unit, range: &RangeInclusive<u64>, is_optional: bool) -> String
     }
 }
 
-/// Returns the largest number of a machine word only if `number` exceeds it.
+/// Returns the rule that `number` breaks. The largest number of a machine word is named only if `number`
+/// exceeds it.
 fn rule(unit: Unit, range: &RangeInclusive<u64>, is_optional: bool, number: i128) -> String {
     let most = *range.end();
     match number > i128::from(most) && unit.hides(most) {

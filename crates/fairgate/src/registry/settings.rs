@@ -1,4 +1,4 @@
-//! The settings that a user gave a discipline: checked values, each with the index of its parameter.
+//! The settings that a user gave to a discipline: checked values, each with the index of its parameter.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -6,33 +6,33 @@ use core::ops::RangeInclusive;
 use super::value::Value;
 use crate::classify::{Classifier, Template};
 
-/// A setting: the index of the parameter among the discipline's parameters, and its value.
+/// A setting: the index of the parameter in the discipline's list of parameters, and the value.
 pub type Setting = (usize, Value);
 
-/// The settings of a discipline. A parameter that is not here has its default.
+/// The settings of a discipline. A parameter that is not listed has its default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// Its parameters, in their order.
+    /// The settings of its own parameters, in the order of the parameters.
     pub own: Vec<Setting>,
-    /// Its classes, in the order of their numbers.
+    /// The settings of its classes, in the order of their numbers.
     pub classes: Vec<ClassSettings>,
-    /// Handle, filters and default class.
+    /// The handle, the filters and the default class.
     pub classifier: Classifier,
 }
 
 /// The settings of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassSettings {
-    /// Its number.
+    /// The number of the class.
     pub minor: u16,
-    /// Of classes that are given to hosts, all of them; this one's number is the first.
+    /// The template, if the class is one. `minor` is then the number of its first class.
     pub template: Option<Template>,
-    /// Its parameters, in their order.
+    /// The settings of its parameters, in the order of the parameters.
     pub settings: Vec<Setting>,
 }
 
 impl ClassSettings {
-    /// The numbers of the classes with these settings: one, or a template's.
+    /// Returns the numbers of the classes with these settings: one, or all numbers of a template.
     pub fn minors(&self) -> RangeInclusive<u16> {
         match &self.template {
             Some(template) => template.classes(),

@@ -1,10 +1,10 @@
-//! The registry as a value, and the check of ranges.
+//! Tests of the registry and of the range check.
 
 use super::*;
 use crate::queues::fifo;
 use crate::rounds::{drr, drr_classes};
 
-/// Like fifo, under another name.
+/// The same as fifo, with another name.
 static OTHER: Description<fifo::Config> = Description::new(
     About::new("other", "A queue", "In this test."),
     fifo::PARAMETERS,
@@ -26,13 +26,13 @@ fn a_discipline_is_added_once() {
 }
 
 #[test]
-fn of_two_with_one_name_the_one_without_classes_comes_first() {
+fn two_with_the_same_name_are_listed_without_classes_first() {
     let of = |first: &'static dyn Entry, second: &'static dyn Entry| {
         let mut registry = Registry {
             entries: vec![&OTHER],
         };
-        registry.add(first).expect("the first of its name");
-        registry.add(second).expect("one has classes");
+        registry.add(first).expect("the name is free");
+        registry.add(second).expect("only one has classes");
         let kinds = registry.entries("drr");
         let kinds: Vec<_> = kinds.map(|entry| entry.about().children.are_classes()).collect();
         (kinds, registry.names().count())
@@ -43,14 +43,14 @@ fn of_two_with_one_name_the_one_without_classes_comes_first() {
 }
 
 #[test]
-fn a_value_out_of_range_is_refused_with_parameter_rule_and_remedy() {
+fn an_error_for_a_value_out_of_range_names_parameter_rule_and_remedy() {
     let mut config = fifo::Config {
         limit_packets: Some(0),
         ..fifo::Config::default()
     };
-    let refused = check_ranges(fifo::PARAMETERS, &mut config).expect_err("0 packets");
+    let rejected = check_ranges(fifo::PARAMETERS, &mut config).expect_err("0 packets");
     assert_eq!(
-        refused.to_string(),
+        rejected.to_string(),
         "`limit` is 0, but must be at least 1, or none; choose a value in this range, or leave it out for \
             the default"
     );
@@ -61,10 +61,10 @@ fn a_value_out_of_range_is_refused_with_parameter_rule_and_remedy() {
         }],
         ..drr_classes::Config::default()
     };
-    let refused = check_class_ranges(drr_classes::CLASS_PARAMETERS, &mut config, 0, 10);
-    let refused = refused.expect_err("63 bytes").to_string();
+    let rejected = check_class_ranges(drr_classes::CLASS_PARAMETERS, &mut config, 0, 10);
+    let rejected = rejected.expect_err("63 bytes").to_string();
     assert!(
-        refused.starts_with("`quantum` of class a is 63b, but must be 64b to 1gb"),
-        "{refused}"
+        rejected.starts_with("`quantum` of class a is 63b, but must be 64b to 1gb"),
+        "{rejected}"
     );
 }

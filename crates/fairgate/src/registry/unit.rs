@@ -1,4 +1,4 @@
-//! What a parameter counts, and how its values are shown.
+//! Units of parameters, and how values are printed.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -11,11 +11,11 @@ use super::value::Value;
 use crate::probability::Probability;
 use crate::rate::Rate;
 
-/// What a parameter counts, and so how users write it.
+/// The unit of a parameter. It determines how users write the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
-    /// A plain number; the word says of what.
+    /// A plain number of the things that the word names.
     Count(&'static str),
     /// Bytes, in tc's language: `64kb`.
     Bytes,
@@ -29,9 +29,9 @@ pub enum Unit {
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A list of so many numbers.
+    /// A list of exactly this many numbers.
     List(usize),
-    /// A list of at most so many numbers.
+    /// A list of at most this many numbers.
     Numbers(usize),
     /// A service curve of two pieces: `4mbit:10ms:1mbit`. Its value is a list: bit/s, nanoseconds, bit/s.
     Curve,
@@ -53,7 +53,7 @@ impl Unit {
         }
     }
 
-    /// What a value of this unit is, in a sentence.
+    /// Returns what a value of this unit is called in a sentence.
     pub fn noun(self) -> &'static str {
         match self {
             Unit::Count(_) => "plain number",
@@ -68,7 +68,7 @@ impl Unit {
         }
     }
 
-    /// A number of this unit as users write it.
+    /// Returns a number of this unit as users write it.
     fn show_number(self, number: u64) -> String {
         match self {
             Unit::Bytes => units::format_size(number),
@@ -82,7 +82,7 @@ impl Unit {
         }
     }
 
-    /// A value of this unit as users write it, without quotation marks.
+    /// Returns a value of this unit as users write it, without quotation marks.
     pub fn show(self, value: &Value) -> String {
         match value {
             Value::Number(number) => self.show_number(*number),
@@ -97,7 +97,7 @@ impl Unit {
         }
     }
 
-    /// A range of this unit for people: `1 to 65536`, `at least 1ns`.
+    /// Returns a range of this unit as text: `1 to 65536`, `at least 1ns`.
     pub fn show_range(self, range: &RangeInclusive<u64>) -> String {
         let least = self.show_number(*range.start());
         match self {
@@ -111,15 +111,16 @@ impl Unit {
         }
     }
 
-    /// The largest number of a machine word is no bound that anyone should read who keeps it.
+    /// Whether `most` is the largest number of a machine word. Such a limit is not shown to users who are
+    /// below it.
     pub fn hides(self, most: u64) -> bool {
         [u64::MAX, u64::from(u32::MAX), i64::MAX as u64].contains(&most)
     }
 
-    /// What to write for this unit, as a remedy.
+    /// Returns what to write for this unit, as a remedy.
     pub fn example(self) -> String {
         match self {
-            // Not counted in themselves.
+            // The word names what the number is, not what it counts.
             Unit::Count("weight" | "times" | "class" | "priority") => {
                 "write a plain number, like 3".to_owned()
             }
@@ -134,8 +135,9 @@ impl Unit {
                 format!("write {}", quoted.join(" or "))
             }
             Unit::List(length) => format!("write a list of {length} numbers, like [0, 1, 2]"),
-            Unit::Curve => "write a rate, \"2mbit\"; a rate, for how long, and the rate from then on, \
-                            \"4mbit:10ms:1mbit\"; or a packet, by when, and a rate, \"1500b:10ms:1mbit\""
+            Unit::Curve => "write a rate, \"2mbit\"; a rate, its duration, and the rate after it, \
+                            \"4mbit:10ms:1mbit\"; or a packet size, its deadline, and the rate \
+                             after it, \"1500b:10ms:1mbit\""
                 .to_owned(),
             Unit::Numbers(_) => "write a list of numbers, like [4, 2, 1], or [] for none".to_owned(),
         }

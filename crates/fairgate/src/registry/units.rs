@@ -1,9 +1,10 @@
 //! Rates, sizes and durations in tc's language: `20mbit`, `64kb`, `5ms`.
 //!
-//! Numbers may have decimals (`2.5mbit`) and are converted exactly: what isn't a whole number of bit/s, bytes
-//! or nanoseconds is an error, never rounded. Units are case-insensitive. As in tc, `kbit` is 1000 bit/s,
-//! `kibit` 1024, `kbps` 1000 *bytes* a second, and a size in `kb` counts 1024 bytes. Deviation: a duration
-//! needs its unit (tc reads a plain number as microseconds, which few expect).
+//! Numbers can have decimals (`2.5mbit`) and are converted exactly. A value that is not a whole number of
+//! bit/s, bytes or nanoseconds is an error; nothing is rounded. Units are case-insensitive. As in tc, `kbit`
+//! is 1000 bit/s, `kibit` is 1024 bit/s, `kbps` is 1000 *bytes* per second, and `kb` in a size is 1024 bytes.
+//! Deviation from tc: a duration needs a unit (tc reads a plain number as microseconds, which few people
+//! expect).
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -17,19 +18,19 @@ use crate::probability::Probability;
 use crate::rate::Rate;
 use crate::service_curve::ServiceCurve;
 
-/// A quantity that can't be read.
+/// The error for a quantity that can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}; {remedy}")]
 pub struct UnitError {
-    /// What is wrong and the rule it breaks.
+    /// What is wrong, and the rule that is broken.
     pub message: String,
     /// What to write instead.
     pub remedy: String,
-    /// The bytes of the text that are at fault.
+    /// The range of bytes of the text that is wrong.
     pub span: Range<usize>,
 }
 
-/// A unit: its names, and how many of the base unit it holds.
+/// A unit: its names, and its size in the base unit.
 struct Unit {
     names: &'static [&'static str],
     factor: u64,
@@ -39,7 +40,7 @@ const fn unit(names: &'static [&'static str], factor: u64) -> Unit {
     Unit { names, factor }
 }
 
-/// Base: bit/s. The first unit is meant by a number without one.
+/// The base unit is bit/s. It is also used for a number without a unit.
 const RATES: &[Unit] = &[
     unit(&["bit"], 1),
     unit(&["kbit"], 1_000),
@@ -61,7 +62,7 @@ const RATES: &[Unit] = &[
     unit(&["tibps"], 8 << 40),
 ];
 
-/// Base: bytes.
+/// The base unit is bytes.
 const SIZES: &[Unit] = &[
     unit(&["b"], 1),
     unit(&["kb", "k"], 1 << 10),
@@ -72,23 +73,23 @@ const SIZES: &[Unit] = &[
     unit(&["gbit"], (1 << 30) / 8),
 ];
 
-/// Base: nanoseconds.
+/// The base unit is nanoseconds.
 const DURATIONS: &[Unit] = &[
     unit(&["ns", "nsec", "nsecs"], 1),
     unit(&["us", "usec", "usecs"], 1_000),
     unit(&["ms", "msec", "msecs"], 1_000_000),
     unit(&["s", "sec", "secs"], 1_000_000_000),
-    // tc has none of these; experiments last minutes, and idle times hours.
+    // These units are not in tc. Experiments last minutes, and idle times last hours.
     unit(&["min"], 60_000_000_000),
     unit(&["h"], 3_600_000_000_000),
 ];
 
-/// What kind of quantity is read: for the units, and for what is said about a mistake.
+/// A kind of quantity: its units, and the words for error messages.
 struct Quantity {
     name: &'static str,
     base: &'static str,
     units: &'static [Unit],
-    /// The units that people use.
+    /// The units that people usually write.
     usual: &'static str,
     example: &'static str,
     needs_unit: bool,
@@ -98,8 +99,8 @@ const RATE: Quantity = Quantity {
     name: "rate",
     base: "bit/s",
     units: RATES,
-    usual: "bit, kbit, mbit, gbit; bytes a second are bps, kbps, mbps, gbps",
-    example: "20mbit, 500kbit or 2.5mbps (bytes a second)",
+    usual: "bit, kbit, mbit, gbit; for bytes per second bps, kbps, mbps, gbps",
+    example: "20mbit, 500kbit or 2.5mbps (bytes per second)",
     needs_unit: false,
 };
 
@@ -130,7 +131,7 @@ impl Quantity {
         }
     }
 
-    /// Reads `number[unit]` into the base unit.
+    /// Parses `number[unit]` into the base unit.
     fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let whole = 0..text.len();
         let digits_end = text
@@ -142,7 +143,7 @@ impl Quantity {
             let message = if text.starts_with('-') {
                 format!("a {} can't be negative", self.name)
             } else {
-                format!("`{text}` is not a {}: it starts with no number", self.name)
+                format!("`{text}` is not a {}: it does not start with a number", self.name)
             };
             return Err(self.error(whole, message));
         }
@@ -151,7 +152,12 @@ impl Quantity {
             return Err(self.error(at..at + 1, format!("`{number}` has more than one decimal point")));
         }
         let factor = self.factor(number, suffix)?;
-        let too_large = || self.error(whole.clone(), format!("`{text}` is too large a {}", self.name));
+        let too_large = || {
+            self.error(
+                whole.clone(),
+                format!("`{text}` is too large for a {}", self.name),
+            )
+        };
         let fraction = fraction.trim_end_matches('0');
         let digits: u128 = if integer.len() + fraction.len() > 30 {
             return Err(too_large());
@@ -180,14 +186,14 @@ impl Quantity {
         self.find(suffix).ok_or_else(|| UnitError {
             message: format!("`{suffix}` is not a unit of a {}", self.name),
             remedy: match self.find(suffix.trim()) {
-                Some(_) => format!("write it without a blank: {number}{}", suffix.trim()),
+                Some(_) => format!("write it without a space: {number}{}", suffix.trim()),
                 None => format!("units are {}", self.usual),
             },
             span: number.len()..number.len() + suffix.len(),
         })
     }
 
-    /// How many of the base unit the unit called `name` holds.
+    /// Returns the size of the unit with the name `name`, in the base unit.
     fn find(&self, name: &str) -> Option<u64> {
         let lower = name.to_ascii_lowercase();
         let unit = self
@@ -198,7 +204,7 @@ impl Quantity {
     }
 }
 
-/// Reads a rate: `20mbit`, `2.5mbps` (bytes a second), `1000000` (bit/s). A rate of 0 is refused.
+/// Parses a rate: `20mbit`, `2.5mbps` (bytes per second), `1000000` (bit/s). A rate of 0 is rejected.
 ///
 /// ```
 /// use fairgate::registry::units::parse_rate;
@@ -210,13 +216,13 @@ impl Quantity {
 pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
     let bits = RATE.parse(text)?;
     Rate::from_bits_per_second(bits).map_err(|_| UnitError {
-        message: "a rate must be above 0: at 0 bit/s nothing would ever be sent".to_owned(),
-        remedy: "give the rate of the line, or leave the shaper out".to_owned(),
+        message: "a rate must be above 0, because nothing is sent at 0 bit/s".to_owned(),
+        remedy: "write the rate of the link, or remove the shaper".to_owned(),
         span: 0..text.len(),
     })
 }
 
-/// Reads a size in bytes: `64kb` (65536), `1mb`, `1514b`, `1514`.
+/// Parses a size in bytes: `64kb` (65536), `1mb`, `1514b`, `1514`.
 ///
 /// ```
 /// assert_eq!(fairgate::registry::units::parse_size("64kb")?, 65_536);
@@ -226,7 +232,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     SIZE.parse(text)
 }
 
-/// Reads a duration: `5ms`, `100us`, `1.5s`. A unit is needed, except for 0.
+/// Parses a duration: `5ms`, `100us`, `1.5s`. A unit is required, except for 0.
 ///
 /// ```
 /// use std::time::Duration;
@@ -237,7 +243,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     DURATION.parse(text).map(Duration::from_nanos)
 }
 
-/// Reads a probability: `0.02`, up to `1`. It is rounded down to a part of 2^32, as tc does.
+/// Parses a probability: `0.02`, at most `1`. It is rounded down to a multiple of 2^-32, as in tc.
 ///
 /// ```
 /// use fairgate::Probability;
@@ -257,7 +263,7 @@ pub fn parse_probability(text: &str) -> Result<Probability, UnitError> {
     if whole.len() + fraction.len() == 0 || !is_digits(whole) || !is_digits(fraction) {
         return Err(wrong(format!("`{text}` is not a probability")));
     }
-    // Further places are below a part of 2^32, and rounding goes down.
+    // Further digits are below 2^-32, and the value is rounded down.
     let fraction = &fraction[..fraction.len().min(20)];
     let digits = format!("0{whole}{fraction}");
     let scale = 10u128.pow(fraction.len() as u32);
@@ -267,7 +273,7 @@ pub fn parse_probability(text: &str) -> Result<Probability, UnitError> {
     }
 }
 
-/// Writes `base` in the largest unit among `names` that leaves a whole number.
+/// Formats `base` in the largest unit among `names` that gives a whole number.
 fn format(base: u64, units: &[Unit], names: &[&'static str]) -> String {
     let (name, factor) = names
         .iter()
@@ -280,12 +286,12 @@ fn format(base: u64, units: &[Unit], names: &[&'static str]) -> String {
     format!("{}{name}", base / factor)
 }
 
-/// Writes a rate so that [`parse_rate`] reads the same: `20mbit`.
+/// Formats a rate so that [`parse_rate`] returns the same rate: `20mbit`.
 pub fn format_rate(rate: Rate) -> String {
     format(rate.bits_per_second(), RATES, &["gbit", "mbit", "kbit", "bit"])
 }
 
-/// An amount of memory for people, to a tenth: `2.3 GiB`. It is not to be read again.
+/// Formats an amount of memory to a tenth, for people: `2.3 GiB`. It can't be parsed again.
 pub fn format_memory(bytes: u64) -> String {
     let units = [
         (1u64 << 40, "TiB"),
@@ -299,20 +305,21 @@ pub fn format_memory(bytes: u64) -> String {
     }
 }
 
-/// Writes a size so that [`parse_size`] reads the same: `64kb`.
+/// Formats a size so that [`parse_size`] returns the same size: `64kb`.
 pub fn format_size(bytes: u64) -> String {
     format(bytes, SIZES, &["gb", "mb", "kb", "b"])
 }
 
-/// Writes a duration so that [`parse_duration`] reads the same: `5ms`. Durations above 584 years are beyond
-/// it.
+/// Formats a duration so that [`parse_duration`] returns the same duration: `5ms`. The longest duration is
+/// 584 years.
 pub fn format_duration(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     format(nanos, DURATIONS, &["s", "ms", "us", "ns"])
 }
 
-/// Reads a service curve: bit/s, for how many ns, and bit/s from then on. Written as these three, as the last
-/// alone, or with a packet's size in place of the first: it is then to be sent within the time.
+/// Parses a service curve into three numbers: bit/s, nanoseconds for this rate, and bit/s after that. Users
+/// write all three, or only the last, or a packet's size instead of the first. The packet is then sent within
+/// the time.
 pub fn parse_curve(text: &str) -> Result<Vec<u64>, UnitError> {
     let mut start = 0;
     let parts: Vec<(usize, &str)> = text
@@ -350,12 +357,12 @@ pub fn parse_curve(text: &str) -> Result<Vec<u64>, UnitError> {
         (Err(_), Ok(packet)) => ServiceCurve::of_packet(packet, duration, m2),
         (Err(error), Err(_)) => return Err(error),
     };
-    // How steep a piece without length is makes no difference.
+    // The slope of a piece without length has no effect.
     let m1 = if curve.d.is_zero() { 0 } else { curve.m1 };
     Ok(vec![m1, curve.d.as_nanos() as u64, curve.m2])
 }
 
-/// A service curve as it is read.
+/// Formats a service curve as it is parsed.
 pub fn format_curve(curve: &[u64]) -> String {
     let slope = |bits: u64| Rate::from_bits_per_second(bits).map_or("0bit".to_owned(), format_rate);
     match curve {
@@ -376,7 +383,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_units_are_those_of_tc() {
+    fn the_units_are_the_same_as_in_tc() {
         let rate = |text| parse_rate(text).unwrap().bits_per_second();
         assert_eq!(rate("500kbit"), 500_000);
         assert_eq!(rate("1Gbit"), 1_000_000_000);
@@ -415,14 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_with_its_place_and_remedy() {
+    fn an_error_has_a_location_and_a_remedy() {
         let error = parse_rate("20mbt").unwrap_err();
         assert_eq!(error.span, 2..5);
         assert_eq!(error.message, "`mbt` is not a unit of a rate");
         assert!(error.remedy.contains("mbit"), "{}", error.remedy);
 
         let error = parse_rate("20 mbit").unwrap_err();
-        assert_eq!(error.remedy, "write it without a blank: 20mbit");
+        assert_eq!(error.remedy, "write it without a space: 20mbit");
 
         let error = parse_duration("5").unwrap_err();
         assert_eq!(error.message, "`5` is a duration without a unit");
@@ -440,12 +447,17 @@ mod tests {
                 .message
                 .contains("too large")
         );
-        assert!(parse_rate("").unwrap_err().message.contains("no number"));
+        assert!(
+            parse_rate("")
+                .unwrap_err()
+                .message
+                .contains("does not start with a number")
+        );
     }
 
     proptest! {
         #[test]
-        fn what_is_written_reads_the_same(base in any::<u64>(), zeros in 0u32..10) {
+        fn a_formatted_value_is_parsed_to_the_same(base in any::<u64>(), zeros in 0u32..10) {
             let base = base - base % 10u64.pow(zeros);
             prop_assert_eq!(parse_size(&format_size(base)).unwrap(), base);
             let duration = Duration::from_nanos(base);
@@ -458,14 +470,15 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused_within_its_bounds(text in "\\PC{0,12}") {
+        fn any_text_is_parsed_or_rejected_with_a_valid_span(text in "\\PC{0,12}") {
             for error in [
                 parse_size(&text).err(),
                 parse_rate(&text).err(),
                 parse_duration(&text).err(),
                 parse_probability(&text).err(),
             ].into_iter().flatten() {
-                prop_assert!(text.get(error.span.clone()).is_some(), "{:?} is no part of {text:?}", error.span);
+                let part = text.get(error.span.clone());
+                prop_assert!(part.is_some(), "{:?} is not part of {text:?}", error.span);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::service_curve::ServiceCurve;
 /// The value of a parameter, in its base unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A number of packets, bytes, bit/s, nanoseconds, flows ...
+    /// A number of packets, bytes, bit/s, nanoseconds, flows and so on.
     Number(u64),
     /// Yes or no.
     Flag(bool),
@@ -18,7 +18,7 @@ pub enum Value {
     Word(&'static str),
     /// Numbers in a fixed order.
     List(Vec<u64>),
-    /// Explicitly nothing: no limit, no threshold. Written `"none"`.
+    /// No value, given explicitly: no limit, no threshold. Users write `"none"`.
     None,
 }
 
@@ -30,10 +30,10 @@ pub trait Field {
     /// Sets the field. The value has the parameter's unit and is within its range.
     ///
     /// # Panics
-    /// If the value does not fit the field. The description of the parameter is then wrong.
+    /// Panics if the field can't hold the value. Then the description of the parameter is wrong.
     fn write(&mut self, value: &Value);
 
-    /// Whether the field can be nothing ([`Value::None`]).
+    /// Whether the field can be [`Value::None`].
     fn is_optional(&self) -> bool {
         false
     }
@@ -42,10 +42,10 @@ pub trait Field {
 /// Reports that the description of a parameter allows a value that its field can't hold.
 ///
 /// # Panics
-/// Always.
+/// Always panics.
 #[cold]
 pub fn misfit(field: &str, value: &Value) -> ! {
-    panic!("the description of a parameter lets {value:?} through to a field of type {field}")
+    panic!("the description of a parameter allows {value:?}, but its field has type {field}")
 }
 
 macro_rules! number_field {
@@ -126,7 +126,7 @@ impl Field for Probability {
     }
 }
 
-/// `None` is [`Value::None`]. `Some` starts from the field type's smallest value.
+/// `None` is read as [`Value::None`]. A write starts with the smallest value of the field type.
 impl<F: Field + Smallest> Field for Option<F> {
     fn read(&self) -> Value {
         self.as_ref().map_or(Value::None, Field::read)
@@ -148,9 +148,9 @@ impl<F: Field + Smallest> Field for Option<F> {
     }
 }
 
-/// A value to start from when an optional field is set.
+/// The initial value when an optional field is set.
 pub trait Smallest {
-    /// Any value; it is overwritten at once.
+    /// Any value. It is overwritten at once.
     const SMALLEST: Self;
 }
 
@@ -241,8 +241,8 @@ impl Field for ServiceCurve {
     }
 }
 
-/// Lets an enum without fields be a parameter of words. `WORDS` is the list of all words, for
-/// [`Unit::Choice`].
+/// Implements [`Field`] for an enum without fields, as a parameter of words. `WORDS` is the list of all
+/// words, for [`Unit::Choice`].
 ///
 /// ```
 /// use fairgate::registry::{Field, Unit, Value};

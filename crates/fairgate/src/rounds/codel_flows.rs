@@ -1,19 +1,20 @@
-//! Flows with a CoDel queue each, their common limits, and the flow with most bytes.
+//! Flows with a CoDel queue each, their common limits, and the search for the flow with the most bytes.
 //!
 //! ```text
-//!   all      [ queue | codel | deficit | link ] ...   64 bytes each: a packet touches one line of them
-//!   bounds   [ block of 32 flows ] ...                no flow of the block has more bytes
+//!   all      [ queue | codel | deficit | link ] ...   64 bytes each: a packet touches one cache line
+//!   bounds   [ block of 32 flows ] ...                upper bound of the bytes of each flow of the block
 //! ```
 //!
-//! The fattest flow is wanted only when a limit is reached, but then for each packet perhaps. Linux scans all
-//! flows. Here an arriving packet raises its block's bound if need be, and a departing one leaves it: a
-//! search takes the block with the highest bound, counts, and lowers the bound if it was too high, until one
-//! holds. It looks at `flows / 32` bounds and 32 flows, and at 32 more for each bound that is too high, which
-//! takes a departure since the last search.
+//! The flow with the most bytes matters only when a limit is reached, but then possibly for each packet.
+//! Linux scans all flows. Here an arriving packet raises the bound of its block if necessary, and a departing
+//! packet leaves it unchanged. A search takes the block with the highest bound, finds its largest flow, and
+//! lowers the bound if it was too high. It repeats this until a bound is exact. So it looks at `flows / 32`
+//! bounds and 32 flows, and at 32 more flows for each bound that is too high. A bound becomes too high only
+//! by a departure since the last search.
 
 use alloc::boxed::Box;
 
-use crate::aqm::codel::{Law, Source, State};
+use crate::aqm::codel::{ControlLaw, Source, State};
 use crate::discipline::Verdict;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
@@ -22,15 +23,15 @@ use crate::scheduler::flows::MAX_FLOWS;
 use crate::structures::{Linked, ListLink};
 use crate::time::Time;
 
-/// One flow: a cache line.
+/// One flow, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Flow {
     queue: PacketQueue,
     codel: State,
-    /// Bytes that it may still send in this round. Below zero after a packet that was longer than that.
+    /// The bytes that it may still send in this round. It is negative after a packet longer than the deficit.
     pub(super) deficit: i64,
-    /// Its place in a round. A flow that ran empty stays in until its turn comes.
+    /// Its link in a list. A flow that became empty stays in the list until its turn comes.
     pub(super) link: ListLink,
 }
 
@@ -41,12 +42,13 @@ impl Linked for Flow {
     }
 }
 
-/// Which bytes left behind a packet save it from CoDel, if they are at most one MTU.
+/// Which backlog is compared with the MTU: if at most one MTU is queued behind a packet, CoDel does not drop
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Floor {
-    /// Those of all flows.
+    /// The backlog of all flows.
     Total,
-    /// Those of its own flow.
+    /// The backlog of the packet's own flow.
     Flow,
 }
 
@@ -54,22 +56,23 @@ pub(super) enum Floor {
 #[derive(Debug)]
 pub(super) struct CodelFlows {
     pub(super) all: Box<[Flow]>,
-    /// For each block of flows a number of bytes that none of them exceeds.
+    /// For each block of flows an upper bound of the bytes of its flows.
     bounds: Box<[u64]>,
     totals: Totals,
     limits: Limits,
 }
 
-/// How much may be queued in all flows together.
+/// The limits of all flows together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     packets: u32,
     memory: u64,
-    /// Most packets dropped at once.
+    /// The most packets dropped at once.
     batch: u32,
 }
 
-/// What is queued in all flows together. Bytes and memory lie apart: see [`Ledger`](crate::stats::Ledger).
+/// The backlog of all flows together. Bytes and memory are not adjacent: see
+/// [`Counters`](crate::stats::Counters).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Totals {
@@ -78,7 +81,7 @@ pub(super) struct Totals {
     pub(super) memory: u64,
 }
 
-/// Flows in a bound's block.
+/// The number of flows in a block.
 const BLOCK: usize = 32;
 
 impl CodelFlows {
@@ -97,7 +100,7 @@ impl CodelFlows {
         }
     }
 
-    /// How many flows there are.
+    /// The number of flows.
     pub(super) fn count(&self) -> u32 {
         self.all.len() as u32
     }
@@ -118,12 +121,13 @@ impl CodelFlows {
         flow
     }
 
-    /// What CoDel lets out of flow `index`; what it drops goes back through the pool.
+    /// Returns the packet that CoDel lets out of flow `index`. Packets that it drops go back through the
+    /// pool.
     #[inline]
     pub(super) fn dequeue(
         &mut self,
         index: u32,
-        law: &Law,
+        law: &ControlLaw,
         floor: Floor,
         now: Time,
         pool: &mut Pool,
@@ -137,7 +141,8 @@ impl CodelFlows {
         law.dequeue(&mut flow.codel, &mut source, now, pool)
     }
 
-    /// After an arrival in flow `arrived`: if a limit is exceeded, drops a batch from the fattest flow.
+    /// If a limit is exceeded after an arrival in flow `arrived`, drops a batch from the flow with the most
+    /// bytes.
     #[inline]
     pub(super) fn keep_limits(&mut self, arrived: u32, pool: &mut Pool) -> Verdict {
         match self.excess() {
@@ -146,15 +151,15 @@ impl CodelFlows {
         }
     }
 
-    /// Changes the limits. What is over them goes, packet by packet, and is not CoDel's to count.
+    /// Changes the limits. Packets over them are dropped one by one, and CoDel does not count these drops.
     pub(super) fn set_limits(&mut self, limits: Limits, pool: &mut Pool) {
         self.limits = limits;
         while self.excess().is_some() {
-            self.drop_from_fattest(1, DropReason::Reconfigured, pool);
+            self.drop_from_longest(1, DropReason::Reconfigured, pool);
         }
     }
 
-    /// Moves all packets to `into`, flow by flow, and makes all flows new.
+    /// Moves all packets to `into`, flow by flow, and resets all flows.
     pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         for flow in &mut self.all {
             flow.queue.append_to(into, pool);
@@ -175,7 +180,7 @@ impl CodelFlows {
 
     #[cold]
     fn overflow(&mut self, arrived: u32, reason: DropReason, pool: &mut Pool) -> Verdict {
-        let (victim, drops) = self.drop_from_fattest(self.limits.batch, reason, pool);
+        let (victim, drops) = self.drop_from_longest(self.limits.batch, reason, pool);
         self.all[victim as usize].codel.add_drops(drops);
         if victim == arrived {
             Verdict::Congested
@@ -184,10 +189,11 @@ impl CodelFlows {
         }
     }
 
-    /// Drops from the head of the flow with most bytes, of several the one with the lowest index, until half
-    /// of its bytes or `at_most` packets are gone. Returns the flow and the number of packets.
-    fn drop_from_fattest(&mut self, at_most: u32, reason: DropReason, pool: &mut Pool) -> (u32, u32) {
-        let index = self.fattest();
+    /// Drops from the head of the flow with the most bytes until half of its bytes or `at_most` packets are
+    /// dropped. If several flows have the most bytes, it is the one with the lowest index. Returns the flow
+    /// and the number of packets.
+    fn drop_from_longest(&mut self, at_most: u32, reason: DropReason, pool: &mut Pool) -> (u32, u32) {
+        let index = self.longest();
         let queue = &mut self.all[index as usize].queue;
         let before = queue.bytes();
         let mut dropped = 0;
@@ -202,9 +208,9 @@ impl CodelFlows {
         (index, dropped)
     }
 
-    fn fattest(&mut self) -> u32 {
+    fn longest(&mut self) -> u32 {
         if self.totals.bytes == 0 {
-            // Packets without a length: whoever has any.
+            // All packets have length 0: take any flow with packets.
             let holder = self.all.iter().position(|flow| !flow.queue.is_empty());
             return holder.unwrap_or(0) as u32;
         }
@@ -222,7 +228,7 @@ impl CodelFlows {
     }
 }
 
-/// The place and value of the greatest number, of several the first.
+/// The index and value of the first maximum.
 fn first_maximum(values: impl Iterator<Item = u64>) -> (usize, u64) {
     values
         .enumerate()
@@ -286,7 +292,7 @@ pub(super) const fn flows<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> 
     Parameter::new("flows", Unit::Count("flows"), 1..=MAX_FLOWS as u64, doc, field)
 }
 
-/// The parameter `quantum`. Each round through all flows adds a quantum, so a small one means many rounds for
+/// The parameter `quantum`. Each round adds a quantum to each flow, so a small quantum means many rounds for
 /// a long packet.
 pub(super) const fn quantum<S>(doc: &'static str, field: Lens<S>) -> Parameter<S> {
     Parameter::new("quantum", Unit::Bytes, 256..=1 << 20, doc, field)
@@ -298,7 +304,7 @@ pub(super) const fn limit<S>(field: Lens<S>) -> Parameter<S> {
         "limit",
         Unit::Count("packets"),
         1..=u32::MAX as u64,
-        "Most packets queued in all flows together.",
+        "The largest backlog of all flows together in packets.",
         field,
     )
 }
@@ -311,7 +317,7 @@ pub(super) const fn memory_limit<S>(bound: Bound<S>, field: Lens<S>) -> Paramete
             "memory_limit",
             Unit::Bytes,
             1..=u64::MAX,
-            "Most memory that queued packets may occupy.",
+            "The most memory that queued packets occupy.",
             field,
         ),
     )
@@ -323,7 +329,7 @@ pub(super) const fn drop_batch<S>(field: Lens<S>) -> Parameter<S> {
         "drop_batch",
         Unit::Count("packets"),
         1..=u32::MAX as u64,
-        "Most packets dropped at once when a limit is reached.",
+        "The most packets dropped at once when a limit is reached.",
         field,
     )
 }
@@ -346,28 +352,28 @@ mod tests {
     }
 
     #[test]
-    fn packets_without_a_length_can_be_dropped_too() {
+    fn packets_of_length_0_can_be_dropped() {
         let mut pool = Pool::with_capacity(1);
         let mut flows = unlimited(64);
         let id = pool.insert(Packet::of_length(0)).unwrap();
         flows.push(40, id, &mut pool);
         assert_eq!(
-            flows.drop_from_fattest(1, DropReason::LongestFlow, &mut pool),
+            flows.drop_from_longest(1, DropReason::LongestFlow, &mut pool),
             (40, 1)
         );
         assert_eq!(pool.take_returned(), Some((id, DropReason::LongestFlow)));
     }
 
     proptest! {
-        /// The bounded search against a scan of all flows, between random arrivals, departures and drops.
+        /// Compares the search with a scan of all flows, after random arrivals, departures and drops.
         #[test]
-        fn the_fattest_flow_is_the_one_that_a_scan_finds(
+        fn the_search_finds_the_same_flow_as_a_scan(
             count in 1u32..100,
             operations in prop::collection::vec((0u8..4, any::<u32>(), 1u32..9), 1..400),
         ) {
             let mut pool = Pool::with_capacity(400);
             let mut flows = unlimited(count);
-            let law = Law::new(&Params::default());
+            let law = ControlLaw::new(&Params::default());
             for (operation, number, length) in operations {
                 let index = number % count;
                 match operation {
@@ -381,20 +387,24 @@ mod tests {
                         }
                     }
                     _ => {
-                        let bytes: Vec<u64> = (0..count).map(|index| flows.all[index as usize].queue.bytes()).collect();
+                        let queued = |index: u32| flows.all[index as usize].queue.bytes();
+                        let bytes: Vec<u64> = (0..count).map(queued).collect();
                         let most = *bytes.iter().max().unwrap();
                         let expected = bytes.iter().position(|&bytes| bytes == most).unwrap() as u32;
                         let before = *flows.totals();
-                        let (victim, dropped) = flows.drop_from_fattest(length, DropReason::LongestFlow, &mut pool);
+                        let reason = DropReason::LongestFlow;
+                        let (victim, dropped) = flows.drop_from_longest(length, reason, &mut pool);
                         prop_assert_eq!(victim, expected);
                         prop_assert_eq!(dropped, before.packets - flows.totals().packets);
                         let mut gone = Vec::new();
                         while let Some((id, _)) = pool.take_returned() {
                             gone.push(u64::from(pool.release(id).length));
                         }
-                        let (last, earlier) = gone.split_last().map_or((0, &[][..]), |(last, earlier)| (*last, earlier));
+                        let (last, earlier) =
+                            gone.split_last().map_or((0, &[][..]), |(last, earlier)| (*last, earlier));
                         let earlier: u64 = earlier.iter().sum();
-                        prop_assert!(dropped == length || earlier + last >= most / 2, "too few: {:?} of {}", gone, most);
+                        let enough = dropped == length || earlier + last >= most / 2;
+                        prop_assert!(enough, "too few: {:?} of {}", gone, most);
                         prop_assert!(dropped <= 1 || earlier < most / 2, "too many: {:?} of {}", gone, most);
                     }
                 }

@@ -1,20 +1,22 @@
-//! Deficit round robin (Shreedhar & Varghese 1996), over hashed flows through [`Flows`](crate::scheduler::Flows).
-//! [`drr_classes`](super::drr_classes) is the same over classes with inner disciplines; users see one discipline,
-//! classful where it has classes.
+//! Deficit round robin (Shreedhar & Varghese 1996) over hashed flows, through
+//! [`Flows`](crate::scheduler::Flows). [`drr_classes`](super::drr_classes) is the same over classes with
+//! inner disciplines. Users see one discipline, which is classful if it has classes.
 //!
-//! Busy flows stand in a round. The flow at its head sends while its first packet's length does not exceed its deficit;
-//! then it is given its quantum and goes to the tail, as soon as its last packet of the turn is taken. What is left of the deficit is carried over to its next turn, and
-//! forgotten when the flow empties. Unlike plain round robin this is fair in bytes whatever the packets' sizes, at
-//! constant cost a packet when the quantum is at least the longest packet.
+//! The active list holds the backlogged flows. The first flow sends while the length of its first packet does
+//! not exceed its deficit. Then it gets its quantum and moves to the end, as soon as the last packet of its
+//! turn is taken. The rest of the deficit is carried over to its next turn, and is lost when the flow becomes
+//! empty. Unlike plain round robin this is fair in bytes for all packet lengths. The cost per packet is
+//! constant if the quantum is at least the longest packet.
 //!
-//! A flow's state is its *credit*, the deficit less the length of its first packet: it may send if that is not negative,
-//! and what is left of the deficit after the packet is what the credit was before. A flow becoming active starts with one
-//! quantum at the tail, as in Linux.
+//! A flow's state is its *credit*: the deficit minus the length of its first packet. It may send if the
+//! credit is not negative, and after the packet the deficit equals that credit. A flow that becomes active
+//! starts with one quantum at the end of the list, as in Linux.
 //!
-//! Why classes have a round of their own and are not [`Classes<Drr>`](crate::scheduler::Classes): that tells the scheduler of a class's
-//! next packet as soon as the one before it left, and so has an AQM inside decide, and a prio inside choose, up to a round
-//! too early. Linux's `drr` looks at a class when its turn has come, and ends its turn when it is asked for the next packet:
-//! who becomes busy in between goes first there, and behind here.
+//! Why classes do not use [`Classes<Drr>`](crate::scheduler::Classes): that tells the scheduler about a
+//! class's next packet as soon as the packet before it left. So an inner AQM decides, and an inner prio
+//! chooses, up to a round too early. Linux's `drr` looks at a class when its turn has come. It ends the turn
+//! when it is asked for the next packet: a class that becomes active in between goes before the class whose
+//! turn ends there, and after it here.
 
 use core::ops::RangeInclusive;
 
@@ -24,7 +26,8 @@ use crate::rounds::ring::Ring;
 use crate::scheduler::{Entitlement, Head, Holds, MAX_PACKET, Scheduler, flows};
 use crate::time::Time;
 
-/// Bytes that a flow may send in a round, 64 to 2^30. At least the longest packet for constant cost.
+/// The bytes that a flow may send in a round, 64 to 2^30. The cost per packet is constant if it is at least
+/// the longest packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantum(
     /// Bytes.
@@ -41,7 +44,7 @@ impl Default for Quantum {
 /// Parameters of the flat discipline.
 pub type Config = flows::ConfigOf<Drr>;
 
-/// What a quantum may be, bytes: the number of rounds that a packet may take is its length over the quantum.
+/// The range of a quantum, bytes. A packet may take as many rounds as its length divided by the quantum.
 pub(crate) const QUANTA: RangeInclusive<u64> = 64..=1 << 30;
 
 fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
@@ -55,21 +58,22 @@ fn check_quantum(quantum: u32) -> Result<(), ConfigError> {
     check_ranges(QUANTUM, &mut { quantum })
 }
 
-/// A flow: 8 bytes, so that it is half a cache line with its queue.
+/// The state of a flow: 8 bytes, so that it and its queue take half a cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// Bytes that it may still send in this round, less the length of its first packet. Of no meaning when idle.
+    /// The bytes that the flow may still send in this round, minus the length of its first packet. Undefined
+    /// when idle.
     credit: i32,
     quantum: u32,
 }
 
-/// The greatest quantum and the longest packet fit a credit.
+/// A credit can hold the largest quantum and the longest packet.
 const _: () = assert!((1 << 30) + (MAX_PACKET as i64) < i32::MAX as i64);
 
 /// The scheduler.
 #[derive(Debug)]
 pub struct Drr {
-    round: Ring,
+    active: Ring,
     flows: usize,
 }
 
@@ -82,7 +86,7 @@ impl Scheduler for Drr {
 
     fn new((): &(), _origin: u64) -> Result<Drr, ConfigError> {
         Ok(Drr {
-            round: Ring::new(),
+            active: Ring::new(),
             flows: 0,
         })
     }
@@ -90,7 +94,7 @@ impl Scheduler for Drr {
     fn add_flow(&mut self, &Quantum(quantum): &Quantum) -> Result<Flow, ConfigError> {
         check_quantum(quantum)?;
         self.flows += 1;
-        self.round.make_room(self.flows);
+        self.active.make_room(self.flows);
         Ok(Flow { credit: 0, quantum })
     }
 
@@ -102,33 +106,33 @@ impl Scheduler for Drr {
     fn activate<F: Holds<State = Flow>>(&mut self, flows: &mut [F], index: u32, head: Head, _now: Time) {
         let flow = flows[index as usize].state_mut();
         flow.credit = flow.quantum as i32 - head.length as i32;
-        self.round.push_back(index);
+        self.active.push_back(index);
     }
 
     fn select<F: Holds<State = Flow>>(&mut self, flows: &mut [F], _now: Time) -> Option<u32> {
         loop {
-            let index = self.round.front()?;
+            let index = self.active.front()?;
             let flow = flows[index as usize].state_mut();
             if flow.credit >= 0 {
                 return Some(index);
             }
             flow.credit += flow.quantum as i32;
-            self.round.rotate(index);
+            self.active.rotate(index);
         }
     }
 
     #[inline(always)]
     fn ready<F: Holds<State = Flow>>(&mut self, flows: &mut [F], _now: Time) -> Option<u32> {
-        let index = self.round.front()?;
+        let index = self.active.front()?;
         (flows[index as usize].state().credit >= 0).then_some(index)
     }
 
     #[inline(always)]
     fn next_after(&self, _flow: &Flow) -> u32 {
-        self.round.ahead(1)
+        self.active.ahead(1)
     }
 
-    /// A packet that vanished has been paid for, as if it had been sent.
+    /// A packet that was lost is charged as if it had been sent.
     #[inline(always)]
     fn update<F: Holds<State = Flow>>(
         &mut self,
@@ -139,19 +143,19 @@ impl Scheduler for Drr {
         _now: Time,
     ) {
         let Some(head) = next else {
-            return self.round.pop_front();
+            return self.active.pop_front();
         };
         let flow = flows[index as usize].state_mut();
         flow.credit -= head.length as i32;
         if flow.credit < 0 {
-            // The turn ends here, not when the flow is looked at again: no line is touched that isn't at hand.
+            // The turn ends here and not at the next look at the flow, so that no other cache line is read.
             flow.credit += flow.quantum as i32;
-            self.round.rotate(index);
+            self.active.rotate(index);
         }
     }
 
     fn clear<F: Holds<State = Flow>>(&mut self, _flows: &mut [F]) {
-        self.round.clear();
+        self.active.clear();
     }
 }
 
@@ -163,14 +167,14 @@ pub const PARAMETERS: &[Parameter<flows::SettingsOf<Drr>>] = &[
         "quantum",
         Unit::Bytes,
         QUANTA,
-        "Bytes that a flow may send in a round: at least the longest packet for constant cost.",
+        "The bytes that a flow may send in a round: at least the longest packet for constant cost.",
         |flat, _| &mut flat.config.share.0,
     ),
     Parameter::new(
         "quanta",
         Unit::Numbers(4096),
         QUANTA,
-        "Quanta of the first flows, bytes, for filters to place packets in; the others have the common one.",
+        "The quanta of the first flows, which filters name; the other flows have the common quantum.",
         |flat, _| &mut flat.amounts,
     ),
 ];
@@ -181,7 +185,7 @@ pub static DESCRIPTION: flows::DescriptionOf<Drr> = flows::describe::<Drr>(
         name: Drr::NAME,
         family: Family::Rounds,
         summary: "Deficit round robin over hashed flows",
-        when: "For exactly fair shares in bytes at the least cost, where delay does not matter much.",
+        when: "For exactly fair shares in bytes at the lowest cost, if delay does not matter much.",
         children: Children::None,
     },
     PARAMETERS,
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn fair_in_bytes_whatever_the_sizes() {
+    fn shares_are_fair_in_bytes_for_all_packet_lengths() {
         let mut driver = drr(&[1000, 1000], 100);
         for _ in 0..2 {
             offer(&mut driver, 1, 1000);
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_empties_forgets_its_deficit() {
+    fn a_flow_that_becomes_empty_loses_its_deficit() {
         let mut driver = drr(&[1000, 1000], 100);
         offer(&mut driver, 1, 100);
         assert_eq!(driver.drain(Time::ZERO), [0]);
@@ -243,12 +247,12 @@ mod tests {
             offer(&mut driver, 1, 600);
             offer(&mut driver, 2, 600);
         }
-        // With the 900 bytes left over flow 1 would send both of its packets in one turn.
+        // With the 900 bytes left, flow 1 would send both of its packets in one turn.
         assert_eq!(driver.drain(Time::ZERO), [1, 2, 3, 4]);
     }
 
     #[test]
-    fn over_the_limit_the_longest_flow_pays() {
+    fn over_the_limit_the_longest_flow_loses_a_packet() {
         let mut driver = drr(&[], 3);
         for _ in 0..3 {
             assert_eq!(offer(&mut driver, 1, 100), Verdict::Queued);
@@ -261,10 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_robbed_of_its_last_packet_is_served_again() {
+    fn a_flow_that_lost_its_last_packet_is_served_again() {
         let mut driver = drr(&[], 1);
         offer(&mut driver, 1, 100);
-        // Flow 2 came to length 1 last: it is the one robbed, of the packet just offered.
+        // Flow 2 was the last to reach length 1: it loses the packet just offered.
         assert_eq!(offer(&mut driver, 2, 100), Verdict::Congested);
         assert_eq!(driver.drain(Time::ZERO), [0]);
         offer(&mut driver, 2, 100);
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_keeps_packets_in_the_order_of_their_flows() {
+    fn a_change_keeps_the_order_of_each_flow() {
         let mut driver = drr(&[], 100);
         for flow in [1, 1, 1, 2] {
             offer(&mut driver, flow, 1500);
@@ -286,17 +290,17 @@ mod tests {
 
     #[test]
     fn ranges_are_checked() {
-        let refused = |config: Config| Flows::<Drr>::node(config, 0).unwrap_err().parameter();
+        let rejected = |config: Config| Flows::<Drr>::node(config, 0).unwrap_err().parameter();
         let default = Config::default;
         for quantum in [63, (1 << 30) + 1] {
             let share = Quantum(quantum);
-            assert_eq!(refused(Config { share, ..default() }), Some("quantum"));
+            assert_eq!(rejected(Config { share, ..default() }), Some("quantum"));
         }
         for flows in [0, flows::MAX_FLOWS + 1] {
-            assert_eq!(refused(Config { flows, ..default() }), Some("flows"));
+            assert_eq!(rejected(Config { flows, ..default() }), Some("flows"));
         }
         assert_eq!(
-            refused(Config {
+            rejected(Config {
                 limit: 0,
                 ..default()
             }),
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_vanished_is_paid_for() {
+    fn a_lost_packet_is_charged() {
         struct State(Flow);
         impl Holds for State {
             type State = Flow;
@@ -334,9 +338,9 @@ mod tests {
     }
 
     proptest! {
-        /// Shreedhar & Varghese as they write it: a list of flows, a deficit for each.
+        /// Shreedhar & Varghese as written in the paper: a list of flows, with a deficit for each.
         #[test]
-        fn as_an_exact_model(
+        fn equals_an_exact_model(
             quanta in prop::collection::vec(64u32..3000, 1..6),
             operations in prop::collection::vec((any::<bool>(), 0usize..6, 1u32..2000), 1..300),
         ) {

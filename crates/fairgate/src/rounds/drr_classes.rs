@@ -1,17 +1,19 @@
-//! Deficit round robin over classes, each with a quantum and an inner discipline of its own (Shreedhar & Varghese 1996;
+//! Deficit round robin over classes, each with a quantum and an inner discipline (Shreedhar & Varghese 1996;
 //! Linux's `drr`). [`drr`](super::drr) is the same over hashed flows.
 //!
-//! Active classes stand in a round. The class at its head sends while its next packet's length does not exceed its
-//! deficit; else it is given its quantum and goes to the tail. A class that becomes active starts with one quantum,
-//! whatever was left from before. Over any busy time two classes with quanta Q and q get bandwidth as Q to q, to
-//! within a quantum and a packet. O(1) when every quantum is at least the longest packet.
+//! The active list holds the active classes. The first class sends while the length of its next packet does
+//! not exceed its deficit. Then it gets its quantum and moves to the end. A class that becomes active starts
+//! with one quantum; its old deficit is lost. While two classes with quanta Q and q are backlogged, they
+//! share in the ratio Q to q, to within a quantum and a packet. The cost is O(1) if every quantum is at least
+//! the longest packet.
 //!
-//! A class that withholds its packets (a shaper inside) is passed over and keeps its deficit.
+//! A throttled class (a shaper inside) is skipped and keeps its deficit.
 //!
-//! A packet that nothing places is dropped ([`DropReason::NoClass`]), as in Linux.
+//! An unclassified packet is dropped ([`DropReason::NoClass`]), as in Linux.
 //!
-//! Deviations from Linux: a quantum is at least 64 bytes, for the number of rounds a packet may take is its length over
-//! the quantum; a class that withholds is legal; a class emptied from outside keeps its place until its turn comes.
+//! Deviations from Linux: a quantum is at least 64 bytes, because a packet may take as many rounds as its
+//! length divided by the quantum. Throttled classes are allowed. A class whose packets were removed from
+//! outside stays in the active list until its turn comes.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,7 +24,7 @@ use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges};
-use crate::rounds::class_round::ClassRound;
+use crate::rounds::class_round_robin::ClassRoundRobin;
 use crate::rounds::drr::{QUANTA, Quantum};
 use crate::time::Time;
 
@@ -31,18 +33,18 @@ use crate::time::Time;
 pub struct ClassConfig {
     /// The class's number.
     pub minor: u16,
-    /// Bytes that the class may send in a round, 64 to 2^30.
+    /// The bytes that the class may send in a round, 64 to 2^30.
     pub quantum: u32,
 }
 
 /// Parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Places packets in classes.
+    /// The classifier.
     pub classifier: Classifier,
-    /// The classes, by rising number.
+    /// The classes, in ascending order of their numbers.
     pub classes: Vec<ClassConfig>,
-    /// Which of them are given to hosts.
+    /// The classes that are templates for hosts.
     pub templates: Templates,
 }
 
@@ -51,7 +53,7 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
     "quantum",
     Unit::Bytes,
     QUANTA,
-    "Bytes that the class may send in a round: its share is its part of the sum.",
+    "The bytes that the class may send in a round: its share is its part of the sum.",
     |drr, class| &mut drr.classes[class].quantum,
 )];
 
@@ -61,7 +63,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         name: "drr",
         family: Family::Rounds,
         summary: "Deficit round robin over classes, each with a quantum and any discipline inside",
-        when: "To share a line between kinds of traffic, or users, in given proportions.",
+        when: "To share a link between kinds of traffic, or users, in given proportions.",
         children: Children::Classes,
     },
     &[],
@@ -84,7 +86,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 ));
 
 impl Config {
-    /// Checks everything, and numbers the classes.
+    /// Checks all parameters and numbers the classes.
     fn check(&self) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
         if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
@@ -108,14 +110,14 @@ impl Config {
 
 /// The discipline. Make one with [`DrrClasses::node`].
 pub struct DrrClasses {
-    round: ClassRound,
+    round_robin: ClassRoundRobin,
     hosts: Hosts,
     map: ClassMap,
     config: Config,
 }
 
 impl DrrClasses {
-    /// A round over `inner`, one discipline for each of `config.classes`, in the same order.
+    /// Creates a round robin over `inner`, one discipline for each of `config.classes`, in the same order.
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<DrrClasses>, ConfigError> {
         let map = config.check()?;
         if inner.len() != config.classes.len() {
@@ -128,7 +130,7 @@ impl DrrClasses {
         }
         let quanta = config.classes.iter().map(|class| class.quantum);
         Ok(Node::new(DrrClasses {
-            round: ClassRound::new(inner.into_iter().zip(quanta)),
+            round_robin: ClassRoundRobin::new(inner.into_iter().zip(quanta)),
             hosts: Hosts::new(&config.templates, |minor| map.checked_place(minor)),
             map,
             config,
@@ -143,35 +145,35 @@ impl Algorithm for DrrClasses {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         let minor = self.config.classifier.classify(id, pool);
-        let Some(place) = minor.and_then(|minor| self.map.place(minor)) else {
+        let Some(index) = minor.and_then(|minor| self.map.place(minor)) else {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
-        let classes = &self.round.classes;
-        let place = self
+        let classes = &self.round_robin.classes;
+        let index = self
             .hosts
-            .place(place, id, pool, &|place| classes[place].inner.as_ref());
-        self.round.enqueue(place, id, now, pool)
+            .place(index, id, pool, &|index| classes[index].inner.as_ref());
+        self.round_robin.enqueue(index, id, now, pool)
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        self.round.dequeue(now, pool)
+        self.round_robin.dequeue(now, pool)
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        self.round.drain(pool, into);
+        self.round_robin.drain(pool, into);
     }
 
     fn watchdog(&self) -> Option<Time> {
-        self.round.watchdog()
+        self.round_robin.watchdog()
     }
 
     fn config(&self) -> Config {
         self.config.clone()
     }
 
-    /// Quanta and filters may change, not the set of classes.
+    /// Quanta and filters may change, but not the set of classes.
     fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let minors = |config: &Config| config.classes.iter().map(|class| class.minor).collect::<Vec<_>>();
@@ -179,11 +181,11 @@ impl Algorithm for DrrClasses {
             return Err(ConfigError::conflict(
                 "classes",
                 format!("{:x?}", minors(&config)),
-                format!("{:x?}, the classes that there are", minors(&self.config)),
+                format!("{:x?}, the existing classes", minors(&self.config)),
                 "replace the whole discipline to add or remove a class",
             ));
         }
-        for (class, settings) in self.round.classes.iter_mut().zip(&config.classes) {
+        for (class, settings) in self.round_robin.classes.iter_mut().zip(&config.classes) {
             class.quantum = settings.quantum;
         }
         self.hosts = self
@@ -194,28 +196,31 @@ impl Algorithm for DrrClasses {
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        let classes = self.config.classes.iter().zip(&self.round.classes);
-        for (place, (settings, class)) in classes.enumerate() {
+        let classes = self.config.classes.iter().zip(&self.round_robin.classes);
+        for (index, (settings, class)) in classes.enumerate() {
             visit(Class {
-                holder: self.hosts.holder(place),
+                holder: self.hosts.holder(index),
                 ..Class::new(settings.minor, class.inner.as_ref())
             });
         }
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        let place = self.map.place(minor)?;
-        Some(&mut self.round.classes[place].inner)
+        let index = self.map.place(minor)?;
+        Some(&mut self.round_robin.classes[index].inner)
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let place = self.map.checked_place(minor);
-        self.hosts.replaced(place);
-        self.round.activate(place);
+        let index = self.map.checked_place(minor);
+        self.hosts.replaced(index);
+        self.round_robin.activate(index);
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
-        visit("active_classes", Variable::Integer(self.round.active().into()));
+        visit(
+            "active_classes",
+            Variable::Integer(self.round_robin.active().into()),
+        );
     }
 }
 
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantum_below_the_packet_saves_up() {
+    fn a_quantum_below_the_packet_accumulates() {
         let mut driver = drr(&[500, 1000]);
         for minor in [1, 1, 2, 2, 2, 2] {
             driver.offer(in_class(minor, 1000), Time::ZERO);
@@ -263,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_withholds_is_passed_over() {
+    fn a_throttled_class_is_skipped() {
         let mut driver = drr(&[1000, 1000]);
         let slow = tbf::Config {
             profile: Profile::new(Rate::mbit(1), 1000),
@@ -281,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_withhold_the_earliest_says_when() {
+    fn if_all_classes_are_throttled_the_watchdog_is_the_earliest() {
         let mut driver = drr(&[1000, 1000]);
         for (minor, mbit) in [(1, 1), (2, 2)] {
             let slow = tbf::Config {
@@ -301,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_class_stays_in_the_round() {
+    fn a_replaced_class_stays_in_the_active_list() {
         let mut driver = drr(&[1000, 1000]);
         for minor in [1, 2] {
             driver.offer(in_class(minor, 1000), Time::ZERO);
@@ -325,8 +330,8 @@ mod tests {
     }
 
     proptest! {
-        /// Shreedhar & Varghese, theorem 1: between backlogged classes the service received, each in units of
-        /// its quantum, differs by at most one quantum and one packet of each.
+        /// Shreedhar & Varghese, theorem 1: the service of backlogged classes, each in units of its quantum,
+        /// differs by at most one quantum and one packet of each.
         #[test]
         fn backlogged_classes_share_by_quantum(
             quanta in prop::collection::vec(64u32..3000, 2..5),
@@ -347,7 +352,10 @@ mod tests {
                 let cookie = driver.next(Time::ZERO).unwrap();
                 let (class, length) = offered[cookie as usize];
                 sent[class] += length;
-                let rounds = sent.iter().zip(&quanta).map(|(&sent, &quantum)| f64::from(sent) / f64::from(quantum));
+                let rounds = sent
+                    .iter()
+                    .zip(&quanta)
+                    .map(|(&sent, &quantum)| f64::from(sent) / f64::from(quantum));
                 let most = rounds.clone().fold(0.0, f64::max);
                 let least = rounds.fold(f64::INFINITY, f64::min);
                 let bound = 1.0 + 2.0 * 1514.0 / f64::from(*quanta.iter().min().unwrap());

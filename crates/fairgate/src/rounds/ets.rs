@@ -1,17 +1,19 @@
-//! Enhanced transmission selection (IEEE 802.1Qaz; Linux's `ets`): bands in strict priority, and below them bands that
-//! share what is left by deficit round robin.
+//! Enhanced transmission selection (IEEE 802.1Qaz; Linux's `ets`): bands in strict priority, and below them
+//! bands that share the rest by deficit round robin.
 //!
-//! The first `strict` bands are those of [`prio`](crate::queues::prio): the lowest number with something to send goes first. Only
-//! when none of them has, the others take turns as the classes of [`drr`](super::drr_classes), each with its quantum. A
-//! packet's band is chosen as in prio: the class that it names, a filter, the default, the priomap.
+//! The first `strict` bands work as in [`prio`](crate::queues::prio): the band with the lowest number that
+//! has a packet to send sends. If none of them has, the other bands take turns like the classes of
+//! [`drr`](super::drr_classes), each with its quantum. A packet's band is chosen as in prio: by the class
+//! that it names, a filter, the default, the priomap.
 //!
-//! Bands that withhold (a shaper inside) are legal: a strict one is passed over, so that the bands below it may send
-//! meanwhile, a sharing one is passed over and keeps its deficit. The discipline says when the first of them can be asked
-//! again. A packet that arrives in a strict band while a sharing one has its turn goes first; the turn then goes on.
+//! Throttled bands (a shaper inside) are allowed. A strict one is skipped, so that the bands below it may
+//! send in the meantime. A sharing one is skipped and keeps its deficit. The watchdog is the earliest of the
+//! throttled bands'. A packet that arrives in a strict band during the turn of a sharing band goes first;
+//! then the turn continues.
 //!
-//! Deviations from Linux: 1 to 64 bands instead of 1 to 16, their number fixed at construction; a quantum below 256 bytes
-//! is refused, where Linux takes 256 instead; bands that withhold are legal. Non-goal, as in prio: what the strict bands
-//! send is not limited. Put a shaper into them.
+//! Deviations from Linux: 1 to 64 bands instead of 1 to 16, and their number is fixed at construction. A
+//! quantum below 256 bytes is rejected; Linux takes 256 instead. Throttled bands are allowed. Non-goal, as in
+//! prio: a limit on what the strict bands send. Use shapers inside them.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,28 +26,29 @@ use crate::queues::bands::{self, StrictBands};
 use crate::registry::{
     About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
-use crate::rounds::class_round::ClassRound;
+use crate::rounds::class_round_robin::ClassRoundRobin;
 use crate::time::Time;
 
-/// The quantum where none is given: one full Ethernet frame.
+/// The quantum if none is set: one full Ethernet frame.
 pub const QUANTUM: u32 = 1514;
 
 /// Parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// How many bands, the first ones, go in strict priority: 0 to 64.
+    /// The number of bands in strict priority, counted from the first: 0 to 64.
     pub strict: u8,
-    /// For each further band the bytes that it may send in a round, 256 to 2^30. At least the longest packet for
-    /// constant cost.
+    /// The bytes that each further band may send in a round, 256 to 2^30. The cost per packet is constant if
+    /// they are at least the longest packet.
     pub quanta: Vec<u32>,
-    /// From a packet's priority to a band counted from 0, for packets that nothing else places.
+    /// The band, counted from 0, for each priority. It applies to packets that the classifier gives no class.
     pub priomap: [u8; 16],
-    /// What else places packets. Its class numbers are bands counted from 1.
+    /// The classifier. Its class numbers are bands counted from 1.
     pub classifier: Classifier,
 }
 
 impl Config {
-    /// With these bands, and all packets that nothing else places in the last of them: Linux's defaults.
+    /// The parameters for these bands. Packets that the classifier gives no class go to the last band, as in
+    /// Linux.
     ///
     /// ```
     /// use fairgate::rounds::ets::Config;
@@ -85,7 +88,8 @@ impl Config {
     }
 }
 
-/// ets as users write it: a quantum in each band that is not strict, or none for the default.
+/// The settings of ets as users write them: a quantum in each band that is not strict, or none for the
+/// default.
 #[derive(Clone, Debug)]
 pub struct Settings {
     strict: u8,
@@ -112,7 +116,7 @@ impl Settings {
                 "strict",
                 self.strict,
                 format!("at most {bands}, the number of bands"),
-                "add bands, or let fewer of them be strict",
+                "add bands, or make fewer bands strict",
             ));
         };
         let given = (1..)
@@ -124,7 +128,7 @@ impl Settings {
                 "quantum",
                 quantum,
                 format!("left out in the first {}, the strict bands", self.strict),
-                "leave it out, or let fewer bands be strict",
+                "leave it out, or make fewer bands strict",
             ));
         }
         let quanta = sharing.iter().map(|quantum| quantum.unwrap_or(QUANTUM));
@@ -143,15 +147,15 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "strict",
         Unit::Count("bands"),
         0..=64,
-        "How many bands, the first ones, go in strict priority.",
+        "The number of bands in strict priority, counted from the first.",
         |ets, _| &mut ets.strict,
     ),
     Parameter::new(
         "priomap",
         Unit::List(16),
         0..=63,
-        "The band, counted from 0, for each packet priority where no filter chooses a class; none is the \
-            last band.",
+        "The band, counted from 0, for each packet priority if no filter chooses a class; none is the \
+         last band.",
         |ets, _| &mut ets.priomap,
     ),
 ];
@@ -161,7 +165,7 @@ pub const CLASS_PARAMETERS: &[Parameter<Settings>] = &[Parameter::new(
     "quantum",
     Unit::Bytes,
     256..=1 << 30,
-    "Bytes that the band may send in a round, 1514 if none are given; not in a strict band.",
+    "The bytes that the band may send in a round, 1514 by default; not in a strict band.",
     |ets, class| &mut ets.quanta[class],
 )];
 
@@ -172,7 +176,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         family: Family::Rounds,
         summary: "Enhanced transmission selection: strict bands first, the others share by deficit round \
             robin",
-        when: "Where a little traffic must always go first and the rest be shared in given proportions.",
+        when: "Where a little traffic must always go first and the rest is shared in given proportions.",
         children: Children::Bands,
     },
     PARAMETERS,
@@ -191,15 +195,15 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 /// The discipline. Make one with [`Ets::node`].
 pub struct Ets {
     strict: StrictBands,
-    sharing: ClassRound,
+    sharing: ClassRoundRobin,
     config: Config,
 }
 
 impl Ets {
-    /// Bands over `bands`, the highest priority first: as many as are strict and have quanta.
+    /// Creates bands over `bands`, the highest priority first: one for each strict band and each quantum.
     ///
     /// # Errors
-    /// If the number of bands is another, a quantum out of range, or a band named that there isn't.
+    /// If the number of bands differs, a quantum is out of range, or a band is named that does not exist.
     pub fn node(config: Config, bands: Vec<Box<dyn Discipline>>) -> Result<Node<Ets>, ConfigError> {
         config.check(bands.len())?;
         Ok(Node::new(Ets::of_bands(config, bands)))
@@ -209,7 +213,7 @@ impl Ets {
         let sharing = bands.split_off(config.strict.into());
         Ets {
             strict: StrictBands::new(bands),
-            sharing: ClassRound::new(sharing.into_iter().zip(config.quanta.iter().copied())),
+            sharing: ClassRoundRobin::new(sharing.into_iter().zip(config.quanta.iter().copied())),
             config,
         }
     }
@@ -220,11 +224,11 @@ impl Ets {
         strict.chain(sharing).collect()
     }
 
-    /// Band `band` was replaced or moved, and may hold packets.
+    /// Notes that band `band` was replaced or moved and may hold packets.
     fn wake(&mut self, band: usize) {
         match band.checked_sub(self.config.strict.into()) {
             None => self.strict.replaced(band),
-            Some(place) => self.sharing.activate(place),
+            Some(index) => self.sharing.activate(index),
         }
     }
 }
@@ -241,7 +245,7 @@ impl Algorithm for Ets {
         let band = bands::choose(priomap, classifier, self.config.bands(), id, pool);
         match band.checked_sub(self.config.strict.into()) {
             None => self.strict.enqueue(band, id, now, pool),
-            Some(place) => self.sharing.enqueue(place, id, now, pool),
+            Some(index) => self.sharing.enqueue(index, id, now, pool),
         }
     }
 
@@ -268,8 +272,8 @@ impl Algorithm for Ets {
         self.config.clone()
     }
 
-    /// All may change but the number of bands. Where as many are strict as before, the round goes on with the new
-    /// quanta; else it begins anew.
+    /// All parameters may change, but not the number of bands. If the number of strict bands stays the same,
+    /// the round robin continues with the new quanta; otherwise it starts again.
     fn reconfigure(&mut self, config: Config, _now: Time, _pool: &mut Pool) -> Result<(), ConfigError> {
         let bands = self.config.bands();
         config.check(bands)?;
@@ -292,16 +296,16 @@ impl Algorithm for Ets {
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        let band = bands::place(minor, self.config.bands())?;
+        let band = bands::index_of(minor, self.config.bands())?;
         Some(match band.checked_sub(self.config.strict.into()) {
             None => &mut self.strict.bands[band],
-            Some(place) => &mut self.sharing.classes[place].inner,
+            Some(index) => &mut self.sharing.classes[index].inner,
         })
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let band = bands::place(minor, self.config.bands());
-        self.wake(band.expect("only a class that is there is replaced"));
+        let band = bands::index_of(minor, self.config.bands());
+        self.wake(band.expect("only an existing class is replaced"));
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
@@ -331,7 +335,7 @@ mod tests {
         Driver::new(Ets::node(config, bands).unwrap())
     }
 
-    /// A shaper with tokens for one packet of 1000 bytes, then one each 8 ms at 1 Mbit/s.
+    /// A shaper with tokens for one packet of 1000 bytes, and then for one per 8 ms at 1 Mbit/s.
     fn slow(mbit: u64) -> Box<dyn Discipline> {
         let config = tbf::Config {
             profile: Profile::new(Rate::mbit(mbit), 1000),
@@ -340,36 +344,39 @@ mod tests {
         Box::new(Tbf::node(config, None).unwrap())
     }
 
-    fn refused(change: impl FnOnce(&mut Config)) -> Option<&'static str> {
+    fn rejected(change: impl FnOnce(&mut Config)) -> Option<&'static str> {
         let mut config = config(1, &[1500, 3000]);
         change(&mut config);
         let bands = (0..3).map(|_| fifo(1)).collect();
-        Ets::node(config, bands).err().expect("it is refused").parameter()
+        Ets::node(config, bands)
+            .err()
+            .expect("it is rejected")
+            .parameter()
     }
 
     #[test]
-    fn settings_out_of_range_are_refused_by_name() {
-        assert_eq!(refused(|config| config.strict = 2), Some("bands"));
-        assert_eq!(refused(|config| config.quanta = vec![1500]), Some("bands"));
-        assert_eq!(refused(|config| config.quanta[0] = 255), Some("quantum"));
-        assert_eq!(refused(|config| config.priomap[3] = 3), Some("priomap"));
-        assert_eq!(refused(|config| config.classifier.default = Some(4)), None);
+    fn values_out_of_range_are_rejected_by_name() {
+        assert_eq!(rejected(|config| config.strict = 2), Some("bands"));
+        assert_eq!(rejected(|config| config.quanta = vec![1500]), Some("bands"));
+        assert_eq!(rejected(|config| config.quanta[0] = 255), Some("quantum"));
+        assert_eq!(rejected(|config| config.priomap[3] = 3), Some("priomap"));
+        assert_eq!(rejected(|config| config.classifier.default = Some(4)), None);
         let none = Ets::node(Config::default(), Vec::new()).err().unwrap();
         assert_eq!(none.parameter(), Some("bands"));
     }
 
     #[test]
-    fn strict_bands_first_then_shares_by_quantum() {
+    fn strict_bands_go_first_and_the_others_share_by_quantum() {
         let mut driver = ets(2, &[2000, 1000]);
         for minor in [4, 4, 3, 3, 3, 3, 2, 1] {
             driver.offer(in_class(minor, 1000), Time::ZERO);
         }
-        // Band 4 was active first, with one packet's quantum to band 3's two.
+        // Band 4 was active first. Its quantum is one packet, and that of band 3 is two.
         assert_eq!(driver.drain(Time::ZERO), [7, 6, 0, 2, 3, 1, 4, 5]);
     }
 
     #[test]
-    fn a_turn_that_a_strict_band_interrupts_goes_on() {
+    fn a_turn_interrupted_by_a_strict_band_continues() {
         let mut driver = ets(1, &[2000, 2000]);
         for minor in [2, 2, 3, 3] {
             driver.offer(in_class(minor, 1000), Time::ZERO);
@@ -380,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_places_what_names_no_class_and_unknown_bands_go_with_priority_0() {
+    fn the_priority_chooses_the_band_without_a_class_and_unknown_bands_become_priority_0() {
         let mut driver = ets(1, &[2000]);
         let urgent = Packet {
             priority: 6,
@@ -396,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strict_band_that_withholds_lets_the_others_send() {
+    fn a_throttled_strict_band_lets_the_others_send() {
         let mut driver = ets(1, &[1000, 1000]);
         driver.replace_class(1, slow(1), Time::ZERO);
         for minor in [1, 1, 2, 3] {
@@ -406,12 +413,12 @@ mod tests {
         let due = driver.root.watchdog().expect("band 1 holds a packet back");
         assert_eq!(due, Time::from_millis(8));
         driver.offer(in_class(2, 1000), due);
-        assert_eq!(driver.drain(due), [1, 4], "strict again once it may send");
+        assert_eq!(driver.drain(due), [1, 4], "strict again when it may send");
         assert_eq!(driver.root.watchdog(), None);
     }
 
     #[test]
-    fn when_strict_and_sharing_bands_withhold_the_earliest_says_when() {
+    fn if_all_bands_are_throttled_the_watchdog_is_the_earliest() {
         let mut driver = ets(1, &[1000, 1000]);
         for (minor, mbit) in [(1, 1), (2, 2), (3, 4)] {
             driver.replace_class(minor, slow(mbit), Time::ZERO);
@@ -427,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn bands_become_strict_and_sharing_with_their_packets() {
+    fn bands_become_strict_or_sharing_and_keep_their_packets() {
         let mut driver = ets(1, &[1000, 1000]);
         for minor in [3, 3, 2, 2, 1] {
             driver.offer(in_class(minor, 1000), Time::ZERO);
@@ -440,16 +447,16 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_the_greatest_length_is_sent() {
+    fn the_longest_packet_is_sent() {
         let mut driver = ets(0, &[1 << 30]);
         driver.offer(in_class(1, u32::MAX), Time::ZERO);
         assert_eq!(driver.drain(Time::ZERO), [0]);
     }
 
     proptest! {
-        /// Against a model that looks at everything: strict bands in order, then a deque of the active bands.
+        /// Compares with a simple model: strict bands in order, then a deque of the active bands.
         #[test]
-        fn as_an_exact_model(
+        fn equals_an_exact_model(
             strict in 0u8..3,
             quanta in prop::collection::vec(256u32..3000, 1..4),
             operations in prop::collection::vec((any::<bool>(), 0usize..6, 40u32..2000), 1..300),

@@ -1,24 +1,25 @@
 //! Fair queueing with pacing: Linux's `fq` (Dumazet 2013), the discipline that TCP's pacing relies on.
 //!
-//! Flows take turns by deficit round robin in two lists, new ones first, as in `fq_codel`; but a flow may also have to wait: for
-//! its rate (`maxrate`), or because a packet says when it may leave at the earliest ([`Packet::stamp`](crate::Packet::stamp), the
-//! *earliest departure time* of its driver). Such a flow is *throttled*: out of the lists, in a heap by the time
-//! when it may go on. So bursts are spread over time before they ever meet a queue.
+//! Flows take turns by deficit round robin in two lists, new ones first, as in `fq_codel`. In addition a flow
+//! may have to wait: for its rate (`maxrate`), or because a packet has an *earliest departure time* from its
+//! driver ([`Packet::stamp`](crate::Packet::stamp)). Such a flow is *throttled*: it is in no list, but in a
+//! heap sorted by the time when it may continue. So bursts are spread over time before they reach a queue.
 //!
-//! A flow that was away gets credit to start with: `initial_quantum` if it is new or was away for three seconds, a quantum if it was away for
-//! `refill_delay`. While it has credit its rate does not hold it, so short answers are not paced. After a packet sent
-//! late by `d` the pause is shorter by `d`, by half at most: a rate is kept though timers are late.
+//! A flow that was away gets credit to start with: `initial_quantum` if it is new or was away for three
+//! seconds, and a quantum if it was away for `refill_delay`. While it has credit its rate does not apply, so
+//! short answers are not paced. After a packet that leaves late by `d` the pause is shorter by `d`, but at
+//! most by half. So a rate holds although timers are late.
 //!
-//! Packets of priority 7, control traffic, pass all flows.
+//! Packets of priority 7, control traffic, go before all flows.
 //!
-//! Invariants: a flow that has packets is in one of the lists or throttled, never both; a flow that runs empty while new goes through
-//! the old list once. No packet leaves before its time.
+//! Invariants: a flow with packets is either in one of the lists or throttled. A new flow that becomes empty
+//! passes through the old list once. No packet leaves before its time.
 //!
-//! Not work-conserving: [`watchdog`](crate::Discipline::watchdog) is the first throttled flow's time.
+//! Not work-conserving: [`watchdog`](crate::Discipline::watchdog) is the time of the first throttled flow.
 //!
-//! Deviations from Linux: flows are found by hash, not by socket, so two may share a queue; packets of a flow are not put in the
-//! order of their departure times, a later one waits for those before it; a pause may be longer than a second, so that low
-//! rates hold too.
+//! Deviations from Linux: flows are found by hash and not by socket, so two may share a queue. Packets of a
+//! flow are not sorted by their departure times; a later packet waits for those before it. A pause may be
+//! longer than a second, so that low rates hold too.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -35,13 +36,13 @@ use crate::rounds::new_and_old::NewAndOld;
 use crate::structures::{IndexedHeap, Linked, ListLink};
 use crate::time::Time;
 
-/// Priority of control traffic (Linux: `TC_PRIO_CONTROL`).
+/// The priority of control traffic (Linux: `TC_PRIO_CONTROL`).
 const CONTROL: u8 = 7;
 
-/// A flow that was away for so long is new again (Linux: `FQ_GC_AGE`).
+/// A flow that was away for this long is new again, ns (Linux: `FQ_GC_AGE`).
 const FORGOTTEN_AFTER: u64 = 3_000_000_000;
 
-/// What becomes of a packet whose departure time lies beyond the horizon.
+/// What happens to a packet whose departure time is beyond the horizon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BeyondHorizon {
     /// It is dropped.
@@ -59,29 +60,30 @@ crate::words!(BeyondHorizon {
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued in all, 1 to 2^32 - 1.
+    /// The largest backlog, packets, 1 to 2^32 - 1.
     pub limit: u32,
-    /// Most packets of one flow, 1 to 2^32 - 1.
+    /// The largest backlog of one flow, packets, 1 to 2^32 - 1.
     pub flow_limit: u32,
-    /// Number of flows, 1 to 2^20.
+    /// The number of flows, 1 to 2^20.
     pub flows: u32,
     /// Bytes that a flow may send in a turn, 256 to 2^20.
     pub quantum: u32,
     /// Bytes that a new flow may send at once, at most 2^30.
     pub initial_quantum: u32,
-    /// The most that any flow may send.
+    /// The largest rate of any flow.
     pub maxrate: Option<Rate>,
-    /// With a `maxrate` at or below this each packet is paced by its own length; above it by a quantum at a time.
+    /// If `maxrate` is at most this, each packet is paced by its own length; above it, by a quantum at a
+    /// time.
     pub low_rate_threshold: Option<Rate>,
-    /// A flow that was away for longer has a quantum to start with.
+    /// A flow that was away for longer starts with a quantum.
     pub refill_delay: Duration,
-    /// How far ahead a packet's departure time may lie.
+    /// How far in the future a packet's departure time may be.
     pub horizon: Duration,
-    /// What becomes of a packet whose departure time lies further ahead.
+    /// What happens to a packet whose departure time is beyond the horizon.
     pub beyond_horizon: BeyondHorizon,
-    /// Marks packets that leave later than they could have by more than this.
+    /// Marks packets that leave later than their departure time by more than this.
     pub ce_threshold: Option<Duration>,
-    /// Places packets in flows, counted from 1, before the hash does.
+    /// Classifies packets into flows, counted from 1, before the hash does.
     pub classifier: Classifier,
 }
 
@@ -111,66 +113,70 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "limit",
         Unit::Count("packets"),
         1..=u32::MAX as u64,
-        "Most packets queued in all.",
+        "The largest backlog in packets.",
         |fq, _| &mut fq.limit,
     ),
     Parameter::new(
         "flow_limit",
         Unit::Count("packets"),
         1..=u32::MAX as u64,
-        "Most packets of one flow.",
+        "The largest backlog of one flow in packets.",
         |fq, _| &mut fq.flow_limit,
     ),
-    flows("Queues that flows are hashed into.", |fq, _| &mut fq.flows),
-    quantum("Bytes that a flow may send in a turn.", |fq, _| &mut fq.quantum),
+    flows("The number of queues into which flows are hashed.", |fq, _| {
+        &mut fq.flows
+    }),
+    quantum("The bytes that a flow may send in a turn.", |fq, _| {
+        &mut fq.quantum
+    }),
     Parameter::new(
         "initial_quantum",
         Unit::Bytes,
         0..=1 << 30,
-        "Bytes that a new flow may send at once.",
+        "The bytes that a new flow may send at once.",
         |fq, _| &mut fq.initial_quantum,
     ),
     Parameter::new(
         "maxrate",
         Unit::Rate,
         1..=u64::MAX,
-        "The most that any flow may send.",
+        "The largest rate of any flow.",
         |fq, _| &mut fq.maxrate,
     ),
     Parameter::new(
         "low_rate_threshold",
         Unit::Rate,
         1..=u64::MAX,
-        "With a maxrate at or below this each packet is paced by its own length; above it by a quantum at \
-            a time.",
+        "If `maxrate` is at most this, each packet is paced by its own length; above it, by a quantum at \
+         a time.",
         |fq, _| &mut fq.low_rate_threshold,
     ),
     Parameter::new(
         "refill_delay",
         Unit::Time,
         0..=86_400_000_000_000,
-        "A flow that was away for longer has a quantum to start with.",
+        "A flow that was away for longer starts with a quantum.",
         |fq, _| &mut fq.refill_delay,
     ),
     Parameter::new(
         "horizon",
         Unit::Time,
         0..=86_400_000_000_000,
-        "How far ahead a packet's departure time may lie.",
+        "How far in the future a packet's departure time may be.",
         |fq, _| &mut fq.horizon,
     ),
     Parameter::word(
         "beyond_horizon",
         Unit::Choice(BeyondHorizon::WORDS),
-        "What becomes of a packet whose departure time lies further ahead: dropped, or held until the \
-            horizon.",
+        "What happens to a packet whose departure time is further ahead: dropped, or held until the \
+         horizon.",
         |fq, _| &mut fq.beyond_horizon,
     ),
     Parameter::new(
         "ce_threshold",
         Unit::Time,
         0..=86_400_000_000_000,
-        "Marks packets that leave later than they could have by more than this.",
+        "Marks packets that leave later than their departure time by more than this.",
         |fq, _| &mut fq.ce_threshold,
     ),
 ];
@@ -182,7 +188,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         family: Family::Rounds,
         summary: "Fair queueing over hashed flows with pacing: by a rate for each flow, by packets' \
             departure times",
-        when: "On a machine that sends much itself, or to hold every flow to a rate; on a congested line \
+        when: "On a machine that sends much itself, or to limit the rate of every flow; on a congested link \
             take fq_codel or cake.",
         children: Children::None,
     },
@@ -195,7 +201,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 
 /// The parameters as the packet path needs them.
 #[derive(Clone, Copy, Debug)]
-struct Law {
+struct Derived {
     meter: Option<RateMeter>,
     /// Whether each packet is paced by its own length.
     is_low_rate: bool,
@@ -205,9 +211,9 @@ struct Law {
 }
 
 impl Config {
-    fn check(&self) -> Result<Law, ConfigError> {
+    fn check(&self) -> Result<Derived, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
-        Ok(Law {
+        Ok(Derived {
             meter: self.maxrate.map(Rate::meter),
             is_low_rate: self.maxrate.is_some() && self.maxrate <= self.low_rate_threshold,
             refill_delay: nanos(self.refill_delay),
@@ -217,21 +223,21 @@ impl Config {
     }
 }
 
-/// A duration of at most a day, as the packet path counts it: sums of times do not overflow.
+/// Converts a duration of at most a day to ns. Sums of such times do not overflow.
 fn nanos(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-/// A flow: within a cache line.
+/// A flow, within one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Flow {
     queue: PacketQueue,
-    /// Before this time nothing of it leaves; zero if it never had to wait.
+    /// Nothing of this flow leaves before this time; zero if it never had to wait.
     next_at: Time,
     /// When it last left the lists.
     idle_since: Time,
-    /// Bytes that it may still send in this turn.
+    /// The bytes that it may still send in this turn.
     credit: i32,
     link: ListLink,
     is_throttled: bool,
@@ -256,9 +262,10 @@ impl Flow {
         }
     }
 
-    /// In a list, where it stays when it runs empty until its turn comes, or throttled.
+    /// Whether it is in a list or throttled. A flow that becomes empty stays in its list until its turn
+    /// comes.
     fn is_active(self) -> bool {
-        self.link.is_in_round() || self.is_throttled
+        self.link.is_in_list() || self.is_throttled
     }
 }
 
@@ -267,20 +274,20 @@ impl Flow {
 pub struct Fq {
     flows: Box<[Flow]>,
     turns: NewAndOld,
-    /// By the time when they may go on.
+    /// Throttled flows, by the time when they may continue.
     throttled: IndexedHeap,
     /// Control traffic.
     control: PacketQueue,
     packets: u32,
-    law: Law,
+    derived: Derived,
     salt: u64,
-    /// How often a flow had to wait.
+    /// How often a flow was throttled.
     throttlings: u64,
     config: Config,
 }
 
 impl Fq {
-    /// Flow queues, ready to use. The seed salts the choice of flows.
+    /// Creates empty flow queues. The seed salts the choice of flows.
     ///
     /// ```
     /// use fairgate::rounds::fq::{Config, Fq};
@@ -300,11 +307,11 @@ impl Fq {
     /// # Errors
     /// If a parameter is out of its range.
     pub fn node(config: Config, seed: u64) -> Result<Node<Fq>, ConfigError> {
-        let law = config.check()?;
-        Ok(Node::new(Fq::new(config, law, seed)))
+        let derived = config.check()?;
+        Ok(Node::new(Fq::new(config, derived, seed)))
     }
 
-    fn new(config: Config, law: Law, salt: u64) -> Fq {
+    fn new(config: Config, derived: Derived, salt: u64) -> Fq {
         let mut throttled = IndexedHeap::new();
         (0..config.flows).for_each(|_| throttled.add_flow());
         Fq {
@@ -313,14 +320,14 @@ impl Fq {
             throttled,
             control: PacketQueue::new(),
             packets: 0,
-            law,
+            derived,
             salt,
             throttlings: 0,
             config,
         }
     }
 
-    /// Appends a packet to its flow; false if the flow is full.
+    /// Appends a packet to its flow. Returns false if the flow is full.
     fn append(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> bool {
         let Config {
             classifier, flows, ..
@@ -338,7 +345,7 @@ impl Fq {
         true
     }
 
-    /// A flow has packets again.
+    /// Puts a flow that has packets again into a list.
     #[inline]
     fn activate(&mut self, index: u32, now: Time) {
         let flow = &mut self.flows[index as usize];
@@ -346,13 +353,13 @@ impl Fq {
         if away >= FORGOTTEN_AFTER {
             flow.credit = self.config.initial_quantum as i32;
             flow.next_at = Time::ZERO;
-        } else if away > self.law.refill_delay {
+        } else if away > self.derived.refill_delay {
             flow.credit = flow.credit.max(self.config.quantum as i32);
         }
         self.turns.join(index, &mut self.flows);
     }
 
-    /// When a packet may leave at the earliest: its driver's time, or when it came.
+    /// The earliest departure time of a packet: the driver's, or else its arrival time.
     #[inline]
     fn departure(id: PacketId, pool: &Pool) -> Time {
         let packet = &pool[id];
@@ -363,7 +370,7 @@ impl Fq {
         }
     }
 
-    /// Flows whose time has come go back into the old list.
+    /// Moves the flows whose time has come to the old list.
     #[inline]
     fn release(&mut self, now: Time) {
         while let Some(first) = self.throttled.first() {
@@ -376,15 +383,15 @@ impl Fq {
         }
     }
 
-    /// After a packet of `length` bytes: when the flow may send the next.
+    /// Sets the time when the flow may send again, after a packet of `length` bytes.
     #[inline]
     fn pace(&mut self, index: u32, length: u32, now: Time) {
         let flow = &mut self.flows[index as usize];
         flow.credit = flow.credit.saturating_sub_unsigned(length);
-        let Some(meter) = self.law.meter else {
+        let Some(meter) = self.derived.meter else {
             return;
         };
-        let paid = if self.law.is_low_rate {
+        let paid = if self.derived.is_low_rate {
             flow.credit = 0;
             length
         } else if flow.credit > 0 {
@@ -400,10 +407,10 @@ impl Fq {
         flow.next_at = now + pause;
     }
 
-    /// Takes the newest packet of flow `index`, which has one, out.
+    /// Takes the newest packet of flow `index` out. The flow must have packets.
     fn take_newest(&mut self, index: u32, pool: &mut Pool) -> PacketId {
         let flow = &mut self.flows[index as usize];
-        let id = flow.queue.pop_back(pool).expect("it has packets");
+        let id = flow.queue.pop_back(pool).expect("the flow has packets");
         self.packets -= 1;
         if flow.queue.is_empty() && flow.is_throttled {
             flow.is_throttled = false;
@@ -413,7 +420,8 @@ impl Fq {
         id
     }
 
-    /// Drops what lowered limits leave no room for: from flows over theirs, then from the longest, then control traffic.
+    /// Drops packets that exceed lowered limits: from flows over theirs, then from the longest flows, then
+    /// control traffic.
     fn keep_limits(&mut self, pool: &mut Pool) {
         for index in 0..self.config.flows {
             while self.flows[index as usize].queue.len() > self.config.flow_limit {
@@ -446,7 +454,7 @@ impl Algorithm for Fq {
             pool.give_back(id, DropReason::QueueLimit);
             return Verdict::Dropped;
         }
-        let horizon = now + self.law.horizon;
+        let horizon = now + self.derived.horizon;
         if pool[id].stamp > horizon.nanos() {
             if self.config.beyond_horizon == BeyondHorizon::Drop {
                 pool.give_back(id, DropReason::BeyondHorizon);
@@ -494,7 +502,7 @@ impl Algorithm for Fq {
             }
             let _ = flow.queue.pop_front(pool);
             self.packets -= 1;
-            if now.nanos_since(due) > self.law.ce_threshold {
+            if now.nanos_since(due) > self.derived.ce_threshold {
                 pool.mark_congestion(first);
             }
             self.pace(index, pool[first].length, now);
@@ -521,18 +529,19 @@ impl Algorithm for Fq {
         self.config.clone()
     }
 
-    /// Flows keep their credit and their time, unless their number changes: then all packets are placed anew.
+    /// Flows keep their credit and their times. If the number of flows changes, all packets are enqueued
+    /// again.
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
-        let law = config.check()?;
+        let derived = config.check()?;
         if config.flows == self.config.flows {
-            self.law = law;
+            self.derived = derived;
             self.config = config;
         } else {
             let mut control = core::mem::take(&mut self.control);
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
             let throttlings = self.throttlings;
-            *self = Fq::new(config, law, self.salt);
+            *self = Fq::new(config, derived, self.salt);
             self.throttlings = throttlings;
             self.packets = control.len();
             control.append_to(&mut self.control, pool);
@@ -560,4 +569,5 @@ impl Algorithm for Fq {
 }
 
 #[cfg(test)]
+#[path = "fq_tests.rs"]
 mod tests;

@@ -1,21 +1,23 @@
 //! Flow queues with CoDel on each (RFC 8290); Linux's `fq_codel`.
 //!
-//! Packets are spread over flows by hash. Flows take turns by deficit round robin in two lists: a flow that becomes
-//! active joins the *new* ones, which go first, with one quantum to send; then it is one of the *old* ones. So whoever
-//! sends little, a call or a lookup, passes whoever fills the queue. CoDel keeps each flow's delay down.
+//! Packets are hashed into flows. Flows take turns by deficit round robin in two lists. A flow that becomes
+//! active joins the list of *new* flows. These go first and may send one quantum. Then the flow joins the
+//! *old* flows. So a sparse flow, such as a call or a DNS lookup, passes the flows that fill their queues.
+//! CoDel keeps each flow's delay low.
 //!
-//! Invariant: a flow is in one of the lists (`new_and_old.rs`) if packets are queued in it.
+//! Invariant: a flow with packets is in one of the lists (`new_and_old.rs`).
 //!
-//! Over the limit, of packets or of memory, the flow with most bytes loses from its head half of them or a batch of
-//! packets, and its CoDel counts them. The fattest flow is found without a look at each (`codel_flows.rs`).
+//! If a limit of packets or memory is exceeded, the flow with the most bytes loses half of its bytes, but at
+//! most a batch of packets. They are dropped from its head, and its CoDel counts them. `codel_flows.rs` finds
+//! that flow without a scan of all flows.
 //!
-//! Decisions fall on the same packets as in Linux 6.1. Deviations: a quantum below 256 is refused, where Linux raises
-//! it; a change of `flows` in operation, which Linux refuses, deals the packets out anew; a packet that a parent's peek
-//! took out no longer counts against the limits.
+//! Drops and marks fall on the same packets as in Linux 6.1. Deviations: a quantum below 256 is rejected;
+//! Linux raises it. A change of `flows` in operation, which Linux rejects, enqueues all packets again. A
+//! packet that a parent's peek took out no longer counts against the limits.
 
 use alloc::boxed::Box;
 
-use crate::aqm::codel::{Law, Params, codel_parameters};
+use crate::aqm::codel::{ControlLaw, Params, codel_parameters};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -31,23 +33,23 @@ use crate::time::Time;
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued in all flows together.
+    /// The largest backlog of all flows together, packets.
     pub limit: u32,
-    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes.
+    /// The most memory that queued packets occupy ([`Packet::memory`](crate::Packet::memory)), bytes.
     pub memory_limit: u64,
-    /// Number of flows, 1 to 2^20. More flows, fewer that share a queue by chance.
+    /// The number of flows, 1 to 2^20. With more flows, fewer share a queue by chance.
     pub flows: u32,
     /// Bytes that a flow may send in a turn, 256 to 2^20.
     pub quantum: u32,
-    /// Most packets dropped at once when a limit is reached.
+    /// The most packets dropped at once when a limit is reached.
     pub drop_batch: u32,
-    /// Places packets in flows, counted from 1, before the hash does.
+    /// Classifies packets into flows, counted from 1, before the hash does.
     pub classifier: Classifier,
-    /// The control law's.
+    /// The parameters of the control law.
     pub codel: Params,
 }
 
-/// As in Linux: 10240 packets, 32 MB, 1024 flows, a quantum of one Ethernet frame, CoDel that marks.
+/// As in Linux: 10240 packets, 32 MB, 1024 flows, a quantum of one Ethernet frame, CoDel with marks.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -73,11 +75,11 @@ pub const PARAMETERS: &[Parameter<Config>] = codel_parameters![|fq_codel| fq_cod
         |fq_codel, _| &mut fq_codel.memory_limit,
     ),
     flows(
-        "Number of flow queues. More queues, fewer flows that share one by chance.",
+        "The number of flow queues; with more, fewer flows share a queue by chance.",
         |fq_codel, _| &mut fq_codel.flows,
     ),
     quantum(
-        "Bytes that a flow may send in a turn; 300 favours small packets on slow lines.",
+        "The bytes that a flow may send in a turn; 300 favours small packets on slow links.",
         |fq_codel, _| &mut fq_codel.quantum,
     ),
     drop_batch(|fq_codel, _| &mut fq_codel.drop_batch),
@@ -103,10 +105,10 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 .with_memory(|fq_codel| 65 * u64::from(fq_codel.flows));
 
 impl Config {
-    fn check(&self) -> Result<(Law, Limits), ConfigError> {
+    fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
         let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch);
-        Ok((Law::new(&self.codel), limits))
+        Ok((ControlLaw::new(&self.codel), limits))
     }
 }
 
@@ -115,14 +117,14 @@ impl Config {
 pub struct FqCodel {
     flows: CodelFlows,
     turns: NewAndOld,
-    law: Law,
+    law: ControlLaw,
     salt: u64,
     new_flow_count: u64,
     config: Config,
 }
 
 impl FqCodel {
-    /// Flow queues, ready to use. The seed salts the choice of flows.
+    /// Creates empty flow queues. The seed salts the choice of flows.
     ///
     /// ```
     /// use fairgate::rounds::fq_codel::{Config, FqCodel};
@@ -161,11 +163,11 @@ impl FqCodel {
             .flow(id, pool, self.salt, self.config.flows)
     }
 
-    /// Puts a packet into flow `index` and the flow into the rounds.
+    /// Puts a packet into flow `index`, and the flow into a list if it is in none.
     #[inline(always)]
-    fn place(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
+    fn insert(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
         let flow = self.flows.push(index, id, pool);
-        if !flow.link.is_in_round() {
+        if !flow.link.is_in_list() {
             flow.deficit = self.config.quantum.into();
             self.turns.join(index, &mut self.flows.all);
             self.new_flow_count += 1;
@@ -185,7 +187,7 @@ impl ByFlow for FqCodel {
             pool.give_back(id, DropReason::NoFreeFlow);
             return Verdict::Unclassified;
         }
-        self.place(flow, id, pool);
+        self.insert(flow, id, pool);
         self.flows.keep_limits(flow, pool)
     }
 }
@@ -235,7 +237,7 @@ impl Algorithm for FqCodel {
             self.drain(pool, &mut queued);
             self.flows = CodelFlows::new(self.config.flows, limits);
             while let Some(id) = queued.pop_front(pool) {
-                self.place(self.flow_of(id, pool), id, pool);
+                self.insert(self.flow_of(id, pool), id, pool);
             }
         }
         self.flows.set_limits(limits, pool);
@@ -281,7 +283,7 @@ mod tests {
         driver.offer(in_class(flow, length), Time::ZERO)
     }
 
-    fn refused(change: impl FnOnce(&mut Config)) -> &'static str {
+    fn rejected(change: impl FnOnce(&mut Config)) -> &'static str {
         let mut config = Config::default();
         change(&mut config);
         let error = FqCodel::node(config, 0).unwrap_err();
@@ -289,16 +291,16 @@ mod tests {
     }
 
     #[test]
-    fn settings_out_of_range_are_refused_by_name() {
-        assert_eq!(refused(|config| config.limit = 0), "limit");
-        assert_eq!(refused(|config| config.memory_limit = 0), "memory_limit");
-        assert_eq!(refused(|config| config.drop_batch = 0), "drop_batch");
-        assert_eq!(refused(|config| config.flows = (1 << 20) + 1), "flows");
-        assert_eq!(refused(|config| config.quantum = 255), "quantum");
+    fn values_out_of_range_are_rejected_by_name() {
+        assert_eq!(rejected(|config| config.limit = 0), "limit");
+        assert_eq!(rejected(|config| config.memory_limit = 0), "memory_limit");
+        assert_eq!(rejected(|config| config.drop_batch = 0), "drop_batch");
+        assert_eq!(rejected(|config| config.flows = (1 << 20) + 1), "flows");
+        assert_eq!(rejected(|config| config.quantum = 255), "quantum");
     }
 
     #[test]
-    fn a_new_flow_passes_those_that_had_their_turn() {
+    fn a_new_flow_passes_flows_that_had_their_turn() {
         let mut driver = fq_codel(small());
         for flow in [1, 2, 1, 2, 1, 2] {
             offer(&mut driver, flow, 1000);
@@ -309,7 +311,8 @@ mod tests {
         assert_eq!(driver.drain(Time::ZERO), [6, 3, 4, 5]);
     }
 
-    /// Flow 2 sends a packet whenever it has none queued. Were it new each time, flow 1 would never be served.
+    /// Flow 2 sends a packet whenever it has none queued. If it were new each time, flow 1 would never be
+    /// served.
     #[test]
     fn a_sparse_flow_cannot_starve_the_others() {
         let mut driver = fq_codel(small());
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fattest_flow_pays_for_an_overflow_and_only_its_sender_is_told() {
+    fn on_overflow_the_longest_flow_loses_packets_and_only_its_sender_sees_congestion() {
         let mut driver = fq_codel(Config { limit: 10, ..small() });
         for flow in [5, 5, 5, 5, 5, 5, 5, 5, 5, 6] {
             assert_eq!(offer(&mut driver, flow, 300), Verdict::Queued);
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_bounds_the_loss() {
+    fn a_batch_bounds_the_drops() {
         let mut driver = fq_codel(Config {
             limit: 50,
             drop_batch: 3,
@@ -360,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_limited_too() {
+    fn memory_is_also_limited() {
         let mut driver = fq_codel(Config {
             memory_limit: 1000,
             ..small()
@@ -371,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_limit_and_other_flows_lose_no_more_than_they_must() {
+    fn a_lowered_limit_and_other_flows_drop_no_more_than_necessary() {
         let mut driver = fq_codel(small());
         for flow in [1, 2, 1, 3, 1, 2] {
             offer(&mut driver, flow, 500);
@@ -395,7 +398,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two flows that have been backlogged all along differ by at most a quantum and a packet each.
+        /// Two flows that are always backlogged differ by at most a quantum and a packet each.
         #[test]
         fn backlogged_flows_share_equally(
             quantum in 256u32..4000,

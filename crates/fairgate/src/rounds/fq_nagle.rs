@@ -1,12 +1,12 @@
-//! Fair queueing as Nagle proposed it (RFC 970, 1985): a first-in first-out queue for each flow, and one packet of each
-//! in turn. The first fair queueing there was, and the base line that the others are measured against.
+//! Fair queueing as Nagle proposed it (RFC 970, 1985): a first-in first-out queue for each flow, and one
+//! packet of each flow per round. It was the first fair queueing, and is the baseline for the others.
 //!
-//! Fair in packets, not in bytes: of two busy flows the one with packets three times as long gets three times as much.
-//! Among flows whose packets are all of one length it shares equally, to within a packet.
+//! It is fair in packets, not in bytes: of two backlogged flows, one with packets three times as long gets
+//! three times the bytes. If all packets have one length, flows share equally, to within a packet.
 //!
-//! A flow becoming active goes to the tail of the round. A packet that vanished (dropped by a class's own discipline)
-//! costs its flow the turn. There are no weights. Non-goal: fairness among unequal packets, for which there is
-//! [`drr`](super::drr).
+//! A flow that becomes active goes to the end of the active list. A packet that was lost (dropped by a
+//! class's inner discipline) costs its flow the turn. There are no weights. Non-goal: fairness with packets
+//! of different length; see [`drr`](super::drr).
 
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Family, Parameter};
@@ -14,10 +14,10 @@ use crate::rounds::ring::Ring;
 use crate::scheduler::{Head, Holds, Scheduler, classes, flows};
 use crate::time::Time;
 
-/// The scheduler. It keeps nothing of a flow but its place in the round.
+/// The scheduler. It stores only the order of the flows.
 #[derive(Debug)]
 pub struct FqNagle {
-    round: Ring,
+    active: Ring,
     flows: usize,
 }
 
@@ -30,14 +30,14 @@ impl Scheduler for FqNagle {
 
     fn new((): &(), _origin: u64) -> Result<FqNagle, ConfigError> {
         Ok(FqNagle {
-            round: Ring::new(),
+            active: Ring::new(),
             flows: 0,
         })
     }
 
     fn add_flow(&mut self, (): &()) -> Result<(), ConfigError> {
         self.flows += 1;
-        self.round.make_room(self.flows);
+        self.active.make_room(self.flows);
         Ok(())
     }
 
@@ -45,17 +45,17 @@ impl Scheduler for FqNagle {
 
     #[inline]
     fn activate<F: Holds<State = ()>>(&mut self, _flows: &mut [F], flow: u32, _head: Head, _now: Time) {
-        self.round.push_back(flow);
+        self.active.push_back(flow);
     }
 
     #[inline]
     fn select<F: Holds<State = ()>>(&mut self, _flows: &mut [F], _now: Time) -> Option<u32> {
-        self.round.front()
+        self.active.front()
     }
 
     #[inline(always)]
     fn next_after(&self, _flow: &()) -> u32 {
-        self.round.ahead(1)
+        self.active.ahead(1)
     }
 
     #[inline]
@@ -68,13 +68,13 @@ impl Scheduler for FqNagle {
         _now: Time,
     ) {
         match next {
-            Some(_) => self.round.rotate(flow),
-            None => self.round.pop_front(),
+            Some(_) => self.active.rotate(flow),
+            None => self.active.pop_front(),
         }
     }
 
     fn clear<F: Holds<State = ()>>(&mut self, _flows: &mut [F]) {
-        self.round.clear();
+        self.active.clear();
     }
 }
 
@@ -87,7 +87,7 @@ pub static DESCRIPTION: flows::DescriptionOf<FqNagle> = flows::describe_with::<F
         name: FqNagle::NAME,
         family: Family::Rounds,
         summary: "Packet by packet round robin over hashed flows (Nagle 1985)",
-        when: "To compare with the first fair queueing there was: unfair where packets differ in length.",
+        when: "To compare with the first fair queueing, which is unfair if packets differ in length.",
         children: Children::None,
     },
     PARAMETERS,
@@ -101,7 +101,7 @@ pub static CLASSFUL: classes::DescriptionOf<FqNagle> = classes::describe::<FqNag
         name: FqNagle::NAME,
         family: Family::Rounds,
         summary: "Packet by packet round robin over classes, each with any discipline inside",
-        when: "To compare with the first fair queueing there was: unfair where packets differ in length.",
+        when: "To compare with the first fair queueing, which is unfair if packets differ in length.",
         children: Children::Classes,
     },
     &[],
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn unfair_with_unequal_sizes_as_it_always_was() {
+    fn shares_are_unfair_if_packets_differ_in_length() {
         let mut driver = fq_nagle();
         let lengths = [1500, 500];
         for _ in 0..20 {
@@ -146,9 +146,9 @@ mod tests {
     }
 
     proptest! {
-        /// A deque of active flows; lengths matter to nothing.
+        /// Compares with a deque of active flows; lengths have no effect.
         #[test]
-        fn as_an_exact_model(
+        fn equals_an_exact_model(
             operations in prop::collection::vec((any::<bool>(), 0usize..6, 1u32..2000), 1..300),
         ) {
             use alloc::collections::VecDeque;

@@ -1,20 +1,22 @@
 //! Flow queues with PIE on each; Linux's `fq_pie`.
 //!
-//! Packets are spread over flows by hash, and flows take turns as in `fq_codel`: new ones first, with a quantum each, then the old
-//! ones by deficit round robin. PIE (`aqm/pie/law.rs`) drops or marks a packet when it arrives, by the delay of its own flow.
+//! Packets are hashed into flows. Flows take turns as in `fq_codel`: new flows first, with a quantum each,
+//! then the old flows by deficit round robin. PIE (`aqm/pie/control_law.rs`) drops or marks a packet on
+//! arrival, by the delay of its flow.
 //!
-//! Invariant: a flow is in one of the lists (`new_and_old.rs`) if packets are queued in it.
+//! Invariant: a flow with packets is in one of the lists (`new_and_old.rs`).
 //!
-//! Over a limit, of packets or of memory, the arriving packet is dropped. The probability of a flow is brought up to date when
-//! the flow is looked at: Linux visits all flows every `tupdate`.
+//! Over a limit of packets or memory the arriving packet is dropped. A flow's probability is updated when the
+//! flow is used; Linux visits all flows every `tupdate`.
 //!
-//! Deviations: Linux counts packets over the limit of memory and queues them; a change of `flows` in operation, which Linux
-//! refuses, deals the packets out anew; a packet that a parent's peek took out no longer counts against the limits; those of
-//! `pie`. Non-goal: dropping from the fattest flow, which PIE is to make needless.
+//! Deviations: Linux counts packets over the memory limit but queues them. A change of `flows` in operation,
+//! which Linux rejects, enqueues all packets again. A packet that a parent's peek took out no longer counts
+//! against the limits. The deviations of `pie` apply. Non-goal: drops from the longest flow; PIE should make
+//! them unnecessary.
 
 use alloc::boxed::Box;
 
-use crate::aqm::pie::{Law, Params, State, Updates, pie_parameters};
+use crate::aqm::pie::{ControlLaw, Params, State, Updates, pie_parameters};
 use crate::classify::Classifier;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
@@ -29,17 +31,17 @@ use crate::time::Time;
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued in all flows together.
+    /// The largest backlog of all flows together, packets.
     pub limit: u32,
-    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes.
+    /// The most memory that queued packets occupy ([`Packet::memory`](crate::Packet::memory)), bytes.
     pub memory_limit: u64,
-    /// Number of flows, 1 to 2^20. More flows, fewer that share a queue by chance.
+    /// The number of flows, 1 to 2^20. With more flows, fewer share a queue by chance.
     pub flows: u32,
     /// Bytes that a flow may send in a turn, 256 to 2^20.
     pub quantum: u32,
-    /// Places packets in flows, counted from 1, before the hash does.
+    /// Classifies packets into flows, counted from 1, before the hash does.
     pub classifier: Classifier,
-    /// The control law's.
+    /// The parameters of the control law.
     pub pie: Params,
 }
 
@@ -65,11 +67,11 @@ pub const PARAMETERS: &[Parameter<Config>] = pie_parameters![|fq_pie| fq_pie.pie
         |fq_pie, _| &mut fq_pie.memory_limit,
     ),
     flows(
-        "Number of flow queues. More queues, fewer flows that share one by chance.",
+        "The number of flow queues; with more, fewer flows share a queue by chance.",
         |fq_pie, _| &mut fq_pie.flows,
     ),
     quantum(
-        "Bytes that a flow may send in a turn.",
+        "The bytes that a flow may send in a turn.",
         |fq_pie, _| &mut fq_pie.quantum,
     ),
 ];
@@ -80,7 +82,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         name: "fq_pie",
         family: Family::Rounds,
         summary: "Flow queues with PIE on each: fair shares, a delay held on average, drops on arrival",
-        when: "Where fq_codel would do but packets must be dropped on arrival; to compare the two.",
+        when: "As fq_codel, if packets must be dropped on arrival; to compare the two.",
         children: Children::None,
     },
     PARAMETERS,
@@ -94,9 +96,9 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 .with_memory(|fq_pie| 136 * u64::from(fq_pie.flows));
 
 impl Config {
-    fn check(&self) -> Result<Law, ConfigError> {
+    fn check(&self) -> Result<ControlLaw, ConfigError> {
         check_ranges(PARAMETERS, &mut self.clone())?;
-        Ok(Law::new(&self.pie))
+        Ok(ControlLaw::new(&self.pie))
     }
 }
 
@@ -104,9 +106,9 @@ impl Config {
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     queue: PacketQueue,
-    /// Bytes that it may still send in this round. Below zero after a packet that was longer than that.
+    /// The bytes that it may still send in this round. It is negative after a packet longer than the deficit.
     deficit: i64,
-    /// Its place in a round. A flow that ran empty stays in until its turn comes.
+    /// Its link in a list. A flow that became empty stays in the list until its turn comes.
     link: ListLink,
     pie: State,
 }
@@ -127,7 +129,7 @@ pub struct FqPie {
     memory: u64,
     new_flow_count: u64,
     updates: Updates,
-    law: Law,
+    law: ControlLaw,
     salt: u64,
     random: Random,
     config: Config,
@@ -144,7 +146,7 @@ fn idle_flows(count: u32, updates: u64) -> Box<[Flow]> {
 }
 
 impl FqPie {
-    /// Flow queues, ready to use. The seed salts the choice of flows, and chances are drawn from it.
+    /// Creates empty flow queues. The seed salts the choice of flows, and is for the random drops.
     ///
     /// ```
     /// use fairgate::rounds::fq_pie::{Config, FqPie};
@@ -180,21 +182,21 @@ impl FqPie {
             .flow(id, pool, self.salt, self.config.flows)
     }
 
-    /// Puts a packet into flow `index` and the flow into the rounds.
+    /// Puts a packet into flow `index`, and the flow into a list if it is in none.
     #[inline]
-    fn place(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
+    fn insert(&mut self, index: u32, id: PacketId, pool: &mut Pool) {
         self.packets += 1;
         self.memory += u64::from(pool[id].memory);
         let flow = &mut self.flows[index as usize];
         flow.queue.push_back(id, pool);
-        if !flow.link.is_in_round() {
+        if !flow.link.is_in_list() {
             flow.deficit = self.config.quantum.into();
             self.turns.join(index, &mut self.flows);
             self.new_flow_count += 1;
         }
     }
 
-    /// Takes the next packet out and brings its flow's PIE up to date with that.
+    /// Takes the next packet out and updates the PIE state of its flow.
     fn take(&mut self, index: u32, now: Time, pool: &Pool) -> Option<PacketId> {
         let due = self.updates.due(now);
         let flow = &mut self.flows[index as usize];
@@ -236,7 +238,7 @@ impl ByFlow for FqPie {
         {
             DropReason::Aqm
         } else {
-            self.place(index, id, pool);
+            self.insert(index, id, pool);
             return Verdict::Queued;
         };
         flow.pie.dropped();
@@ -286,7 +288,7 @@ impl Algorithm for FqPie {
 
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let law = config.check()?;
-        // Updates that were due under the old law.
+        // Makes the updates that were due under the old control law.
         let due = self.updates.due(now);
         for flow in &mut self.flows {
             self.law.catch_up(&mut flow.pie, due, flow.queue.bytes());
@@ -301,13 +303,13 @@ impl Algorithm for FqPie {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
             while let Some(id) = queued.pop_front(pool) {
-                self.place(self.flow_of(id, pool), id, pool);
+                self.insert(self.flow_of(id, pool), id, pool);
             }
         }
         while self.packets > self.config.limit || self.memory > self.config.memory_limit {
             let next = self
                 .dequeue(now, pool)
-                .expect("a discipline over its limit isn't empty");
+                .expect("a discipline over its limit is not empty");
             pool.give_back(next, DropReason::Reconfigured);
         }
         Ok(())
@@ -345,21 +347,21 @@ mod tests {
     }
 
     #[test]
-    fn settings_out_of_range_are_refused_by_name() {
-        let refused = |change: fn(&mut Config)| {
+    fn values_out_of_range_are_rejected_by_name() {
+        let rejected = |change: fn(&mut Config)| {
             let mut config = Config::default();
             change(&mut config);
             FqPie::node(config, 0).unwrap_err().parameter()
         };
-        assert_eq!(refused(|config| config.limit = 0), Some("limit"));
-        assert_eq!(refused(|config| config.memory_limit = 0), Some("memory_limit"));
-        assert_eq!(refused(|config| config.flows = (1 << 20) + 1), Some("flows"));
-        assert_eq!(refused(|config| config.quantum = 255), Some("quantum"));
-        assert_eq!(refused(|config| config.pie.alpha = 33), Some("alpha"));
+        assert_eq!(rejected(|config| config.limit = 0), Some("limit"));
+        assert_eq!(rejected(|config| config.memory_limit = 0), Some("memory_limit"));
+        assert_eq!(rejected(|config| config.flows = (1 << 20) + 1), Some("flows"));
+        assert_eq!(rejected(|config| config.quantum = 255), Some("quantum"));
+        assert_eq!(rejected(|config| config.pie.alpha = 33), Some("alpha"));
     }
 
     #[test]
-    fn a_new_flow_passes_those_that_had_their_turn() {
+    fn a_new_flow_passes_flows_that_had_their_turn() {
         let mut driver = fq_pie(small());
         for flow in [1, 2, 1, 2, 1, 2] {
             driver.offer(in_class(flow, 1000), Time::ZERO);
@@ -370,9 +372,10 @@ mod tests {
         assert_eq!(driver.drain(Time::ZERO), [6, 3, 4, 5]);
     }
 
-    /// Two flows at once, one of four fifths of the line and one of twice the line: only the second is dropped from.
+    /// Two flows at the same time, one with four fifths of the link's rate and one with twice that rate: only
+    /// packets of the second are dropped.
     #[test]
-    fn only_the_flow_that_fills_its_queue_is_dropped_from() {
+    fn only_the_flow_that_fills_its_queue_loses_packets() {
         let mut driver = fq_pie(small());
         let (mut offered, mut dropped_of_1, mut dropped_of_2) = (0u64, 0, 0);
         for millis in 0..20_000u64 {
@@ -390,12 +393,12 @@ mod tests {
             driver.next(now);
         }
         assert_eq!(dropped_of_1, 0);
-        // Of 40,000 packets at most 12,000 find room on the line.
+        // Of 40,000 packets the link can take at most 12,000.
         assert!(dropped_of_2 > 26_000, "{dropped_of_2} of {offered}");
     }
 
     #[test]
-    fn limits_refuse_the_arriving_packet() {
+    fn over_a_limit_the_arriving_packet_is_dropped() {
         let mut driver = fq_pie(Config { limit: 2, ..small() });
         for flow in [1, 2, 3] {
             driver.offer(in_class(flow, 300), Time::ZERO);
@@ -412,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_limit_and_other_flows_lose_no_more_than_they_must() {
+    fn a_lowered_limit_and_other_flows_drop_no_more_than_necessary() {
         let mut driver = fq_pie(small());
         for flow in [1, 2, 1, 3, 1, 2] {
             driver.offer(in_class(flow, 500), Time::ZERO);
@@ -435,9 +438,9 @@ mod tests {
         assert_eq!(driver.drain(Time::ZERO).len(), 5);
     }
 
-    /// A program that names flows gets back a packet of a flow that is not there.
+    /// A packet for a flow that does not exist is returned to the driver.
     #[test]
-    fn a_flow_that_is_not_there_is_refused() {
+    fn a_packet_for_a_missing_flow_is_rejected() {
         let mut pool = Pool::with_capacity(1);
         let mut fq_pie = FqPie::node(small(), 1).unwrap();
         let id = pool.insert(Packet::of_length(1)).unwrap();

@@ -1,7 +1,7 @@
-//! Fair queueing by rounds.
+//! Fair queueing by round robin.
 
 pub mod cake;
-mod class_round;
+mod class_round_robin;
 mod codel_flows;
 pub mod drr;
 pub mod drr_classes;

@@ -1,17 +1,17 @@
-//! New flows before old ones: the two lists of RFC 8290, section 4.2, in which flows take turns.
+//! The lists of new and of old flows (RFC 8290, section 4.2), in which flows take turns.
 //!
 //! ```text
-//!   becomes active -> new:  [ 7 4 ]        go first, each with a quantum to send
+//!   becomes active -> new:  [ 7 4 ]        these go first, with one quantum each
 //!   had its turn   -> old:  [ 2 9 5 ]      then these, round robin
 //! ```
 //!
-//! A flow that runs empty while new goes through the old list once if others wait there, lest it keep them from their turn by
-//! coming back each time.
+//! A new flow that becomes empty goes to the end of the old list if that list is not empty. Otherwise a flow
+//! that becomes new again and again would starve the old flows.
 
 use crate::discipline::Variable;
 use crate::structures::{ActiveList, Linked};
 
-/// The two lists. The same array must be passed to every call.
+/// The two lists. Every call must pass the same array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewAndOld {
     new: ActiveList,
@@ -19,7 +19,7 @@ pub(super) struct NewAndOld {
 }
 
 impl NewAndOld {
-    /// Without flows.
+    /// Lists without flows.
     pub(super) const fn new() -> NewAndOld {
         NewAndOld {
             new: ActiveList::new(),
@@ -27,25 +27,25 @@ impl NewAndOld {
         }
     }
 
-    /// Appends a flow that is in neither list and becomes active.
+    /// Appends a flow that becomes active and is in neither list.
     #[inline]
     pub(super) fn join<F: Linked>(&mut self, index: u32, flows: &mut [F]) {
         self.new.push_back(index, flows);
     }
 
-    /// Appends one that was away for its own time, not for want of packets: it is not new.
+    /// Appends a flow that was throttled. It had packets, so it is not new.
     #[inline]
     pub(super) fn rejoin<F: Linked>(&mut self, index: u32, flows: &mut [F]) {
         self.old.push_back(index, flows);
     }
 
-    /// The flow whose turn it is.
+    /// The flow that has the turn.
     #[inline]
     pub(super) fn front(&self) -> Option<u32> {
         self.serving().front()
     }
 
-    /// Ends the first flow's turn: it goes to the end of the old list.
+    /// Ends the first flow's turn: it moves to the end of the old list.
     #[inline]
     pub(super) fn end_turn<F: Linked>(&mut self, flows: &mut [F]) {
         if let Some(index) = self.leave(flows) {
@@ -53,7 +53,7 @@ impl NewAndOld {
         }
     }
 
-    /// The first flow has run empty.
+    /// Handles that the first flow became empty.
     #[inline]
     pub(super) fn ran_empty<F: Linked>(&mut self, flows: &mut [F]) {
         if self.new.len() > 0 && self.old.len() > 0 {
@@ -63,7 +63,7 @@ impl NewAndOld {
         }
     }
 
-    /// Takes the first flow out.
+    /// Removes the first flow.
     #[inline]
     pub(super) fn leave<F: Linked>(&mut self, flows: &mut [F]) -> Option<u32> {
         match self.new.len() {
@@ -77,7 +77,7 @@ impl NewAndOld {
         if self.new.len() > 0 { &self.new } else { &self.old }
     }
 
-    /// Under the names of Linux's statistics.
+    /// Visits the variables under the names of Linux's statistics.
     pub(super) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit("new_flows_len", Variable::Integer(self.new.len().into()));
         visit("old_flows_len", Variable::Integer(self.old.len().into()));

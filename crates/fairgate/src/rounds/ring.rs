@@ -1,17 +1,17 @@
-//! The round of active flows as a ring of flow numbers.
+//! An active list as a ring buffer of flow numbers.
 //!
-//! Next to [`Round`](super::Round), the list threaded through the flows: a turn reads and writes places that lie side by side, not
-//! the lines of two flows, and a flow's state need not hold a link. It costs four bytes for each flow there is. Whether a
-//! flow is in the ring is for the owner to know.
+//! The alternative is [`ActiveList`](crate::structures::ActiveList), a list linked through the flows. Here a
+//! turn reads and writes adjacent entries instead of the cache lines of two flows, and a flow's state needs
+//! no link. It costs four bytes per existing flow. The owner must know whether a flow is in the ring.
 
 use alloc::vec::Vec;
 
-/// The ring. Room for all flows is made at construction.
+/// The ring. It has room for all flows from construction on.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    /// As many as a power of two.
-    places: Vec<u32>,
-    /// Where the first flow is; counts on and is taken modulo the number of places.
+    /// Its length is a power of two.
+    entries: Vec<u32>,
+    /// The number of the first flow's entry. It only increases; its remainder modulo the length is the index.
     head: u32,
     len: u32,
 }
@@ -20,51 +20,51 @@ impl Ring {
     /// An empty ring without room.
     pub(crate) const fn new() -> Ring {
         Ring {
-            places: Vec::new(),
+            entries: Vec::new(),
             head: 0,
             len: 0,
         }
     }
 
-    /// Makes room for `flows` flows, allocating. The ring is empty.
+    /// Allocates room for `flows` flows. The ring must be empty.
     pub(crate) fn make_room(&mut self, flows: usize) {
         debug_assert_eq!(self.len, 0);
-        self.places.resize(flows.next_power_of_two(), 0);
+        self.entries.resize(flows.next_power_of_two(), 0);
     }
 
     #[inline]
-    fn place(&mut self, number: u32) -> &mut u32 {
-        let mask = self.places.len() - 1;
-        &mut self.places[number as usize & mask]
+    fn entry(&mut self, number: u32) -> &mut u32 {
+        let mask = self.entries.len() - 1;
+        &mut self.entries[number as usize & mask]
     }
 
     /// Appends a flow.
     #[inline]
     pub(crate) fn push_back(&mut self, flow: u32) {
         debug_assert!(
-            (self.len as usize) < self.places.len(),
-            "room was made for all flows"
+            (self.len as usize) < self.entries.len(),
+            "there is room for all flows"
         );
-        *self.place(self.head.wrapping_add(self.len)) = flow;
+        *self.entry(self.head.wrapping_add(self.len)) = flow;
         self.len += 1;
     }
 
     /// The first flow.
     #[inline]
     pub(crate) fn front(&self) -> Option<u32> {
-        let mask = self.places.len().wrapping_sub(1);
-        (self.len > 0).then(|| self.places[self.head as usize & mask])
+        let mask = self.entries.len().wrapping_sub(1);
+        (self.len > 0).then(|| self.entries[self.head as usize & mask])
     }
 
-    /// What is in the place of the flow so many after the first: a leftover if there are fewer.
+    /// The entry `entries` after the first one. It is stale if there are fewer flows.
     #[inline]
-    pub(crate) fn ahead(&self, places: u32) -> u32 {
-        let mask = self.places.len().wrapping_sub(1);
-        let place = self.head.wrapping_add(places) as usize & mask;
-        self.places.get(place).copied().unwrap_or(u32::MAX)
+    pub(crate) fn ahead(&self, entries: u32) -> u32 {
+        let mask = self.entries.len().wrapping_sub(1);
+        let entry = self.head.wrapping_add(entries) as usize & mask;
+        self.entries.get(entry).copied().unwrap_or(u32::MAX)
     }
 
-    /// Takes the first flow out. The ring isn't empty.
+    /// Removes the first flow. The ring must not be empty.
     #[inline]
     pub(crate) fn pop_front(&mut self) {
         debug_assert!(self.len > 0);
@@ -76,12 +76,12 @@ impl Ring {
     #[inline]
     pub(crate) fn rotate(&mut self, flow: u32) {
         debug_assert_eq!(self.front(), Some(flow));
-        // Where there are as many flows as places it is the same place.
-        *self.place(self.head.wrapping_add(self.len)) = flow;
+        // If the ring is full, both are the same entry.
+        *self.entry(self.head.wrapping_add(self.len)) = flow;
         self.head = self.head.wrapping_add(1);
     }
 
-    /// Takes all out.
+    /// Removes all flows.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
@@ -94,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against the standard library's deque, from any start: also where the counter wraps.
+        /// Compares with the standard library's deque, from any start, also where the counter wraps.
         #[test]
         fn a_ring_behaves_like_a_deque(
             flows in 1usize..9,

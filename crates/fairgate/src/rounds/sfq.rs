@@ -1,21 +1,21 @@
 //! Stochastic fairness queueing (McKenney 1990), with the parameters of Linux's `sfq`.
 //!
-//! Packets are hashed into `divisor` buckets; each bucket in use has one of `flows` slots, and slots are served round
-//! robin. A slot has an allotment of `quantum` bytes: it is served while some is left, by the last packet it may go
-//! below zero, and it is given the next quantum when its turn comes again.
+//! Packets are hashed into `divisor` buckets. Each bucket in use has one of `flows` slots, and slots are
+//! served round robin. A slot has an allotment of `quantum` bytes. It is served while the allotment is
+//! positive; the last packet may make it negative. It gets the next quantum when its turn comes again.
 //!
-//! **Buffer stealing**: over the limit the longest slot, by packets, loses its newest packet, or with `headdrop` its
-//! oldest. Lists of slots by length find it in constant time. When no slot has more than one packet, the first slot of
-//! the round pays.
+//! **Buffer stealing**: over the limit the slot with the most packets loses its newest packet, or with
+//! `headdrop` its oldest. Lists of slots by length find it in constant time. If no slot has more than one
+//! packet, the first slot of the active list loses its packet.
 //!
-//! **Perturbation**: every `perturb` the salt of the hash changes, so that flows that share a bucket part. Queued packets
-//! move to their new buckets at once, each old slot in order: a flow's packets all lie in one slot, so they stay
-//! in order among themselves and before those that arrive later. This is the only step that costs more than constant
-//! time. As in Linux, packets that find no slot or a full one then are dropped.
+//! **Perturbation**: every `perturb` the salt of the hash changes, so that flows that shared a bucket are
+//! separated. Queued packets move to their new buckets at once, each old slot in order. All packets of a flow
+//! are in one slot, so they stay in order among themselves and before later arrivals. This is the only step
+//! that takes more than constant time. As in Linux, packets that then find no slot or a full one are dropped.
 //!
-//! No more than `limit` slots are ever in use (Linux: flows = min(flows, limit)). Deviations from Linux: depth may
-//! exceed 127; quanta below 64 are refused, not raised; perturbation is on by default as in the paper, and happens
-//! at the first call after it is due. Non-goals: Linux's RED inside sfq.
+//! At most `limit` slots are in use (Linux: flows = min(flows, limit)). Deviations from Linux: the depth may
+//! exceed 127. Quanta below 64 are rejected, not raised. Perturbation is on by default as in the paper, and
+//! happens at the first call after it is due. Non-goal: Linux's RED inside sfq.
 
 mod config;
 
@@ -31,14 +31,14 @@ use crate::time::Time;
 
 pub use config::{Config, DESCRIPTION, PARAMETERS};
 
-/// Marks a bucket without a slot.
+/// The value of a bucket without a slot.
 const NO_SLOT: u32 = u32::MAX;
 
-/// What is looked at for each packet: 40 bytes.
+/// The state that each packet needs: 40 bytes.
 #[derive(Clone, Debug)]
 struct Slot {
     queue: PacketQueue,
-    /// Bytes left of the quantum; below zero after a packet that was longer.
+    /// The rest of the quantum, in bytes; negative after a packet longer than that.
     allotment: i32,
     /// The bucket that uses this slot.
     bucket: u32,
@@ -67,29 +67,29 @@ pub struct Sfq {
     /// The slot of each bucket, or [`NO_SLOT`].
     slot_of: Vec<u32>,
     slots: Vec<Slot>,
-    /// Slots not in use, the one used last on top.
+    /// The free slots; the last one freed is on top.
     free: Vec<u32>,
-    round: ActiveList,
+    active: ActiveList,
     by_length: ByLength,
     packets: u32,
     salt: u64,
-    /// When the next salt is due; from the first packet on.
+    /// When the next salt is due. Set by the first packet.
     perturb_at: Option<Time>,
     config: Config,
 }
 
-/// Where a packet went.
-enum Placed {
-    /// Into this slot, which now holds one more.
+/// What happened to a packet.
+enum Inserted {
+    /// It is in this slot, which holds one packet more.
     Slot(u32),
-    /// Into its slot, whose oldest packet made room.
+    /// It is in its slot, from which the oldest packet was dropped.
     HeadDropped,
-    /// Nowhere.
+    /// It was dropped.
     Dropped,
 }
 
 impl Sfq {
-    /// Empty slots. The first salt, and all that follow, are derived from `seed`.
+    /// Creates empty slots. The first salt and all later ones are derived from `seed`.
     pub fn node(config: Config, seed: u64) -> Result<Node<Sfq>, ConfigError> {
         config.check()?;
         Ok(Node::new(Sfq::empty(config, seed)))
@@ -101,8 +101,8 @@ impl Sfq {
             slot_of: vec![NO_SLOT; config.divisor as usize],
             slots: vec![Slot::EMPTY; slots as usize],
             free: (0..slots).rev().collect(),
-            round: ActiveList::new(),
-            // A slot may be one packet over the limit until the theft.
+            active: ActiveList::new(),
+            // Before a packet is stolen a slot may be one packet over the limit.
             by_length: ByLength::new(slots, config.depth.min(config.limit + 1), config.limit),
             packets: 0,
             salt,
@@ -111,10 +111,10 @@ impl Sfq {
         }
     }
 
-    /// Puts a packet into its bucket's slot. What finds no room goes back for the reason `instead`, or for the limit
-    /// that it met.
+    /// Puts a packet into its bucket's slot. If there is no room it is dropped, for the reason `instead`, or
+    /// else for the limit that it exceeded.
     #[inline]
-    fn place(&mut self, id: PacketId, instead: Option<DropReason>, pool: &mut Pool) -> Placed {
+    fn insert(&mut self, id: PacketId, instead: Option<DropReason>, pool: &mut Pool) -> Inserted {
         let bucket = self
             .config
             .classifier
@@ -123,56 +123,59 @@ impl Sfq {
         if index == NO_SLOT {
             let Some(free) = self.free.pop() else {
                 pool.give_back(id, instead.unwrap_or(DropReason::NoFreeFlow));
-                return Placed::Dropped;
+                return Inserted::Dropped;
             };
             index = free;
             self.slot_of[bucket as usize] = index;
             let slot = &mut self.slots[index as usize];
             slot.bucket = bucket;
             slot.allotment = self.config.quantum as i32;
-            self.round.push_back(index, &mut self.slots);
+            self.active.push_back(index, &mut self.slots);
         }
         let slot = &mut self.slots[index as usize];
         if slot.queue.len() >= self.config.depth {
-            return self.place_in_full_slot(index, id, instead.unwrap_or(DropReason::FlowLimit), pool);
+            return self.insert_in_full_slot(index, id, instead.unwrap_or(DropReason::FlowLimit), pool);
         }
         slot.queue.push_back(id, pool);
         self.packets += 1;
         let length = slot.queue.len();
         self.by_length.grew(index, length);
-        Placed::Slot(index)
+        Inserted::Slot(index)
     }
 
     #[cold]
-    fn place_in_full_slot(
+    fn insert_in_full_slot(
         &mut self,
         index: u32,
         id: PacketId,
         reason: DropReason,
         pool: &mut Pool,
-    ) -> Placed {
+    ) -> Inserted {
         if self.config.drop_from == DropFrom::Tail {
             pool.give_back(id, reason);
-            return Placed::Dropped;
+            return Inserted::Dropped;
         }
         let queue = &mut self.slots[index as usize].queue;
-        let oldest = queue.pop_front(pool).expect("a slot at its depth isn't empty");
+        let oldest = queue.pop_front(pool).expect("a slot at its depth is not empty");
         queue.push_back(id, pool);
         pool.give_back(oldest, reason);
-        Placed::HeadDropped
+        Inserted::HeadDropped
     }
 
-    /// Makes room for one packet, and returns the slot that lost it.
+    /// Drops a packet to make room for another one. Returns the slot that lost it.
     #[cold]
     fn steal(&mut self, reason: DropReason, pool: &mut Pool) -> u32 {
         let (longest, length) = self
             .by_length
             .longest()
-            .expect("a discipline over its limit isn't empty");
-        // All equal at one packet: whichever pays loses its slot, and the first of the round is the one that can be
-        // taken out of it.
+            .expect("a discipline over its limit is not empty");
+        // If all slots have one packet, the slot that loses it becomes free. Only the first slot of the
+        // active list can be removed from the list.
         let victim = match length {
-            1 => self.round.front().expect("every slot in use is in the round"),
+            1 => self
+                .active
+                .front()
+                .expect("every slot in use is in the active list"),
             _ => longest,
         };
         let queue = &mut self.slots[victim as usize].queue;
@@ -180,7 +183,7 @@ impl Sfq {
             DropFrom::Tail => queue.pop_back(pool),
             DropFrom::Head => queue.pop_front(pool),
         };
-        let stolen = stolen.expect("a slot in use isn't empty");
+        let stolen = stolen.expect("a slot in use is not empty");
         self.packets -= 1;
         self.by_length.shrank(victim, length - 1);
         if length == 1 {
@@ -190,18 +193,18 @@ impl Sfq {
         victim
     }
 
-    /// The first slot of the round is empty: its bucket has none from now on.
+    /// Frees the first slot of the active list, which is empty. Its bucket then has no slot.
     #[inline]
     fn free_first_slot(&mut self) {
         let index = self
-            .round
+            .active
             .pop_front(&mut self.slots)
-            .expect("every slot in use is in the round");
+            .expect("every slot in use is in the active list");
         self.slot_of[self.slots[index as usize].bucket as usize] = NO_SLOT;
         self.free.push(index);
     }
 
-    /// Changes the salt if that is due.
+    /// Changes the salt if a new one is due.
     #[inline]
     fn perturb(&mut self, now: Time, pool: &mut Pool) {
         let Some(period) = self.config.perturb else { return };
@@ -219,7 +222,7 @@ impl Sfq {
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         while let Some(id) = queued.pop_front(pool) {
-            self.place(id, None, pool);
+            self.insert(id, None, pool);
         }
     }
 }
@@ -231,15 +234,15 @@ impl Algorithm for Sfq {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         self.perturb(now, pool);
-        match self.place(id, None, pool) {
-            Placed::Slot(index) => {
+        match self.insert(id, None, pool) {
+            Inserted::Slot(index) => {
                 if self.packets > self.config.limit && self.steal(DropReason::LongestFlow, pool) == index {
                     return Verdict::Congested;
                 }
                 Verdict::Queued
             }
-            Placed::HeadDropped => Verdict::Congested,
-            Placed::Dropped => Verdict::Dropped,
+            Inserted::HeadDropped => Verdict::Congested,
+            Inserted::Dropped => Verdict::Dropped,
         }
     }
 
@@ -247,14 +250,14 @@ impl Algorithm for Sfq {
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.perturb(now, pool);
         loop {
-            let index = self.round.front()?;
+            let index = self.active.front()?;
             let slot = &mut self.slots[index as usize];
             if slot.allotment <= 0 {
                 slot.allotment += self.config.quantum as i32;
-                self.round.rotate(&mut self.slots);
+                self.active.rotate(&mut self.slots);
                 continue;
             }
-            let first = slot.queue.pop_front(pool).expect("a slot in use isn't empty");
+            let first = slot.queue.pop_front(pool).expect("a slot in use is not empty");
             slot.allotment -= pool[first].length as i32;
             let left = slot.queue.len();
             self.packets -= 1;
@@ -267,7 +270,7 @@ impl Algorithm for Sfq {
     }
 
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
-        while let Some(index) = self.round.front() {
+        while let Some(index) = self.active.front() {
             self.slots[index as usize].queue.append_to(into, pool);
             self.free_first_slot();
         }
@@ -279,14 +282,14 @@ impl Algorithm for Sfq {
         self.config.clone()
     }
 
-    /// All packets are placed anew, in the order of their flows.
+    /// All packets are enqueued again, in the order of their flows.
     fn reconfigure(&mut self, config: Config, _now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let mut queued = PacketQueue::new();
         self.drain(pool, &mut queued);
         *self = Sfq::empty(config, self.salt);
         while let Some(id) = queued.pop_front(pool) {
-            self.place(id, Some(DropReason::Reconfigured), pool);
+            self.insert(id, Some(DropReason::Reconfigured), pool);
             if self.packets > self.config.limit {
                 self.steal(DropReason::Reconfigured, pool);
             }
@@ -296,7 +299,7 @@ impl Algorithm for Sfq {
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let longest = self.slots.iter().map(|slot| slot.queue.len()).max().unwrap_or(0);
-        visit("active_flows", Variable::Integer(self.round.len().into()));
+        visit("active_flows", Variable::Integer(self.active.len().into()));
         visit("longest_flow", Variable::Integer(longest.into()));
         visit(
             "perturb_at",
@@ -330,22 +333,23 @@ mod tests {
     }
 
     #[test]
-    fn hot_state_of_a_slot_is_less_than_a_cache_line() {
+    fn the_hot_state_of_a_slot_is_less_than_a_cache_line() {
         assert_eq!(core::mem::size_of::<Slot>(), 40);
     }
 
     #[test]
-    fn an_allotment_may_go_below_zero_once() {
+    fn an_allotment_becomes_negative_by_at_most_one_packet() {
         let mut driver = sfq(Config::default());
         for bucket in [1, 1, 1, 1, 2, 2, 2, 2] {
             offer(&mut driver, bucket);
         }
-        // 1514 bytes pay for two packets of 1000, the debt of 486 leaves 1028 for the next turn: two again.
+        // 1514 bytes allow two packets of 1000. The debt of 486 leaves 1028 for the next turn: again two
+        // packets.
         assert_eq!(driver.drain(Time::ZERO), [0, 1, 4, 5, 2, 3, 6, 7]);
     }
 
     #[test]
-    fn the_longest_slot_pays() {
+    fn the_longest_slot_loses_a_packet() {
         let mut driver = sfq(Config {
             limit: 3,
             ..Config::default()
@@ -372,13 +376,13 @@ mod tests {
         assert_eq!(
             driver.returned,
             [(2, DropReason::LongestFlow)],
-            "slot 2 came to two packets last"
+            "slot 2 was the last to reach two packets"
         );
         assert_eq!(driver.drain(Time::ZERO), [0, 1, 3]);
     }
 
     #[test]
-    fn depth_and_slots_are_limits_too() {
+    fn depth_and_number_of_slots_are_limits() {
         let mut driver = sfq(Config {
             depth: 1,
             flows: 1,
@@ -398,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_limit_takes_from_the_longest() {
+    fn a_lowered_limit_drops_from_the_longest_slot() {
         let mut driver = sfq(Config::default());
         for bucket in [1, 1, 1, 2] {
             offer(&mut driver, bucket);
@@ -412,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_leaves_no_room_for_says_so() {
+    fn packets_without_room_after_a_change_are_dropped_as_reconfigured() {
         let mut driver = sfq(Config::default());
         for bucket in [1, 1, 2] {
             offer(&mut driver, bucket);
@@ -427,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_share_a_bucket_part_under_another_salt() {
+    fn another_salt_separates_flows_that_share_a_bucket() {
         let mut driver = Driver::new(
             Sfq::node(
                 Config {
@@ -447,7 +451,7 @@ mod tests {
             let now = Time::from_secs(second);
             driver.offer(flow(1), now);
             driver.offer(flow(2), now);
-            busy.push(driver.root.algorithm().round.len());
+            busy.push(driver.root.algorithm().active.len());
             driver.drain(now);
         }
         assert!(busy.contains(&1) && busy.contains(&2), "{busy:?}");
@@ -458,7 +462,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever moves between buckets and whenever: a flow's packets leave in the order in which they came.
+        /// A flow's packets leave in the order of their arrival, whenever packets move between buckets.
         #[test]
         fn perturbation_keeps_the_order_within_a_flow(
             operations in prop::collection::vec((any::<bool>(), 0u64..12, 0u64..700), 1..400),

@@ -1,25 +1,27 @@
-//! The round of active flows: a first-in first-out list threaded through the elements of an array.
+//! The active list: the flows with a backlog, in the order of their turns.
 //!
-//! Two words here and one in each flow, nothing allocated. A flow is in one round at most; its link tells whether it is.
+//! It is a first-in first-out list that is threaded through the elements of an array. The list takes two
+//! words, and each flow takes one. Nothing is allocated. A flow is in at most one list; its link says whether
+//! it is in one.
 
 use crate::scheduler::Holds;
 
-/// Marks the last flow of a round.
+/// Marks the last flow of a list.
 const END: u32 = u32::MAX;
-/// Marks a flow that is in no round.
+/// Marks a flow that is in no list.
 const OUTSIDE: u32 = u32::MAX - 1;
 
-/// A flow's place in a round: its successor.
+/// A flow's link in a list: the index of its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListLink(u32);
 
 impl ListLink {
-    /// Of a flow that is in no round.
+    /// The link of a flow that is in no list.
     pub(crate) const OUTSIDE: ListLink = ListLink(OUTSIDE);
 
-    /// Whether the flow is in a round.
+    /// Whether the flow is in a list.
     #[inline]
-    pub(crate) fn is_in_round(self) -> bool {
+    pub(crate) fn is_in_list(self) -> bool {
         self.0 != OUTSIDE
     }
 }
@@ -30,7 +32,7 @@ pub(crate) trait Linked {
     fn link(&mut self) -> &mut ListLink;
 }
 
-/// A flow that is linked itself, not part of a bigger one.
+/// A flow that contains the link itself. Other flows contain it in a part of their state.
 impl<T: Linked> Holds for T {
     type State = T;
 
@@ -45,7 +47,7 @@ impl<T: Linked> Holds for T {
     }
 }
 
-/// A round. The same array must be passed to every call.
+/// A list. All calls must pass the same array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActiveList {
     head: u32,
@@ -54,7 +56,7 @@ pub(crate) struct ActiveList {
 }
 
 impl ActiveList {
-    /// A round without flows.
+    /// Returns a list without flows.
     pub(crate) const fn new() -> ActiveList {
         ActiveList {
             head: END,
@@ -63,11 +65,11 @@ impl ActiveList {
         }
     }
 
-    /// Appends a flow that is in no round.
+    /// Appends a flow that is in no list.
     #[inline]
     pub(crate) fn push_back<F: Holds<State: Linked>>(&mut self, index: u32, flows: &mut [F]) {
         let link = flows[index as usize].state_mut().link();
-        debug_assert!(!link.is_in_round(), "flow {index} is in a round already");
+        debug_assert!(!link.is_in_list(), "flow {index} is in a list already");
         *link = ListLink(END);
         if self.len == 0 {
             self.head = index;
@@ -78,7 +80,7 @@ impl ActiveList {
         self.len += 1;
     }
 
-    /// Takes the first flow out.
+    /// Removes and returns the first flow.
     #[inline]
     pub(crate) fn pop_front<F: Holds<State: Linked>>(&mut self, flows: &mut [F]) -> Option<u32> {
         if self.len == 0 {
@@ -105,7 +107,7 @@ impl ActiveList {
         }
     }
 
-    /// Appends all flows of `other`, in their order.
+    /// Appends all flows of `other` and keeps their order.
     #[inline]
     pub(crate) fn append<F: Holds<State: Linked>>(&mut self, other: &mut ActiveList, flows: &mut [F]) {
         if self.len == 0 {
@@ -118,13 +120,13 @@ impl ActiveList {
         *other = ActiveList::new();
     }
 
-    /// The first flow.
+    /// Returns the first flow.
     #[inline]
     pub(crate) fn front(&self) -> Option<u32> {
         (self.len > 0).then_some(self.head)
     }
 
-    /// How many flows are in the round.
+    /// The number of flows in the list.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.len
@@ -144,9 +146,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against the standard library's deque.
+        /// Compares the list with the standard library's deque.
         #[test]
-        fn a_round_behaves_like_a_deque(operations in prop::collection::vec((0u8..6, 0u32..8), 0..200)) {
+        fn a_list_behaves_like_a_deque(operations in prop::collection::vec((0u8..6, 0u32..8), 0..200)) {
             let mut flows = [ListLink::OUTSIDE; 8];
             let mut round = ActiveList::new();
             let mut model = VecDeque::new();
@@ -154,7 +156,7 @@ mod tests {
             let mut other_model = VecDeque::new();
             for (operation, index) in operations {
                 match operation {
-                    0 | 1 if !flows[index as usize].is_in_round() => {
+                    0 | 1 if !flows[index as usize].is_in_list() => {
                         round.push_back(index, &mut flows);
                         model.push_back(index);
                     }
@@ -165,7 +167,7 @@ mod tests {
                             model.rotate_left(1);
                         }
                     }
-                    4 if !flows[index as usize].is_in_round() => {
+                    4 if !flows[index as usize].is_in_list() => {
                         other.push_back(index, &mut flows);
                         other_model.push_back(index);
                     }
@@ -179,7 +181,8 @@ mod tests {
                 prop_assert_eq!(round.len() as usize, model.len());
                 for (index, link) in flows.iter().enumerate() {
                     let index = index as u32;
-                    prop_assert_eq!(link.is_in_round(), model.contains(&index) || other_model.contains(&index));
+                    let is_listed = model.contains(&index) || other_model.contains(&index);
+                    prop_assert_eq!(link.is_in_list(), is_listed);
                 }
             }
         }

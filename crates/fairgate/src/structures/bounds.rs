@@ -1,33 +1,38 @@
-//! The flow with the most bytes, exactly, for the few times that it is wanted: upper bounds over blocks of flows.
+//! Finds the flow with the most bytes, exactly. It keeps upper bounds for blocks of flows, because the flow
+//! is rarely needed.
 //!
 //! ```text
 //!   flows      3 0 7 1 2 0 0 4 | 9 2 0 ...     their bytes, wherever they are
-//!   blocks     7                 12            no flow of the block has more
-//!   above      12                              nor any flow of eight blocks
+//!   blocks     7                 12            no flow in the block has more
+//!   above      12                              no flow in these eight blocks has more
 //! ```
 //!
-//! A flow that grows raises the bounds above it that it exceeds, mostly none; a flow that shrinks leaves them. A search
-//! goes down to the block with the highest bound and counts; if no flow of it has so many bytes, the bound is corrected
-//! and the search begins anew. A bound is wrong only after a flow shrank that had been the largest of its block, and is
-//! corrected once, at O(log n): so a packet costs O(log n) in all, amortised, and nothing while no buffer overflows.
+//! When a flow grows, the bounds above it that it exceeds are raised. Usually there are none. When a flow
+//! shrinks, no bound changes. A search goes down to the block with the highest bound and reads the sizes of
+//! its flows. If no flow in the block is as large as the bound, the bound is corrected and the search starts
+//! again.
+//!
+//! A bound can only be too high after the largest flow of its block shrank. It is then corrected once, in
+//! O(log n). So the amortised cost is O(log n) per packet, and nothing while no buffer overflows.
 
 use alloc::boxed::Box;
 
-/// Flows of a block, blocks of a block above: bounds of a block fill a cache line.
+/// The number of flows in a block, and of blocks in a block of the next level. The bounds of a block fill a
+/// cache line.
 const BLOCK: usize = 8;
 
-/// The bounds.
+/// The upper bounds.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    /// Level by level; the last is one for all flows.
+    /// The bounds of all levels, one level after the other. The last level has one bound for all flows.
     bounds: Box<[u64]>,
-    /// Where each level begins, and after them where the last one ends.
+    /// The start of each level in `bounds`, and after them the end of the last level.
     levels: Box<[u32]>,
     flows: u32,
 }
 
 impl Bounds {
-    /// Of `flows` flows that have nothing.
+    /// Returns the bounds for `flows` flows of size 0.
     pub(crate) fn new(flows: u32) -> Bounds {
         let mut levels = vec![0];
         let mut of_level = flows;
@@ -42,7 +47,7 @@ impl Bounds {
         }
     }
 
-    /// A flow has grown to `size`.
+    /// Reports that a flow has grown to `size`.
     #[inline]
     pub(crate) fn grew(&mut self, flow: u32, size: u64) {
         if self.bounds[flow as usize / BLOCK] < size {
@@ -64,8 +69,11 @@ impl Bounds {
         }
     }
 
-    /// The flow with the greatest size, the first of them, and the size; `size_of` must tell those that `grew` was told, less
-    /// what the flow lost since. `None` if all are 0.
+    /// Returns the flow with the greatest size, and the size. Of equal flows it returns the first. Returns
+    /// `None` if all sizes are 0.
+    ///
+    /// `size_of` must return the current size of a flow: the size last reported by `grew`, minus what the
+    /// flow has lost since then.
     pub(crate) fn largest(&mut self, size_of: impl Fn(u32) -> u64) -> Option<(u32, u64)> {
         let top = self.levels.len() - 2;
         loop {
@@ -76,7 +84,7 @@ impl Bounds {
             }
             let first = (block * BLOCK) as u32;
             let flows = first..(first + BLOCK as u32).min(self.flows);
-            // The last of equals is what max_by_key finds: so backwards.
+            // `max_by_key` returns the last of equal elements, so the order is reversed.
             let (flow, size) = flows
                 .rev()
                 .map(|flow| (flow, size_of(flow)))
@@ -88,23 +96,24 @@ impl Bounds {
         }
     }
 
-    /// The block of `level` that has the bound `bound`, of those that make up block `above` of the next level.
+    /// Returns the block of `level` with the bound `bound`, among the blocks that belong to block `above` of
+    /// the next level.
     fn highest(&self, level: usize, above: usize, bound: u64) -> usize {
         let of_block = self.of_block(level, above);
-        let place = self.bounds[of_block.clone()]
+        let position = self.bounds[of_block.clone()]
             .iter()
             .position(|known| *known == bound);
-        let place = place.expect("a bound above others is that of one of them");
-        of_block.start - self.levels[level] as usize + place
+        let position = position.expect("a bound is the highest bound of the level below");
+        of_block.start - self.levels[level] as usize + position
     }
 
-    /// The bounds of `level` that make up block `above` of the next level.
+    /// Returns the indices of the bounds of `level` that belong to block `above` of the next level.
     fn of_block(&self, level: usize, above: usize) -> core::ops::Range<usize> {
         let first = self.levels[level] as usize + above * BLOCK;
         first..(first + BLOCK).min(self.levels[level + 1] as usize)
     }
 
-    /// The bound of a block of flows is `size`, and those above it what follows.
+    /// Sets the bound of a block of flows to `size`, and corrects the bounds above it.
     #[inline(never)]
     fn correct(&mut self, mut block: usize, size: u64) {
         self.bounds[block] = size;
@@ -123,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a search of all flows, with one to four levels.
+        /// Compares the result with a search of all flows, with one to four levels.
         #[test]
         fn the_largest_is_found(
             flows in prop_oneof![1u32..10, 60u32..70, 510u32..520],

@@ -1,23 +1,25 @@
-//! Flows in lists by their number of packets: the longest flow in constant time (McKenney 1990, buffer stealing).
+//! Lists of flows by their number of packets. The longest flow is found in constant time (McKenney 1990,
+//! buffer stealing).
 //!
 //! ```text
 //!   heads   [least][least + 1] ... [longest] ...     one list for each length
 //!              |        |              |
 //!             f7       f2             f5 -> f1       doubly linked; who came to a length last stands first
-//! ```
+//!             f7       f2             f5 -> f1       doubly linked; the flow that came last is first
 //!
-//! A packet changes a flow's length by one, so a flow only ever moves to a neighbouring list, and when the list of the
-//! longest runs empty the flow that left it is the longest, one shorter.
+//! A packet changes a flow's length by one, so a flow only moves to a neighbouring list. When the list of the
+//! longest flows becomes empty, the flow that left it is the longest. It is one packet shorter.
 //!
-//! The longest is wanted when the limit on all flows together is exceeded. Then, of `flows` flows, one has more than
-//! `limit / flows` packets: shorter ones can't be it, and are in no list. So short queues cost one comparison a packet.
+//! The longest flow is needed when the limit on all flows together is exceeded. Then at least one of the
+//! `flows` flows has more than `limit / flows` packets. Shorter flows can't be the longest and are in no
+//! list. So a short queue costs one comparison per packet.
 
 use alloc::vec::Vec;
 
 /// Marks the end of a list.
 const END: u32 = u32::MAX;
 
-/// A flow's place in the list of its length.
+/// A flow's neighbours in the list of its length.
 #[derive(Clone, Copy, Debug)]
 struct Neighbours {
     next: u32,
@@ -27,19 +29,20 @@ struct Neighbours {
 /// The lists.
 #[derive(Debug)]
 pub(crate) struct ByLength {
-    /// First flow of each length from `least` on.
+    /// The first flow of each length, starting with `least`.
     heads: Vec<u32>,
-    /// Of each flow; means something for those of `least` packets or more. Apart from the flows, whose lines are hot.
+    /// The neighbours of each flow. They are valid only for flows of at least `least` packets. They are
+    /// stored apart from the flows, because the flows' cache lines are hot.
     neighbours: Vec<Neighbours>,
-    /// Flows shorter than this are in no list; at least 1.
+    /// Flows shorter than this are in no list. It is at least 1.
     least: u32,
-    /// Length of the longest flow; 0 if all are shorter than `least`.
+    /// The length of the longest flow, or 0 if all flows are shorter than `least`.
     longest: u32,
 }
 
 impl ByLength {
-    /// Lists for `flows` flows of up to `most_packets` packets each, in which the longest can be found whenever there
-    /// are more than `limit` packets in all.
+    /// Returns lists for `flows` flows of up to `most_packets` packets each. The longest flow can be found
+    /// whenever there are more than `limit` packets in all.
     pub(crate) fn new(flows: u32, most_packets: u32, limit: u32) -> ByLength {
         let least = limit / flows + 1;
         ByLength {
@@ -56,13 +59,13 @@ impl ByLength {
         }
     }
 
-    /// The length from which on a flow is in a list.
+    /// The shortest length at which a flow is in a list.
     #[inline]
     pub(crate) fn least(&self) -> u32 {
         self.least
     }
 
-    /// Flow `index` has one packet more: now `length`.
+    /// Reports that flow `index` has one packet more, and now `length` packets.
     #[inline]
     pub(crate) fn grew(&mut self, index: u32, length: u32) {
         if length >= self.least {
@@ -70,7 +73,7 @@ impl ByLength {
         }
     }
 
-    /// Flow `index` has one packet less: now `length`.
+    /// Reports that flow `index` has one packet less, and now `length` packets.
     #[inline]
     pub(crate) fn shrank(&mut self, index: u32, length: u32) {
         if length + 1 >= self.least {
@@ -78,14 +81,14 @@ impl ByLength {
         }
     }
 
-    /// The longest flow and its length; among equals the one that came to this length last. `None` if all flows are so
-    /// short that the limit is not exceeded.
+    /// Returns the longest flow and its length. Of equal flows it returns the one that reached this length
+    /// last. Returns `None` if all flows are so short that the limit is not exceeded.
     #[inline]
     pub(crate) fn longest(&mut self) -> Option<(u32, u32)> {
         (self.longest > 0).then(|| (*self.head(self.longest), self.longest))
     }
 
-    /// Forgets all flows. Their neighbours are leftovers from then on.
+    /// Removes all flows. Their stored neighbours are no longer valid.
     pub(crate) fn clear(&mut self) {
         self.heads.fill(END);
         self.longest = 0;
@@ -148,7 +151,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a search of all flows, with the time of their last change to settle ties.
+        /// Compares the result with a search of all flows. Ties are decided by the time of the last change.
         #[test]
         fn the_longest_is_found_whenever_the_limit_is_exceeded(
             limit in 0u32..60,

@@ -1,74 +1,77 @@
-//! Flows by their identity: which of a fixed number of places a flow has, if it has one.
+//! A hash table of flows: maps a flow's identity to one of a fixed number of positions.
 //!
-//! Unlike hashing into buckets, no two flows share a place: a flow is known by all 64 bits of its keyed hash. For
-//! disciplines that keep state only for flows that are active, of which there are never more than packets in the buffer.
+//! Two flows never share a position, unlike flows in hash buckets. A flow is identified by all 64 bits of its
+//! keyed hash. The table is meant for disciplines that keep state only for active flows. There are never more
+//! of them than packets in the buffer.
 //!
-//! Open addressing with linear probing, at most half full, so that a search takes one or two cache lines; a flow that
-//! leaves pulls those behind it forward (Knuth, 6.4, algorithm R), so that nothing is ever left to clean up. Who does
-//! not know the key and the salt can't aim flows at one spot.
+//! The table uses open addressing with linear probing and is at most half full, so a search reads one or two
+//! cache lines. When a flow is removed, the flows behind it move forward (Knuth, 6.4, algorithm R), so there
+//! are no tombstones. An attacker who does not know the key and the salt can't direct flows to one part of
+//! the table.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::flow::FlowHash;
 
-/// A slot: a flow's salted hash, never 0 where there is one, and its place.
+/// A slot of the table: a flow's salted hash, which is never 0 for a flow, and its position.
 type Slot = [u64; 2];
 
 const EMPTY: Slot = [0, 0];
 
-/// The identity under which a flow is known here: its hash under the table's salt. Never [`Identity::NONE`].
+/// The identity of a flow in this table: its hash under the table's salt. It is never [`Identity::NONE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity(u64);
 
 impl Identity {
-    /// Of no flow.
+    /// The identity of no flow.
     pub(crate) const NONE: Identity = Identity(0);
 
-    /// Bits that the place in the table does not follow from.
+    /// Returns bits of the identity that do not determine the slot in the table.
     #[inline]
     pub(crate) fn low_bits(self) -> u32 {
         self.0 as u32
     }
 }
 
-/// The table.
+/// A table of flows.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
     slots: Box<[Slot]>,
-    /// Places that no flow has, the one given back last on top.
+    /// The free positions. The one that was returned last is at the end.
     free: Vec<u32>,
-    /// 64 less the logarithm of the number of slots.
+    /// 64 minus the base-2 logarithm of the number of slots.
     shift: u32,
     salt: u64,
 }
 
 impl FlowTable {
-    /// No flow has any of the places 0 to `places - 1`.
-    pub(crate) fn new(places: u32, salt: u64) -> FlowTable {
-        let slots = (2 * places as usize).next_power_of_two().max(2);
+    /// Returns an empty table. The positions 0 to `positions - 1` are free.
+    pub(crate) fn new(positions: u32, salt: u64) -> FlowTable {
+        let slots = (2 * positions as usize).next_power_of_two().max(2);
         FlowTable {
             slots: vec![EMPTY; slots].into(),
-            free: (0..places).rev().collect(),
+            free: (0..positions).rev().collect(),
             shift: 64 - slots.trailing_zeros(),
             salt,
         }
     }
 
-    /// The identity of a flow. One to one but for a single pair of hashes of all.
+    /// Returns the identity of a flow. Different hashes give different identities, except for a single pair
+    /// of hashes.
     #[inline]
     pub(crate) fn identity(&self, flow: FlowHash) -> Identity {
         Identity(flow.salted(self.salt).max(1))
     }
 
-    /// The place that a flow has.
+    /// Returns the position of a flow, if it has one.
     #[inline]
     pub(crate) fn find(&self, flow: Identity) -> Option<u32> {
         let mut index = self.home(flow);
         loop {
-            let [known, place] = self.slots[index];
+            let [known, position] = self.slots[index];
             if known == flow.0 {
-                return Some(place as u32);
+                return Some(position as u32);
             }
             if known == EMPTY[0] {
                 return None;
@@ -77,33 +80,34 @@ impl FlowTable {
         }
     }
 
-    /// Gives a flow that has none a place; `None` if all are taken.
+    /// Assigns a position to a flow that has none. Returns `None` if no position is free.
     #[inline]
     pub(crate) fn insert(&mut self, flow: Identity) -> Option<u32> {
-        let place = self.free.pop()?;
-        self.put(flow, place);
-        Some(place)
+        let position = self.free.pop()?;
+        self.put(flow, position);
+        Some(position)
     }
 
-    /// Gives a flow that has no place the free place `place`. Quick if it is the one that was given back last, or the lowest of
-    /// those that never were.
-    pub(crate) fn insert_at(&mut self, flow: Identity, place: u32) {
-        let at = self.free.iter().rposition(|free| *free == place);
-        self.free.remove(at.expect("the place is free"));
-        self.put(flow, place);
+    /// Assigns the free position `position` to a flow that has none. This is fast for the position that was
+    /// returned last, and for the lowest position that was never used.
+    pub(crate) fn insert_at(&mut self, flow: Identity, position: u32) {
+        let at = self.free.iter().rposition(|free| *free == position);
+        self.free.remove(at.expect("the position is free"));
+        self.put(flow, position);
     }
 
     #[inline]
-    fn put(&mut self, flow: Identity, place: u32) {
+    fn put(&mut self, flow: Identity, position: u32) {
         let mut index = self.home(flow);
         while self.slots[index] != EMPTY {
-            debug_assert_ne!(self.slots[index][0], flow.0, "a flow has one place");
+            debug_assert_ne!(self.slots[index][0], flow.0, "a flow has one position");
             index = self.after(index);
         }
-        self.slots[index] = [flow.0, place.into()];
+        self.slots[index] = [flow.0, position.into()];
     }
 
-    /// Takes its place from a flow. Nothing happens if it has none, or if it is none.
+    /// Removes a flow and frees its position. Does nothing if the flow has none, or if the identity is
+    /// `NONE`.
     #[inline]
     pub(crate) fn remove(&mut self, flow: Identity) {
         if flow != Identity::NONE {
@@ -128,7 +132,7 @@ impl FlowTable {
             if slot == EMPTY {
                 break;
             }
-            // It may move into the hole unless its home lies behind that.
+            // The flow may move into the hole unless its home slot is behind the hole.
             let from_home = index.wrapping_sub(self.home(Identity(slot[0]))) & (self.slots.len() - 1);
             let from_hole = index.wrapping_sub(hole) & (self.slots.len() - 1);
             if from_home >= from_hole {
@@ -139,7 +143,7 @@ impl FlowTable {
         self.slots[hole] = EMPTY;
     }
 
-    /// How many places no flow has.
+    /// The number of free positions.
     #[cfg(test)]
     pub(crate) fn free(&self) -> u32 {
         self.free.len() as u32
@@ -163,7 +167,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn flows_that_differ_in_one_bit_are_told_apart() {
+    fn flows_that_differ_in_one_bit_are_distinguished() {
         let mut table = FlowTable::new(65, 7);
         for bit in 0..65 {
             let hash = 1u64.checked_shl(bit).unwrap_or(0);
@@ -175,37 +179,39 @@ mod tests {
     }
 
     proptest! {
-        /// Against the standard library's map; identities close together, so that they meet in one run of slots.
+        /// Compares the table with the standard library's map. The identities are close together, so that
+        /// they share runs of slots.
         #[test]
         fn a_table_behaves_like_a_map(
-            places in 1u32..9,
+            positions in 1u32..9,
             operations in prop::collection::vec((0u32..3, 0u64..12), 0..300),
         ) {
-            let mut table = FlowTable::new(places, 1);
+            let mut table = FlowTable::new(positions, 1);
             let mut model: HashMap<u64, u32> = HashMap::new();
             let spread = 1 << (table.shift - 1);
             for (operation, number) in operations {
-                // Homes from the last slot on, and round to the first ones.
-                let flow = Identity(number.wrapping_mul(spread).wrapping_sub(2 * spread).wrapping_add(number) | 1);
+                // The home slots start with the last slot and wrap to the first ones.
+                let spaced = number.wrapping_mul(spread).wrapping_sub(2 * spread);
+                let flow = Identity(spaced.wrapping_add(number) | 1);
                 prop_assert_eq!(table.find(flow), model.get(&flow.0).copied());
                 if operation == 0 {
                     table.remove(flow);
                     model.remove(&flow.0);
                 } else if operation == 1 {
-                    let free = (0..places).find(|place| model.values().all(|other| other != place));
-                    if let (Some(place), None) = (free, table.find(flow)) {
-                        table.insert_at(flow, place);
-                        model.insert(flow.0, place);
+                    let free = (0..positions).find(|position| model.values().all(|other| other != position));
+                    if let (Some(position), None) = (free, table.find(flow)) {
+                        table.insert_at(flow, position);
+                        model.insert(flow.0, position);
                     }
                 } else if table.find(flow).is_none() {
-                    let place = table.insert(flow);
-                    prop_assert_eq!(place.is_some(), model.len() < places as usize);
-                    if let Some(place) = place {
-                        prop_assert!(place < places && model.values().all(|other| *other != place));
-                        model.insert(flow.0, place);
+                    let position = table.insert(flow);
+                    prop_assert_eq!(position.is_some(), model.len() < positions as usize);
+                    if let Some(position) = position {
+                        prop_assert!(position < positions && model.values().all(|other| *other != position));
+                        model.insert(flow.0, position);
                     }
                 }
-                prop_assert_eq!(table.free(), places - model.len() as u32);
+                prop_assert_eq!(table.free(), positions - model.len() as u32);
             }
         }
     }

@@ -1,29 +1,31 @@
-//! Flows by rising key: a heap in which the children of an entry are one cache line, and keys are wrapping times.
+//! A heap of flows by rising key. The children of an entry share one cache line, and keys are wrapping times.
 //!
 //! ```text
 //!   line 0  [ -  -  - root ]
-//!   line 1  [ a  b  c  d ]      the children of the root, at place 3
-//!   line 2  [ .  .  .  . ]      those of a, at place 4
-//!   line 3  [ .  .  .  . ]      those of b, at place 5      so those of the entry at place p are line p + 2 - 4
+//!   line 1  [ a  b  c  d ]      the children of the root, which is at position 3
+//!   line 2  [ .  .  .  . ]      the children of a, which is at position 4
+//!   line 3  [ .  .  .  . ]      the children of b, which is at position 5
+//!                               the children of the entry at position p are in line p + 2 - 4
 //! ```
 //!
-//! A line holds four entries of 16 bytes ([`Heap`]: the whole key) or eight of 8 ([`NarrowHeap`]: 44 bits of the key and
-//! the flow). The way down takes one line a level, and the least of a line is found without a branch that could be
-//! guessed wrong. The way up is mostly one step: new keys are late ones.
+//! A line holds four entries of 16 bytes ([`Heap`]: the whole key) or eight entries of 8 bytes
+//! ([`NarrowHeap`]: 44 bits of the key, and the flow). The way down reads one line per level. The least entry
+//! of a line is found without a branch that could be mispredicted. The way up usually takes one step, because
+//! new keys are usually late.
 //!
-//! Keys are compared by their wrapping difference, so all that are in the heap at a time must lie within half of their
-//! range of one another. Among equal keys the lower flow number goes first.
+//! Keys are compared by their wrapping difference. So all keys in the heap must differ by less than half of
+//! their range. If keys are equal, the lower flow number goes first.
 
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
 
-/// What a heap holds: a key and a flow.
+/// An entry of a heap: a key and a flow.
 pub(crate) trait Ordered: Copy + Default {
-    /// Whether it comes before `other`.
+    /// Whether the entry comes before `other`.
     fn is_before(self, other: Self) -> bool;
 }
 
-/// A key and a flow.
+/// A whole key and a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The key.
@@ -40,21 +42,21 @@ impl Ordered for Entry {
     }
 }
 
-/// A key of 44 bits above a flow of 20.
+/// A key of 44 bits in the high bits, and a flow of 20 bits in the low bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Narrow(u64);
 
-/// Bits of a flow's number in a narrow entry.
+/// The number of bits of a flow's number in a narrow entry.
 const FLOW_BITS: u32 = 20;
 
 impl Narrow {
-    /// Something to fill places with that are not in use.
+    /// A value for unused positions.
     pub(crate) const LEAST: Narrow = Narrow(0);
 
-    /// The low 44 bits of `key`, and `flow`, below 2^20.
+    /// Returns an entry of the low 44 bits of `key` and of `flow`, which is below 2^20.
     #[inline]
     pub(crate) const fn new(key: u64, flow: u32) -> Narrow {
-        debug_assert!(flow >> FLOW_BITS == 0, "flows are at most 2^20");
+        debug_assert!(flow >> FLOW_BITS == 0, "there are at most 2^20 flows");
         Narrow(key << FLOW_BITS | flow as u64)
     }
 
@@ -64,7 +66,7 @@ impl Narrow {
         self.0 as u32 & ((1 << FLOW_BITS) - 1)
     }
 
-    /// Whether its key is less than that of `other`.
+    /// Whether its key is less than the key of `other`.
     #[inline]
     pub(crate) const fn is_earlier(self, other: Narrow) -> bool {
         ((self.0 | ((1 << FLOW_BITS) - 1)).wrapping_sub(other.0) as i64) < 0
@@ -85,18 +87,19 @@ impl Ordered for Narrow {
     }
 }
 
-/// Entries with whole keys.
+/// A heap of entries with whole keys.
 pub(crate) type Heap = LineHeap<Entry, 4>;
 
-/// Entries with short keys.
+/// A heap of entries with short keys.
 pub(crate) type NarrowHeap = LineHeap<Narrow, 8>;
 
-/// A cache line of entries.
+/// One cache line of entries.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line<E, const WIDTH: usize>([E; WIDTH]);
 
-/// A heap of `WIDTH` children. Room for as many entries as there are flows is made at construction.
+/// A heap in which an entry has `WIDTH` children. `make_room` allocates it for all flows before they are
+/// used.
 #[derive(Debug)]
 pub(crate) struct LineHeap<E, const WIDTH: usize> {
     lines: Vec<Line<E, WIDTH>>,
@@ -104,13 +107,13 @@ pub(crate) struct LineHeap<E, const WIDTH: usize> {
 }
 
 impl<const WIDTH: usize> LineHeap<Entry, WIDTH> {
-    /// Puts a flow in that isn't in.
+    /// Inserts a flow that is not in the heap.
     #[inline]
     pub(crate) fn push(&mut self, key: u64, flow: u32) {
         self.insert(Entry { key, flow });
     }
 
-    /// Gives the first flow another key. The heap isn't empty.
+    /// Changes the key of the first flow. The heap must not be empty.
     #[inline]
     pub(crate) fn rekey_first(&mut self, key: u64) {
         let flow = self.at(Self::ROOT).flow;
@@ -119,10 +122,10 @@ impl<const WIDTH: usize> LineHeap<Entry, WIDTH> {
 }
 
 impl<E: Ordered, const WIDTH: usize> LineHeap<E, WIDTH> {
-    /// The place of the first entry.
+    /// The position of the first entry.
     const ROOT: usize = WIDTH - 1;
 
-    /// An empty heap without room.
+    /// Returns an empty heap without capacity.
     pub(crate) const fn new() -> LineHeap<E, WIDTH> {
         LineHeap {
             lines: Vec::new(),
@@ -130,28 +133,28 @@ impl<E: Ordered, const WIDTH: usize> LineHeap<E, WIDTH> {
         }
     }
 
-    /// Makes room for `flows` entries, allocating.
+    /// Allocates capacity for `flows` entries.
     pub(crate) fn make_room(&mut self, flows: usize) {
         let lines = (Self::ROOT + flows).div_ceil(WIDTH);
         self.lines
             .resize(lines.max(self.lines.len()), Line([E::default(); WIDTH]));
     }
 
-    /// Puts an entry in whose flow isn't in.
+    /// Inserts an entry. Its flow must not be in the heap.
     #[inline]
     pub(crate) fn insert(&mut self, entry: E) {
-        let place = Self::ROOT + self.len;
+        let position = Self::ROOT + self.len;
         self.len += 1;
-        self.rise(place, entry);
+        self.rise(position, entry);
     }
 
-    /// The first entry.
+    /// Returns the first entry.
     #[inline]
     pub(crate) fn first(&self) -> Option<E> {
         (self.len > 0).then(|| self.at(Self::ROOT))
     }
 
-    /// Takes the first entry out.
+    /// Removes and returns the first entry.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<E> {
         let first = self.first()?;
@@ -162,60 +165,60 @@ impl<E: Ordered, const WIDTH: usize> LineHeap<E, WIDTH> {
         Some(first)
     }
 
-    /// Puts an entry into the place of the first, which goes out. The heap isn't empty.
+    /// Replaces the first entry. The heap must not be empty.
     #[inline]
     pub(crate) fn replace_first(&mut self, entry: E) {
         debug_assert!(self.len > 0);
         self.sink(entry);
     }
 
-    /// Takes all flows out.
+    /// Removes all flows.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Whether no flow is in.
+    /// Whether the heap is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many flows are in.
+    /// The number of flows in the heap.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     #[inline]
-    fn at(&self, place: usize) -> E {
-        self.lines[place / WIDTH].0[place % WIDTH]
+    fn at(&self, position: usize) -> E {
+        self.lines[position / WIDTH].0[position % WIDTH]
     }
 
     #[inline]
-    fn put(&mut self, place: usize, entry: E) {
-        self.lines[place / WIDTH].0[place % WIDTH] = entry;
+    fn put(&mut self, position: usize, entry: E) {
+        self.lines[position / WIDTH].0[position % WIDTH] = entry;
     }
 
     #[inline]
-    fn rise(&mut self, mut place: usize, entry: E) {
-        while place > Self::ROOT {
-            let above = place / WIDTH + WIDTH - 2;
+    fn rise(&mut self, mut position: usize, entry: E) {
+        while position > Self::ROOT {
+            let above = position / WIDTH + WIDTH - 2;
             let parent = self.at(above);
             if !entry.is_before(parent) {
                 break;
             }
-            self.put(place, parent);
-            place = above;
+            self.put(position, parent);
+            position = above;
         }
-        self.put(place, entry);
+        self.put(position, entry);
     }
 
-    /// Puts `entry` where it belongs, from the root on, whose own is overwritten.
+    /// Overwrites the root and moves `entry` down from there to its position.
     fn sink(&mut self, entry: E) {
         let end = Self::ROOT + self.len;
-        let mut place = Self::ROOT;
+        let mut position = Self::ROOT;
         loop {
-            let below = place + 2 - WIDTH;
+            let below = position + 2 - WIDTH;
             let (child, least) = if below < end / WIDTH {
                 least(&self.lines[below].0)
             } else {
@@ -227,13 +230,13 @@ impl<E: Ordered, const WIDTH: usize> LineHeap<E, WIDTH> {
             if !least.is_before(entry) {
                 break;
             }
-            self.put(place, least);
-            place = below * WIDTH + child;
+            self.put(position, least);
+            position = below * WIDTH + child;
         }
-        self.put(place, entry);
+        self.put(position, entry);
     }
 
-    /// The least entry of a line that has none or not all of its places taken.
+    /// Returns the least entry of a line that is empty or partly filled.
     fn least_of_last(&self, below: usize, end: usize) -> Option<(usize, E)> {
         let taken = end.checked_sub(below * WIDTH)?;
         let line = self.lines.get(below)?.0;
@@ -248,21 +251,22 @@ impl<E: Ordered, const WIDTH: usize> LineHeap<E, WIDTH> {
     }
 }
 
-/// The least entry of a full line.
+/// Returns the least entry of a full line, and its position in the line.
 #[inline]
 fn least<E: Ordered, const WIDTH: usize>(line: &[E; WIDTH]) -> (usize, E) {
     let mut entries = *line;
-    let mut places: [usize; WIDTH] = core::array::from_fn(|place| place);
+    let mut positions: [usize; WIDTH] = core::array::from_fn(|position| position);
     let mut half = WIDTH / 2;
     while half > 0 {
-        for place in 0..half {
-            let is_other = entries[place + half].is_before(entries[place]);
-            entries[place] = select_unpredictable(is_other, entries[place + half], entries[place]);
-            places[place] = select_unpredictable(is_other, places[place + half], places[place]);
+        for position in 0..half {
+            let is_other = entries[position + half].is_before(entries[position]);
+            entries[position] = select_unpredictable(is_other, entries[position + half], entries[position]);
+            positions[position] =
+                select_unpredictable(is_other, positions[position + half], positions[position]);
         }
         half /= 2;
     }
-    (places[0], entries[0])
+    (positions[0], entries[0])
 }
 
 #[cfg(test)]
@@ -271,7 +275,8 @@ mod tests {
     use alloc::collections::BTreeSet;
     use proptest::prelude::*;
 
-    /// A heap against an ordered set, with keys on both sides of the wrap; enough flows for three levels.
+    /// Compares a heap with an ordered set. The keys are on both sides of the wrap. There are enough flows
+    /// for three levels.
     fn check<E: Ordered, const WIDTH: usize>(
         operations: Vec<(u8, u64, u32)>,
         new: fn(u64, u32) -> E,
@@ -326,7 +331,11 @@ mod tests {
         }
 
         #[test]
-        fn short_keys_are_compared_with_whole_ones(key in any::<u64>(), ahead in 0u64..1 << 42, flow in 0u32..1 << 20) {
+        fn short_keys_are_compared_with_whole_ones(
+            key in any::<u64>(),
+            ahead in 0u64..1 << 42,
+            flow in 0u32..1 << 20,
+        ) {
             let entry = Narrow::new(key, flow);
             prop_assert_eq!(entry.flow(), flow);
             prop_assert!(entry.is_at_most(key) && entry.is_at_most(key.wrapping_add(ahead)));

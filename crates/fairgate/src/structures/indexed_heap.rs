@@ -1,77 +1,79 @@
-//! Flows by rising key, any of which can get another key: [`Heap`](super::Heap) with the places of all flows.
+//! A heap of flows by rising key in which the key of any flow can change. It is a [`Heap`](super::Heap) that
+//! also stores the position of each flow.
 //!
-//! Keys are wrapping times, compared as there; among equal keys the lower flow number goes first.
+//! Keys are wrapping times and are compared as in [`Heap`](super::Heap). If keys are equal, the lower flow
+//! number goes first.
 
 use alloc::vec::Vec;
 
 use super::heap::{Entry, Ordered};
 
-/// Children of an entry.
+/// The number of children of an entry.
 const ARITY: usize = 4;
 
-/// The place of a flow that is not in the heap.
+/// The position of a flow that is not in the heap.
 const ABSENT: u32 = u32::MAX;
 
-/// The heap. Room for all flows is made at construction.
+/// A heap with the positions of its flows. `add_flow` allocates the capacity.
 #[derive(Debug, Default)]
 pub(crate) struct IndexedHeap {
     entries: Vec<Entry>,
-    /// Where each flow's entry is.
-    places: Vec<u32>,
+    /// The position of each flow's entry.
+    positions: Vec<u32>,
 }
 
 impl IndexedHeap {
-    /// An empty heap for no flow.
+    /// Returns an empty heap without capacity.
     pub(crate) const fn new() -> IndexedHeap {
         IndexedHeap {
             entries: Vec::new(),
-            places: Vec::new(),
+            positions: Vec::new(),
         }
     }
 
-    /// Room for one flow more, allocating.
+    /// Allocates capacity for one more flow.
     pub(crate) fn add_flow(&mut self) {
-        self.places.push(ABSENT);
-        self.entries.reserve(self.places.len() - self.entries.len());
+        self.positions.push(ABSENT);
+        self.entries.reserve(self.positions.len() - self.entries.len());
     }
 
-    /// The flow with the least key.
+    /// Returns the flow with the least key.
     #[inline]
     pub(crate) fn first(&self) -> Option<Entry> {
         self.entries.first().copied()
     }
 
-    /// A flow's key, if it is in.
+    /// Returns a flow's key, if the flow is in the heap.
     #[cfg(test)]
     pub(crate) fn key(&self, flow: u32) -> Option<u64> {
-        let place = self.places[flow as usize];
-        (place != ABSENT).then(|| self.entries[place as usize].key)
+        let position = self.positions[flow as usize];
+        (position != ABSENT).then(|| self.entries[position as usize].key)
     }
 
-    /// Puts a flow in that isn't in.
+    /// Inserts a flow that is not in the heap.
     #[inline]
     pub(crate) fn push(&mut self, key: u64, flow: u32) {
-        debug_assert_eq!(self.places[flow as usize], ABSENT, "each flow is in once");
-        let place = self.entries.len();
+        debug_assert_eq!(self.positions[flow as usize], ABSENT, "a flow is inserted once");
+        let position = self.entries.len();
         self.entries.push(Entry { key, flow });
-        self.rise(place);
+        self.rise(position);
     }
 
-    /// Gives a flow that is in another key.
+    /// Changes the key of a flow that is in the heap.
     #[inline]
     pub(crate) fn rekey(&mut self, flow: u32, key: u64) {
-        let place = self.places[flow as usize] as usize;
+        let position = self.positions[flow as usize] as usize;
         let entry = Entry { key, flow };
-        let is_earlier = entry.is_before(self.entries[place]);
-        self.entries[place] = entry;
+        let is_earlier = entry.is_before(self.entries[position]);
+        self.entries[position] = entry;
         if is_earlier {
-            self.rise(place);
+            self.rise(position);
         } else {
-            self.sink(place);
+            self.sink(position);
         }
     }
 
-    /// Takes the first flow out.
+    /// Removes and returns the first flow.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Entry> {
         let last = self.entries.pop()?;
@@ -79,58 +81,58 @@ impl IndexedHeap {
             Some(first) => core::mem::replace(first, last),
             None => last,
         };
-        self.places[first.flow as usize] = ABSENT;
+        self.positions[first.flow as usize] = ABSENT;
         if !self.entries.is_empty() {
             self.sink(0);
         }
         Some(first)
     }
 
-    /// Takes a flow out that is in.
+    /// Removes a flow that is in the heap.
     pub(crate) fn remove(&mut self, flow: u32) {
-        let place = self.places[flow as usize] as usize;
-        let last = self.entries.pop().expect("the flow is in");
-        self.places[flow as usize] = ABSENT;
-        if place < self.entries.len() {
-            self.places[last.flow as usize] = place as u32;
+        let position = self.positions[flow as usize] as usize;
+        let last = self.entries.pop().expect("the flow is in the heap");
+        self.positions[flow as usize] = ABSENT;
+        if position < self.entries.len() {
+            self.positions[last.flow as usize] = position as u32;
             self.rekey(last.flow, last.key);
         }
     }
 
-    /// The flows that are in, in no order.
+    /// Returns the flows in the heap, in no particular order.
     pub(crate) fn flows(&self) -> impl Iterator<Item = u32> {
         self.entries.iter().map(|entry| entry.flow)
     }
 
-    /// Takes all flows out.
+    /// Removes all flows.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
-        self.places.fill(ABSENT);
+        self.positions.fill(ABSENT);
     }
 
     #[inline]
-    fn put(&mut self, place: usize, entry: Entry) {
-        self.entries[place] = entry;
-        self.places[entry.flow as usize] = place as u32;
+    fn put(&mut self, position: usize, entry: Entry) {
+        self.entries[position] = entry;
+        self.positions[entry.flow as usize] = position as u32;
     }
 
-    fn rise(&mut self, mut place: usize) {
-        let entry = self.entries[place];
-        while place > 0 {
-            let parent = (place - 1) / ARITY;
+    fn rise(&mut self, mut position: usize) {
+        let entry = self.entries[position];
+        while position > 0 {
+            let parent = (position - 1) / ARITY;
             if !entry.is_before(self.entries[parent]) {
                 break;
             }
-            self.put(place, self.entries[parent]);
-            place = parent;
+            self.put(position, self.entries[parent]);
+            position = parent;
         }
-        self.put(place, entry);
+        self.put(position, entry);
     }
 
-    fn sink(&mut self, mut place: usize) {
-        let entry = self.entries[place];
+    fn sink(&mut self, mut position: usize) {
+        let entry = self.entries[position];
         loop {
-            let children = ARITY * place + 1;
+            let children = ARITY * position + 1;
             let end = (children + ARITY).min(self.entries.len());
             let Some(mut least) = (children < end).then_some(children) else {
                 break;
@@ -143,10 +145,10 @@ impl IndexedHeap {
             if !self.entries[least].is_before(entry) {
                 break;
             }
-            self.put(place, self.entries[least]);
-            place = least;
+            self.put(position, self.entries[least]);
+            position = least;
         }
-        self.put(place, entry);
+        self.put(position, entry);
     }
 }
 
@@ -156,27 +158,29 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a search of all flows, with keys on both sides of the wrap.
+        /// Compares the heap with a search of all flows, with keys on both sides of the wrap.
         #[test]
-        fn the_least_key_is_first_whatever_changes(operations in prop::collection::vec((0u8..6, 0u64..50, 0u32..20), 0..300)) {
+        fn the_least_key_is_first_after_every_operation(
+            operations in prop::collection::vec((0u8..6, 0u64..50, 0u32..20), 0..300),
+        ) {
             let origin = u64::MAX - 25;
             let mut heap = IndexedHeap::new();
             (0..20).for_each(|_| heap.add_flow());
             let mut model = [None; 20];
             for (operation, key, flow) in operations {
-                let place = &mut model[flow as usize];
-                match (operation, &place) {
+                let position = &mut model[flow as usize];
+                match (operation, &position) {
                     (0..=2, None) => {
                         heap.push(origin.wrapping_add(key), flow);
-                        *place = Some(key);
+                        *position = Some(key);
                     }
                     (0..=3, Some(_)) => {
                         heap.rekey(flow, origin.wrapping_add(key));
-                        *place = Some(key);
+                        *position = Some(key);
                     }
                     (4, Some(_)) => {
                         heap.remove(flow);
-                        *place = None;
+                        *position = None;
                     }
                     _ => {
                         if let Some(entry) = heap.pop() {

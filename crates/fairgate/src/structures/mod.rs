@@ -1,4 +1,5 @@
-//! Data structures that several families of disciplines use. What one family uses lies in its folder.
+//! Data structures that several families of disciplines use. A structure that one family uses is in the
+//! folder of that family.
 
 mod active_list;
 mod bounds;

@@ -1,12 +1,14 @@
 //! Random numbers from a seed: SplitMix64 (Steele, Lea, Flood 2014).
 
-/// A generator. Eight bytes of state, a few instructions a number, the same sequence everywhere.
+/// A random number generator. It has eight bytes of state, takes a few instructions per number, and returns
+/// the same sequence on every machine.
 ///
-/// Not for what an attacker must not guess from what he saw: that is the flow hash's key.
+/// It is not secure: an attacker can predict it from its output. Where that matters, the flow hash's key is
+/// used.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
-/// 2^64 over the golden ratio: the step between states.
+/// 2^64 divided by the golden ratio: the difference between successive states.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
@@ -14,7 +16,7 @@ impl Random {
         Random(seed)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
         let drawn = mixed(self.0);
@@ -22,20 +24,21 @@ impl Random {
         drawn
     }
 
-    /// 32 random bits.
+    /// Returns 32 random bits.
     #[inline]
     pub(crate) fn bits32(&mut self) -> u32 {
         (self.bits() >> 32) as u32
     }
 
-    /// A number below `bound`, 0 for 0. A product instead of a division (Lemire 2019); its bias is below 2^-32.
+    /// Returns a number below `bound`, or 0 if `bound` is 0. It multiplies instead of dividing (Lemire 2019).
+    /// The bias is below 2^-32.
     #[inline]
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         ((u64::from(self.bits32()) * u64::from(bound)) >> 32) as u32
     }
 }
 
-/// The number that follows state `state`. Each of 2^64 states gives another.
+/// Returns the number for state `state`. Each of the 2^64 states gives a different number.
 pub(crate) fn mixed(state: u64) -> u64 {
     let mut mixed = state.wrapping_add(STEP);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -47,7 +50,7 @@ pub(crate) fn mixed(state: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first numbers of the published generator from seed 1234567.
+    /// The first numbers of the published generator for the seed 1234567.
     #[test]
     fn the_sequence_is_the_published_one() {
         let mut random = Random::new(1_234_567);
@@ -63,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_below_a_bound_are_even() {
+    fn numbers_below_a_bound_are_uniform() {
         let mut random = Random::new(7);
         let mut counts = [0u32; 5];
         for _ in 0..50_000 {

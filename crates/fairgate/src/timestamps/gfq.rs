@@ -360,7 +360,7 @@ mod tests {
                 prop_assert!(scheduler.is_consistent());
                 prop_assert_eq!(scheduler.time.low(), model.now as u64);
                 for (flow, exact) in flows.iter().zip(&model.flows) {
-                    prop_assert_eq!(flow.link.is_in_round(), exact.stamp.is_some());
+                    prop_assert_eq!(flow.link.is_in_list(), exact.stamp.is_some());
                     if exact.stamp.is_some() {
                         prop_assert_eq!(flow.time.start, exact.start as u64);
                     }
@@ -377,7 +377,7 @@ mod tests {
             let check = |scheduler: &Gfq, flows: &[Flow], model: &Model| {
                 prop_assert!(scheduler.is_consistent());
                 for (flow, exact) in flows.iter().zip(&model.flows) {
-                    prop_assert_eq!(flow.link.is_in_round(), exact.stamp.is_some());
+                    prop_assert_eq!(flow.link.is_in_list(), exact.stamp.is_some());
                 }
                 Ok(())
             };

@@ -4,7 +4,7 @@
 //! events have the same time, the end of a transmission is handled first. The delay of a packet is from its
 //! arrival to the end of its transmission.
 
-use fairgate::{Discipline, DropReason, FlowKey, Link, Next, Packet, Rate, RateMeter, Time};
+use fairgate::{Discipline, DropCounts, FlowKey, Link, Next, Packet, Rate, RateMeter, Time};
 use fairgate_report::{Meter, QueueMeter};
 
 /// Most packets queued at once: above any discipline's default limit, 17 MB for each discipline.
@@ -64,7 +64,7 @@ pub(super) struct Books {
     flows: Vec<(u32, Meter)>,
     rest: Meter,
     pub(super) queue: QueueMeter,
-    pub(super) drops: [u64; DropReason::COUNT],
+    pub(super) drops: DropCounts,
 }
 
 impl Books {
@@ -207,6 +207,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairgate::DropReason;
     use fairgate_config::Spec;
     use fairgate_conformance::{RATE, check_driver};
 
@@ -261,7 +262,7 @@ mod tests {
         }
         let books = lane.finish();
         assert_eq!(books.end.nanos(), free_at);
-        let drops = books.drops[DropReason::QueueLimit as usize];
+        let drops = books.drops.get(DropReason::QueueLimit);
         assert!(drops > 1_000, "the test means nothing without drops: {drops}");
         for (slot, (exact, (_, found))) in expected.into_iter().zip(books.flows).enumerate() {
             assert_eq!(
@@ -288,7 +289,7 @@ mod tests {
             let all = all.finish(books.end);
             assert_eq!(offered.packets, arrivals.len() as u64, "{discipline}");
             assert_eq!(all.delivered + all.dropped, all.offered, "{discipline}");
-            assert_eq!(all.dropped, books.drops.iter().sum::<u64>(), "{discipline}");
+            assert_eq!(all.dropped, books.drops.total(), "{discipline}");
             let needed = delivered.bytes * 400;
             assert!(
                 needed.abs_diff(books.busy_nanos) <= delivered.packets,

@@ -11,7 +11,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use fairgate::classify::Prefix;
-use fairgate::{DropReason, Rate, Time};
+use fairgate::{DropCounts, Rate, Time};
 use fairgate_capture::CaptureError;
 use fairgate_config::BuildError;
 use fairgate_report::{Comparison, Discipline, Fact, Group, Input, Meter, bin_width, jain};
@@ -263,12 +263,10 @@ fn discipline(
 }
 
 /// Returns the packets dropped by reason, for the reasons that occurred.
-fn drops(by_reason: &[u64; DropReason::COUNT]) -> BTreeMap<String, u64> {
-    DropReason::ALL
-        .into_iter()
-        .zip(by_reason)
-        .filter(|(_, count)| **count > 0)
-        .map(|(reason, count)| (reason.name().to_owned(), *count))
+fn drops(drops: &DropCounts) -> BTreeMap<String, u64> {
+    drops
+        .iter()
+        .map(|(reason, packets)| (reason.name().to_owned(), packets))
         .collect()
 }
 

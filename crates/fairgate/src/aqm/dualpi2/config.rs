@@ -1,4 +1,4 @@
-//! Parameters of dualpi2.
+//! The parameters of dualpi2.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -8,52 +8,52 @@ use crate::aqm::POSITIVE;
 use crate::error::ConfigError;
 use crate::registry::{About, Children, Description, Family, Lens, Longest, Parameter, Unit};
 
-/// From where on the L queue marks on its own account.
+/// The threshold above which the L queue marks by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A packet that waited longer than this.
+    /// A packet with a longer sojourn time than this is marked.
     Delay(Duration),
-    /// A packet that leaves more than this many behind.
+    /// A packet that leaves more than this many behind is marked.
     Packets(u32),
 }
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued in both queues.
+    /// The largest backlog of both queues together, packets.
     pub limit: u32,
-    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes; `None` for
-    /// two of `mtu` for each packet of `limit`.
+    /// The most memory that queued packets occupy ([`Packet::memory`](crate::Packet::memory)), bytes; `None`
+    /// for two `mtu` per packet of `limit`.
     pub memory_limit: Option<u64>,
-    /// The C queue's delay to hold.
+    /// The delay of the C queue that the controller aims at.
     pub target: Duration,
     /// Time between two updates of the probability.
     pub tupdate: Duration,
-    /// Weight of the delay's distance from the target, in 256ths of 1/s.
+    /// Weight of the difference between delay and target, in 256ths of 1/s.
     pub alpha: u32,
-    /// Weight of the delay's change, in 256ths of 1/s.
+    /// Weight of the change of the delay, in 256ths of 1/s.
     pub beta: u32,
-    /// From where on the L queue marks on its own account.
+    /// The threshold above which the L queue marks by itself.
     pub step: Step,
-    /// Above a delay as step: how much later all packets are marked; zero for at once.
+    /// With a delay as step: how far above it all packets are marked; zero for a step without a ramp.
     pub step_range: Duration,
-    /// A packet that finds fewer than this in the L queue is not marked by the step.
+    /// The step does not mark a packet that finds fewer packets than this in the L queue.
     pub min_qlen_step: u32,
-    /// `k`, 1 to 255.
+    /// The coupling factor `k`, 1 to 255.
     pub coupling_factor: u8,
     /// Whether scalable packets are dropped when marks no longer help.
     pub drop_overload: bool,
     /// Whether probabilities are applied on arrival instead of on departure.
     pub drop_early: bool,
-    /// Percent of the bytes that the C queue is sure of.
+    /// The share of the bytes that the C queue gets at least, percent.
     pub classic_protection: u8,
-    /// Whether ECT(0) goes to the L queue too.
+    /// Whether ECT(0) also goes to the L queue.
     pub any_ect: bool,
-    /// The longest packet: with less than two of them queued nothing is dropped.
+    /// The longest packet: nothing is dropped with less than two of them queued.
     pub mtu: u32,
 }
 
-/// Linux's, which are RFC 9332's for round trips up to 100 ms.
+/// Linux's defaults, which are those of RFC 9332 for round trips up to 100 ms.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -76,7 +76,7 @@ impl Default for Config {
     }
 }
 
-/// dualpi2 as users write it: the step as a time or in packets.
+/// The settings of dualpi2 as users write them: the step as a time or in packets.
 #[derive(Clone, Debug)]
 pub struct Settings {
     config: Config,
@@ -106,7 +106,7 @@ impl Settings {
                     "step_packets",
                     packets,
                     "left out beside `step_thresh`",
-                    "give the step as a time or in packets, not as both",
+                    "give the step either as a time or in packets",
                 ));
             }
             (Some(delay), None) => Step::Delay(delay),
@@ -132,7 +132,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "limit",
         Unit::Count("packets"),
         POSITIVE,
-        "Most packets queued in both queues.",
+        "The largest backlog of both queues together in packets.",
         |dualpi2, _| &mut dualpi2.config.limit,
     ),
     Parameter::bounding(
@@ -141,13 +141,13 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
             "memory_limit",
             Unit::Bytes,
             1..=u64::MAX,
-            "Most memory that queued packets may occupy; none for two of `mtu` for each packet of `limit`.",
+            "The most memory that queued packets occupy; none for two `mtu` per packet of `limit`.",
             |dualpi2, _| &mut dualpi2.config.memory_limit,
         ),
     ),
     up_to_a_minute(
         "target",
-        "The delay to hold in the classic queue.",
+        "The delay of the classic queue that the controller aims at.",
         |dualpi2, _| &mut dualpi2.config.target,
     ),
     Parameter::new(
@@ -159,76 +159,76 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
     ),
     in_256ths(
         "alpha",
-        "Weight of the delay's distance from the target, in 256ths of 1/s.",
+        "Weight of the difference between delay and target, in 256ths of 1/s.",
         |dualpi2, _| &mut dualpi2.config.alpha,
     ),
     in_256ths(
         "beta",
-        "Weight of the delay's change, in 256ths of 1/s.",
+        "Weight of the change of the delay, in 256ths of 1/s.",
         |dualpi2, _| &mut dualpi2.config.beta,
     ),
     up_to_a_minute(
         "step_thresh",
-        "Delay above which the low-latency queue marks by itself; none for 1 ms, or with `step_packets`.",
+        "The delay above which the low-latency queue marks by itself; none for 1 ms, or with `step_packets`.",
         |dualpi2, _| &mut dualpi2.step_thresh,
     ),
     Parameter::new(
         "step_packets",
         Unit::Count("packets"),
         0..=u32::MAX as u64,
-        "Instead of `step_thresh`: how many packets left behind make it mark.",
+        "Instead of `step_thresh`: the low-latency queue marks a packet that leaves more than this behind.",
         |dualpi2, _| &mut dualpi2.step_packets,
     ),
     up_to_a_minute(
         "step_range",
-        "How much later than `step_thresh` all packets are marked: a ramp instead of a step.",
+        "How far above `step_thresh` all packets are marked: a ramp instead of a step.",
         |dualpi2, _| &mut dualpi2.config.step_range,
     ),
     Parameter::new(
         "min_qlen_step",
         Unit::Count("packets"),
         0..=u32::MAX as u64,
-        "A packet that finds fewer than this in the low-latency queue is spared the step.",
+        "The step does not mark a packet that finds fewer than this in the low-latency queue.",
         |dualpi2, _| &mut dualpi2.config.min_qlen_step,
     ),
     Parameter::new(
         "coupling_factor",
         Unit::Count("times"),
         1..=255,
-        "How many times as likely as the base probability a scalable packet is marked; classic ones go by \
-            its square.",
+        "Scalable packets are marked this many times as often as the base probability; classic ones by \
+         its square.",
         |dualpi2, _| &mut dualpi2.config.coupling_factor,
     ),
     Parameter::word(
         "drop_overload",
         Unit::Flag,
-        "Whether scalable packets are dropped when marks no longer help; else the limit does it.",
+        "Whether scalable packets are dropped when marks no longer help; else only the limit drops them.",
         |dualpi2, _| &mut dualpi2.config.drop_overload,
     ),
     Parameter::word(
         "drop_early",
         Unit::Flag,
-        "Whether to drop and mark on arrival instead of on departure.",
+        "Whether packets are dropped and marked on arrival instead of on departure.",
         |dualpi2, _| &mut dualpi2.config.drop_early,
     ),
     Parameter::new(
         "classic_protection",
         Unit::Count("percent"),
         0..=100,
-        "Percent of the bytes that the classic queue is sure of.",
+        "The share of the bytes that the classic queue gets at least, in percent.",
         |dualpi2, _| &mut dualpi2.config.classic_protection,
     ),
     Parameter::word(
         "any_ect",
         Unit::Flag,
-        "Whether ECT(0) goes to the low-latency queue too, and not only ECT(1) and CE.",
+        "Whether ECT(0) also goes to the low-latency queue, as ECT(1) and CE do.",
         |dualpi2, _| &mut dualpi2.config.any_ect,
     ),
     Parameter::new(
         "mtu",
         Unit::Bytes,
         1..=1 << 24,
-        "The longest packet: with less than two of them queued nothing is dropped.",
+        "The longest packet: nothing is dropped with less than two of them queued.",
         |dualpi2, _| &mut dualpi2.config.mtu,
     ),
 ];
@@ -238,10 +238,10 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
     About {
         name: "dualpi2",
         family: Family::Aqm,
-        summary: "Dual-queue coupled AQM (RFC 9332): scalable senders (L4S) wait hardly at all and share \
+        summary: "Dual-queue coupled AQM (RFC 9332): scalable senders (L4S) have almost no delay and share \
             fairly with classic ones",
-        when: "On an access line with L4S senders (TCP Prague and the like); without them it is PI2 over \
-            one queue.",
+        when: "On an access line with L4S senders (TCP Prague and others); without them it is PI2 over one \
+            queue.",
         children: Children::None,
     },
     PARAMETERS,

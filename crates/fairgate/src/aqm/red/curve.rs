@@ -1,4 +1,4 @@
-//! RED's curve: with which probability a packet is marked or dropped at an average, and how marks are spaced.
+//! RED's curve: the probability of a mark or drop at an average, and the spacing of marks.
 //!
 //! ```text
 //!   p_b  1 |                               /--------   `gentle`: from max_p at `max` to 1 at twice `max`
@@ -10,22 +10,23 @@
 //!                  min           max          2 max
 //! ```
 //!
-//! **Spacing** (the paper, section 7): were each packet marked with `p_b` on its own, gaps between marks would be geometric and
-//! marks come in clusters. With `p_a = p_b / (1 - count p_b)`, `count` being the packets since the last mark, gaps are uniform
-//! from 1 to `1/p_b`. That is the same as drawing `U` from 0 to 1 once after each mark and marking the first packet with
-//! `count p_b >= U`, which is how Linux does it, with no division. A packet later than a draw is judged by the
-//! average of its own time.
+//! **Spacing** (the paper, section 7): if each packet were marked with `p_b` independently, gaps between
+//! marks would be geometric, and marks would cluster. With `p_a = p_b / (1 - count p_b)`, where `count` is
+//! the number of packets since the last mark, gaps are uniform from 1 to `1/p_b`. This is equivalent to one
+//! draw of `U` between 0 and 1 after each mark; the first packet with `count p_b >= U` is marked. Linux does
+//! it like this, without a division. Each packet is judged by the average at its own arrival.
 //!
-//! By length (the paper's byte mode), a packet of twice the mean length counts for two: gaps are uniform in bytes.
+//! By length (the paper's byte mode), a packet of twice the mean length counts for two: gaps are uniform in
+//! bytes.
 
 use crate::error::ConfigError;
 use crate::probability::Probability;
 use crate::structures::Random;
 
-/// One hundredth, of 2^32.
+/// 1 % in units of 2^-32.
 const ONE_PERCENT: u64 = 42_949_673;
 
-/// The largest threshold: twice as much, scaled by 2^31, is still a number of 64 bits.
+/// The largest threshold: its double, scaled by 2^31, fits in 64 bits.
 const LARGEST: u32 = u32::MAX >> 1;
 
 /// What to do with an arriving packet.
@@ -33,53 +34,53 @@ const LARGEST: u32 = u32::MAX >> 1;
 pub(crate) enum Action {
     /// Queue it.
     Pass,
-    /// Mark or drop it, by chance.
+    /// Mark or drop it: the random draw says so.
     Early,
-    /// Mark or drop it: the average is above everything.
+    /// Mark or drop it: the average is above the curve.
     Forced,
 }
 
-/// The course of the curve. Thresholds are in the unit of the queue's length.
+/// The shape of the curve. Thresholds are in the unit of the queue's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) min: u32,
     pub(crate) max: u32,
-    /// At `max`.
+    /// The probability at `max`.
     pub(crate) probability: Probability,
     pub(crate) gentle: bool,
-    /// The mean length of packets if they count by their length.
+    /// The mean length of packets, if they count by their length.
     pub(crate) by_length: Option<u32>,
-    /// Whether an average that equals a threshold is still below it, as in CHOKe.
+    /// Whether an average equal to a threshold is still below it, as in CHOKe.
     pub(crate) is_exclusive: bool,
 }
 
 /// The curve as the packet path needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Curve {
-    /// Where the slope begins. Scaled like the average, as are the next three.
+    /// Where the slope begins. Scaled like the average; so are the next three.
     start: u64,
     min: u64,
     max: u64,
-    /// From here on everything is marked.
+    /// From here on all packets are marked.
     end: u64,
     w_log: u32,
-    /// `probability` in parts of 2^32; moved by [`Curve::adapt`].
+    /// `probability` in units of 2^-32; changed by [`Curve::adapt`].
     max_p: u64,
-    /// From `min` to `max`, for each unit of length; at least 1 part of 2^32.
+    /// The slope from `min` to `max`, per unit of length; at least 2^-32.
     slope: u64,
-    /// From `max` to `end`, in parts of 2^48.
+    /// The slope from `max` to `end`, in units of 2^-48.
     gentle_slope: u64,
-    /// What a packet counts in, 1 for itself: the mean length.
+    /// The divisor of a packet's length: the mean length, or 1.
     unit: u32,
     shape: Shape,
 }
 
-/// How far it is since the last mark, and to the next.
+/// The distance from the last mark and to the next one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spacing {
-    /// Packets, or bytes, since the last mark; -1 while the average is outside of the curve's slope.
+    /// Packets or bytes since the last mark; -1 while the average is not on the slope of the curve.
     count: i64,
-    /// `U`, of 2^32.
+    /// `U`, in units of 2^-32.
     drawn: u32,
 }
 
@@ -93,7 +94,7 @@ impl Spacing {
 }
 
 impl Curve {
-    /// Checks the thresholds, which are for an average with weight 2^-w_log.
+    /// Checks the thresholds of an average with weight 2^-w_log.
     pub(crate) fn new(shape: Shape, w_log: u32) -> Result<Curve, ConfigError> {
         let Shape { min, max, .. } = shape;
         if max > LARGEST {
@@ -135,18 +136,18 @@ impl Curve {
         self.gentle_slope = (rest << 16) / u64::from(self.shape.max);
     }
 
-    /// The probability at `max`, in parts of 2^32.
+    /// The probability at `max`, in units of 2^-32.
     pub(crate) fn max_p(&self) -> u64 {
         self.max_p
     }
 
-    /// Whether nothing is marked at this average, scaled.
+    /// Whether no packet is marked at this scaled average.
     #[inline]
     pub(crate) fn is_below(&self, average: u64) -> bool {
         average < self.start
     }
 
-    /// Judges an arriving packet by the average that it met, scaled.
+    /// Decides about an arriving packet by the average at its arrival.
     pub(crate) fn judge(
         &self,
         spacing: &mut Spacing,
@@ -171,8 +172,8 @@ impl Curve {
         }
         let step = if self.shape.by_length.is_some() { length } else { 1 };
         spacing.count = spacing.count.saturating_add(step.into());
-        // Linux divides U by the slope and rounds down before it compares. Multiplied out, that is one slope more on
-        // this side.
+        // Linux divides U by the slope, rounds down, and compares. Multiplied by the slope, this side gets
+        // one slope more.
         let unit = u128::from(self.unit);
         let passed =
             u128::from(self.probability(average)) * spacing.count as u128 + u128::from(self.slope) * unit;
@@ -186,18 +187,19 @@ impl Curve {
         Action::Early
     }
 
-    /// `p_b` at an average between `min` and `end`, scaled: in parts of 2^32.
+    /// `p_b` at a scaled average between `min` and `end`, in units of 2^-32.
     fn probability(&self, average: u64) -> u64 {
         if average < self.max {
             return ((average - self.min) >> self.w_log) * self.slope;
         }
         let above = (average - self.max) >> self.w_log;
-        // At most `max` units of a slope of at most 2^48 / max.
+        // At most `max` units with a slope of at most 2^48 / max.
         self.max_p + ((above * self.gentle_slope) >> 16)
     }
 
-    /// Moves `max_p` so that the average, scaled, comes to lie in the middle fifth between the thresholds: Adaptive RED, to be
-    /// called every 0.5 s. Up by a quarter of itself, by 1 % at most; down by a tenth; within 1 to 50 %.
+    /// Adapts `max_p` so that the scaled average moves to the middle fifth between the thresholds (Adaptive
+    /// RED). It is called every 0.5 s. `max_p` rises by a quarter, but at most by 1 %; it falls by a tenth.
+    /// It stays between 1 and 50 %.
     pub(crate) fn adapt(&mut self, average: u64) {
         let Shape { min, max, .. } = self.shape;
         let fifth = (max - min) / 5;
@@ -207,7 +209,7 @@ impl Curve {
         } else if average < u64::from(min + 2 * fifth) && self.max_p >= ONE_PERCENT {
             self.max_p = self.max_p / 10 * 9;
         }
-        // Once in 0.5 s, so that a division is no matter.
+        // A division once in 0.5 s is cheap enough.
         let delta = u64::from(max - min);
         self.slope = ((self.max_p + delta / 2) / delta).max(1);
         self.set_gentle_slope();
@@ -229,16 +231,16 @@ mod tests {
     };
     const W_LOG: u32 = 5;
 
-    /// Gaps between marks at an average that stands still.
+    /// Gaps between marks at a constant average.
     fn gaps(shape: Shape, average: u64, length: u32, marks: u32) -> Vec<u32> {
         let curve = Curve::new(shape, W_LOG).unwrap();
         let (mut spacing, mut random) = (Spacing::NEW, Random::new(5));
         let mut next = || {
             (1..)
                 .find(|_| curve.judge(&mut spacing, average << W_LOG, length, &mut random) != Action::Pass)
-                .expect("marks come sooner or later")
+                .expect("a mark comes after a finite number of packets")
         };
-        // The first begins before the first draw.
+        // The first gap begins before the first draw, so it is not used.
         next();
         (0..marks).map(|_| next()).collect()
     }
@@ -247,10 +249,11 @@ mod tests {
         f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64
     }
 
-    /// Section 7 of the paper: `P[gap = n] = p_b` for n from 1 to 1/p_b. Each tenth of that range gets a tenth.
+    /// Section 7 of the paper: `P[gap = n] = p_b` for n from 1 to 1/p_b. Each tenth of that range gets a
+    /// tenth of the gaps.
     #[test]
     fn gaps_between_marks_are_uniform() {
-        // Half way up: p_b = 1 %.
+        // Halfway up the slope: p_b = 1 %.
         let gaps = gaps(SHAPE, 60_000, 1000, 20_000);
         assert!(gaps.iter().all(|gap| (1..=101).contains(gap)));
         for tenth in 0..10 {
@@ -259,7 +262,8 @@ mod tests {
         }
     }
 
-    /// Of uniform gaps the mean is (1/p_b + 1) / 2: on the slope, and on gentle's ramp from max_p to 1.
+    /// The mean of uniform gaps is (1/p_b + 1) / 2: on the slope, and on the ramp of `gentle` from max_p to
+    /// 1.
     #[test]
     fn the_curve_rises_as_drawn() {
         let gentle = Shape {
@@ -276,7 +280,7 @@ mod tests {
             let exact = curve_at(gentle, average);
             assert!((exact - probability).abs() < 1e-4, "p_b {exact} at {average}");
             let mean = mean(&gaps(gentle, average, 1000, 10_000));
-            // Gaps are whole numbers: of the last only a part is due.
+            // Gaps are whole numbers, so of the last one only a part counts.
             let whole = (1.0 / probability).ceil();
             let expected = (0..whole as u32)
                 .map(|n| 1.0 - f64::from(n) * probability)
@@ -309,7 +313,7 @@ mod tests {
         curve.probability(average << W_LOG) as f64 / 2f64.powi(32)
     }
 
-    /// Packets half as long as the mean are marked half as often.
+    /// Packets of half the mean length are marked half as often.
     #[test]
     fn by_length_every_byte_counts_the_same() {
         let shape = Shape {
@@ -325,9 +329,9 @@ mod tests {
         }
     }
 
-    /// Adaptive RED's AIMD against the paper's real numbers.
+    /// Compares the steps of Adaptive RED with the paper's real numbers.
     #[test]
-    fn max_p_rises_by_parts_and_falls_by_tenths() {
+    fn max_p_rises_by_a_quarter_and_falls_by_a_tenth() {
         let mut curve = Curve::new(SHAPE, W_LOG).unwrap();
         let mut exact: f64 = 0.02;
         let follows = |curve: &Curve, exact: f64| {
@@ -350,11 +354,11 @@ mod tests {
         }
         let before = curve.max_p;
         curve.adapt(60_000 << W_LOG);
-        assert_eq!(curve.max_p, before, "the middle fifth is what is wanted");
+        assert_eq!(curve.max_p, before, "the average is in the middle fifth");
     }
 
     #[test]
-    fn thresholds_that_cannot_work_are_refused() {
+    fn invalid_thresholds_are_rejected() {
         let refused = |min, max| {
             Curve::new(Shape { min, max, ..SHAPE }, W_LOG)
                 .unwrap_err()
@@ -365,9 +369,9 @@ mod tests {
     }
 
     proptest! {
-        /// Linux's test, with its rounded quotient, and ours, multiplied out, mark the same packets.
+        /// Linux's test with its rounded quotient and ours without a division mark the same packets.
         #[test]
-        fn judged_as_by_the_quotient(
+        fn the_test_without_division_marks_the_same_packets(
             excess in 0u64..60_000, count in 1i64..5_000, drawn in any::<u32>(), parts in 0..1u64 << 32,
         ) {
             let probability = Probability::from_parts(parts);
@@ -379,17 +383,27 @@ mod tests {
             prop_assert_eq!(ours == Action::Early, is_marked);
         }
 
-        /// Never less likely at a higher average.
+        /// The probability never decreases as the average rises.
         #[test]
         fn the_curve_never_falls(
-            min in 1u32..1 << 24, above in 1u32..1 << 24, parts in 0..=1u64 << 32, at in [0.0..1.0f64, 0.0..1.0f64],
+            min in 1u32..1 << 24,
+            above in 1u32..1 << 24,
+            parts in 0..=1u64 << 32,
+            at in [0.0..1.0f64, 0.0..1.0f64],
         ) {
             let max = min + above;
-            let shape = Shape { min, max, probability: Probability::from_parts(parts), gentle: true, by_length: None, is_exclusive: false };
+            let shape = Shape {
+                min,
+                max,
+                probability: Probability::from_parts(parts),
+                gentle: true,
+                by_length: None,
+                is_exclusive: false,
+            };
             let curve = Curve::new(shape, 3).unwrap();
             let place = |at: f64| curve.min + ((curve.end - 1 - curve.min) as f64 * at) as u64;
             let [low, high] = [at[0].min(at[1]), at[0].max(at[1])].map(|at| curve.probability(place(at)));
-            // The slope's quotient is rounded down but never to nothing.
+            // The quotient of the slope is rounded down, but never to 0.
             prop_assert!(low <= high + u64::from(above), "{low} below {high}");
         }
     }

@@ -1,5 +1,5 @@
-//! Where the packets are that RED lets in: in a fifo of its own or in a discipline inside. Two types and no branch between them, so that the
-//! usual case costs what it did.
+//! The store of the packets that RED accepts: its own fifo or an inner discipline. These are two types, so
+//! that the common case has no branch.
 
 use alloc::boxed::Box;
 
@@ -10,28 +10,28 @@ use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::stats::Count;
 use crate::time::Time;
 
-/// What a fifo of RED's own holds at most.
+/// The largest backlog of RED's own fifo.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub(super) bytes: u64,
     pub(super) packets: u32,
 }
 
-/// What holds the packets.
+/// Holds the packets.
 pub trait Store: Send + 'static {
-    /// Whether it can do with these limits.
+    /// Checks whether the store can apply these limits.
     #[doc(hidden)]
     fn check(limits: Limits) -> Result<(), ConfigError>;
 
-    /// What is queued, bytes.
+    /// The backlog, bytes.
     #[doc(hidden)]
     fn bytes(&self) -> u64;
 
-    /// What is queued.
+    /// The backlog.
     #[doc(hidden)]
     fn count(&self) -> Count;
 
-    /// Takes a packet that the average has nothing against, if it finds room.
+    /// Enqueues a packet that the average accepted, if there is room.
     #[doc(hidden)]
     fn enqueue(&mut self, id: PacketId, limits: Limits, now: Time, pool: &mut Pool) -> Verdict;
 
@@ -39,13 +39,13 @@ pub trait Store: Send + 'static {
     #[doc(hidden)]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId>;
 
-    /// Whether there are packets, of a dequeue that found none to send.
+    /// Whether packets are queued after a dequeue returned none.
     #[doc(hidden)]
     fn holds_back(&self) -> bool {
         false
     }
 
-    /// The packet that the next dequeue is sure to return.
+    /// The packet that the next dequeue will certainly return.
     #[doc(hidden)]
     fn first(&self) -> Option<PacketId>;
 
@@ -53,17 +53,17 @@ pub trait Store: Send + 'static {
     #[doc(hidden)]
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue);
 
-    /// Gives back the newest packets that are over the limits.
+    /// Drops the newest packets that are over the limits.
     #[doc(hidden)]
     fn keep(&mut self, limits: Limits, pool: &mut Pool);
 
-    /// The discipline inside.
+    /// The inner discipline.
     #[doc(hidden)]
     fn inner(&self) -> Option<&dyn Discipline> {
         None
     }
 
-    /// The same, to be changed.
+    /// The inner discipline, mutable.
     #[doc(hidden)]
     fn inner_mut(&mut self) -> Option<&mut Box<dyn Discipline>> {
         None
@@ -112,13 +112,13 @@ impl Store for PacketQueue {
 
     fn keep(&mut self, limits: Limits, pool: &mut Pool) {
         while PacketQueue::bytes(self) > limits.bytes || self.len() > limits.packets {
-            let newest = self.pop_back(pool).expect("a queue over its limit isn't empty");
+            let newest = self.pop_back(pool).expect("a queue over its limit is not empty");
             pool.give_back(newest, DropReason::Reconfigured);
         }
     }
 }
 
-/// A discipline inside, which has limits of its own: what it drops is its business.
+/// An inner discipline, which has its own limits and its own drops.
 impl Store for Box<dyn Discipline> {
     fn check(limits: Limits) -> Result<(), ConfigError> {
         if limits.packets == u32::MAX {

@@ -8,7 +8,7 @@ use crate::queues::token_bucket::Profile;
 use crate::testing::{Driver, fifo as fifo_of};
 use proptest::prelude::*;
 
-/// Thresholds at which 15 and 30 packets of 1000 bytes are queued on average.
+/// With these thresholds 15 and 30 packets of 1000 bytes are queued on average.
 fn config() -> Config {
     Config {
         limit: 120_000,
@@ -28,7 +28,7 @@ fn variable<A: Algorithm>(driver: &Driver<A>, wanted: &str) -> i64 {
             found = Some(value);
         }
     });
-    found.expect("the variable is shown")
+    found.expect("the variable exists")
 }
 
 fn packet(ecn: Ecn) -> Packet {
@@ -38,7 +38,7 @@ fn packet(ecn: Ecn) -> Packet {
     }
 }
 
-/// Offers packets until the average is above `max`, and one more.
+/// Offers packets until the average is above `max`, and then one more.
 fn forced(config: Config, ecn: Ecn) -> (Verdict, u64) {
     let mut driver = Driver::new(Red::node(config, 1).unwrap());
     for _ in 0..60 {
@@ -50,9 +50,9 @@ fn forced(config: Config, ecn: Ecn) -> (Verdict, u64) {
 }
 
 #[test]
-fn above_max_packets_are_marked_or_dropped_as_told() {
+fn above_max_packets_are_marked_or_dropped_as_configured() {
     let red = |ecn, harddrop, nodrop| Config {
-        // Nothing by chance.
+        // No random drops.
         probability: Probability::ZERO,
         response: Response {
             ecn,
@@ -75,7 +75,7 @@ fn above_max_packets_are_marked_or_dropped_as_told() {
 }
 
 #[test]
-fn thresholds_left_out_follow_tc() {
+fn missing_thresholds_are_derived_as_in_tc() {
     let config = Config::default();
     assert_eq!(config.thresholds(), (33_333, 100_000));
     assert_eq!(config.burst(), 55);
@@ -92,7 +92,7 @@ fn thresholds_left_out_follow_tc() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_by_name() {
+fn values_out_of_range_are_rejected_by_name() {
     let refused = |config: Config| Red::node(config, 1).unwrap_err().parameter();
     let default = Config::default;
     assert_eq!(
@@ -134,7 +134,7 @@ fn what_cannot_work_is_refused_by_name() {
     );
 }
 
-/// Ten packets of 100 bytes, counted in packets of 1000 bytes: short ones weigh as much as long ones.
+/// Ten packets of 100 bytes, counted as packets of 1000 bytes: short packets count as much as long ones.
 #[test]
 fn packets_may_be_counted_instead_of_bytes() {
     let average = |measure| {
@@ -149,7 +149,8 @@ fn packets_may_be_counted_instead_of_bytes() {
     assert!((ratio - 10.0).abs() < 0.01, "{ratio}");
 }
 
-/// The average of a queue of 10 packets stands at 10,000 bytes, below the target; then at 25,000, above it.
+/// The average of a queue of 10 packets is 10,000 bytes, below the target; then it is 25,000, above the
+/// target.
 #[test]
 fn max_p_adapts_every_half_second() {
     let config = Config {
@@ -182,9 +183,9 @@ fn max_p_adapts_every_half_second() {
     assert_eq!(variable(&driver, "max_P"), low + low / 4);
 }
 
-/// However long nobody asks, the steps are made up for, and come to the bounds.
+/// After any time without calls the steps that are due are made, up to the bounds.
 #[test]
-fn half_seconds_without_packets_are_made_up_for() {
+fn adaptation_steps_are_made_after_a_time_without_packets() {
     let adaptive = Config {
         adaptive: true,
         ..config()
@@ -203,7 +204,7 @@ fn half_seconds_without_packets_are_made_up_for() {
 }
 
 #[test]
-fn a_change_keeps_the_average_and_gives_back_the_newest() {
+fn a_change_keeps_the_average_and_drops_the_newest_packets() {
     let mut driver = Driver::new(Red::node(config(), 1).unwrap());
     for _ in 0..10 {
         driver.offer(packet(Ecn::NotEct), Time::ZERO);
@@ -236,10 +237,10 @@ fn a_change_keeps_the_average_and_gives_back_the_newest() {
     assert_eq!(driver.root.algorithm().config(), slower);
 }
 
-/// RED in real numbers, by the paper's figure 17, with `p_a = p_b / (1 - count p_b)` and the same coins: at a standing average both
-/// mark as often.
+/// RED in real numbers, after the paper's figure 17, with `p_a = p_b / (1 - count p_b)` and the same random
+/// numbers: at a constant average both mark equally often.
 #[test]
-fn as_many_are_dropped_as_by_the_papers_formula() {
+fn the_number_of_drops_equals_that_of_the_papers_formula() {
     let config = Config {
         min: Some(5_000),
         max: Some(15_000),
@@ -248,7 +249,7 @@ fn as_many_are_dropped_as_by_the_papers_formula() {
         ..config()
     };
     let mut driver = Driver::new(Red::node(config, 3).unwrap());
-    let scale = f64::from(1u32 << driver.root.algorithm().inner.law.filter.w_log());
+    let scale = f64::from(1u32 << driver.root.algorithm().inner.derived.filter.w_log());
     let (mut offered, mut dropped) = (0, 0);
     let mut random = Random::new(9);
     let (mut count, mut expected) = (-1.0, 0);
@@ -260,7 +261,7 @@ fn as_many_are_dropped_as_by_the_papers_formula() {
         let verdict = driver.offer(packet(Ecn::NotEct), now);
         offered += 1;
         dropped += u32::from(verdict == Verdict::Congested);
-        // The average stands between 10 and 11 packets: what it is exactly, ours says.
+        // The average is between 10 and 11 packets; its exact value is taken from ours.
         let average = variable(&driver, "qavg") as f64 / scale;
         let p_b = 0.1 * (average - 5_000.0) / 10_000.0;
         if p_b <= 0.0 {
@@ -283,7 +284,7 @@ fn as_many_are_dropped_as_by_the_papers_formula() {
 }
 
 proptest! {
-    /// With a burst below which the average cannot reach `min`, nothing is dropped: what `burst` promises.
+    /// `burst` holds: nothing is dropped in a burst that cannot raise the average to `min`.
     #[test]
     fn a_burst_passes(burst in 20u32..200) {
         let config = Config {
@@ -300,13 +301,18 @@ proptest! {
         }
     }
 
-    /// The same seed, the same drops; where time begins changes nothing.
+    /// Equal seeds give equal drops, independently of the origin of time.
     #[test]
     fn decisions_depend_on_the_seed_alone(
         seed in any::<u64>(), origin in 0u64..1 << 40, arrivals in prop::collection::vec(0u8..4, 1..300),
     ) {
         let run = |origin: u64| {
-            let config = Config { probability: Probability::ratio(1, 3), adaptive: true, gentle: true, ..config() };
+        let config = Config {
+            probability: Probability::ratio(1, 3),
+            adaptive: true,
+            gentle: true,
+            ..config()
+        };
             let mut driver = Driver::new(Red::node(config, seed).unwrap());
             let mut verdicts = Vec::new();
             for (step, &count) in arrivals.iter().enumerate() {
@@ -322,7 +328,7 @@ proptest! {
     }
 }
 
-/// A discipline that lets one packet out each millisecond.
+/// A discipline that sends one packet per millisecond.
 fn slow() -> Box<dyn Discipline> {
     let config = tbf::Config {
         profile: Profile::new(Rate::mbit(8), 1000),
@@ -332,7 +338,7 @@ fn slow() -> Box<dyn Discipline> {
 }
 
 #[test]
-fn over_a_fifo_inside_all_is_as_with_the_own_one() {
+fn an_inner_fifo_gives_the_same_result_as_the_own_one() {
     let inside = fifo::Config {
         limit_packets: None,
         limit_bytes: Some(config().limit.into()),
@@ -357,12 +363,12 @@ fn over_a_fifo_inside_all_is_as_with_the_own_one() {
     assert_eq!(own.root.statistics(), over.root.statistics());
     assert!(
         own.root.statistics().dropped_for(DropReason::Aqm) > 0,
-        "chances were drawn"
+        "random numbers were drawn"
     );
 }
 
 #[test]
-fn what_is_held_back_inside_is_no_idle_queue() {
+fn a_throttled_inner_discipline_is_not_an_idle_queue() {
     let mut driver = Driver::new(Queue::over(config(), 1, slow()).unwrap());
     for _ in 0..10 {
         driver.offer(packet(Ecn::NotEct), Time::ZERO);
@@ -374,12 +380,12 @@ fn what_is_held_back_inside_is_no_idle_queue() {
     driver.offer(packet(Ecn::NotEct), Time::from_micros(999));
     assert!(
         variable(&driver, "qavg") > queued,
-        "the average rose, and did not sink"
+        "the average rose and did not decrease"
     );
 }
 
 #[test]
-fn limits_are_those_of_the_discipline_inside() {
+fn the_inner_discipline_has_the_limits() {
     let limited = Config {
         limit_packets: Some(5),
         ..config()
@@ -398,9 +404,9 @@ fn limits_are_those_of_the_discipline_inside() {
     assert_eq!(driver.drain(Time::ZERO), [0, 1]);
 }
 
-/// What the books of red count is all of it.
+/// The statistics of red include all drops and marks, those of the inner discipline too.
 #[test]
-fn what_a_discipline_inside_drops_and_marks_is_told_apart() {
+fn drops_and_marks_of_the_inner_discipline_are_counted_separately() {
     let never = Config {
         min: Some(90_000),
         max: Some(110_000),

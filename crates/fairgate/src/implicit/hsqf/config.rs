@@ -1,4 +1,4 @@
-//! Parameters of hsqf.
+//! The parameters of hsqf.
 
 use alloc::boxed::Box;
 
@@ -9,25 +9,26 @@ use crate::flow::FlowBy;
 use crate::queues::fifo::DropFrom;
 use crate::registry::{About, Children, Description, Family, Parameter, Unit, check_ranges};
 
-/// Parameters.
+/// The parameters of the discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued, 1 to 2^24.
+    /// The largest number of queued packets, 1 to 2^24.
     pub limit: u32,
-    /// Bytes that a user may send in a round, 64 to 2^30. At least the longest packet for constant cost.
+    /// The bytes that a user may send in a round, 64 to 2^30. The cost is constant if it is at least the
+    /// longest packet.
     pub quantum: u32,
-    /// Most users with packets at a time, 1 to 16384.
+    /// The largest number of users with packets, 1 to 16384.
     pub users: u32,
-    /// What a user is.
+    /// What identifies a user.
     pub user: FlowBy,
-    /// What a flow of a user is.
+    /// What identifies a flow of a user.
     pub key: FlowBy,
-    /// Which packet of the longest flow pays.
+    /// Which packet of the longest flow is dropped.
     pub drop_from: DropFrom,
 }
 
-/// Users are receiving hosts, as on a line towards homes; five times the packets of sqf, for several users
-/// share them.
+/// Users are receiving hosts, as on a link towards homes. The limit is five times the limit of sqf, because
+/// several users share it.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -41,29 +42,29 @@ impl Default for Config {
     }
 }
 
-/// The parameters as users set them.
+/// The parameters that users can set.
 pub const PARAMETERS: &[Parameter<Config>] = &[
     limit(1 << 24, |hsqf, _| &mut hsqf.limit),
     quantum(
-        "Bytes that a user may send in a round: at least the longest packet for constant cost.",
+        "Bytes that a user may send in a round; should be at least the longest packet.",
         |hsqf, _| &mut hsqf.quantum,
     ),
     Parameter::new(
         "users",
         Unit::Count("users"),
         1..=1 << 14,
-        "Most users with packets at a time.",
+        "The largest number of users with packets.",
         |hsqf, _| &mut hsqf.users,
     ),
     Parameter::word(
         "user",
         Unit::Choice(FlowBy::WORDS),
-        "What packets of one user have in common.",
+        "What the packets of a user have in common.",
         |hsqf, _| &mut hsqf.user,
     ),
     key(|hsqf, _| &mut hsqf.key),
     drop_from(
-        "Which packet of the longest flow of the user with most bytes pays: the newest or the oldest.",
+        "Which packet of the longest flow of the largest user is dropped: the newest or the oldest.",
         |hsqf, _| &mut hsqf.drop_from,
     ),
 ];
@@ -75,7 +76,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         family: Family::Implicit,
         summary: "Hierarchical sqf: fair queueing between users, shortest queue first between the flows of \
             a user",
-        when: "On a line that several users share: fair between them, and calls before downloads for each \
+        when: "On a link that several users share: fair between them, and calls before downloads for each \
             of them.",
         children: Children::None,
     },

@@ -1,4 +1,4 @@
-//! Parameters of pdrr.
+//! The parameters of pdrr.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -12,21 +12,21 @@ use crate::flow::FlowBy;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Unit};
 
-/// When packets of new flows are discarded.
+/// When packets of new flows are dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// While the fair rate is below this; `None` for 1 % of the link's rate.
+    /// Dropped while the fair rate is below this rate. `None` means 1 % of the link's rate.
     pub fair_rate: Option<Rate>,
-    /// While the priority load is above this, percent of the link's rate, 1 to 100.
+    /// Dropped while the priority load is above this percentage of the link's rate, 1 to 100.
     pub priority_load: u8,
-    /// A flow is in progress for so long after a packet, 1 ms to 1 hour.
+    /// How long a flow is in progress after a packet, 1 ms to 1 hour.
     pub idle_timeout: Duration,
-    /// Most flows in progress that are remembered, 1 to 2^20.
+    /// The largest number of flows in progress, 1 to 2^20.
     pub flows_in_progress: u32,
 }
 
-/// The fair rate of section 2.3; a few seconds; the flows in progress of Table 2's largest trace. The paper
-/// leaves the load open: at 80 % a packet waits for four others on average (M/M/1).
+/// The fair rate of section 2.3, a few seconds, and the flows in progress of the largest trace in Table 2.
+/// The paper does not give a load: at 80 % a packet waits for four others on average (M/M/1).
 impl Default for Admission {
     fn default() -> Admission {
         Admission {
@@ -52,24 +52,25 @@ impl Admission {
     }
 }
 
-/// Parameters.
+/// The parameters of the discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued, 1 to 2^25.
+    /// The largest number of queued packets, 1 to 2^25.
     pub limit: u32,
-    /// Entries of AFL: most flows that are kept apart at a time, 1 to 2^20.
+    /// Entries of AFL: the largest number of flows with their own state, 1 to 2^20.
     pub afl: u32,
-    /// Bytes that a flow may send in a round, and as many with priority, 64 to 2^30.
+    /// The bytes that a flow may send in a round, and as many with priority, 64 to 2^30.
     pub quantum: u32,
-    /// What a flow is.
+    /// What identifies a flow.
     pub key: FlowBy,
     /// The rate of the link, to measure congestion.
     pub rate: Option<Rate>,
-    /// Whether new flows are kept out while the link is congested. Needs `rate`.
+    /// Whether new flows are rejected while the link is congested. Requires `rate`.
     pub admission: Option<Admission>,
 }
 
-/// The buffer and the AFL of the paper's simulations (section 5), and one full Ethernet frame.
+/// The buffer and the AFL are those of the paper's simulations (section 5). The quantum is one full Ethernet
+/// frame.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -83,7 +84,8 @@ impl Default for Config {
     }
 }
 
-/// pdrr as users write it: admission control is switched on, and its parameters stand beside the others.
+/// The settings as users write them: admission control is switched on, and its parameters are next to the
+/// others.
 #[derive(Clone, Debug)]
 pub struct Settings {
     config: Config,
@@ -116,8 +118,8 @@ impl Settings {
             return Err(ConfigError::conflict(
                 parameter,
                 "given",
-                "left out unless admission is true",
-                "leave it out, or write admission = true",
+                "absent unless admission is true",
+                "remove it, or write admission = true",
             ));
         }
         Ok(Config {
@@ -127,7 +129,7 @@ impl Settings {
     }
 }
 
-/// The parameters as users set them.
+/// The parameters that users can set.
 pub const PARAMETERS: &[Parameter<Settings>] = &[
     limit(1 << 25, |pdrr, _| &mut pdrr.config.limit),
     Parameter::new(
@@ -152,7 +154,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
     Parameter::word(
         "admission",
         Unit::Flag,
-        "Whether packets of new flows are discarded while the link is congested; needs `rate`.",
+        "Whether packets of new flows are dropped while the link is congested; requires `rate`.",
         |pdrr, _| &mut pdrr.is_admission_on,
     ),
     fair_rate(|pdrr, _| &mut pdrr.admission.fair_rate),
@@ -160,7 +162,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "priority_load",
         Unit::Count("percent"),
         1..=100,
-        "New flows are kept out while more than this part of the rate is sent with priority.",
+        "New flows are rejected while the priority load is above this part of the rate.",
         |pdrr, _| &mut pdrr.admission.priority_load,
     ),
     idle_timeout(|pdrr, _| &mut pdrr.admission.idle_timeout),
@@ -173,7 +175,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         name: "pdrr",
         family: Family::Implicit,
         summary: "Priority deficit round robin: fair shares, and flows below the fair rate go first",
-        when: "On a link that many flows share, each a small part of it; with admission control also in \
+        when: "On a link that many flows share, each with a small part of it; with admission control also in \
             overload.",
         children: Children::None,
     },

@@ -1,4 +1,4 @@
-//! PDRR against Table 1 word by word, and what the paper says of it.
+//! Compares PDRR with Table 1, and tests what the paper says about it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -41,7 +41,7 @@ struct Active {
 struct Table1 {
     config: Config,
     priority: VecDeque<Known>,
-    /// AFL but for the flow being served.
+    /// AFL without the flow that is served.
     afl: VecDeque<u64>,
     serving: Option<u64>,
     active: HashMap<u64, Active>,
@@ -64,7 +64,8 @@ impl Table1 {
         self.priority.len() + self.active.values().map(|flow| flow.queue.len()).sum::<usize>()
     }
 
-    /// The packets dropped for it, and why. Which of equally long flows pays is taken from `returned`.
+    /// Returns the dropped packets and the reasons. `returned` says which of several longest flows lost a
+    /// packet.
     fn enqueue(&mut self, flow: u64, length: u32, returned: &[(u64, DropReason)]) -> Vec<(u64, DropReason)> {
         let cookie = self.offered;
         self.offered += 1;
@@ -123,7 +124,7 @@ impl Table1 {
         dropped
     }
 
-    /// Ends the turn of the flow being served if it can't send.
+    /// Ends the turn of the served flow if it can't send.
     fn settle(&mut self) {
         let Some(flow) = self.serving else { return };
         let known = &self.active[&flow];
@@ -183,9 +184,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Every departure and every drop; the fictitious flow of the measures changes nothing.
+    /// Compares every departure and every drop. The fictitious flow of the measurements changes nothing.
     #[test]
-    fn departures_are_those_of_table_1(
+    fn departures_are_the_same_as_in_table_1(
         limit in prop_oneof![1u32..5, 1u32..60],
         afl in 1u32..14,
         quantum in 64u32..4000,
@@ -214,7 +215,7 @@ fn hot_state_of_a_flow_is_a_cache_line() {
 }
 
 #[test]
-fn a_flow_has_priority_for_its_first_quantum_and_then_by_rounds() {
+fn a_flow_has_priority_for_its_first_quantum_and_is_then_served_in_rounds() {
     let mut driver = driver(Config {
         quantum: 1000,
         ..Config::default()
@@ -223,12 +224,13 @@ fn a_flow_has_priority_for_its_first_quantum_and_then_by_rounds() {
         offer(&mut driver, 1, 500);
     }
     offer(&mut driver, 2, 500);
-    // Two packets of 1 and the one of 2 have priority; of 1's third only 0 bytes are left in the round.
+    // Two packets of 1 and the packet of 2 have priority. After that, 1 has 0 bytes left in the round for its
+    // third packet.
     assert_eq!(driver.drain(Time::ZERO), [0, 1, 3, 2]);
 }
 
 #[test]
-fn what_was_sent_with_priority_is_taken_off_the_first_turn() {
+fn bytes_sent_with_priority_are_subtracted_from_the_first_turn() {
     let mut driver = driver(Config {
         quantum: 1000,
         ..Config::default()
@@ -236,7 +238,7 @@ fn what_was_sent_with_priority_is_taken_off_the_first_turn() {
     for flow in [1, 1, 1, 2, 2, 2] {
         offer(&mut driver, flow, 800);
     }
-    // Each has sent 800 with priority: 200 left of its first turn, then 1200, then 1400.
+    // Each has sent 800 bytes with priority. It has 200 left in its first turn, then 1200, then 1400.
     assert_eq!(driver.drain(Time::ZERO), [0, 3, 1, 4, 2, 5]);
 }
 
@@ -254,7 +256,7 @@ fn with_the_list_full_new_flows_have_priority_without_an_entry() {
 }
 
 #[test]
-fn a_full_buffer_takes_the_head_of_the_longest_backlog_and_never_a_priority_packet() {
+fn a_full_buffer_drops_the_head_of_the_longest_queue_and_no_priority_packet() {
     let mut driver = driver(Config {
         limit: 4,
         quantum: 100,
@@ -274,14 +276,14 @@ fn a_full_buffer_takes_the_head_of_the_longest_backlog_and_never_a_priority_pack
     assert_eq!(driver.drain(Time::ZERO), [0, 2, 4, 6]);
 }
 
-/// A link of 8 Mbit/s, 1000 bytes a millisecond, packet by packet.
+/// A link of 8 Mbit/s, 1000 bytes per millisecond, packet by packet.
 struct Link {
     driver: Driver<Pdrr>,
-    /// The flow of each packet offered, and when it came.
+    /// The flow and the arrival time of each packet.
     offered: Vec<(u64, Time)>,
     now: Time,
     free_at: Time,
-    /// The flow and the wait, ns, of each packet sent, from the end of its queueing.
+    /// The flow of each packet sent, and its wait in nanoseconds after the end of the arrival.
     sent: Vec<(u64, u64)>,
     blocked: Vec<u64>,
     most_active: i64,
@@ -343,7 +345,8 @@ impl Link {
     }
 }
 
-/// Packets of 1000 bytes from each of `flows` at its interval, in ms, in the order of time, up to `end` ms.
+/// Returns packets of 1000 bytes of each of `flows` at its interval in ms, in the order of time, up to `end`
+/// ms.
 fn arrivals(flows: &[(u64, u64, u64)], end: u64) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     for &(flow, first, interval) in flows {
@@ -353,7 +356,7 @@ fn arrivals(flows: &[(u64, u64, u64)], end: u64) -> Vec<(u64, u64)> {
     all
 }
 
-/// Section 4.3: nine flows that always have packets, one of an eighth of their fair rate.
+/// Section 4.3: nine flows that always have packets, and one flow with an eighth of their fair rate.
 #[test]
 fn a_flow_below_the_fair_rate_waits_for_one_packet_at_most() {
     let mut link = Link::new(Config {
@@ -365,7 +368,7 @@ fn a_flow_below_the_fair_rate_waits_for_one_packet_at_most() {
     for (at, flow) in arrivals(&flows, 10_000) {
         link.offer(flow, 1000, Time::from_millis(at));
     }
-    // Its first packet comes into the burst of everybody's first packets.
+    // Its first packet arrives in the burst of the first packets of all flows.
     let waits: Vec<u64> = link
         .sent
         .iter()
@@ -385,14 +388,15 @@ fn a_flow_below_the_fair_rate_waits_for_one_packet_at_most() {
         .filter(|(flow, _)| *flow != 100)
         .map(|(_, wait)| *wait);
     assert!(of_others.max() > Some(100_000_000), "the others queue");
-    // Of ten ms nine go to nine flows and a tenth of one to the slow one: 8 Mbit/s * (1 - 1/80) / 9.
+    // Of each 10 ms, nine flows get 9 ms and the slow flow a tenth of one: 8 Mbit/s * (1 - 1/80) / 9.
     let fair = link.variable("fair_rate");
     assert!((860_000..900_000).contains(&fair), "fair rate {fair}");
     let priority = link.variable("priority_rate");
     assert!((90_000..110_000).contains(&priority), "priority load {priority}");
 }
 
-/// Section 4.2: of ten thousand flows in progress at a load of 0.9 no more than a few hundred are ever in AFL.
+/// Section 4.2: of ten thousand flows in progress at a load of 0.9, no more than a few hundred are ever in
+/// AFL.
 #[test]
 fn the_active_flow_list_stays_small() {
     let mut link = Link::new(Config::default());
@@ -402,7 +406,7 @@ fn the_active_flow_list_stays_small() {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        // Uniform from 0 to twice the mean gap between packets.
+        // The gap is uniform from 0 to twice the mean gap between packets.
         nanos += ((random >> 33) * 2_222_222) >> 31;
         let flow = (random >> 20) % 10_000;
         link.offer(flow, 1000, Time::from_nanos(nanos));
@@ -416,9 +420,9 @@ fn the_active_flow_list_stays_small() {
     assert!(waits.max() < Some(500_000_000));
 }
 
-/// Section 5: flows come and come. With admission control the fair rate stays near its threshold.
+/// Section 5: new flows arrive all the time. With admission control the fair rate stays near its threshold.
 #[test]
-fn blocking_new_flows_holds_the_fair_rate_and_hurts_no_known_flow() {
+fn admission_control_keeps_the_fair_rate_and_blocks_no_known_flow() {
     let threshold = Rate::from_bits_per_second(400_000).unwrap();
     let mut fair_rates = Vec::new();
     for admission in [
@@ -483,9 +487,9 @@ fn numbered_flows_need_no_hash() {
             .count(),
         1
     );
-    let (refused, reason) = driver.pool.take_returned().unwrap();
+    let (rejected, reason) = driver.pool.take_returned().unwrap();
     assert_eq!(reason, DropReason::NoFreeFlow);
-    driver.pool.release(refused);
+    driver.pool.release(rejected);
     assert_eq!(driver.drain(Time::ZERO), [0, 2, 1, 4]);
 }
 
@@ -500,25 +504,25 @@ fn a_change_keeps_packets_in_the_order_of_their_flows() {
         ..Config::default()
     };
     driver.reconfigure(config, Time::ZERO);
-    // Placed anew: 0 and 3 with priority, 1, and for 2 the head of its flow's queue goes.
+    // Enqueued again: 0 and 3 have priority, 1 does not, and for 2 the head of its flow's queue is dropped.
     assert_eq!(driver.returned, [(1, DropReason::Reconfigured)]);
     assert_eq!(driver.drain(Time::ZERO), [0, 3, 2]);
 }
 
 #[test]
 fn ranges_are_checked() {
-    let refused = |config: Config| Pdrr::node(config, 0).unwrap_err().parameter();
+    let rejected = |config: Config| Pdrr::node(config, 0).unwrap_err().parameter();
     let default = Config::default;
     assert_eq!(
-        refused(Config {
+        rejected(Config {
             limit: 0,
             ..default()
         }),
         Some("limit")
     );
-    assert_eq!(refused(Config { afl: 0, ..default() }), Some("afl"));
+    assert_eq!(rejected(Config { afl: 0, ..default() }), Some("afl"));
     assert_eq!(
-        refused(Config {
+        rejected(Config {
             quantum: 63,
             ..default()
         }),
@@ -533,20 +537,20 @@ fn ranges_are_checked() {
         rate: None,
         ..admission(Admission::default())
     };
-    assert_eq!(refused(without_rate), Some("admission"));
+    assert_eq!(rejected(without_rate), Some("admission"));
     let load = Admission {
         priority_load: 0,
         ..Admission::default()
     };
-    assert_eq!(refused(admission(load)), Some("priority_load"));
+    assert_eq!(rejected(admission(load)), Some("priority_load"));
     let timeout = Admission {
         idle_timeout: Duration::ZERO,
         ..Admission::default()
     };
-    assert_eq!(refused(admission(timeout)), Some("idle_timeout"));
+    assert_eq!(rejected(admission(timeout)), Some("idle_timeout"));
     let flows = Admission {
         flows_in_progress: 0,
         ..Admission::default()
     };
-    assert_eq!(refused(admission(flows)), Some("flows_in_progress"));
+    assert_eq!(rejected(admission(flows)), Some("flows_in_progress"));
 }

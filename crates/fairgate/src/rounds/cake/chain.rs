@@ -1,10 +1,11 @@
-//! The round of active flows as a list threaded through them, from which any can be taken out: a flow whose queue management
-//! runs down waits in one, and leaves it from wherever it stands when a packet comes.
+//! A doubly linked list of active flows, from which any flow can be removed. A flow whose queue management
+//! decays waits in such a list, and leaves it from any position when a packet arrives.
 //!
-//! Next to [`ActiveList`](crate::structures::ActiveList) a flow also knows its predecessor. The first one's and the last one's
-//! leftovers are never followed, so that taking the first out touches no other flow's line.
+//! Unlike in [`ActiveList`](crate::structures::ActiveList) a flow also knows its predecessor. The outer links
+//! of the first and the last flow are stale and are never followed. So a removal of the first flow touches no
+//! other flow's cache line.
 
-/// A flow's neighbours: four bytes for one of up to 65536 flows.
+/// A flow's neighbours: four bytes, because there are at most 65536 flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChainLink {
     next: u16,
@@ -17,7 +18,7 @@ pub(super) trait Linked {
     fn link(&mut self) -> &mut ChainLink;
 }
 
-/// A chain. The same array must be passed to every call.
+/// A list. Every call must pass the same array.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chain {
     head: u16,
@@ -32,19 +33,19 @@ impl Chain {
         (self.len > 0).then_some(self.head)
     }
 
-    /// How many flows are in.
+    /// The number of flows in the list.
     #[inline]
     pub(super) fn len(&self) -> u16 {
         self.len
     }
 
-    /// Whether no flow is in.
+    /// Whether the list is empty.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Appends a flow that is in no chain.
+    /// Appends a flow that is in no list.
     #[inline]
     pub(super) fn push_back<F: Linked>(&mut self, index: u16, flows: &mut [F]) {
         if self.len == 0 {
@@ -57,7 +58,7 @@ impl Chain {
         self.len += 1;
     }
 
-    /// Takes the first flow out. The chain isn't empty.
+    /// Removes the first flow. The list must not be empty.
     #[inline]
     pub(super) fn pop_front<F: Linked>(&mut self, flows: &mut [F]) {
         debug_assert!(self.len > 0);
@@ -65,7 +66,7 @@ impl Chain {
         self.len -= 1;
     }
 
-    /// Moves the first flow to the end of the same chain.
+    /// Moves the first flow to the end of the list.
     #[inline]
     pub(super) fn rotate<F: Linked>(&mut self, flows: &mut [F]) {
         if self.len > 1 {
@@ -75,7 +76,7 @@ impl Chain {
         }
     }
 
-    /// Takes a flow out that is in this chain.
+    /// Removes a flow that is in this list.
     #[inline]
     pub(super) fn remove<F: Linked>(&mut self, index: u16, flows: &mut [F]) {
         if index == self.head {
@@ -105,22 +106,22 @@ mod tests {
     }
 
     proptest! {
-        /// Against the standard library's deque.
+        /// Compares with the standard library's deque.
         #[test]
         fn a_chain_behaves_like_a_deque(operations in prop::collection::vec((0u8..6, 0u16..8), 0..200)) {
             let mut flows = [ChainLink::default(); 8];
             let mut chain = Chain::default();
             let mut model = VecDeque::new();
             for (operation, index) in operations {
-                let place = model.iter().position(|known| *known == index);
-                match (operation, place) {
+                let position = model.iter().position(|known| *known == index);
+                match (operation, position) {
                     (0..=2, None) => {
                         chain.push_back(index, &mut flows);
                         model.push_back(index);
                     }
-                    (0 | 1, Some(place)) => {
+                    (0 | 1, Some(position)) => {
                         chain.remove(index, &mut flows);
-                        model.remove(place);
+                        model.remove(position);
                     }
                     (3, _) if !model.is_empty() => {
                         chain.pop_front(&mut flows);

@@ -18,35 +18,35 @@ use crate::registry::{
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The rate of the line, by what [`framing`](Config::framing) counts; `None` where something else limits
-    /// what is sent.
+    /// The rate of the link, in the bytes that [`framing`](Config::framing) counts; `None` if something else
+    /// limits the rate.
     pub bandwidth: Option<Rate>,
-    /// What the line adds to a packet.
+    /// What the link layer adds to a packet.
     pub framing: Framing,
-    /// How much of [`Packet::length`](crate::Packet::length) comes before the IP header, bytes. Of meaning
-    /// where `framing` has an overhead, which is added to the IP packet.
+    /// The bytes of [`Packet::length`](crate::Packet::length) before the IP header. Used if `framing` has an
+    /// overhead, which is added to the IP packet.
     pub link_header: u16,
-    /// Into which tins packets are sorted.
+    /// The tins into which packets are classified.
     pub tins: Tins,
-    /// Chooses the tin before the DSCP does: `handle:n`, a filter's class `n` or a default `n` is the tin
+    /// Chooses the tin before the DSCP does. `handle:n`, a filter's class `n` or a default `n` is the tin
     /// with number `n`, counted from 1, bulk first.
     pub classifier: Classifier,
-    /// The bits of a packet's mark that number its tin, from 1; 0 for none. Goes before the classifier.
+    /// The bits of a packet's mark that hold its tin number, from 1; 0 for none. They are used before the
+    /// classifier.
     pub fwmark: u32,
-    /// What has a queue of its own, and between whom the line is shared.
+    /// Which packets share a queue, and which hosts share the link.
     pub isolation: Isolation,
     /// Whether every packet leaves with DSCP 0.
     pub wash: bool,
-    /// Whether packets that are dropped count for the shaper: where this comes after the bottleneck, they
-    /// have used it.
+    /// Whether dropped packets count for the shaper. Use this if the shaper is behind the bottleneck, because
+    /// dropped packets have used the bottleneck.
     pub ingress: bool,
-    /// Round-trip time of usual connections: the delay that is tolerated for so long. The target is a
-    /// twentieth of it.
+    /// The round-trip time of typical connections. It is CoDel's interval; the target is a twentieth of it.
     pub rtt: Duration,
-    /// Most memory occupied by queued packets ([`Packet::memory`](crate::Packet::memory)), bytes. `None`: for
-    /// four `rtt` of `bandwidth`, 4 MiB at least and 10240 packets of `mtu` at most.
+    /// The most memory that queued packets occupy ([`Packet::memory`](crate::Packet::memory)), bytes. `None`:
+    /// four `rtt` of `bandwidth`, but at least 4 MiB and at most 10240 packets of `mtu`.
     pub memory_limit: Option<u64>,
-    /// Length of the longest packet, bytes: for the target, and for the limit on memory.
+    /// The length of the longest packet, bytes; for the target and the memory limit.
     pub mtu: u32,
 }
 
@@ -71,7 +71,7 @@ impl Default for Config {
     }
 }
 
-/// cake as users write it: a kind of line, and what differs from it.
+/// The settings of cake as users write them: a kind of access line, and deviations from it.
 #[derive(Clone, Debug)]
 pub struct Settings {
     config: Config,
@@ -97,7 +97,7 @@ impl Settings {
     fn config(self) -> Config {
         let line = self.line.framing();
         let overhead = self.overhead.or(line.overhead);
-        // A tag is beyond what the line is known to add, be that nothing.
+        // Tags are added to the overhead of the kind of line, also if that is 0.
         let tags = 4 * u16::from(self.vlan_tags);
         Config {
             framing: Framing {
@@ -113,8 +113,8 @@ impl Settings {
     }
 }
 
-/// Least bandwidth, bit/s: the least part of it, a sixteenth, is 64 bytes a second, the slowest that Linux
-/// counts with.
+/// The least bandwidth, bit/s. The smallest part of it, a sixteenth, is then 64 bytes per second, the lowest
+/// rate that Linux uses.
 const LEAST_BANDWIDTH: u64 = 8192;
 
 /// The parameters as users set them.
@@ -123,74 +123,74 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "bandwidth",
         Unit::Rate,
         LEAST_BANDWIDTH..=u64::MAX,
-        "Rate of the line; none where something else limits what is sent.",
+        "The rate of the link; none if something else limits the rate.",
         |cake, _| &mut cake.config.bandwidth,
     ),
     Parameter::word(
         "tins",
         Unit::Choice(Tins::WORDS),
-        "Kinds of traffic kept apart by DSCP; filters, marks and the default number them from 1, bulk first.",
+        "The kinds of traffic by DSCP; filters, marks and the default count them from 1, bulk first.",
         |cake, _| &mut cake.config.tins,
     ),
     Parameter::word(
         "isolation",
         Unit::Choice(Isolation::WORDS),
-        "What has a queue of its own and, from dual-srchost on, between which hosts the line is shared.",
+        "What has its own queue, and from dual-srchost on, which hosts share the link.",
         |cake, _| &mut cake.config.isolation,
     ),
     Parameter::new(
         "rtt",
         Unit::Time,
         1_000..=3_600_000_000_000,
-        "Round-trip time of usual connections; the target delay is a twentieth of it.",
+        "The round-trip time of typical connections; the target delay is a twentieth of it.",
         |cake, _| &mut cake.config.rtt,
     ),
     Parameter::word(
         "line",
         Unit::Choice(Line::WORDS),
-        "Kind of line, for what it adds to a packet; raw counts lengths as they are.",
+        "The kind of access line, which determines what it adds to a packet; raw adds nothing.",
         |cake, _| &mut cake.line,
     ),
     Parameter::new(
         "overhead",
         Unit::Bytes,
         0..=256,
-        "Bytes that the line adds to an IP packet, in place of what its kind says.",
+        "The bytes that the line adds to an IP packet, instead of those of its kind.",
         |cake, _| &mut cake.overhead,
     ),
     Parameter::new(
         "vlan_tags",
         Unit::Count("tags"),
         0..=4,
-        "VLAN tags that the line adds besides, 4 bytes each.",
+        "The VLAN tags that the line adds too, 4 bytes each.",
         |cake, _| &mut cake.vlan_tags,
     ),
     Parameter::new(
         "mpu",
         Unit::Bytes,
         0..=256,
-        "The least that a packet weighs on the line, in place of what its kind says.",
+        "The least bytes that a packet takes on the line, instead of those of its kind.",
         |cake, _| &mut cake.mpu,
     ),
     Parameter::word(
         "cells",
         Unit::Choice(Cells::WORDS),
-        "How the line cuts up packets, in place of what its kind says: ATM sends 53 bytes for 48, PTM 65 \
-            for 64.",
+        "How the line encodes packets, instead of as its kind does: ATM sends 53 bytes for 48, PTM 65 \
+         for 64.",
         |cake, _| &mut cake.cells,
     ),
     Parameter::new(
         "link_header",
         Unit::Bytes,
         0..=256,
-        "How much of a packet's length comes before the IP header; of meaning where there is an overhead.",
+        "The bytes of a packet's length before the IP header; used if there is an overhead.",
         |cake, _| &mut cake.config.link_header,
     ),
     Parameter::new(
         "fwmark",
         Unit::Count("mask"),
         0..=u32::MAX as u64,
-        "Bits of a packet's mark that number its tin, from 1.",
+        "The bits of a packet's mark that hold its tin number, from 1.",
         |cake, _| &mut cake.config.fwmark,
     ),
     Parameter::word(
@@ -202,7 +202,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
     Parameter::word(
         "ingress",
         Unit::Flag,
-        "Whether dropped packets count for the shaper: they have used a bottleneck before it.",
+        "Whether dropped packets count for the shaper, because they have used a bottleneck before it.",
         |cake, _| &mut cake.config.ingress,
     ),
     Parameter::bounding(
@@ -211,7 +211,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
             "memory_limit",
             Unit::Bytes,
             1..=u64::MAX,
-            "Most memory that queued packets may occupy; none for four rtt of the bandwidth, at least 4mb.",
+            "The most memory that queued packets occupy; none for four rtt of the bandwidth, at least 4mb.",
             |cake, _| &mut cake.config.memory_limit,
         ),
     ),
@@ -219,7 +219,7 @@ pub const PARAMETERS: &[Parameter<Settings>] = &[
         "mtu",
         Unit::Bytes,
         64..=1 << 20,
-        "Length of the longest packet: the target is one and a half of it at least.",
+        "The length of the longest packet; the target is at least the time of one and a half.",
         |cake, _| &mut cake.config.mtu,
     ),
 ];
@@ -230,8 +230,8 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         name: "cake",
         family: Family::Rounds,
         summary: "Shaper, DiffServ tins, fair shares for hosts and their flows, COBALT against delay (CAKE)",
-        when: "As the one setting for a home's line: bandwidth, and the kind of line, are all that it \
-            needs to know.",
+        when: "As the only setting for a home's access line: it needs only the bandwidth and the kind of \
+            line.",
         children: Children::None,
     },
     PARAMETERS,
@@ -262,7 +262,7 @@ impl Config {
         self.bandwidth.map_or(0, |rate| rate.bits_per_second() / 8)
     }
 
-    /// Most memory that queued packets may occupy, given or derived.
+    /// The most memory that queued packets occupy, set or derived.
     pub fn memory(&self) -> u64 {
         if let Some(given) = self.memory_limit {
             return given;

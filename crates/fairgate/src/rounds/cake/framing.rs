@@ -1,19 +1,20 @@
-//! What a packet weighs on the line behind: a modem's framing, which the host does not see.
+//! The bytes that a packet takes on the link behind a modem. The modem's framing is invisible to the host.
 //!
-//! A shaper keeps the queue out of the modem only if it counts what the modem sends. ADSL chops packets into ATM cells of 53
-//! bytes with 48 of payload, the last one padded; VDSL2 sends 65 bytes for 64 (PTM). Headers come before: tc-cake(8).
+//! A shaper keeps the queue out of the modem only if it counts what the modem sends. ADSL cuts packets into
+//! ATM cells of 53 bytes with 48 bytes of payload, and pads the last one. VDSL2 sends 65 bytes for 64 (PTM).
+//! Headers are added before: tc-cake(8).
 
 use crate::registry::Smallest;
 
-/// How the line cuts up what it sends.
+/// How the link encodes packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cells {
-    /// Not at all.
+    /// Unchanged.
     #[default]
     None,
-    /// Into ATM cells: 53 bytes for each 48 or part of them.
+    /// In ATM cells: 53 bytes for each 48 or part of them.
     Atm,
-    /// With PTM's 64/65 coding: a byte more for each 64 or part of them.
+    /// In PTM's 64/65 coding: one byte more for each 64 or part of them.
     Ptm,
 }
 
@@ -23,14 +24,15 @@ impl Smallest for Cells {
     const SMALLEST: Cells = Cells::None;
 }
 
-/// What the line adds to a packet.
+/// What the link layer adds to a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {
-    /// Bytes added to each IP packet. `None`: the length is taken as the driver gives it, with whatever it counts.
+    /// The bytes added to each IP packet. `None`: the length is that of the driver, with the headers that it
+    /// counts.
     pub overhead: Option<u16>,
-    /// The least that a packet weighs, before it is cut into cells, bytes.
+    /// The least bytes of a packet, before it is cut into cells.
     pub mpu: u16,
-    /// How the line cuts up what it sends.
+    /// How the link encodes packets.
     pub cells: Cells,
 }
 
@@ -43,17 +45,17 @@ impl Framing {
         }
     }
 
-    /// The length as the driver gives it.
+    /// The length as the driver counts it.
     pub const RAW: Framing = Framing {
         overhead: None,
         mpu: 0,
         cells: Cells::None,
     };
-    /// More than any line adds: an ATM cell and ATM framing. Where nothing is known.
+    /// More than any link adds: an ATM cell, and ATM framing. For unknown links.
     pub const CONSERVATIVE: Framing = Framing::of(48, 0, Cells::Atm);
-    /// Ethernet, preamble and gap included.
+    /// Ethernet, including preamble and gap.
     pub const ETHERNET: Framing = Framing::of(38, 84, Cells::None);
-    /// Cable, by what DOCSIS counts.
+    /// Cable, as DOCSIS counts it.
     pub const DOCSIS: Framing = Framing::of(18, 64, Cells::None);
     /// VDSL2 with PPPoE.
     pub const PPPOE_PTM: Framing = Framing::of(30, 0, Cells::Ptm);
@@ -76,9 +78,10 @@ impl Framing {
     /// ADSL: PPP over Ethernet over ATM, LLC/SNAP.
     pub const PPPOE_LLCSNAP: Framing = Framing::of(40, 0, Cells::Atm);
 
-    /// Bytes on the line for a packet of `length` bytes, `link_header` of which come before the IP header.
+    /// The bytes on the link for a packet of `length` bytes, of which `link_header` come before the IP
+    /// header.
     #[inline]
-    pub(super) fn on_the_line(&self, length: u32, link_header: u16) -> u64 {
+    pub(super) fn on_the_link(&self, length: u32, link_header: u16) -> u64 {
         let mut bytes = u64::from(length);
         if let Some(overhead) = self.overhead {
             bytes = bytes.saturating_sub(link_header.into()) + u64::from(overhead);
@@ -86,7 +89,7 @@ impl Framing {
         bytes = bytes.max(self.mpu.into());
         match self.cells {
             Cells::None => bytes,
-            // By constants: a compiler makes products of these.
+            // The compiler replaces divisions by constants with multiplications.
             Cells::Atm => bytes.div_ceil(48) * 53,
             Cells::Ptm => bytes + bytes.div_ceil(64),
         }
@@ -99,11 +102,11 @@ mod tests {
 
     /// An IP packet of `bytes` bytes behind an Ethernet header.
     fn weight(framing: Framing, bytes: u32) -> u64 {
-        framing.on_the_line(bytes + 14, 14)
+        framing.on_the_link(bytes + 14, 14)
     }
 
     #[test]
-    fn what_the_driver_counts_stays_as_it_is() {
+    fn raw_framing_keeps_the_length_of_the_driver() {
         assert_eq!(weight(Framing::RAW, 1500), 1514);
         assert_eq!(weight(Framing::RAW, 0), 14);
     }
@@ -115,7 +118,7 @@ mod tests {
         assert_eq!(weight(Framing::PPPOE_LLCSNAP, 1500), 33 * 53);
         assert_eq!(weight(Framing::IPOA_VCMUX, 40), 53);
         assert_eq!(weight(Framing::IPOA_VCMUX, 41), 2 * 53);
-        // An acknowledgement with time stamps, PPP over ATM: 52 + 10.
+        // An acknowledgement with time stamps over PPP over ATM: 52 + 10.
         assert_eq!(weight(Framing::PPPOA_VCMUX, 52), 2 * 53);
         assert_eq!(weight(Framing::CONSERVATIVE, 1500), 1548u64.div_ceil(48) * 53);
     }
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn short_packets_weigh_the_least_there_is() {
+    fn short_packets_take_the_least_bytes() {
         assert_eq!(weight(Framing::ETHERNET, 1500), 1538);
         assert_eq!(weight(Framing::ETHERNET, 20), 84);
         assert_eq!(weight(Framing::DOCSIS, 40), 64);
@@ -137,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_packet_shorter_than_its_header_is_all_overhead() {
-        assert_eq!(Framing::ETHERNET.on_the_line(6, 14), 84);
-        assert_eq!(Framing::IPOA_VCMUX.on_the_line(6, 14), 53);
+        assert_eq!(Framing::ETHERNET.on_the_link(6, 14), 84);
+        assert_eq!(Framing::IPOA_VCMUX.on_the_link(6, 14), 53);
     }
 }

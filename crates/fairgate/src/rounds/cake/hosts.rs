@@ -1,17 +1,18 @@
-//! Fairness between hosts: a flow's quantum is divided by the number of flows that keep its host busy.
+//! Fairness between hosts: a flow's quantum is divided by the number of flows that keep its host backlogged.
 //!
-//! So hosts share a tin equally, and the flows of a host what is the host's, in one round over all flows (Høiland-Jørgensen,
-//! Täht, Morton 2018, section III-D). Both ends of a flow can be heeded: the busier one counts. Only flows that are
-//! always backlogged count, for those that send little are served at once anyhow.
+//! So hosts share a tin equally, and the flows of a host share the part of the host, in one round robin over
+//! all flows (Høiland-Jørgensen, Täht, Morton 2018, section III-D). Both ends of a flow can count: then the
+//! end with more flows decides. Only flows that are always backlogged count, because sparse flows are served
+//! at once in any case.
 
 use alloc::boxed::Box;
 
-use super::ways::{Found, Key, PLACES, Ways};
+use super::ways::{ENTRIES, Found, Key, Ways};
 use crate::flow::{FlowBy, FlowByHasher};
 use crate::pool::{PacketId, Pool};
 use crate::structures::Random;
 
-/// What has a queue of its own, and between whom the line is shared.
+/// Which packets share a queue, and which hosts share the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// One queue for all.
@@ -24,11 +25,12 @@ pub enum Isolation {
     Hosts,
     /// A queue for each flow.
     Flows,
-    /// A queue for each flow; source addresses share the line, flows the part of their address.
+    /// A queue for each flow. Source addresses share the link, and flows share the part of their source.
     DualSource,
-    /// A queue for each flow; destination addresses share the line, flows the part of their address.
+    /// A queue for each flow. Destination addresses share the link, and flows share the part of their
+    /// destination.
     DualDestination,
-    /// A queue for each flow; of its two addresses the one with more flows decides over its part.
+    /// A queue for each flow. The address with more flows, source or destination, determines the flow's part.
     #[default]
     Triple,
 }
@@ -45,7 +47,7 @@ crate::words!(Isolation {
 });
 
 impl Isolation {
-    /// What has a queue of its own; `None` for all packets together.
+    /// The key of the queues; `None` for one queue.
     pub(super) fn queue_by(self) -> Option<FlowBy> {
         match self {
             Isolation::Flowblind => None,
@@ -57,14 +59,14 @@ impl Isolation {
     }
 }
 
-/// The places of a flow's two hosts.
+/// The indices of a flow's two hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ends {
     source: u16,
     destination: u16,
 }
 
-/// The hosts of a tin, by source and by destination, as far as they are heeded.
+/// The hosts of a tin, by source and by destination, as far as the isolation uses them.
 #[derive(Debug)]
 pub(super) struct Hosts {
     sources: Option<Side>,
@@ -77,15 +79,15 @@ struct Side {
     hasher: FlowByHasher,
     salt: u64,
     ways: Ways,
-    /// Flows of each that are always backlogged.
+    /// For each host, its number of flows that are always backlogged.
     loads: Box<[u16]>,
 }
 
-/// `65535 / load`: the part of its quantum that a flow gets, in parts of 2^16.
-static QUOTIENTS: [u16; PLACES + 1] = {
-    let mut quotients = [u16::MAX; PLACES + 1];
+/// `65535 / load`: the part of its quantum that a flow gets, in units of 2^-16.
+static QUOTIENTS: [u16; ENTRIES + 1] = {
+    let mut quotients = [u16::MAX; ENTRIES + 1];
     let mut load = 1;
-    while load <= PLACES {
+    while load <= ENTRIES {
         quotients[load] = u16::MAX / load as u16;
         load += 1;
     }
@@ -107,21 +109,21 @@ impl Hosts {
 
     /// The hosts of a packet's flow.
     pub(super) fn find(&mut self, id: PacketId, pool: &Pool) -> Ends {
-        let place = |side: &mut Option<Side>| side.as_mut().map_or(0, |side| side.find(id, pool));
+        let entry = |side: &mut Option<Side>| side.as_mut().map_or(0, |side| side.find(id, pool));
         Ends {
-            source: place(&mut self.sources),
-            destination: place(&mut self.destinations),
+            source: entry(&mut self.sources),
+            destination: entry(&mut self.destinations),
         }
     }
 
-    /// A flow between these hosts is always backlogged from now on.
+    /// Notes that a flow between these hosts is always backlogged from now on.
     pub(super) fn joined(&mut self, ends: Ends) {
         for load in self.loads(ends) {
             *load += 1;
         }
     }
 
-    /// A flow between these hosts, which had joined, is so no longer.
+    /// Notes that a flow between these hosts is no longer always backlogged.
     pub(super) fn left(&mut self, ends: Ends) {
         for load in self.loads(ends) {
             *load -= 1;
@@ -135,16 +137,16 @@ impl Hosts {
         ];
         sides
             .into_iter()
-            .filter_map(|(side, place)| Some(&mut side.as_mut()?.loads[usize::from(place)]))
+            .filter_map(|(side, entry)| Some(&mut side.as_mut()?.loads[usize::from(entry)]))
     }
 
-    /// What a flow between these hosts may send in a turn, of `quantum` bytes. A random part of a byte makes the
-    /// average right where the quotient is small.
+    /// The bytes that a flow between these hosts may send in a turn, for a tin with `quantum`. A random
+    /// fraction makes the average right if the quotient is small.
     #[inline]
     pub(super) fn quantum(&self, ends: Ends, quantum: u32, random: &mut Random) -> u32 {
-        let load = |side: &Option<Side>, place: u16| {
+        let load = |side: &Option<Side>, entry: u16| {
             side.as_ref()
-                .map_or(1, |side| side.loads[usize::from(place)].max(1))
+                .map_or(1, |side| side.loads[usize::from(entry)].max(1))
         };
         let load = load(&self.sources, ends.source).max(load(&self.destinations, ends.destination));
         (quantum * u32::from(QUOTIENTS[usize::from(load)]) + (random.bits32() >> 16)) >> 16
@@ -157,15 +159,15 @@ impl Side {
             hasher: FlowByHasher::new(by, seed),
             salt: seed,
             ways: Ways::new(),
-            loads: vec![0; PLACES].into(),
+            loads: vec![0; ENTRIES].into(),
         }
     }
 
     fn find(&mut self, id: PacketId, pool: &Pool) -> u16 {
         let key = Key::new(self.hasher.flow(id, pool), self.salt);
         let loads = &self.loads;
-        let (Found::Own(place) | Found::New(place) | Found::Shared(place)) =
-            self.ways.find(key, |place| loads[usize::from(place)] > 0);
-        place
+        let (Found::Own(entry) | Found::New(entry) | Found::Shared(entry)) =
+            self.ways.find(key, |entry| loads[usize::from(entry)] > 0);
+        entry
     }
 }

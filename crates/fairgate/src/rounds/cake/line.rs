@@ -1,8 +1,8 @@
-//! Kinds of lines, and the framing of each.
+//! The kinds of access lines, and the framing of each.
 
 use super::framing::Framing;
 
-/// A kind of line, by tc's word for it.
+/// A kind of access line, named as in tc.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Line {
     Raw,

@@ -1,27 +1,29 @@
-//! CAKE: a shaper for the line, tins for kinds of traffic, fair queues for hosts and flows, and COBALT on each (Høiland-
-//! Jørgensen, Täht, Morton: "Piece of CAKE: A Comprehensive Queue Management Solution for Home Gateways", LANMAN 2018);
-//! Linux's `cake`.
+//! CAKE: a shaper for the link, tins for kinds of traffic, fair queues for hosts and flows, and COBALT on
+//! each queue (Høiland-Jørgensen, Täht, Morton: "Piece of CAKE: A Comprehensive Queue Management Solution for
+//! Home Gateways", LANMAN 2018); Linux's `cake`.
 //!
 //! ```text
-//!   DSCP, mark, filters          set-associative hash        DRR++, a quantum divided by the host's flows
-//!         |                           |                             |
-//!   packet ----> tin (tins.rs, ----> flow (ways.rs, -- queue ----> COBALT ----> tins by their thresholds ---> shaper
-//!                    tin.rs)              hosts.rs)                (aqm/cobalt)  (shaper.rs)           counts framing.rs
+//!   DSCP, mark, filters       set-associative hash      DRR++, a quantum divided by the host's flows
+//!         |                        |                           |
+//!   packet --> tin (tins.rs, --> flow (ways.rs, - queue --> COBALT --> tins by their thresholds --> shaper
+//!                  tin.rs)            hosts.rs)           (aqm/cobalt)  (shaper.rs)      counts framing.rs
 //! ```
 //!
-//! * The **shaper** has no bucket. It knows when the next packet may leave and counts what the line adds to each.
-//! * **Tins** go by priority below their thresholds, beyond them by who has waited longest. Without a bandwidth they share by
-//!   weight.
-//! * **Flows** share queues only if eight others are active in the same set of the hash. Hosts share a tin, the flows of a host what
-//!   is the host's. Flows that send little go first.
-//! * **COBALT** keeps each queue short; its target follows from the round-trip time and from how long a frame takes.
-//! * When memory runs out the longest queue of all tins loses its oldest packet.
+//! * The **shaper** has no bucket. It stores the time when the next packet may leave, and counts the bytes of
+//!   the link layer.
+//! * **Tins** below their thresholds go by priority. Above the thresholds the tin goes first that is below
+//!   its threshold earliest. Without a bandwidth tins share by weight.
+//! * **Flows** share a queue only if eight other flows are active in the same set of the hash. Hosts share a
+//!   tin, and the flows of a host share the part of the host. Sparse flows go first.
+//! * **COBALT** keeps each queue short. Its target is derived from the round-trip time and the transmission
+//!   time of a frame.
+//! * When the memory is full, the longest queue of all tins loses its oldest packet.
 //!
-//! In all this it follows Linux 6.1. Deviations: packets are held as the driver gives them, none is split (`split-gso`); the
-//! classifier chooses tins, where Linux's filters choose flows and hosts; ARP, which has no DSCP, is best effort; times that
-//! packets take are rounded as in our other shapers. Non-goals: `nat` (no packet carries its addresses before translation),
-//! `autorate-ingress` (it divides on the packet path, by a guess), and what is dropped of a stream of acknowledgements
-//! (`ack-filter`), which a descriptor does not tell apart.
+//! All of this follows Linux 6.1. Deviations: packets are queued as the driver gives them and not split
+//! (`split-gso`). The classifier chooses tins, where Linux's filters choose flows and hosts. ARP, which has
+//! no DSCP, is best effort. Transmission times are rounded as in our other shapers. Non-goals: `nat` (no
+//! packet carries its addresses before translation); `autorate-ingress` (it divides on the packet path, and
+//! is a heuristic); the filter for acknowledgements (`ack-filter`; a descriptor does not identify them).
 
 mod chain;
 mod config;
@@ -51,7 +53,7 @@ use crate::structures::{Bounds, Random};
 use crate::time::Time;
 use shaper::Shaper;
 use tin::{Rules, Tin};
-use ways::{Key, PLACES};
+use ways::{ENTRIES, Key};
 
 /// The discipline. Make one with [`Cake::node`].
 #[derive(Debug)]
@@ -61,14 +63,14 @@ pub struct Cake {
     serving: usize,
     hasher: Option<FlowByHasher>,
     seed: u64,
-    /// Of the flows of all tins, one tin after the other.
+    /// Upper bounds of the bytes of all flows, one tin after the other.
     bounds: Bounds,
     common: Common,
     memory_limit: u64,
     config: Config,
 }
 
-/// What all tins count in.
+/// The state that all tins share.
 #[derive(Debug)]
 struct Common {
     shaper: Option<Shaper>,
@@ -82,8 +84,8 @@ struct Common {
 
 impl Common {
     #[inline]
-    fn on_the_line(&self, length: u32) -> u64 {
-        self.framing.on_the_line(length, self.link_header)
+    fn on_the_link(&self, length: u32) -> u64 {
+        self.framing.on_the_link(length, self.link_header)
     }
 
     #[inline]
@@ -106,7 +108,7 @@ impl Common {
         }
     }
 
-    /// Reads the parameters, keeping the shaper's debt.
+    /// Takes over the parameters. The shaper keeps its debt.
     fn change(&mut self, config: &Config, now: Time) {
         self.framing = config.framing;
         self.link_header = config.link_header;
@@ -122,7 +124,8 @@ impl Common {
 }
 
 impl Cake {
-    /// A shaper with tins of flow queues, ready to use. The seed salts the choice of flows, and makes its dice.
+    /// Creates a shaper with tins of empty flow queues. The seed salts the choice of flows and is for random
+    /// drops.
     ///
     /// ```
     /// use fairgate::rounds::cake::{Cake, Config};
@@ -166,14 +169,14 @@ impl Cake {
         Ok(Node::new(cake))
     }
 
-    /// Tins without packets in the place of those that there are.
+    /// Creates the tins anew, without packets.
     fn make_tins(&mut self) {
         let Config { isolation, .. } = self.config;
         let tin = |rules| Tin::new(rules, isolation, self.seed);
         self.tins = rules(&self.config).map(tin).collect();
         self.serving = 0;
         self.hasher = isolation.queue_by().map(|by| FlowByHasher::new(by, self.seed));
-        self.bounds = Bounds::new((self.tins.len() * PLACES) as u32);
+        self.bounds = Bounds::new((self.tins.len() * ENTRIES) as u32);
         self.common.packets = 0;
         self.common.memory = 0;
     }
@@ -209,9 +212,9 @@ impl Cake {
         }
     }
 
-    /// Puts a packet into its flow; returns the flow's number among those of all tins.
+    /// Puts a packet into its flow. Returns the flow's number among those of all tins.
     #[inline]
-    fn place(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> u32 {
+    fn insert(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> u32 {
         let number = usize::from(self.tin_of(id, pool));
         let key = self.key_of(id, pool);
         let common = &mut self.common;
@@ -225,24 +228,25 @@ impl Cake {
         let tin = &mut self.tins[number];
         let index = tin.flow_of(key, id, pool);
         let bytes = tin.push(index, id, now, &mut common.random, pool);
-        let flow = (number * PLACES) as u32 + u32::from(index);
+        let flow = (number * ENTRIES) as u32 + u32::from(index);
         self.bounds.grew(flow, bytes);
         flow
     }
 
-    /// While there is more than memory for, the flow with most bytes loses. Returns whether it was `arrived` once.
+    /// Drops packets from the flow with the most bytes until the memory is below its limit. Returns whether
+    /// flow `arrived` lost one.
     #[cold]
     fn overflow(&mut self, arrived: u32, reason: DropReason, now: Time, pool: &mut Pool) -> bool {
         let mut has_lost = false;
         while self.common.memory > self.memory_limit {
-            let victim = self.fattest();
+            let victim = self.longest();
             has_lost |= victim == arrived;
-            let (number, index) = (victim as usize / PLACES, victim as usize % PLACES);
+            let (number, index) = (victim as usize / ENTRIES, victim as usize % ENTRIES);
             let tin = &mut self.tins[number];
             let id = tin.overflow(index, now, pool);
             self.common.took_out(id, pool);
             if self.common.ingress {
-                let bytes = self.common.on_the_line(pool[id].length);
+                let bytes = self.common.on_the_link(pool[id].length);
                 tin.count_dropped(bytes, now);
                 self.common.dropped(bytes);
             }
@@ -251,21 +255,23 @@ impl Cake {
         has_lost
     }
 
-    fn fattest(&mut self) -> u32 {
+    fn longest(&mut self) -> u32 {
         let tins = &self.tins;
-        let bytes = |flow: u32| tins[flow as usize / PLACES].bytes(flow as usize % PLACES);
+        let bytes = |flow: u32| tins[flow as usize / ENTRIES].bytes(flow as usize % ENTRIES);
         if let Some((flow, _)) = self.bounds.largest(bytes) {
             return flow;
         }
-        // Packets without a length: whoever has any.
+        // All packets have length 0: take any flow with packets.
         let mut backlogged = (0..).zip(tins).filter_map(|(number, tin)| {
             let index = tin.any_backlogged()?;
-            Some((number * PLACES + index) as u32)
+            Some((number * ENTRIES + index) as u32)
         });
-        backlogged.next().expect("what takes memory is queued")
+        backlogged
+            .next()
+            .expect("a packet that occupies memory is queued")
     }
 
-    /// The tin to serve. There are packets.
+    /// Returns the tin to serve. There must be packets.
     #[inline]
     fn choose_tin(&mut self, now: Time) -> usize {
         if self.common.shaper.is_some() {
@@ -275,7 +281,8 @@ impl Cake {
         }
     }
 
-    /// Of the tins below their thresholds the one that goes first; else the one that is below it next.
+    /// Returns the tin below its threshold with the highest priority; if there is none, the one that is below
+    /// it first.
     #[inline]
     fn first_by_threshold(&self, now: Time) -> usize {
         let mut chosen = 0;
@@ -306,7 +313,7 @@ impl Cake {
     }
 }
 
-/// What the parameters come to in each tin.
+/// The rules of each tin, derived from the parameters.
 fn rules(config: &Config) -> impl Iterator<Item = Rules> {
     let parts = config.tins.parts(config.bytes_per_second());
     let (rtt, mtu) = (config.rtt, config.mtu);
@@ -319,7 +326,7 @@ impl Algorithm for Cake {
 
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        let flow = self.place(id, now, pool);
+        let flow = self.insert(id, now, pool);
         if self.config.wash && pool[id].dscp != 0 {
             pool.remark(id, 0);
         }
@@ -360,7 +367,7 @@ impl Algorithm for Cake {
         self.config.clone()
     }
 
-    /// Packets are placed anew if there are other tins or other queues.
+    /// Packets are enqueued again if the tins or the queues are different.
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         config.check()?;
         let queues = |config: &Config| (config.tins, config.isolation);
@@ -376,7 +383,7 @@ impl Algorithm for Cake {
             let mut queued = PacketQueue::new();
             self.drain(pool, &mut queued);
             while let Some(id) = queued.pop_front(pool) {
-                self.place(id, now, pool);
+                self.insert(id, now, pool);
             }
         }
         self.overflow(u32::MAX, DropReason::Reconfigured, now, pool);

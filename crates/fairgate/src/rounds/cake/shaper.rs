@@ -1,20 +1,20 @@
-//! A shaper without a bucket: it knows when the next packet may leave, and each packet moves that by its own time on the
-//! line.
+//! A shaper without a bucket. It stores the time when the next packet may leave, and each packet advances it
+//! by its own transmission time.
 //!
-//! Who is late sends at once, and what he sends moves the same point in time: so lost time is made up for, to the
-//! nanosecond, as long as there is a backlog, and none is saved up while there is none.
+//! If a packet leaves late, the time advances from the stored time and not from now. So during a backlog lost
+//! time is regained, to the nanosecond. Without a backlog no time is saved up.
 
 use crate::rate::{Rate, RateMeter};
 use crate::time::Time;
 
-/// The shaper of the line.
+/// The shaper of the link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shaper {
     meter: RateMeter,
     /// When the next packet may leave.
     next: Time,
-    /// When one may leave though packets that were dropped, and counted, would not let it: at two thirds of the rate there is
-    /// always one.
+    /// When a packet may leave although counted drops would not allow it: one may always leave at two thirds
+    /// of the rate.
     failsafe: Time,
 }
 
@@ -27,7 +27,7 @@ impl Shaper {
         }
     }
 
-    /// Another rate for what is sent from now on.
+    /// Changes the rate for all later packets.
     pub(super) fn set_rate(&mut self, rate: Rate) {
         self.meter = rate.meter();
     }
@@ -43,7 +43,7 @@ impl Shaper {
         self.next.min(self.failsafe)
     }
 
-    /// A packet comes and none is queued: time that was not used is lost.
+    /// Notes that a packet arrives at empty queues: unused time is lost.
     #[inline]
     pub(super) fn refresh(&mut self, now: Time) {
         if self.next < now {
@@ -60,13 +60,13 @@ impl Shaper {
         self.failsafe += duration + (duration >> 1);
     }
 
-    /// Counts a packet that used the line before, and is dropped here.
+    /// Counts a packet that has used the link before and is dropped here.
     pub(super) fn dropped(&mut self, bytes: u64) {
         self.next += self.meter.nanos(bytes);
     }
 }
 
-/// The soft shaper of a tin: until when it has used its part.
+/// The soft shaper of a tin: the time until which it has used its part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threshold {
     meter: RateMeter,
@@ -81,24 +81,24 @@ impl Threshold {
         }
     }
 
-    /// Another rate for what is counted from now on.
+    /// Changes the rate for all later packets.
     pub(super) fn set_rate(&mut self, rate: Rate) {
         self.meter = rate.meter();
     }
 
-    /// From when on it is below its part again.
+    /// When the tin is below its part again.
     #[inline]
     pub(super) fn next(&self) -> Time {
         self.next
     }
 
-    /// A packet comes and none is queued in the tin.
+    /// Notes that a packet arrives at an empty tin.
     #[inline]
     pub(super) fn refresh(&mut self, now: Time) {
         self.next = self.next.max(now);
     }
 
-    /// Counts a packet. What exceeds the part is not added up: it came from tins that had no use for it.
+    /// Counts a packet. An excess above the part is not accumulated: other tins did not need it.
     #[inline]
     pub(super) fn count(&mut self, bytes: u64, now: Time) {
         let duration = self.meter.nanos(bytes);

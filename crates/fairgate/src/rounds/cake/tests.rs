@@ -1,4 +1,4 @@
-//! What CAKE promises, each promise by itself.
+//! One test for each property of CAKE.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -12,7 +12,7 @@ use crate::packet::{DropReason, Ecn, Packet};
 use crate::rate::Rate;
 use crate::testing::Driver;
 
-/// Patient, so that COBALT keeps out of the way.
+/// A large target, so that COBALT does not drop or mark.
 fn patient(config: Config) -> Config {
     Config {
         rtt: Duration::from_secs(3000),
@@ -45,26 +45,26 @@ fn variable(driver: &Driver<Cake>, wanted: &str) -> i64 {
         Variable::Integer(value) if name == wanted => found = Some(value),
         _ => {}
     });
-    found.expect("there is such a variable")
+    found.expect("the variable exists")
 }
 
 #[test]
-fn settings_out_of_range_are_refused_by_name() {
-    let refused = |change: fn(&mut Config)| {
+fn values_out_of_range_are_rejected_by_name() {
+    let rejected = |change: fn(&mut Config)| {
         let mut config = Config::default();
         change(&mut config);
         let error = Cake::node(config, 0).unwrap_err();
         error.parameter().expect("the error names a parameter")
     };
     let slow = |config: &mut Config| config.bandwidth = Rate::from_bits_per_second(8191).ok();
-    assert_eq!(refused(slow), "bandwidth");
-    assert_eq!(refused(|config| config.rtt = Duration::ZERO), "rtt");
-    assert_eq!(refused(|config| config.rtt = Duration::from_secs(3601)), "rtt");
-    assert_eq!(refused(|config| config.memory_limit = Some(0)), "memory_limit");
-    assert_eq!(refused(|config| config.mtu = 63), "mtu");
-    assert_eq!(refused(|config| config.framing.overhead = Some(257)), "overhead");
-    assert_eq!(refused(|config| config.framing.mpu = 257), "mpu");
-    assert_eq!(refused(|config| config.link_header = 257), "link_header");
+    assert_eq!(rejected(slow), "bandwidth");
+    assert_eq!(rejected(|config| config.rtt = Duration::ZERO), "rtt");
+    assert_eq!(rejected(|config| config.rtt = Duration::from_secs(3601)), "rtt");
+    assert_eq!(rejected(|config| config.memory_limit = Some(0)), "memory_limit");
+    assert_eq!(rejected(|config| config.mtu = 63), "mtu");
+    assert_eq!(rejected(|config| config.framing.overhead = Some(257)), "overhead");
+    assert_eq!(rejected(|config| config.framing.mpu = 257), "mpu");
+    assert_eq!(rejected(|config| config.link_header = 257), "link_header");
 }
 
 /// Four round trips of the bandwidth, at least 4 MiB, at most 10240 frames.
@@ -84,9 +84,10 @@ fn memory_follows_from_the_bandwidth() {
 }
 
 proptest! {
-    /// Each packet leaves when those before it have had their time on the line, to the nanosecond, whenever it is asked for.
+    /// Each packet leaves when the packets before it have had their transmission times, to the nanosecond, at
+    /// any times of calls.
     #[test]
-    fn packets_leave_when_the_line_is_free(
+    fn packets_leave_when_the_link_is_free(
         kbit in 100u64..1_000_000,
         overhead in prop::option::of(0u16..100),
         cells in prop::sample::select(vec![Cells::None, Cells::Atm, Cells::Ptm]),
@@ -113,7 +114,7 @@ proptest! {
             }
             now += lateness;
             prop_assert!(driver.next(now).is_some());
-            free += rate.meter().nanos(framing.on_the_line(length, 14));
+            free += rate.meter().nanos(framing.on_the_link(length, 14));
         }
     }
 
@@ -140,7 +141,7 @@ proptest! {
         while driver.root.backlog().packets > 0 {
             match driver.next(now) {
                 Some(cookie) => sent.push(cookie),
-                None => now = driver.root.watchdog().expect("it says when to ask again"),
+                None => now = driver.root.watchdog().expect("a throttled discipline has a watchdog"),
             }
         }
         for (flow, cookie) in last {
@@ -148,9 +149,9 @@ proptest! {
         }
     }
 
-    /// With dropped packets counted, the line is never closed for longer than one and a half times what was sent.
+    /// With dropped packets counted, the gaps are never longer than one and a half times what was sent.
     #[test]
-    fn drops_that_count_do_not_stop_the_line(counts in prop::collection::vec(1usize..8, 1..40)) {
+    fn counted_drops_do_not_stop_the_shaper(counts in prop::collection::vec(1usize..8, 1..40)) {
         let rate = Rate::mbit(8);
         let mut driver = cake(Config {
             rtt: Duration::from_micros(10),
@@ -176,7 +177,8 @@ proptest! {
     }
 }
 
-/// Source and destination of each of these flows, all backlogged; returns the bytes that each got of about 2 MB.
+/// Runs flows with these sources and destinations, all backlogged. Returns the bytes that each flow got of
+/// about 2 MB.
 fn shares(isolation: Isolation, flows: &[(u8, u8)]) -> Vec<u64> {
     let mut driver = cake(patient(Config {
         isolation,
@@ -226,8 +228,8 @@ fn part(isolation: Isolation, flows: &[(u8, u8)]) -> f64 {
 }
 
 #[test]
-fn hosts_share_equally_whatever_their_number_of_flows() {
-    // A source with one flow and one with nine, to ten destinations; and the other way round.
+fn hosts_share_equally_with_any_number_of_flows() {
+    // A source with one flow and one with nine, to ten destinations; and the same with both ends exchanged.
     let by_source: Vec<(u8, u8)> = (0..10).map(|flow| (u8::from(flow > 0), flow)).collect();
     let by_destination: Vec<(u8, u8)> = by_source
         .iter()
@@ -252,7 +254,7 @@ fn hosts_share_equally_whatever_their_number_of_flows() {
 }
 
 #[test]
-fn flows_of_one_host_share_what_is_the_hosts() {
+fn flows_of_one_host_share_the_part_of_the_host() {
     let flows: Vec<(u8, u8)> = (0..10).map(|flow| (u8::from(flow > 2), flow)).collect();
     let bytes = shares(Isolation::Triple, &flows);
     let sum = bytes.iter().sum::<u64>() as f64;
@@ -267,7 +269,7 @@ fn flows_of_one_host_share_what_is_the_hosts() {
 }
 
 #[test]
-fn all_packets_wait_in_one_queue_without_isolation() {
+fn without_isolation_all_packets_are_in_one_queue() {
     let mut driver = cake(patient(Config {
         isolation: Isolation::Flowblind,
         tins: Tins::Besteffort,
@@ -279,7 +281,7 @@ fn all_packets_wait_in_one_queue_without_isolation() {
     assert_eq!(driver.drain(Time::ZERO), [0, 1, 2, 3, 4, 5]);
 }
 
-/// Eight flows of one set of the hash have queues of their own; the ninth shares one.
+/// Eight flows of one set of the hash have their own queues; the ninth shares one.
 #[test]
 fn eight_ways_resolve_collisions() {
     let set = |flow: &u64| Key::new(FlowHash::from_raw(*flow), 1).home / ways::WAYS as u16;
@@ -296,7 +298,7 @@ fn eight_ways_resolve_collisions() {
     }
     assert_eq!(variable(&driver, "way_collisions"), 0);
     assert_eq!(variable(&driver, "way_misses"), 8);
-    // Each has a turn of one packet and a half.
+    // Each turn is one and a half packets.
     let mut flows: Vec<u64> = (0..16).map(|_| driver.next(Time::ZERO).unwrap() % 8).collect();
     flows.sort_unstable();
     assert!(
@@ -310,7 +312,7 @@ fn eight_ways_resolve_collisions() {
     assert_eq!(variable(&driver, "way_collisions"), 1);
 }
 
-/// Bytes by DSCP out of tins that are all backlogged, for two seconds at 8 Mbit/s or 2 MB.
+/// The bytes by DSCP from tins that are all backlogged, for two seconds at 8 Mbit/s or 2 MB.
 fn tin_shares(bandwidth: Option<Rate>, tins: Tins, dscps: &[u8]) -> BTreeMap<u8, u64> {
     let mut driver = cake(patient(Config {
         bandwidth,
@@ -357,21 +359,21 @@ fn tins_get_their_parts_of_the_bandwidth() {
             "{parts:?} of {expected:?}"
         );
     };
-    // Best effort, bulk, voice: a sixteenth and a quarter go first, best effort has the rest.
+    // Best effort, bulk, voice: a sixteenth and a quarter go first, and best effort gets the rest.
     close(percent(rate, Tins::Diffserv3, &[0, 8, 46]), &[68.75, 6.25, 25.0]);
     close(percent(rate, Tins::Diffserv3, &[0, 8]), &[93.75, 6.25]);
     close(
         percent(rate, Tins::Diffserv4, &[0, 8, 26, 46]),
         &[18.75, 6.25, 50.0, 25.0],
     );
-    // Nobody wants the rest: it goes to who asks for it.
+    // No other tin needs the rest: the only backlogged tin gets it.
     close(percent(rate, Tins::Diffserv3, &[46]), &[100.0]);
     // By weight: 1024, 64 and 256.
     close(percent(None, Tins::Diffserv3, &[0, 8, 46]), &[76.19, 4.76, 19.05]);
 }
 
 #[test]
-fn a_packet_below_its_tins_threshold_goes_first() {
+fn a_packet_of_a_tin_below_its_threshold_goes_first() {
     let mut driver = cake(patient(Config {
         bandwidth: Some(Rate::mbit(8)),
         ..Config::default()
@@ -386,7 +388,7 @@ fn a_packet_below_its_tins_threshold_goes_first() {
 }
 
 #[test]
-fn marks_go_before_classes_and_classes_before_the_dscp() {
+fn the_mark_decides_before_the_class_and_the_class_before_the_dscp() {
     let mut config = patient(Config {
         bandwidth: Some(Rate::mbit(8)),
         fwmark: 0xf0,
@@ -410,13 +412,13 @@ fn marks_go_before_classes_and_classes_before_the_dscp() {
     // 0 is best effort, 1 bulk, 2 voice; users count bulk as 1.
     assert_eq!(tin(0x11, 3, 46), 1);
     assert_eq!(tin(0x30, 1, 0), 2);
-    assert_eq!(tin(0x40, 1, 46), 1, "there is no fourth tin");
+    assert_eq!(tin(0x40, 1, 46), 1, "a fourth tin does not exist");
     assert_eq!(tin(0, 2, 46), 0);
     assert_eq!(tin(0, 4, 46), 2);
 }
 
 #[test]
-fn who_sends_little_passes_those_who_fill_the_queue() {
+fn a_sparse_flow_passes_flows_that_fill_their_queues() {
     let mut driver = cake(patient(Config::default()));
     for flow in [1, 2, 1, 2, 1, 2, 1, 2] {
         driver.offer(of_flow(flow, 1514), Time::ZERO);
@@ -429,7 +431,7 @@ fn who_sends_little_passes_those_who_fill_the_queue() {
 }
 
 #[test]
-fn the_longest_queue_of_all_tins_pays_for_an_overflow() {
+fn on_overflow_the_longest_queue_of_all_tins_loses_a_packet() {
     let mut driver = cake(Config {
         memory_limit: Some(10_000),
         ..Config::default()
@@ -448,9 +450,9 @@ fn the_longest_queue_of_all_tins_pays_for_an_overflow() {
     assert_eq!(variable(&driver, "memory_used"), 10_000);
 }
 
-/// BLUE's probability wears off while the flow sends nothing, and its place becomes free.
+/// BLUE's probability decays while the flow sends nothing, and then the flow's entry becomes free.
 #[test]
-fn an_unresponsive_flow_comes_to_rest() {
+fn the_state_of_an_unresponsive_flow_decays() {
     let mut driver = cake(Config {
         memory_limit: Some(2_500),
         tins: Tins::Besteffort,
@@ -462,7 +464,7 @@ fn an_unresponsive_flow_comes_to_rest() {
     assert_eq!(variable(&driver, "unresponsive_flows"), 1);
     let mut now = Time::from_secs(1);
     assert_eq!(driver.drain(now).len(), 2);
-    // 1/256 is 16 steps of 1/4096, at most one in a target of 5 ms, and one flow is looked at for each packet.
+    // 1/256 is 16 steps of 1/4096, at most one per target of 5 ms, and each packet updates one flow.
     for _ in 0..60 {
         now += 10_000_000;
         driver.offer(of_flow(2, 100), now);
@@ -472,7 +474,7 @@ fn an_unresponsive_flow_comes_to_rest() {
 }
 
 #[test]
-fn washed_packets_leave_without_a_dscp_but_were_sorted_by_it() {
+fn washed_packets_leave_without_a_dscp_but_were_classified_by_it() {
     let mut pool = Pool::with_capacity(2);
     let config = patient(Config {
         bandwidth: Some(Rate::mbit(8)),
@@ -489,10 +491,11 @@ fn washed_packets_leave_without_a_dscp_but_were_sorted_by_it() {
     assert!(!pool[ids[0]].is_remarked());
 }
 
-/// 500 packets at once, one sent each millisecond. In a queue that was never signalled to, the first signal comes with the
-/// second packet above the target; those after it come interval/sqrt(2), interval/sqrt(3) and so on after each other.
+/// 500 packets arrive at once, and one is sent each millisecond. In a queue without signals so far, the first
+/// signal comes with the second packet above the target. The next gaps are interval/sqrt(2), interval/sqrt(3)
+/// and so on.
 #[test]
-fn a_standing_queue_is_signalled_to_at_a_growing_rate() {
+fn signals_to_a_standing_queue_come_at_a_growing_rate() {
     for (ecn, marks) in [(Ecn::NotEct, false), (Ecn::Ect0, true)] {
         let mut driver = cake(Config {
             tins: Tins::Besteffort,

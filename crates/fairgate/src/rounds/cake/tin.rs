@@ -1,17 +1,18 @@
-//! A tin: its flows, each with a queue under COBALT, and the rounds in which they take turns (DRR++).
+//! A tin: its flows, each with a queue under COBALT, and the lists in which they take turns (DRR++).
 //!
 //! ```text
 //!   idle --packet--> sparse --deficit used up--> bulk
-//!    ^               |  ^ \                       |        in the round of the sparse flows, which go first,
-//!    |     ran empty |  |  \ used up, and empty   | ran    or of the others
+//!    ^               |  ^ \                       |        in the list of the sparse flows, which go first,
+//!    |  became empty |  |  \ used up, and empty   | became or of the others
 //!    |               v  |   v                     | empty
-//!    +-- at rest -- decaying   waiting --packet---+--> bulk
+//!    +-- decayed - decaying   waiting --packet---+--> bulk
 //! ```
 //!
-//! A flow that ran empty is looked at, one of them for each packet that leaves, until its queue management has come to
-//! rest: it keeps its place in the hash so long, and its state decays while it sends nothing.
+//! Each packet that leaves updates one flow that became empty, until the state of its queue management has
+//! decayed. Until then the flow keeps its entry in the hash.
 //!
-//! Invariants: a flow with packets is sparse, waiting or bulk; waiting flows have none. The hosts' loads count the bulk flows.
+//! Invariants: a flow with packets is sparse, waiting or bulk. Waiting flows have none. The hosts' loads
+//! count the bulk flows.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -21,38 +22,39 @@ use super::chain::{Chain, ChainLink, Linked};
 use super::hosts::{Ends, Hosts, Isolation};
 use super::shaper::Threshold;
 use super::tins::Part;
-use super::ways::{Found, Key, PLACES, Ways};
-use crate::aqm::cobalt::{Blue, Law, Leaving, State};
+use super::ways::{ENTRIES, Found, Key, Ways};
+use crate::aqm::cobalt::{Blue, ControlLaw, Leaving, State};
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::Rate;
 use crate::structures::Random;
 use crate::time::Time;
 
-/// What a flow is doing.
+/// The phase of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Nothing: in no round.
+    /// It has no packets and is in no list.
     #[default]
     Idle,
-    /// It sends less than its share, so far as is known.
+    /// It sends less than its share, as far as is known.
     Sparse,
-    /// It ran empty just when it had used its share: it stands in the round of the bulk flows, but counts as none.
+    /// It became empty when it had just used its share. It is in the list of the bulk flows, but does not
+    /// count as bulk.
     Waiting,
     /// It is always backlogged.
     Bulk,
-    /// It ran empty, and its queue management has not come to rest.
+    /// It became empty, and the state of its queue management has not decayed yet.
     Decaying,
 }
 
-/// One flow: a cache line.
+/// One flow, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Flow {
     queue: PacketQueue,
     cobalt: State,
     link: ChainLink,
-    /// Bytes on the line that it may still send in this turn.
+    /// The bytes on the link that it may still send in this turn.
     deficit: i32,
     ends: Ends,
     phase: Phase,
@@ -69,7 +71,7 @@ impl Linked for Flow {
 #[derive(Debug)]
 pub(super) struct Tin {
     flows: Box<[Flow]>,
-    /// The cold part of each flow's queue management.
+    /// The rarely used part of each flow's queue management.
     blues: Box<[Blue]>,
     ways: Ways,
     hosts: Hosts,
@@ -77,39 +79,39 @@ pub(super) struct Tin {
     old: Chain,
     decaying: Chain,
     rules: Rules,
-    /// Until when it has used its part of the bandwidth; nothing without one.
+    /// The time until which the tin has used its part of the bandwidth; `None` without a bandwidth.
     threshold: Option<Threshold>,
-    /// Packets queued.
+    /// The backlog, packets.
     packets: u32,
-    /// Bytes on the line that it may still send before the next tin, where there is no bandwidth.
+    /// Without a bandwidth: the bytes on the link that it may still send before the next tin.
     deficit: i64,
     pub(super) counts: Counts,
 }
 
-/// What its parameters come to.
+/// The rules of a tin, derived from the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    law: Law,
-    /// Bytes that the flow of an otherwise idle host may send in a turn.
+    law: ControlLaw,
+    /// The bytes that a flow may send in a turn if no other flow of its host is backlogged.
     quantum: u32,
     weight: u16,
     rate: Option<Rate>,
 }
 
-/// What statistics show.
+/// The counters that are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Flows that are always backlogged.
     pub(super) bulk: u32,
-    /// Flows that BLUE drops packets of.
+    /// Flows from which BLUE drops packets.
     pub(super) unresponsive: u32,
-    /// Flows that found their place in the hash, or one beside it, free.
+    /// Flows that found their entry of the hash, or a neighbour, free.
     pub(super) way_misses: u64,
-    /// Flows that had to share the place of another.
+    /// Flows that share the entry of another flow.
     pub(super) way_collisions: u64,
 }
 
-/// Which flows a turn is taken from.
+/// The list from which a turn is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Round {
     New,
@@ -118,13 +120,15 @@ enum Round {
 }
 
 impl Rules {
-    /// For a tin with this part of the line, packets of up to `mtu` bytes and round trips of `rtt`.
+    /// The rules of a tin with this part of the bandwidth, for packets of up to `mtu` bytes and round trips
+    /// of `rtt`.
     pub(super) fn new(part: Part, rtt: Duration, mtu: u32) -> Rules {
         let rate = Rate::from_bits_per_second(part.threshold * 8).ok();
         let frame_time = rate.map_or(0, |rate| rate.meter().nanos(mtu.into()));
         Rules {
-            law: Law::new(rtt, frame_time),
-            // A quarter of a millisecond of the line, as far as that is between 300 and 1514 bytes: on a slow one, small packets pass.
+            law: ControlLaw::new(rtt, frame_time),
+            // A quarter of a millisecond of the link, between 300 and 1514 bytes, so that small packets pass
+            // on a slow link.
             quantum: match part.threshold {
                 0 => 1514,
                 threshold => (threshold >> 12).clamp(300, 1514) as u32,
@@ -138,8 +142,8 @@ impl Rules {
 impl Tin {
     pub(super) fn new(rules: Rules, isolation: Isolation, seed: u64) -> Tin {
         Tin {
-            flows: vec![Flow::default(); PLACES].into(),
-            blues: vec![Blue::default(); PLACES].into(),
+            flows: vec![Flow::default(); ENTRIES].into(),
+            blues: vec![Blue::default(); ENTRIES].into(),
             ways: Ways::new(),
             hosts: Hosts::new(isolation, seed),
             new: Chain::default(),
@@ -153,7 +157,7 @@ impl Tin {
         }
     }
 
-    /// Other parameters from now on.
+    /// Changes the rules.
     pub(super) fn change(&mut self, rules: Rules, now: Time) {
         self.rules = rules;
         self.threshold = rules.rate.map(|rate| match self.threshold {
@@ -165,13 +169,13 @@ impl Tin {
         });
     }
 
-    /// Whether flows wait for their turn.
+    /// Whether a flow waits for its turn.
     #[inline]
     pub(super) fn is_active(&self) -> bool {
         !(self.new.is_empty() && self.old.is_empty())
     }
 
-    /// From when on it is below its part of the bandwidth.
+    /// When the tin is below its part of the bandwidth.
     #[inline]
     pub(super) fn below_part_from(&self) -> Time {
         self.threshold
@@ -179,7 +183,7 @@ impl Tin {
             .map_or(Time::ZERO, |threshold| threshold.next())
     }
 
-    /// Whether it is this tin's turn, without a bandwidth; where it isn't, it gets what it may send in its next one.
+    /// Without a bandwidth: whether it is this tin's turn. If not, the tin gets its bytes for the next turn.
     #[inline]
     pub(super) fn takes_turn(&mut self) -> bool {
         if self.deficit >= 0 && self.is_active() {
@@ -191,17 +195,17 @@ impl Tin {
         false
     }
 
-    /// Bytes queued in flow `index`.
+    /// The bytes queued in flow `index`.
     pub(super) fn bytes(&self, index: usize) -> u64 {
         self.flows[index].queue.bytes()
     }
 
-    /// A flow that has packets.
+    /// Returns any flow with packets.
     pub(super) fn any_backlogged(&self) -> Option<usize> {
         self.flows.iter().position(|flow| !flow.queue.is_empty())
     }
 
-    /// The flow of a packet, whose hosts are known from then on.
+    /// Finds the flow of a packet, and stores its hosts.
     #[inline]
     pub(super) fn flow_of(&mut self, key: Key, id: PacketId, pool: &Pool) -> u16 {
         if self.ways.is_at_home(key) && self.flows[usize::from(key.home)].phase != Phase::Idle {
@@ -215,19 +219,19 @@ impl Tin {
         let flows = &self.flows;
         let found = self
             .ways
-            .find(key, |place| flows[usize::from(place)].phase != Phase::Idle);
-        let place = match found {
-            Found::Own(place) => return place,
-            Found::New(place) => {
+            .find(key, |entry| flows[usize::from(entry)].phase != Phase::Idle);
+        let entry = match found {
+            Found::Own(entry) => return entry,
+            Found::New(entry) => {
                 self.counts.way_misses += 1;
-                place
+                entry
             }
-            Found::Shared(place) => {
+            Found::Shared(entry) => {
                 self.counts.way_collisions += 1;
-                place
+                entry
             }
         };
-        let flow = &mut self.flows[usize::from(place)];
+        let flow = &mut self.flows[usize::from(entry)];
         if flow.phase == Phase::Bulk {
             self.hosts.left(flow.ends);
         }
@@ -235,10 +239,10 @@ impl Tin {
         if flow.phase == Phase::Bulk {
             self.hosts.joined(flow.ends);
         }
-        place
+        entry
     }
 
-    /// Puts a packet into flow `index`; returns the bytes that are queued in it.
+    /// Puts a packet into flow `index`. Returns the bytes queued in the flow.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -273,8 +277,8 @@ impl Tin {
         bytes
     }
 
-    /// The next packet; `None` if the flow whose turn it was is empty, or its drops have used up the line. `may_decay`: whether
-    /// a flow that decays is still to be looked at for this packet.
+    /// Returns the next packet; `None` if the flow that had the turn is empty, or if its drops have used up
+    /// the link. `may_decay`: whether this packet may still update a decaying flow.
     #[inline]
     pub(super) fn serve(
         &mut self,
@@ -297,7 +301,7 @@ impl Tin {
                 };
                 self.packets -= 1;
                 common.took_out(id, pool);
-                let bytes = common.on_the_line(pool[id].length);
+                let bytes = common.on_the_link(pool[id].length);
                 let leaving = Leaving {
                     id,
                     now,
@@ -308,7 +312,8 @@ impl Tin {
                     self.rules
                         .law
                         .should_drop(&mut flow.cobalt, blue, leaving, &mut common.random, pool);
-                // A flow's last packet may be marked, but is not dropped: its sender might have nothing else to learn by.
+                // The last packet of a flow may be marked but is not dropped, because its sender might get no
+                // other signal.
                 let is_sent = !should_drop || flow.queue.is_empty();
                 if is_sent || common.ingress {
                     flow.deficit -= bytes as i32;
@@ -341,7 +346,8 @@ impl Tin {
         }
     }
 
-    /// The flow has sent what it may: it goes to the end of the bulk flows, with what it may send in its next turn.
+    /// Ends the turn of a flow that has sent its share: it moves to the end of the bulk flows and gets the
+    /// bytes for its next turn.
     fn end_turn(&mut self, round: Round, index: u16, random: &mut Random) {
         let flow = &mut self.flows[usize::from(index)];
         if flow.phase == Phase::Sparse {
@@ -361,14 +367,14 @@ impl Tin {
         }
     }
 
-    /// The flow whose turn it is has nothing to send.
+    /// Handles that the flow that has the turn is empty.
     fn ran_empty(&mut self, round: Round, index: u16, now: Time) {
-        let place = usize::from(index);
-        let flow = &mut self.flows[place];
+        let entry = usize::from(index);
+        let flow = &mut self.flows[entry];
         let came_to_rest = self
             .rules
             .law
-            .ran_empty(&mut flow.cobalt, &mut self.blues[place], now);
+            .ran_empty(&mut flow.cobalt, &mut self.blues[entry], now);
         self.counts.unresponsive -= u32::from(came_to_rest);
         if flow.phase == Phase::Bulk {
             self.counts.bulk -= 1;
@@ -382,7 +388,7 @@ impl Tin {
         }
     }
 
-    /// The first flow of a round leaves it.
+    /// Removes the first flow of a list.
     fn leave(&mut self, round: Round) {
         let chain = match round {
             Round::New => &mut self.new,
@@ -399,10 +405,11 @@ impl Tin {
         self.hosts.joined(flow.ends);
     }
 
-    /// The memory is full: takes the oldest packet out of flow `index`, which has some, and tells COBALT.
+    /// Takes the oldest packet out of flow `index`, because the memory is full, and notifies COBALT. The flow
+    /// must have packets.
     pub(super) fn overflow(&mut self, index: usize, now: Time, pool: &Pool) -> PacketId {
         let flow = &mut self.flows[index];
-        let id = flow.queue.pop_front(pool).expect("the fattest flow has packets");
+        let id = flow.queue.pop_front(pool).expect("the longest flow has packets");
         self.packets -= 1;
         let is_new = self
             .rules
@@ -412,26 +419,26 @@ impl Tin {
         id
     }
 
-    /// A packet that the memory had no room for counts, where it has used the line before.
+    /// Counts a packet that was dropped because the memory was full, if it has used the link before.
     pub(super) fn count_dropped(&mut self, bytes: u64, now: Time) {
         if let Some(threshold) = &mut self.threshold {
             threshold.count(bytes, now);
         }
     }
 
-    /// Moves all packets to `into`, flow by flow. What is left of the tin is of no further use.
+    /// Moves all packets to `into`, flow by flow. The tin must not be used afterwards.
     pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         for flow in &mut self.flows {
             flow.queue.append_to(into, pool);
         }
     }
 
-    /// Nanoseconds of delay that its flows may have, and for how long.
+    /// COBALT's target and interval for the flows of the tin, ns.
     pub(super) fn target_and_interval(&self) -> (u64, u64) {
         (self.rules.law.target(), self.rules.law.interval())
     }
 
-    /// Flows with packets that are not known to be always backlogged.
+    /// The number of flows with packets that are not known to be always backlogged.
     pub(super) fn sparse_flows(&self) -> u32 {
         u32::from(self.new.len()) + u32::from(self.old.len()) - self.counts.bulk
     }

@@ -1,17 +1,17 @@
-//! Tins: kinds of traffic that CAKE keeps apart, each with its part of the line.
+//! Tins: the kinds of traffic that CAKE separates. Each has a part of the bandwidth.
 //!
-//! A tin's part is a threshold, not a limit: what it sends below it goes before the other tins, what it sends beyond it waits
-//! until they have had theirs. Without a bandwidth to take parts of, tins share by weights. Code points, parts and weights
-//! are those of Linux 6.1.
+//! A tin's part is a threshold, not a limit. Below it the tin goes before the others; above it the tin waits
+//! until the others have had their parts. Without a bandwidth, tins share by weights. Code points, parts and
+//! weights are those of Linux 6.1.
 
 use alloc::vec::Vec;
 
-/// Into which tins packets are sorted by their DSCP.
+/// The tins into which packets are classified by their DSCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tins {
-    /// One for all.
+    /// One tin for all packets.
     Besteffort,
-    /// Eight, by the three highest bits: what these meant before RFC 2474.
+    /// Eight tins by the three highest bits: the precedence before RFC 2474.
     Precedence,
     /// Bulk, best effort, voice.
     #[default]
@@ -30,12 +30,12 @@ crate::words!(Tins {
     "diffserv8" => Tins::Diffserv8,
 });
 
-/// What is known of one tin.
+/// The properties of one tin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Bytes per second before which it goes first.
+    /// The threshold in bytes per second, below which the tin goes first.
     pub(super) threshold: u64,
-    /// Its share without a bandwidth.
+    /// Its weight without a bandwidth.
     pub(super) weight: u16,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Part {
 pub(super) type Map = [u8; 64];
 
 impl Tins {
-    /// How many there are.
+    /// The number of tins.
     pub const fn count(self) -> u16 {
         match self {
             Tins::Besteffort => 1,
@@ -53,7 +53,8 @@ impl Tins {
         }
     }
 
-    /// The tin for each DSCP. The higher number goes first while both are below their thresholds.
+    /// The tin for each DSCP. While two tins are below their thresholds, the one with the higher number goes
+    /// first.
     pub(super) fn map(self) -> &'static Map {
         match self {
             Tins::Besteffort => &BESTEFFORT,
@@ -64,20 +65,20 @@ impl Tins {
         }
     }
 
-    /// The tins as users count them, from 1, the most patient first: best effort is the tin with number 0 where there is bulk
-    /// below it.
+    /// The tin with the number that users see: from 1, the one that can wait longest first. If there is a
+    /// bulk tin, best effort has the internal number 0.
     pub(super) fn of_class(self, class: u16) -> Option<u8> {
         if !(1..=self.count()).contains(&class) {
             return None;
         }
-        let place = class as u8 - 1;
-        Some(match (self, place) {
-            (Tins::Diffserv3 | Tins::Diffserv4, 0 | 1) => 1 - place,
-            _ => place,
+        let number = class as u8 - 1;
+        Some(match (self, number) {
+            (Tins::Diffserv3 | Tins::Diffserv4, 0 | 1) => 1 - number,
+            _ => number,
         })
     }
 
-    /// The parts of a line of `rate` bytes per second; of 0, where there is no bandwidth.
+    /// The parts of a link of `rate` bytes per second; `rate` is 0 if there is no bandwidth.
     pub(super) fn parts(self, rate: u64) -> Vec<Part> {
         let part = |log2_part: u32, weight: u16| Part {
             threshold: rate >> log2_part,
@@ -113,7 +114,7 @@ const CS6: u8 = 48;
 const CS7: u8 = 56;
 const VOICE_ADMIT: u8 = 44;
 const EF: u8 = 46;
-/// "Maximise throughput" and "minimise delay" of the old type of service byte (RFC 1349).
+/// "Maximise throughput" and "minimise delay" of the former type-of-service byte (RFC 1349).
 const TOS_THROUGHPUT: u8 = 2;
 const TOS_DELAY: u8 = 4;
 
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn users_count_tins_from_the_most_patient_one() {
+    fn users_count_tins_from_bulk() {
         for tins in ALL {
             let classes: Vec<_> = (0..=9).filter_map(|class| tins.of_class(class)).collect();
             let mut sorted = classes.clone();
@@ -219,9 +220,9 @@ mod tests {
         assert_eq!(classes, [CS1, 0, EF].map(|dscp| Some(of(dscp))));
     }
 
-    /// What tc-cake(8) says of them.
+    /// The parts as in tc-cake(8).
     #[test]
-    fn parts_are_those_of_the_manual() {
+    fn parts_equal_those_of_the_manual() {
         let thresholds =
             |tins: Tins| -> Vec<u64> { tins.parts(1600).iter().map(|part| part.threshold).collect() };
         assert_eq!(thresholds(Tins::Diffserv3), [1600, 100, 400]);

@@ -1,25 +1,26 @@
-//! Places by set-associative hash: which of 1024 places is kept for a tag, eight of them tried.
+//! A set-associative hash: which of 1024 entries belongs to a tag. Eight entries are tried.
 //!
 //! ```text
-//!   hash    [ 10 bits: place ]...[ 32 bits: tag ]
-//!   sets    [ t  t  t  t  t  t  t  t ] [ ... ]     tags of eight places: half a cache line
-//!                       ^ place                    tried from here on, round the set
+//!   hash    [ 10 bits: entry ]...[ 32 bits: tag ]
+//!   sets    [ t  t  t  t  t  t  t  t ] [ ... ]     tags of eight entries: half a cache line
+//!                       ^ home entry               tried from here on, round the set
 //! ```
 //!
-//! With a plain hash, flows begin to share queues as soon as there are as many as the square root of the number of queues. Here
-//! they do so only when eight other flows are active in the same set (Høiland-Jørgensen, Täht, Morton 2018, section
-//! III-D). Invariant: two places with the same tag are in different sets, or one of them is out of use.
+//! With a plain hash, flows begin to share queues when their number is the square root of the number of
+//! queues. Here they do so only if eight other flows are active in the same set (Høiland-Jørgensen, Täht,
+//! Morton 2018, section III-D). Invariant: two entries with the same tag are in different sets, or one of
+//! them is not in use.
 
 use alloc::boxed::Box;
 
 use crate::flow::FlowHash;
 
-/// Places of a set.
+/// Entries of a set.
 pub(super) const WAYS: usize = 8;
-/// Places in all.
-pub(super) const PLACES: usize = 1024;
+/// Entries in all.
+pub(super) const ENTRIES: usize = 1024;
 
-/// Where a hash belongs, and by what it is known there.
+/// The home entry and the tag of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) home: u16,
@@ -27,29 +28,29 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Of a flow or a host, under a salt.
+    /// The key of a flow or host under a salt.
     #[inline]
     pub(super) fn new(hash: FlowHash, salt: u64) -> Key {
         let mixed = hash.salted(salt);
         Key {
-            home: (mixed >> (64 - PLACES.trailing_zeros())) as u16,
+            home: (mixed >> (64 - ENTRIES.trailing_zeros())) as u16,
             tag: mixed as u32,
         }
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The place that is kept for the tag already.
+    /// The entry that already belongs to the tag.
     Own(u16),
-    /// One that was out of use, and is kept for the tag now.
+    /// An entry that was not in use, and now belongs to the tag.
     New(u16),
-    /// All places of the set are in use by others: the home has to be shared, and is known by this tag now.
+    /// All entries of the set are in use by others. The home entry is shared and now has this tag.
     Shared(u16),
 }
 
-/// The tags of all places.
+/// The tags of all entries.
 #[derive(Clone, Debug)]
 pub(super) struct Ways {
     sets: Box<[[u32; WAYS]]>,
@@ -58,33 +59,34 @@ pub(super) struct Ways {
 impl Ways {
     pub(super) fn new() -> Ways {
         Ways {
-            sets: vec![[0; WAYS]; PLACES / WAYS].into(),
+            sets: vec![[0; WAYS]; ENTRIES / WAYS].into(),
         }
     }
 
-    /// Whether `home` of `key` is kept for it, be it in use or not.
+    /// Whether the home entry of `key` belongs to it, in use or not.
     #[inline]
     pub(super) fn is_at_home(&self, key: Key) -> bool {
         let home = usize::from(key.home);
         self.sets[home / WAYS][home % WAYS] == key.tag
     }
 
-    /// Finds or makes a place for `key`. `is_in_use` tells of a place whether it may not be given to another.
+    /// Finds or assigns an entry for `key`. `is_in_use` says whether an entry must not be given to another
+    /// key.
     pub(super) fn find(&mut self, key: Key, is_in_use: impl Fn(u16) -> bool) -> Found {
         let home = usize::from(key.home);
         let first = home - home % WAYS;
         let set = &mut self.sets[home / WAYS];
         let ways = (0..WAYS).map(|step| (home + step) % WAYS);
-        let place = |way: usize| (first + way) as u16;
+        let entry = |way: usize| (first + way) as u16;
         if let Some(way) = ways.clone().find(|way| set[*way] == key.tag) {
-            return match is_in_use(place(way)) {
-                true => Found::Own(place(way)),
-                false => Found::New(place(way)),
+            return match is_in_use(entry(way)) {
+                true => Found::Own(entry(way)),
+                false => Found::New(entry(way)),
             };
         }
-        if let Some(way) = ways.clone().find(|way| !is_in_use(place(*way))) {
+        if let Some(way) = ways.clone().find(|way| !is_in_use(entry(*way))) {
             set[way] = key.tag;
-            return Found::New(place(way));
+            return Found::New(entry(way));
         }
         set[home % WAYS] = key.tag;
         Found::Shared(key.home)
@@ -100,35 +102,35 @@ mod tests {
     }
 
     #[test]
-    fn eight_of_one_set_have_places_of_their_own_and_the_ninth_shares() {
+    fn eight_keys_of_a_set_have_their_own_entries_and_the_ninth_shares() {
         let mut ways = Ways::new();
         let mut used = vec![];
         for tag in 1..=8 {
-            let found = ways.find(key(19, tag), |place| used.contains(&place));
-            let Found::New(place) = found else {
+            let found = ways.find(key(19, tag), |entry| used.contains(&entry));
+            let Found::New(entry) = found else {
                 panic!("{found:?} for tag {tag}");
             };
-            assert_eq!(place, 16 + (3 + tag as u16 - 1) % 8);
-            used.push(place);
+            assert_eq!(entry, 16 + (3 + tag as u16 - 1) % 8);
+            used.push(entry);
         }
         for tag in 1..=8 {
-            let found = ways.find(key(19, tag), |place| used.contains(&place));
+            let found = ways.find(key(19, tag), |entry| used.contains(&entry));
             assert_eq!(found, Found::Own(used[tag as usize - 1]));
         }
         assert!(ways.is_at_home(key(19, 1)));
         assert_eq!(ways.find(key(19, 9), |_| true), Found::Shared(19));
         assert!(ways.is_at_home(key(19, 9)));
-        // The set next to it is not concerned.
+        // The next set is independent.
         assert_eq!(ways.find(key(24, 9), |_| false), Found::New(24));
     }
 
     #[test]
-    fn a_flow_that_comes_back_gets_its_old_place_if_no_other_took_it() {
+    fn a_flow_that_returns_gets_its_old_entry_if_it_is_free() {
         let mut ways = Ways::new();
         assert_eq!(ways.find(key(8, 1), |_| false), Found::New(8));
-        assert_eq!(ways.find(key(8, 2), |place| place == 8), Found::New(9));
-        // The first has left; the second is found where it is.
-        assert_eq!(ways.find(key(8, 2), |place| place == 9), Found::Own(9));
+        assert_eq!(ways.find(key(8, 2), |entry| entry == 8), Found::New(9));
+        // The first has left; the second is found in its entry.
+        assert_eq!(ways.find(key(8, 2), |entry| entry == 9), Found::Own(9));
         assert_eq!(ways.find(key(8, 2), |_| false), Found::New(9));
     }
 }

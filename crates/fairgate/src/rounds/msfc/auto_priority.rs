@@ -1,42 +1,45 @@
-//! Priorities by behaviour: a flow that seldom triggers CoDel rises, one that does so often sinks. What the thesis names
-//! as future work.
+//! Priorities by behaviour: a flow that seldom triggers CoDel rises, and a flow that often does sinks. The
+//! thesis names this as future work.
 //!
-//! CoDel acts where a queue stands: on flows that want more than their share. So bulk transfers give themselves away by
-//! their drops and marks, and calls, games and terminals by having none. No marking is needed; where there is one, it is
-//! where a flow begins.
+//! CoDel acts on standing queues, which belong to flows that want more than their share. So drops and marks
+//! identify bulk transfers, and their absence identifies calls, games and terminals. No marking of packets is
+//! needed. If packets are marked, the marking gives the class in which a flow begins.
 //!
 //! The rule, for each flow:
-//! * It begins in the class that its first packet's marking names.
+//! * It begins in the class of its first packet's marking.
 //! * With the `drops`-th drop or mark by CoDel within an `interval` it *sinks* by one class.
 //! * After an `interval` without any it *rises* by one class.
-//! * Hysteresis: each sinking doubles the time that the next rise takes, up to [`LONGEST`] intervals, and each rise
-//!   halves it again. With some drops, but fewer, a flow stays where it is. So a bulk flow that has a quiet while
-//!   does not come up at once, and one in the wrong class by mistake is out of it soon.
-//! * After [`LONGEST`] intervals without a packet it is forgotten: the next packet is perhaps another flow's.
+//! * Hysteresis: each sinking doubles the time until the next rise, up to [`LONGEST`] intervals, and each
+//!   rise halves it again. A flow with fewer than `drops` drops stays in its class. So a bulk flow that is
+//!   quiet for a while does not rise at once, and a flow that sank by mistake rises soon.
+//! * After [`LONGEST`] intervals without a packet its state is reset, because the next packet may belong to
+//!   another flow.
 //!
-//! Defaults: 2 drops, 5 s. A TCP connection that fills its share of a line loses a packet to CoDel each second or two, on
-//! long paths each five or so. Of a flow below its share CoDel takes none, for its queue never stands; one drop in 5 s a
-//! burst may bring about.
+//! Defaults: 2 drops, 5 s. A TCP connection that fills its share of a link loses a packet to CoDel every
+//! second or two, and on long paths every five or so. A flow below its share loses none to CoDel, because its
+//! queue never stands; a burst may cause one drop in 5 s.
 //!
-//! Measured: 20 Mbit/s, twelve CUBIC downloads, a call, and a UDP stream of 4 Mbit/s (a fair share is 1.5) that is there before
-//! them or comes 25 s after them; round trips of 20 and 100 ms; drops 1, 2, 4, 8 by intervals 1, 2, 5, 10, 20 s.
+//! Measured: 20 Mbit/s, twelve CUBIC downloads, a call, and a UDP stream of 4 Mbit/s (a fair share is 1.5)
+//! that starts before them or 25 s after them; round trips of 20 and 100 ms; drops 1, 2, 4, 8 by intervals 1,
+//! 2, 5, 10, 20 s.
 //!
 //! | | stream | p95 in the queue | call, p95 |
 //! |---|---|---|---|
 //! | without | 1.5 to 1.8 Mbit/s, 54 to 64 % lost | 630 to 660 ms | 8 ms |
 //! | 1, 2 or 4 drops, any interval | all of its 4 Mbit/s, nothing lost | 1.2 to 2.3 ms | 0.7 to 1.9 ms |
-//! | 8 drops in 1 s (20 ms, late) or in 20 s (early) | as without: bulk sinks too slowly, or nobody has risen yet | | |
+//! | 8 drops in 1 s (20 ms, late) or 20 s (early) | as without: sinks too slowly, or none has risen | | |
 //!
-//! So the defaults lie in the middle of what works. Streams of 1, 2.5 and 8 Mbit/s, also beside forty downloads, had all they
-//! sent too. With `flow_aware` a stream gets no more than `ratio^p` times a download's share: 4 Mbit/s beside
-//! twelve only where it had risen to the top before they came, 2.5 Mbit/s beside forty not at all.
+//! So the defaults are in the middle of the range that works. Streams of 1, 2.5 and 8 Mbit/s, also beside
+//! forty downloads, also got all that they sent. With `flow_aware` a stream gets at most `ratio^p` times a
+//! download's share: 4 Mbit/s beside twelve downloads only if it had risen to the top before they started,
+//! and 2.5 Mbit/s beside forty downloads never.
 //!
-//! A flow keeps its one queue through all changes and moves with it, so its packets are never reordered. It moves when it
-//! is first in its class's round, or idle: constant time. Drops for a limit don't count; they say more of the
-//! limit than of the flow.
+//! A flow keeps its queue through all changes and moves with it, so its packets are never reordered. It moves
+//! when it is the first of its class's active list, or idle: in constant time. Drops for a limit do not
+//! count, because they depend more on the limit than on the flow.
 //!
-//! Times are ticks of 2^20 ns (1.05 ms) in 32 bits. A flow idle for longer than 26 days may be taken for one that was here
-//! lately. A clock that goes backwards stands still.
+//! Times are ticks of 2^20 ns (1.05 ms) in 32 bits. A flow that was idle for more than 26 days may appear
+//! recently active. If the clock goes backwards, nothing changes until it has caught up.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -46,9 +49,9 @@ use crate::time::Time;
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutoPriority {
-    /// The time over which drops are counted, and without any of which a flow rises: 10 ms to 1 h.
+    /// The time over which drops are counted, and after which a flow without drops rises: 10 ms to 1 h.
     pub interval: Duration,
-    /// Drops and marks within an interval with which a flow sinks, 1 to 65535.
+    /// The number of drops and marks within an interval with which a flow sinks, 1 to 65535.
     pub drops: u32,
 }
 
@@ -61,32 +64,34 @@ impl Default for AutoPriority {
     }
 }
 
-/// Most intervals without a drop that a rise takes, and intervals without a packet after which a flow is forgotten.
+/// The most intervals without a drop that a rise takes; also the intervals without a packet after which a
+/// flow's state is reset.
 pub const LONGEST: u32 = 1 << MOST_DOUBLINGS;
 const MOST_DOUBLINGS: u8 = 3;
 
 /// A tick is 2^20 ns.
 const TICK_SHIFT: u32 = 20;
 
-/// What is remembered of a flow, apart from its hot state: looked at when it becomes active, and when it was served.
+/// The history of a flow. It is separate from the hot state, and used when the flow becomes active and after
+/// it was served.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// When counting of drops began.
+    /// When the count of drops began.
     counting_since: u32,
-    /// Since when there was neither a drop nor a change of class.
+    /// The time since which there was neither a drop nor a change of class.
     calm_since: u32,
-    /// When it was served last or became active.
+    /// When it was last served or became active.
     seen: u32,
     drops: u16,
     class: u8,
-    /// A rise takes an interval doubled so many times.
+    /// A rise takes an interval doubled this many times.
     doublings: u8,
 }
 
-/// Of a flow that nothing is known of.
-const NOBODY: u8 = u8::MAX;
+/// The class of a flow without history.
+const NO_CLASS: u8 = u8::MAX;
 
-/// The classes of all flows.
+/// The histories of all flows.
 #[derive(Debug)]
 pub(super) struct Behaviour {
     records: Box<[Record]>,
@@ -100,18 +105,18 @@ pub(super) struct Behaviour {
 }
 
 impl Behaviour {
-    /// Of as many flows, in classes from 0 to `prios - 1`.
+    /// Histories of `flows` flows, in classes from 0 to `prios - 1`.
     pub(super) fn new(config: &AutoPriority, flows: u32, prios: u8) -> Behaviour {
-        let nobody = Record {
+        let new = Record {
             counting_since: 0,
             calm_since: 0,
             seen: 0,
             drops: 0,
-            class: NOBODY,
+            class: NO_CLASS,
             doublings: 0,
         };
         let mut behaviour = Behaviour {
-            records: vec![nobody; flows as usize].into(),
+            records: vec![new; flows as usize].into(),
             interval: 0,
             drops: 0,
             highest: prios - 1,
@@ -122,7 +127,7 @@ impl Behaviour {
         behaviour
     }
 
-    /// Takes over other parameters, in operation.
+    /// Changes the parameters in operation.
     pub(super) fn change(&mut self, config: &AutoPriority) {
         self.interval = (config.interval.as_nanos() >> TICK_SHIFT) as u32;
         self.drops = config.drops;
@@ -134,13 +139,13 @@ impl Behaviour {
         self.records[flow as usize].class
     }
 
-    /// The class of a flow that becomes active; `marked` is where a new one begins.
+    /// The class of a flow that becomes active. `marked` is the class of a new flow.
     #[inline]
     pub(super) fn class_of_arrival(&mut self, flow: u32, marked: u8, now: Time) -> u8 {
         let now = ticks(now);
         let forgotten = self.interval * LONGEST;
         let record = &mut self.records[flow as usize];
-        if record.class == NOBODY || elapsed(record.seen, now) >= forgotten {
+        if record.class == NO_CLASS || elapsed(record.seen, now) >= forgotten {
             *record = Record {
                 counting_since: now,
                 calm_since: now,
@@ -156,7 +161,7 @@ impl Behaviour {
         self.records[flow as usize].class
     }
 
-    /// After a flow was served, with so many drops and marks: the class that it is in from now on.
+    /// Updates a flow that was served, with this many drops and marks. Returns its class from now on.
     #[inline]
     pub(super) fn served(&mut self, flow: u32, drops: u64, now: Time) -> u8 {
         let now = ticks(now);
@@ -202,7 +207,7 @@ fn ticks(now: Time) -> u32 {
     (now.nanos() >> TICK_SHIFT) as u32
 }
 
-/// Ticks from `since` to `now`; 0 if that is in the future.
+/// Ticks from `since` to `now`; 0 if `since` is in the future.
 #[inline]
 fn elapsed(since: u32, now: u32) -> u32 {
     (now.wrapping_sub(since) as i32).max(0) as u32
@@ -226,19 +231,19 @@ mod tests {
             Subject(behaviour)
         }
 
-        /// The class after being served at so many ms.
+        /// The class after the flow was served at `millis` ms.
         fn at(&mut self, millis: u64, drops: u64) -> u8 {
             self.0.served(0, drops, Time::from_millis(millis))
         }
     }
 
     #[test]
-    fn a_flow_sinks_by_drops_that_come_together() {
+    fn a_flow_sinks_by_drops_within_an_interval() {
         let mut flow = Subject::new();
         assert_eq!(flow.at(100, 1), 1);
         assert_eq!(flow.at(1200, 1), 1, "more than an interval apart");
         assert_eq!(flow.at(1300, 1), 0);
-        assert_eq!(flow.at(1400, 5), 0, "there is nothing below");
+        assert_eq!(flow.at(1400, 5), 0, "it is in the lowest class");
         assert_eq!(flow.0.sinks, 1);
     }
 
@@ -247,12 +252,12 @@ mod tests {
         let mut flow = Subject::new();
         assert_eq!(flow.at(990, 0), 1);
         assert_eq!(flow.at(1010, 0), 2);
-        assert_eq!(flow.at(2100, 0), 2, "there is nothing above");
+        assert_eq!(flow.at(2100, 0), 2, "it is in the highest class");
         assert_eq!(flow.0.rises, 1);
     }
 
     #[test]
-    fn few_drops_keep_a_flow_where_it_is() {
+    fn a_flow_with_few_drops_keeps_its_class() {
         let mut flow = Subject::new();
         for step in 1..20 {
             assert_eq!(flow.at(step * 900, u64::from(step % 2 == 0)), 1);
@@ -260,11 +265,11 @@ mod tests {
     }
 
     #[test]
-    fn each_sinking_doubles_the_way_back_and_each_rise_halves_it() {
+    fn each_sinking_doubles_the_time_to_rise_and_each_rise_halves_it() {
         let mut flow = Subject::new();
         let mut now = 0;
         for wait in [2000, 4000, 8000, 8000] {
-            // Down from wherever it is to the bottom, once more at the bottom for the next doubling.
+            // It sinks from any class to the lowest, and once more there for the next doubling.
             now += 10;
             let before = flow.0.records[0].class;
             assert_eq!(flow.at(now, 2), before.saturating_sub(1));
@@ -275,19 +280,19 @@ mod tests {
             );
             now += wait - 50;
         }
-        // 50 ms later the rise is due, and the next after half of the time.
+        // 50 ms later the rise is due, and the next one after half of the time.
         assert_eq!(flow.at(now + 60, 0), 1);
         assert_eq!(flow.at(now + 60 + 3900, 0), 1);
         assert_eq!(flow.at(now + 60 + 4010, 0), 2);
     }
 
     #[test]
-    fn a_flow_long_silent_is_forgotten_and_a_short_silence_is_calm() {
+    fn a_long_silence_resets_a_flow_and_a_short_one_counts_as_calm() {
         let mut flow = Subject::new();
         let _ = flow.at(0, 2);
         let after = |flow: &mut Subject, millis| flow.0.class_of_arrival(0, 2, Time::from_millis(millis));
         assert_eq!(after(&mut flow, 1900), 0);
-        assert_eq!(after(&mut flow, 2100), 1, "calm, and so risen");
+        assert_eq!(after(&mut flow, 2100), 1, "it rises after a calm time");
         assert_eq!(
             after(&mut flow, 2100 + 8010),
             2,
@@ -296,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_backwards_stands_still() {
+    fn a_clock_that_goes_backwards_changes_nothing() {
         let mut flow = Subject::new();
         assert_eq!(flow.at(10_000_000, 1), 1);
         assert_eq!(flow.at(1, 0), 1);
@@ -304,17 +309,17 @@ mod tests {
     }
 
     #[test]
-    fn settings_out_of_range_are_refused_by_name() {
-        let refused = |interval, drops| {
+    fn values_out_of_range_are_rejected_by_name() {
+        let rejected = |interval, drops| {
             let config = super::super::Config {
                 auto_priority: Some(AutoPriority { interval, drops }),
                 ..super::super::Config::default()
             };
             config.check().unwrap_err().parameter()
         };
-        assert_eq!(refused(Duration::from_millis(9), 2), Some("auto_interval"));
-        assert_eq!(refused(Duration::from_secs(3601), 2), Some("auto_interval"));
-        assert_eq!(refused(Duration::from_secs(1), 0), Some("auto_drops"));
-        assert_eq!(refused(Duration::from_secs(1), 65_536), Some("auto_drops"));
+        assert_eq!(rejected(Duration::from_millis(9), 2), Some("auto_interval"));
+        assert_eq!(rejected(Duration::from_secs(3601), 2), Some("auto_interval"));
+        assert_eq!(rejected(Duration::from_secs(1), 0), Some("auto_drops"));
+        assert_eq!(rejected(Duration::from_secs(1), 65_536), Some("auto_drops"));
     }
 }

@@ -1,10 +1,10 @@
-//! The parameters of msfc, and what tells a packet's class.
+//! The parameters of msfc, and the choice of a packet's class.
 
 use alloc::boxed::Box;
 use core::time::Duration;
 
 use super::{AutoPriority, Msfc};
-use crate::aqm::codel::{Law, Params, codel_parameters};
+use crate::aqm::codel::{ControlLaw, Params, codel_parameters};
 use crate::classify::{ClassMap, Classifier};
 use crate::discipline::Algorithm;
 use crate::error::ConfigError;
@@ -14,43 +14,45 @@ use crate::registry::{
 use crate::rounds::codel_flows::{Limits, drop_batch, flows, limit, memory_limit, quantum};
 use crate::slot::Slot;
 
-/// Most flows of all classes together: 128 MiB of state.
+/// The most flows of all classes together: 128 MiB of state.
 const MAX_FLOWS_IN_ALL: u32 = 1 << 21;
 
-/// Most classes.
+/// The most classes.
 pub const MAX_PRIOS: u8 = 16;
 
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Number of priority classes, 1 to [`MAX_PRIOS`]. The highest number gets the largest share.
+    /// The number of priority classes, 1 to [`MAX_PRIOS`]. The class with the highest number gets the largest
+    /// share.
     pub prios: u8,
-    /// Number of flows in each class, 1 to 2^20; at most 2^21 in all classes together.
+    /// The number of flows in each class, 1 to 2^20; at most 2^21 in all classes together.
     pub flows: u32,
-    /// Bytes that a flow may send in a turn, and the lowest class in one of its own; 256 to 2^20.
+    /// The bytes that a flow may send in its turn, and that the lowest class may send in its turn; 256 to
+    /// 2^20.
     pub quantum: u32,
-    /// How many times the share of the next lower class a class gets, at least 1.
+    /// The ratio between the share of a class and that of the next lower class, at least 1.
     pub ratio: u32,
-    /// Whether a class's share counts for each of its active flows, and not for all of them together.
+    /// Whether a class's share is for each of its active flows instead of for all of them together.
     pub flow_aware: bool,
     /// Whether and how flows change their class by their behaviour.
     pub auto_priority: Option<AutoPriority>,
-    /// Most packets queued in all flows together.
+    /// The largest backlog of all flows together, packets.
     pub limit: u32,
-    /// Most memory occupied by queued packets ([`Packet::memory`]), bytes.
+    /// The most memory that queued packets occupy ([`Packet::memory`]), bytes.
     pub memory_limit: u64,
-    /// Most packets dropped at once when a limit is reached.
+    /// The most packets dropped at once when a limit is reached.
     pub drop_batch: u32,
-    /// Places packets before [`class_by`](Config::class_by) does: `handle:n`, a filter's class `n` or a default `n` is
-    /// the class of priority `n - 1`.
+    /// Classifies packets before [`class_by`](Config::class_by) does. `handle:n`, a filter's class `n` or a
+    /// default `n` is the class of priority `n - 1`.
     pub classifier: Classifier,
-    /// Places the packets that the classifier does not.
+    /// Classifies the packets that the classifier gives no class.
     pub class_by: ClassBy,
-    /// The control law's.
+    /// The parameters of the control law.
     pub codel: Params,
 }
 
-/// Which field of a packet tells its class, and the class for each value.
+/// The field of a packet that determines its class, with the class for each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassBy {
     /// The DSCP.
@@ -70,9 +72,9 @@ impl ClassBy {
     }
 }
 
-/// Three classes by DSCP. Low: CS1 and LE (RFC 8622), bulk by their own word. High: what waits worst, that is CS4 to
-/// CS7, AF4x, VOICE-ADMIT and EF (the network control, telephony, signalling and interactive classes of RFC 4594).
-/// All else is in the middle.
+/// Three classes by DSCP. Low: CS1 and LE (RFC 8622), which are marked as bulk. High: traffic that is most
+/// sensitive to delay: CS4 to CS7, AF4x, VOICE-ADMIT and EF (the network control, telephony, signalling and
+/// interactive classes of RFC 4594). All others are in the middle.
 pub const DIFFSERV3: ClassBy = {
     let mut map = [1; 64];
     let low = [1, 8];
@@ -90,10 +92,10 @@ pub const DIFFSERV3: ClassBy = {
     ClassBy::Dscp(map)
 };
 
-/// Three classes by priority, as Linux's `pfifo_fast` has them: its first band is the highest class.
+/// Three classes by priority, as in Linux's `pfifo_fast`: its first band is the highest class.
 pub const PRIOMAP3: ClassBy = ClassBy::Priority([1, 0, 0, 0, 1, 0, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
 
-/// Three classes by DSCP in the ratio 1 : 2 : 4; else as the thesis and fq_codel have it.
+/// Three classes by DSCP in the ratio 1 : 2 : 4; other values as in the thesis and fq_codel.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -113,7 +115,7 @@ impl Default for Config {
     }
 }
 
-/// Which field of a packet tells its class.
+/// The field of a packet that determines its class.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ClassField {
     Dscp,
@@ -125,7 +127,7 @@ crate::words!(ClassField {
     "priority" => ClassField::Priority,
 });
 
-/// msfc as users write it: the field that tells the class, and a map for it.
+/// The settings of msfc as users write them: the field that determines the class, and a map for it.
 #[derive(Clone, Debug)]
 pub struct Settings {
     config: Config,
@@ -229,47 +231,47 @@ pub const PARAMETERS: &[Parameter<Settings>] = codel_parameters![|msfc| msfc.con
         "prios",
         Unit::Count("classes"),
         1..=MAX_PRIOS as u64,
-        "Number of classes; the highest number gets the largest share.",
+        "The number of classes; the highest one gets the largest share.",
         |msfc, _| &mut msfc.config.prios,
     ),
     Parameter::new(
         "ratio",
         Unit::Count("times"),
         1..=u32::MAX as u64,
-        "How many times the share of the next lower class a class gets.",
+        "The ratio between the share of a class and that of the next lower class.",
         |msfc, _| &mut msfc.config.ratio,
     ),
     Parameter::word(
         "flow_aware",
         Unit::Flag,
-        "Whether the ratio is between flows by their classes, and not between classes whatever their flows.",
+        "Whether the ratio is between the flows of two classes instead of between the classes.",
         |msfc, _| &mut msfc.config.flow_aware,
     ),
     Parameter::word(
         "auto_priority",
         Unit::Flag,
-        "Whether flows that seldom trigger CoDel rise by a class and those that do so often sink; best \
-            without flow_aware.",
+        "Whether flows that seldom trigger CoDel rise by a class and flows that often do sink; best without \
+         flow_aware.",
         |msfc, _| &mut msfc.auto_priority,
     ),
     Parameter::new(
         "auto_interval",
         Unit::Time,
         10_000_000..=3_600_000_000_000,
-        "Time without a drop or mark after which a flow rises, and over which they are counted; none is 5s.",
+        "The time over which drops and marks are counted; a flow without any rises after it; none is 5s.",
         |msfc, _| &mut msfc.auto_interval,
     ),
     Parameter::new(
         "auto_drops",
         Unit::Count("packets"),
         1..=65_535,
-        "Drops and marks within auto_interval with which a flow sinks; none is 2.",
+        "The drops and marks within auto_interval with which a flow sinks; none is 2.",
         |msfc, _| &mut msfc.auto_drops,
     ),
     Parameter::word(
         "class_by",
         Unit::Choice(ClassField::WORDS),
-        "What tells a packet's class where no filter does.",
+        "The field that determines a packet's class if no filter does.",
         |msfc, _| &mut msfc.class_by,
     ),
     Parameter::new(
@@ -284,15 +286,15 @@ pub const PARAMETERS: &[Parameter<Settings>] = codel_parameters![|msfc| msfc.con
         "priomap",
         Unit::List(16),
         0..=MAX_PRIOS as u64 - 1,
-        "The class, counted from 0, for each packet priority; none is that of pfifo_fast.",
+        "The class, counted from 0, for each packet priority; none is the map of pfifo_fast.",
         |msfc, _| &mut msfc.priomap,
     ),
     flows(
-        "Number of flow queues in each class.",
+        "The number of flow queues in each class.",
         |msfc, _| &mut msfc.config.flows,
     ),
     quantum(
-        "Bytes that a flow may send in a turn, and the lowest class in one of its own.",
+        "The bytes that a flow may send in its turn, and that the lowest class may send in its turn.",
         |msfc, _| &mut msfc.config.quantum,
     ),
     limit(|msfc, _| &mut msfc.config.limit),
@@ -310,7 +312,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
         family: Family::Rounds,
         summary: "Multilevel Stochastic Fairness CoDel: classes that share in a fixed ratio, fq_codel \
             within each",
-        when: "On an access line whose traffic is marked: interactive traffic gets more, bulk never starves.",
+        when: "On an access line with marked traffic: interactive traffic gets more, and bulk never starves.",
         children: Children::None,
     },
     PARAMETERS,
@@ -325,7 +327,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 .with_memory(|msfc| 65 * u64::from(msfc.config.flows_in_all()));
 
 impl Config {
-    pub(super) fn check(&self) -> Result<(Law, Limits), ConfigError> {
+    pub(super) fn check(&self) -> Result<(ControlLaw, Limits), ConfigError> {
         check_ranges(PARAMETERS, &mut Settings::of(self))?;
         self.check_classes()?;
         if self.flows_in_all() > MAX_FLOWS_IN_ALL {
@@ -336,11 +338,11 @@ impl Config {
                     "at most {}: {MAX_FLOWS_IN_ALL} in all classes together",
                     MAX_FLOWS_IN_ALL / u32::from(self.prios)
                 ),
-                "have fewer flows in each class, or fewer classes",
+                "set fewer flows in each class, or fewer classes",
             ));
         }
         let limits = Limits::new(self.limit, self.memory_limit, self.drop_batch);
-        Ok((Law::new(&self.codel), limits))
+        Ok((ControlLaw::new(&self.codel), limits))
     }
 
     pub(super) fn flows_in_all(&self) -> u32 {
@@ -357,7 +359,7 @@ impl Config {
                 "ratio",
                 self.ratio,
                 format!("so small that quantum * ratio^(prios - 1) is at most {LARGEST_QUANTUM} bytes"),
-                "2 is the default; take fewer classes or a smaller ratio",
+                "take fewer classes or a smaller ratio, which is 2 by default",
             ));
         }
         let map: &[u8] = match &self.class_by {
@@ -369,13 +371,13 @@ impl Config {
                 "class_by",
                 format!("class {class}"),
                 format!("below prios, which is {}", self.prios),
-                "give a map that fits, or raise prios",
+                "give another map, or raise prios",
             ));
         }
         ClassMap::new(1..=self.prios.into())?.check(&self.classifier, Msfc::NAME)
     }
 }
 
-/// A class may not hold the line for longer than this many bytes at a turn: 3 s at 100 Mb/s. Where turns grow with the
-/// number of flows, for each flow.
+/// The most bytes that a class may send in its turn: 3 s at 100 Mb/s. If turns grow with the number of flows,
+/// it is per flow.
 const LARGEST_QUANTUM: u64 = 1 << 25;

@@ -1,31 +1,35 @@
-//! Multilevel Stochastic Fairness CoDel: priority classes that share the line in a fixed ratio, fair queueing within
-//! each, CoDel on each flow (the thesis's chapter 2).
+//! Multilevel Stochastic Fairness CoDel: priority classes that share the link in a fixed ratio, fair queueing
+//! within each class, CoDel on each flow (chapter 2 of the thesis).
 //!
-//! A packet's path: its class (DSCP, priority or filters), its flow by hash, the stamp, the tail of the flow's queue.
-//! Out: the *outer* deficit round robin picks a class, the *inner* one a flow of it, CoDel a packet of that.
-//! Class `p` has quantum `quantum * ratio^p` in the outer rounds, so that backlogged classes share 1 : r : r^2 : ...
-//! whatever the number of flows in each; what an idle class leaves goes to the others in the same ratio.
+//! Enqueue: a packet's class is determined (DSCP, priority or filters), then its flow by hash. The packet is
+//! stamped and appended to the flow's queue. Dequeue: the *outer* deficit round robin chooses a class, the
+//! *inner* one chooses a flow of it, and CoDel chooses a packet of the flow. Class `p` has quantum `quantum *
+//! ratio^p` in the outer round robin, so that backlogged classes share 1 : r : r^2 : ... with any number of
+//! flows. The share of an idle class goes to the others in the same ratio.
 //!
 //! ```text
-//!   config          parameters; what tells a packet's class
-//!   outer           the outer round; the ratio by flows, `flow_aware`
+//!   config          parameters; the choice of a packet's class
+//!   outer           the outer round robin; the ratio between flows, `flow_aware`
 //!   auto_priority   flows that change their class by their behaviour
 //! ```
 //!
-//! The last two go beyond the thesis, and are off unless asked for. Rather one than both: where bulk flows sink, the lowest
-//! class is the fullest, and by the thesis's ratio the few above it have nearly all the line to take from, while by
-//! flows each has `ratio^p` times a bulk flow's share and no more (measured in `auto_priority`).
+//! The last two go beyond the thesis, and are off by default. Use one of them and not both. If bulk flows
+//! sink, the lowest class has the most flows. With the thesis's ratio the few flows above it can take nearly
+//! all of the link, but with `flow_aware` each gets at most `ratio^p` times a bulk flow's share (measured in
+//! `auto_priority`).
 //!
-//! Invariants: a class has its bit in the outer round if packets are queued in it, a flow is in its class's round if
-//! packets are queued in it. A flow or a class found empty when it is to be served leaves its round, and the round goes
-//! on within the same call.
+//! Invariants: a class with packets has its bit in the outer round robin, and a flow with packets is in its
+//! class's active list. A flow or class that is found empty when it is to be served leaves its list, and the
+//! same call continues with the next one.
 //!
-//! Both rounds serve while the deficit is above zero and charge what was sent, as in fq_codel, and not while the next
-//! packet fits as in DRR: which packet is next CoDel decides. Other than in fq_codel, CoDel spares the last MTU of each
-//! flow, not of all together, as RFC 8289 has it, and so never empties one. Over the limit the flow with most bytes
-//! pays, as in fq_codel; the thesis leaves this open.
+//! Both round robins serve while the deficit is above zero, and then subtract what was sent, as in fq_codel.
+//! They cannot test whether the next packet fits, as DRR does, because CoDel decides which packet is next.
+//! Unlike in fq_codel, CoDel does not drop the last MTU of each flow (not of all flows together), as in RFC
+//! 8289. So it never empties a flow. Over the limit the flow with the most bytes loses packets, as in
+//! fq_codel; the thesis does not define this.
 //!
-//! Deviations: classes come up in the order of their numbers, not of their activation. CoDel is RFC 8289's, whose
+//! Deviations: classes take turns in the order of their numbers, not of their activation. CoDel is that of
+//! RFC 8289, which remembers its count if dropping resumes soon; the thesis's starts at 1 each time.
 //! count is remembered when dropping resumes soon; the thesis's starts at 1 each time.
 
 mod auto_priority;
@@ -37,7 +41,7 @@ mod tests;
 pub use auto_priority::{AutoPriority, LONGEST};
 pub use config::{ClassBy, Config, DESCRIPTION, DIFFSERV3, MAX_PRIOS, PARAMETERS, PRIOMAP3, Settings};
 
-use crate::aqm::codel::Law;
+use crate::aqm::codel::ControlLaw;
 use crate::discipline::{Algorithm, ByFlow, Node, Variable, Verdict};
 use crate::error::ConfigError;
 use crate::packet::DropReason;
@@ -51,18 +55,19 @@ use outer::Classes;
 /// The discipline. Make one with [`Msfc::node`].
 #[derive(Debug)]
 pub struct Msfc {
-    /// The flows of class 0, then those of class 1, and so on. If flows change their class, all in any order.
+    /// The flows of class 0, then those of class 1, and so on. If flows change their class, all flows in any
+    /// order.
     flows: CodelFlows,
     classes: Classes,
-    /// If flows change their class.
+    /// Present if flows change their class.
     behaviour: Option<Behaviour>,
-    law: Law,
+    law: ControlLaw,
     salt: u64,
     config: Config,
 }
 
 impl Msfc {
-    /// Priority classes of flow queues, ready to use. The seed salts the choice of flows.
+    /// Creates priority classes of empty flow queues. The seed salts the choice of flows.
     ///
     /// ```
     /// use fairgate::rounds::msfc::{Config, Msfc};
@@ -90,7 +95,7 @@ impl Msfc {
     #[inline]
     fn class_of(&self, id: PacketId, pool: &Pool) -> u8 {
         match self.config.classifier.classify(id, pool) {
-            // A class number that the packet itself names may be anything.
+            // A packet may name a class number that does not exist.
             Some(minor) if (1..=u16::from(self.config.prios)).contains(&minor) => minor as u8 - 1,
             _ => self.config.class_by.class_of(&pool[id]),
         }
@@ -108,11 +113,12 @@ impl Msfc {
         (class, u32::from(class) * self.config.flows + bucket)
     }
 
-    /// Puts a packet into flow `index`, the flow into the round of its class, the class into the outer one.
+    /// Puts a packet into flow `index`, the flow into the list of its class, and the class into the outer
+    /// round robin.
     #[inline]
-    fn place(&mut self, marked: u8, index: u32, id: PacketId, now: Time, pool: &mut Pool) {
+    fn insert(&mut self, marked: u8, index: u32, id: PacketId, now: Time, pool: &mut Pool) {
         let flow = self.flows.push(index, id, pool);
-        if !flow.link.is_in_round() {
+        if !flow.link.is_in_list() {
             flow.deficit = self.config.quantum.into();
             let class = match &mut self.behaviour {
                 Some(behaviour) => behaviour.class_of_arrival(index, marked, now),
@@ -122,7 +128,7 @@ impl Msfc {
         }
     }
 
-    /// The inner round of the class being served, up to a packet or its end.
+    /// Runs the inner round robin of the class that has the turn, until it gives a packet or is empty.
     #[inline]
     fn serve_class(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         loop {
@@ -145,7 +151,7 @@ impl Msfc {
                 let drops = pool.returned_total() + pool.marked_total() - before;
                 let class = behaviour.served(index, drops, now);
                 if class != self.classes.number() && sent.is_some() {
-                    // What it sent is still the turn of the class that it leaves.
+                    // The bytes that it sent count for the class that it leaves.
                     self.classes.move_first(class, &mut self.flows.all);
                 }
             }
@@ -170,14 +176,14 @@ impl ByFlow for Msfc {
 
     #[inline]
     fn enqueue_flow(&mut self, flow: u32, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
-        // At most 16 steps, for want of a division.
+        // At most 16 steps, to avoid a division.
         let starts_of_others = (1..self.config.prios).map(|class| u32::from(class) * self.config.flows);
         let class = starts_of_others.filter(|&start| start <= flow).count() as u8;
         if flow >= self.flows.count() {
             pool.give_back(id, DropReason::NoFreeFlow);
             return Verdict::Unclassified;
         }
-        self.place(class, flow, id, now, pool);
+        self.insert(class, flow, id, now, pool);
         self.flows.keep_limits(flow, pool)
     }
 }
@@ -189,7 +195,7 @@ impl Algorithm for Msfc {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         let (class, flow) = self.flow_of(id, pool);
-        self.place(class, flow, id, now, pool);
+        self.insert(class, flow, id, now, pool);
         self.flows.keep_limits(flow, pool)
     }
 
@@ -215,8 +221,8 @@ impl Algorithm for Msfc {
         self.config.clone()
     }
 
-    /// Packets are placed anew if the table of flows is another. Flows keep their classes if they may change them before
-    /// and after.
+    /// Packets are enqueued again if the number of flows changes. Flows keep their classes if they may change
+    /// them before and after.
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let (law, limits) = config.check()?;
         let table = |config: &Config| (config.prios, config.flows, config.auto_priority.is_some());
@@ -234,7 +240,7 @@ impl Algorithm for Msfc {
             self.flows = CodelFlows::new(self.config.flows_in_all(), limits);
             while let Some(id) = queued.pop_front(pool) {
                 let (class, flow) = self.flow_of(id, pool);
-                self.place(class, flow, id, now, pool);
+                self.insert(class, flow, id, now, pool);
             }
         }
         self.flows.set_limits(limits, pool);

@@ -1,10 +1,11 @@
-//! The outer round of msfc: priority classes by turns, in the ratio of their quanta.
+//! The outer round robin of msfc: priority classes take turns, in the ratio of their quanta.
 //!
-//! Class `p` gets `quantum * ratio^p` bytes in a turn. If the ratio is *flow-aware* it gets that for each of its `n` active
-//! flows, so that flows share 1 : r : r^2 : ... by their classes, and a class with many flows is no worse off for it
-//! (section 3.3 of the thesis, where it is). A turn of `n` flows' worth would have the others wait, so turns are
-//! scaled: all are divided by the largest power of two that leaves the class with the least, of those that have a backlog
-//! when the turn begins, one quantum. That a shift does, over at most 16 classes.
+//! Class `p` gets `quantum * ratio^p` bytes in a turn. If the ratio is *flow-aware*, the class gets that for
+//! each of its `n` active flows. So flows share 1 : r : r^2 : ... by their classes, and a class with many
+//! flows has no disadvantage (it has one in section 3.3 of the thesis). A turn for `n` flows would delay the
+//! other classes, so turns are scaled. All are divided by the largest power of two that leaves one quantum to
+//! the class with the smallest turn of all classes that are backlogged when the turn begins. This is a shift,
+//! over at most 16 classes.
 
 use crate::rounds::codel_flows::Flow;
 use crate::structures::ActiveList;
@@ -14,29 +15,29 @@ use super::config::{Config, MAX_PRIOS};
 /// A priority class.
 #[derive(Clone, Copy, Debug)]
 struct Class {
-    /// Bytes that it may still send in this turn.
+    /// The bytes that it may still send in this turn.
     deficit: i64,
-    /// Bytes that each turn gives it, or each flow of it.
+    /// The bytes that it gets in each turn, or per flow.
     quantum: i64,
     /// `ratio^p`.
     factor: u64,
-    /// Its inner round.
+    /// The active list of its flows.
     round: ActiveList,
 }
 
-/// All classes, and whose turn it is.
+/// All classes, and the class that has the turn.
 #[derive(Debug)]
 pub(super) struct Classes {
     all: [Class; MAX_PRIOS as usize],
-    /// A bit for each class with flows in its round.
+    /// One bit for each class with flows in its list.
     backlogged: u16,
-    /// The class whose turn it is.
+    /// The class that has the turn.
     serving: u8,
     flow_aware: bool,
 }
 
 impl Classes {
-    /// Idle, with quanta that grow by the ratio.
+    /// Idle classes, whose quanta grow by the ratio.
     pub(super) fn new(config: &Config) -> Classes {
         let idle = Class {
             deficit: 0,
@@ -54,7 +55,7 @@ impl Classes {
         classes
     }
 
-    /// Takes over quanta and ratio, in operation.
+    /// Changes quanta and ratio in operation.
     pub(super) fn change(&mut self, config: &Config) {
         let mut factor = 1;
         for class in &mut self.all[..usize::from(config.prios)] {
@@ -65,14 +66,14 @@ impl Classes {
         self.flow_aware = config.flow_aware;
     }
 
-    /// Appends an idle flow to the round of its class.
+    /// Appends an idle flow to the list of its class.
     #[inline]
     pub(super) fn activate(&mut self, class: u8, flow: u32, flows: &mut [Flow]) {
         self.all[usize::from(class)].round.push_back(flow, flows);
         self.backlogged |= 1 << class;
     }
 
-    /// Goes on to a class that may send. False: all are empty.
+    /// Advances to a class that may send. Returns false if all are empty.
     #[inline]
     pub(super) fn find_turn(&mut self) -> bool {
         while self.backlogged != 0 {
@@ -84,7 +85,7 @@ impl Classes {
         false
     }
 
-    /// The next class's turn, by number.
+    /// Gives the turn to the next class, by number.
     #[inline]
     fn next_turn(&mut self) {
         let higher = self.backlogged & (u16::MAX << self.serving << 1);
@@ -98,7 +99,8 @@ impl Classes {
         self.serving().deficit += bytes;
     }
 
-    /// Bytes that the class being served gets for all of its flows. The greatest quantum and number of flows give 2^46.
+    /// The bytes that the class with the turn gets for all of its flows. The largest quantum and number of
+    /// flows give 2^46.
     fn flow_aware_turn(&mut self) -> i64 {
         let mut least = u64::MAX;
         let mut rest = self.backlogged;
@@ -116,43 +118,43 @@ impl Classes {
         &mut self.all[usize::from(self.serving)]
     }
 
-    /// The inner round of the class being served.
+    /// The active list of the class that has the turn.
     #[inline]
     pub(super) fn round(&mut self) -> &mut ActiveList {
         &mut self.serving().round
     }
 
-    /// The class being served sent so many bytes.
+    /// Notes that the class with the turn sent `bytes` bytes.
     #[inline]
     pub(super) fn sent(&mut self, bytes: u32) {
         self.serving().deficit -= i64::from(bytes);
     }
 
-    /// The class being served was found empty.
+    /// Notes that the class with the turn is empty.
     #[inline]
     pub(super) fn emptied(&mut self) {
         self.serving().deficit = 0;
         self.backlogged &= !(1 << self.serving);
     }
 
-    /// Moves the first flow of the class being served to another class.
+    /// Moves the first flow of the class with the turn to another class.
     pub(super) fn move_first(&mut self, to: u8, flows: &mut [Flow]) {
         if let Some(flow) = self.round().pop_front(flows) {
             self.activate(to, flow, flows);
         }
     }
 
-    /// How many classes may have flows.
+    /// The number of classes with flows in their lists.
     pub(super) fn backlogged(&self) -> u32 {
         self.backlogged.count_ones()
     }
 
-    /// The number of the class whose turn it is.
+    /// The number of the class that has the turn.
     pub(super) fn number(&self) -> u8 {
         self.serving
     }
 
-    /// How many flows are in the rounds of all classes.
+    /// The number of flows in the lists of all classes.
     pub(super) fn active_flows(&self) -> u32 {
         self.all.iter().map(|class| class.round.len()).sum()
     }

@@ -11,7 +11,7 @@ use crate::testing::Driver;
 use core::time::Duration;
 use proptest::prelude::*;
 
-/// Classes by priority, priority `p` to class `p`.
+/// Classes by priority: priority `p` is class `p`.
 fn by_number(prios: u8) -> Config {
     let mut map = [0; 16];
     for (priority, class) in map.iter_mut().enumerate() {
@@ -32,35 +32,35 @@ fn packet(class: u8, flow: u64, length: u32) -> Packet {
     }
 }
 
-fn refused(change: impl FnOnce(&mut Config)) -> ConfigError {
+fn rejected(change: impl FnOnce(&mut Config)) -> ConfigError {
     let mut config = Config::default();
     change(&mut config);
     Msfc::node(config, 0).unwrap_err()
 }
 
 #[test]
-fn settings_out_of_range_are_refused_by_name() {
-    assert_eq!(refused(|config| config.prios = 0).parameter(), Some("prios"));
-    assert_eq!(refused(|config| config.prios = 17).parameter(), Some("prios"));
+fn values_out_of_range_are_rejected_by_name() {
+    assert_eq!(rejected(|config| config.prios = 0).parameter(), Some("prios"));
+    assert_eq!(rejected(|config| config.prios = 17).parameter(), Some("prios"));
     assert_eq!(
-        refused(|config| config.ratio = u32::MAX).parameter(),
+        rejected(|config| config.ratio = u32::MAX).parameter(),
         Some("ratio")
     );
-    assert_eq!(refused(|config| config.ratio = 0).parameter(), Some("ratio"));
-    assert_eq!(refused(|config| config.ratio = 1000).parameter(), Some("ratio"));
-    assert_eq!(refused(|config| config.prios = 2).parameter(), Some("class_by"));
-    assert_eq!(refused(|config| config.flows = 0).parameter(), Some("flows"));
+    assert_eq!(rejected(|config| config.ratio = 0).parameter(), Some("ratio"));
+    assert_eq!(rejected(|config| config.ratio = 1000).parameter(), Some("ratio"));
+    assert_eq!(rejected(|config| config.prios = 2).parameter(), Some("class_by"));
+    assert_eq!(rejected(|config| config.flows = 0).parameter(), Some("flows"));
     assert_eq!(
-        refused(|config| config.flows = 1 << 20).parameter(),
+        rejected(|config| config.flows = 1 << 20).parameter(),
         Some("flows")
     );
-    assert_eq!(refused(|config| config.limit = 0).parameter(), Some("limit"));
-    let dangling = refused(|config| config.classifier.default = Some(4));
+    assert_eq!(rejected(|config| config.limit = 0).parameter(), Some("limit"));
+    let dangling = rejected(|config| config.classifier.default = Some(4));
     assert!(matches!(dangling, ConfigError::NoSuchClass { .. }));
 }
 
 #[test]
-fn the_class_is_what_the_packet_names_then_a_filters_then_the_fields() {
+fn the_packet_then_a_filter_then_the_field_determines_the_class() {
     let mut config = Config::default();
     config.classifier.handle = 0x10;
     let filter = Filter {
@@ -94,9 +94,10 @@ fn the_class_is_what_the_packet_names_then_a_filters_then_the_fields() {
     assert_eq!(class_of(|packet| packet.class = ClassId::new(0x10, 4)), 2);
 }
 
-/// The overflow takes the only packet of the class whose turn it is: the same call goes on to the next class.
+/// The overflow drops the only packet of the class that has the turn: the same call continues with the next
+/// class.
 #[test]
-fn a_class_that_was_emptied_is_passed_over() {
+fn an_emptied_class_is_skipped() {
     let config = Config {
         limit: 4,
         ..by_number(2)
@@ -114,7 +115,7 @@ fn a_class_that_was_emptied_is_passed_over() {
 }
 
 #[test]
-fn other_classes_in_operation_keep_the_packets() {
+fn a_change_of_the_classes_keeps_the_packets() {
     let mut driver = Driver::new(Msfc::node(by_number(3), 0).unwrap());
     for class in [0, 1, 2, 2] {
         driver.offer(packet(class, 5, 500), Time::ZERO);
@@ -141,10 +142,10 @@ fn other_classes_in_operation_keep_the_packets() {
 }
 
 proptest! {
-    /// Backlogged classes share 1 : r : r^2 whatever the number of flows in each: after any number of packets two
+    /// Backlogged classes share 1 : r : r^2 with any number of flows in each: after any number of packets two
     /// classes are within a turn and two packets of their shares.
     #[test]
-    fn classes_share_by_the_ratio_whatever_the_flows(
+    fn classes_share_by_the_ratio_with_any_number_of_flows(
         ratio in 1u32..5,
         flows in prop::collection::vec(1u64..40, 2..5),
         lengths in prop::collection::vec(40u32..1515, 1..50),
@@ -172,17 +173,17 @@ proptest! {
             let (class, length) = offered[driver.next(Time::ZERO).unwrap() as usize];
             sent[usize::from(class)] += u64::from(length);
             offer(&mut driver, &mut offered, class);
-            // Bytes in units of the class's weight: the same for all.
+            // Bytes divided by the class's weight are equal for all classes.
             let turns: Vec<u64> = sent.iter().zip(&weights).map(|(sent, weight)| sent / weight).collect();
             let spread = turns.iter().max().unwrap() - turns.iter().min().unwrap();
             prop_assert!(spread <= 1514 + 2 * 1514, "{:?} in units of {:?}", turns, weights);
         }
     }
 
-    /// With a flow-aware ratio flows share 1 : r : r^2 by their classes, whatever the number of flows in each: at any
-    /// time two flows are within a turn of their class and one of their own of their shares.
+    /// With a flow-aware ratio flows share 1 : r : r^2 by their classes, with any number of flows in each: at
+    /// any time two flows are within a turn of their class and a turn of the flow of their shares.
     #[test]
-    fn flows_share_by_the_ratio_where_it_is_flow_aware(
+    fn flows_share_by_a_flow_aware_ratio(
         ratio in 1u32..5,
         numbers in prop::collection::vec(1usize..20, 2..4),
         lengths in prop::collection::vec(40u32..1515, 1..50),
@@ -192,13 +193,14 @@ proptest! {
         let mut backlog = Backlog::new(config, &flows, &lengths);
         for _ in 0..3000 {
             backlog.step();
-            let turns = backlog.sent.iter().zip(&flows).map(|(sent, flow)| sent / u64::from(ratio).pow(flow.0.into()));
+            let weight = |class: u8| u64::from(ratio).pow(class.into());
+            let turns = backlog.sent.iter().zip(&flows).map(|(sent, flow)| sent / weight(flow.0));
             let (least, most) = (turns.clone().min().unwrap(), turns.max().unwrap());
             prop_assert!(most - least <= 6 * 1514, "{:?} of {:?}", backlog.sent, flows);
         }
     }
 
-    /// Flows that rise and sink keep their packets in order, and lose none but to CoDel.
+    /// Flows that rise and sink keep their packets in order, and lose packets only to CoDel.
     #[test]
     fn packets_of_a_flow_that_changes_its_class_stay_in_order(
         flow_aware in any::<bool>(),
@@ -232,7 +234,7 @@ proptest! {
     }
 }
 
-/// Flows with queues of their own, so many in each class: class, and the raw hash's number.
+/// Flows with their own queues, `numbers[p]` in class `p`: class, and the number of the raw hash.
 fn flows_of(numbers: &[usize]) -> Vec<(u8, u64)> {
     let mut flows = Vec::new();
     for (class, &number) in (0..).zip(numbers) {
@@ -255,7 +257,7 @@ fn flows_of(numbers: &[usize]) -> Vec<(u8, u64)> {
 
 const SEED: u64 = 3;
 
-/// Flows that always have packets queued: a packet that leaves is followed by another of its flow.
+/// Flows that always have packets queued: after each packet that leaves, another one of its flow is enqueued.
 struct Backlog<'a> {
     driver: Driver<Msfc>,
     flows: &'a [(u8, u64)],
@@ -295,10 +297,11 @@ impl<'a> Backlog<'a> {
     }
 }
 
-/// The thesis's section 3.3: few flows in the lowest class, most in the one above. By the thesis's ratio each of the
-/// few gets five times as much as each of the many; with a flow-aware one, half.
+/// Section 3.3 of the thesis: few flows in the lowest class, most flows in the class above. With the thesis's
+/// ratio each of the few gets five times as much as each of the many; with a flow-aware ratio it gets half as
+/// much.
 #[test]
-fn the_traffic_distribution_caveat_is_mended() {
+fn a_flow_aware_ratio_fixes_the_traffic_distribution_caveat() {
     let flows = flows_of(&[2, 20]);
     let shares = |flow_aware| {
         let config = Config {
@@ -317,9 +320,10 @@ fn the_traffic_distribution_caveat_is_mended() {
     assert!(aware[2..].iter().all(|&sent| near(sent, 2000)), "{aware:?}");
 }
 
-/// A turn of a class with many flows is scaled down, so that a packet of another class need not wait for all of them.
+/// A turn of a class with many flows is scaled down, so that a packet of another class need not wait for all
+/// of them.
 #[test]
-fn a_class_with_many_flows_does_not_hold_the_line() {
+fn a_class_with_many_flows_does_not_occupy_the_link() {
     let flows = flows_of(&[100, 0, 1]);
     let config = Config {
         flow_aware: true,
@@ -340,12 +344,13 @@ fn a_class_with_many_flows_does_not_hold_the_line() {
                 }
                 next == call
             });
-            assert!(before <= Some(3), "{before:?} packets went first");
+            assert!(before <= Some(3), "{before:?} packets were sent before it");
         }
     }
 }
 
-/// Of two unmarked flows the one whose queue stands sinks, the other rises, and they share by their classes.
+/// Of two unmarked flows the one with a standing queue sinks and the other rises, and they share by their
+/// classes.
 #[test]
 fn flows_find_their_classes_by_behaviour() {
     let config = Config {
@@ -357,7 +362,7 @@ fn flows_find_their_classes_by_behaviour() {
     };
     let mut driver = Driver::new(Msfc::node(config, SEED).unwrap());
     let flows = flows_of(&[0, 2]);
-    // The line takes a packet a millisecond. Flow 0 keeps 30 queued, flow 1 sends each 10 ms.
+    // The link sends a packet per millisecond. Flow 0 keeps 30 queued, and flow 1 sends one each 10 ms.
     let mut bulk = 0;
     let mut offered = Vec::new();
     for millis in 0..3000 {
@@ -380,7 +385,7 @@ fn flows_find_their_classes_by_behaviour() {
 }
 
 #[test]
-fn a_change_of_parameters_keeps_the_classes_that_flows_found() {
+fn a_change_of_parameters_keeps_the_classes_of_flows() {
     let auto = |drops| Config {
         auto_priority: Some(AutoPriority {
             drops,
@@ -405,6 +410,6 @@ fn a_change_of_parameters_keeps_the_classes_that_flows_found() {
     driver.reconfigure(Config::default(), Time::from_secs(7));
     assert_eq!(class(&driver), None);
     driver.reconfigure(auto(3), Time::from_secs(7));
-    assert_eq!(class(&driver), Some(1), "all begin anew");
+    assert_eq!(class(&driver), Some(1), "all flows start again");
     assert_eq!(driver.drain(Time::from_secs(7)).len(), 1);
 }

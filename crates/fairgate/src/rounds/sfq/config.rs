@@ -1,4 +1,4 @@
-//! Parameters of sfq.
+//! The parameters of sfq.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -13,21 +13,21 @@ use crate::rounds::drr::QUANTA;
 /// Parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most packets queued in all, 2 to 2^24.
+    /// The largest backlog, packets, 2 to 2^24.
     pub limit: u32,
-    /// Most packets in a slot, 1 to 65535.
+    /// The largest backlog of a slot, packets, 1 to 65535.
     pub depth: u32,
-    /// Slots: most flows at a time, 1 to 65408.
+    /// The number of slots: the most flows at a time, 1 to 65408.
     pub flows: u32,
-    /// Buckets of the hash: a power of two up to 65536.
+    /// The number of hash buckets: a power of two up to 65536.
     pub divisor: u32,
     /// Bytes that a slot may send in a round, 64 to 2^30.
     pub quantum: u32,
-    /// Which packet of the longest slot pays.
+    /// Which packet of the longest slot is dropped.
     pub drop_from: DropFrom,
-    /// Time from one salt of the hash to the next; `None` for never.
+    /// The time between two salts of the hash; `None` for a constant salt.
     pub perturb: Option<Duration>,
-    /// Places packets in buckets, counted from 1, before the hash does.
+    /// Classifies packets into buckets, counted from 1, before the hash does.
     pub classifier: Classifier,
 }
 
@@ -53,48 +53,48 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "limit",
         Unit::Count("packets"),
         2..=1 << 24,
-        "Most packets queued in all.",
+        "The largest backlog in packets.",
         |sfq, _| &mut sfq.limit,
     ),
     Parameter::new(
         "depth",
         Unit::Count("packets"),
         1..=65_535,
-        "Most packets of one flow.",
+        "The largest backlog of one flow in packets.",
         |sfq, _| &mut sfq.depth,
     ),
     Parameter::new(
         "flows",
         Unit::Count("flows"),
         1..=65_408,
-        "Most flows at a time.",
+        "The most flows at a time.",
         |sfq, _| &mut sfq.flows,
     ),
     Parameter::new(
         "divisor",
         Unit::Count("buckets"),
         1..=65_536,
-        "Buckets of the hash: a power of two. More buckets, fewer flows that share one by chance.",
+        "The number of hash buckets, a power of two; with more, fewer flows share a bucket by chance.",
         |sfq, _| &mut sfq.divisor,
     ),
     Parameter::new(
         "quantum",
         Unit::Bytes,
         QUANTA,
-        "Bytes that a flow may send in a round.",
+        "The bytes that a flow may send in a round.",
         |sfq, _| &mut sfq.quantum,
     ),
     Parameter::word(
         "drop",
         Unit::Choice(DropFrom::WORDS),
-        "Which packet of the longest flow pays: the newest or the oldest.",
+        "Which packet of the longest flow is dropped: the newest or the oldest.",
         |sfq, _| &mut sfq.drop_from,
     ),
     Parameter::new(
         "perturb",
         Unit::Time,
         1_000_000..=u64::MAX,
-        "Time after which flows are hashed anew.",
+        "The time after which flows are hashed with a new salt.",
         |sfq, _| &mut sfq.perturb,
     ),
 ];
@@ -104,8 +104,8 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "sfq",
         family: Family::Rounds,
-        summary: "Stochastic fairness queueing: few queues, round robin, the longest queue pays",
-        when: "For fair shares with little memory, where delay does not matter much; else take fq_codel.",
+        summary: "Stochastic fairness queueing: few queues, round robin, drops from the longest queue",
+        when: "For fair shares with little memory, if delay does not matter much; otherwise take fq_codel.",
         children: Children::None,
     },
     PARAMETERS,

@@ -1,21 +1,24 @@
-//! PIE's control law: with which probability an arriving packet is dropped, for every discipline that runs
-//! PIE over its queues.
+//! PIE's control law: with which probability an arriving packet is dropped. All disciplines that run PIE use
+//! it.
 //!
-//! Every `tupdate` the probability moves by how far the queue's delay is from `target`, and by which way it
-//! is going: `p += alpha (delay - target) + beta (delay - delay before)`, in smaller steps while `p` is small
-//! (RFC 8033, section 4.2). Around this, also from the RFC: no drops for the first 150 ms of congestion, none
-//! with less than two packets queued, none while the delay is below half of the target and `p` below 20 %;
-//! drops are neither closer than 0.85 nor farther than 8.5 expected drops (section 5.4); ECN-capable packets
-//! are marked instead up to a probability of 10 %.
+//! Every `tupdate` the probability changes by the difference between the delay and `target`, and by the trend
+//! of the delay: `p += alpha (delay - target) + beta (delay - previous delay)`. The steps are smaller while
+//! `p` is small (RFC 8033, section 4.2). The RFC adds these rules:
+//! * Nothing is dropped in the first 150 ms of congestion, or with less than two packets queued, or while the
+//!   delay is below half of the target and `p` below 20 %.
+//! * Between two drops there are at least 0.85 and at most 8.5 expected drops (section 5.4).
+//! * ECN-capable packets are marked instead, up to a probability of 10 %.
 //!
-//! In the arithmetic of Linux: time in ticks of 64 ns, probabilities in parts of 2^56. The delay is that of
-//! the last packet that left, or by Little's law the backlog over a measured rate (`dq_rate_estimator`).
+//! The arithmetic is Linux's: time in ticks of 64 ns, probabilities in units of 2^-56. The delay is the
+//! sojourn time of the last packet that left. With `dq_rate_estimator` it is the backlog divided by a
+//! measured rate (Little's law).
 //!
-//! Linux runs a timer. Nothing that an update looks at changes between two calls, so updates are made up for
-//! at the next call that looks at the queue, with the same result, and an idle queue costs nothing.
+//! Linux runs a timer. The inputs of an update do not change between two calls. So updates that are due are
+//! made at the next call that looks at the queue. The result is the same, and an idle queue costs nothing.
 //!
-//! Deviations from Linux: the probability is bounded by 1 (there it goes on to 256, and as long back); a mark
-//! that was overdue starts the count anew as a drop does; the sum of steps is not cut to 64 bits.
+//! Deviations from Linux: the probability is at most 1 (in Linux it can reach 256, and takes as long to come
+//! back). A mark that was overdue resets the count as a drop does. The sum of the steps is not cut to 64
+//! bits.
 
 use core::time::Duration;
 
@@ -31,28 +34,27 @@ use crate::time::Time;
 /// PIE's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// The delay to hold.
+    /// The delay that PIE aims at.
     pub target: Duration,
     /// Time between two updates of the probability.
     pub tupdate: Duration,
-    /// Weight of the delay's distance from the target, in sixteenths of 1/s. 0 to 32.
+    /// Weight of the difference between delay and target, in sixteenths of 1/s; 0 to 32.
     pub alpha: u32,
-    /// Weight of the delay's change, in sixteenths of 1/s. 0 to 32.
+    /// Weight of the change of the delay, in sixteenths of 1/s; 0 to 32.
     pub beta: u32,
     /// Whether to mark ECN-capable packets instead of dropping them, while the probability is low.
     pub ecn: bool,
-    /// Up to which probability packets are marked; above it, ECN-capable ones are dropped too.
+    /// The highest probability at which packets are marked; above it, ECN-capable packets are dropped too.
     pub ecn_prob: Probability,
     /// Whether a packet shorter than `mtu` is dropped in proportion to its length.
     pub bytemode: bool,
-    /// Whether the delay is computed from the backlog and the rate at which packets leave, instead of
-    /// measured.
+    /// Whether the delay is computed from the backlog and the rate of departures, instead of measured.
     pub dq_rate_estimator: bool,
-    /// The longest packet: with less than two of them queued nothing is dropped.
+    /// The longest packet: nothing is dropped with less than two of them queued.
     pub mtu: u32,
 }
 
-/// RFC 8033's, as in Linux: 15 ms each, 1/8 and 5/4, Ethernet frames.
+/// The values of RFC 8033, as in Linux: twice 15 ms, 1/8 and 5/4, Ethernet frames.
 impl Default for Params {
     fn default() -> Params {
         Params {
@@ -69,23 +71,23 @@ impl Default for Params {
     }
 }
 
-/// PIE's parameters, for every discipline that runs it: `$pie` is the path to them.
+/// PIE's parameters for a discipline that runs it: `$pie` is the path to them.
 macro_rules! pie_parameters {
     (|$config:ident| $pie:expr; $($first:expr,)*) => {
         &[
             $($first,)*
-            crate::aqm::pie::pie_time("target", "The delay to hold.", |$config, _| &mut $pie.target),
+            crate::aqm::pie::pie_time("target", "The delay that PIE aims at.", |$config, _| &mut $pie.target),
             crate::aqm::pie::pie_time("tupdate", "Time between updates of the probability.", |$config, _| {
                 &mut $pie.tupdate
             }),
             crate::aqm::pie::pie_weight(
                 "alpha",
-                "Weight of the delay's distance from the target, in sixteenths.",
+                "Weight of the difference between delay and target, in sixteenths of 1/s.",
                 |$config, _| &mut $pie.alpha,
             ),
             crate::aqm::pie::pie_weight(
                 "beta",
-                "Weight of the delay's change, in sixteenths.",
+                "Weight of the change of the delay, in sixteenths of 1/s.",
                 |$config, _| &mut $pie.beta,
             ),
             crate::aqm::codel::ecn(|$config, _| &mut $pie.ecn),
@@ -110,7 +112,7 @@ pub(crate) const fn ecn_prob<S>(field: Lens<S>) -> Parameter<S> {
         "ecn_prob",
         Unit::Probability,
         0..=1 << 32,
-        "With `ecn`: the probability up to which packets are marked; above it they are dropped all the same.",
+        "With `ecn`: the highest probability at which packets are marked; above it they are dropped.",
         field,
     )
 }
@@ -127,7 +129,7 @@ pub(crate) const fn dq_rate_estimator<S>(field: Lens<S>) -> Parameter<S> {
 }
 
 pub(crate) const fn pie_mtu<S>(field: Lens<S>) -> Parameter<S> {
-    let doc = "The longest packet: with less than two of them queued nothing is dropped.";
+    let doc = "The longest packet: nothing is dropped with less than two of them queued.";
     Parameter::new("mtu", Unit::Bytes, POSITIVE, doc, field)
 }
 
@@ -136,27 +138,27 @@ pub(crate) use pie_parameters;
 /// A tick is 2^6 ns.
 const TICK_SHIFT: u32 = 6;
 const TICKS_PER_SECOND: u64 = 1_000_000_000 >> TICK_SHIFT;
-/// Certainty.
+/// Probability 1.
 const MAX_PROB: u64 = u64::MAX >> 8;
-/// Two hundredths: the most that a probability above a tenth rises in an update.
+/// 2 %: a probability above 10 % rises by at most this in an update.
 const TWO_PERCENT: i128 = (MAX_PROB / 50) as i128;
-/// How long congestion is forgiven.
+/// How long packets are not dropped at the beginning of congestion.
 const BURST: u64 = 150_000_000 >> TICK_SHIFT;
-/// Above this delay the probability rises by two hundredths more.
+/// Above this delay the probability rises by 2 % more.
 const LATE: u64 = 250_000_000 >> TICK_SHIFT;
-/// So many bytes make a measurement of the departure rate.
+/// The number of bytes over which the departure rate is measured.
 const MEASURED: u64 = 16_384;
-/// Binary places of the departure rate, in bytes a tick.
+/// Binary fraction digits of the departure rate, in bytes per tick.
 const RATE_PLACES: u32 = 8;
-/// Updates made up for at once. After a minute of no calls the probability has long gone to where it goes;
-/// and the time is bounded.
+/// The largest number of updates made in one call, so that its time is bounded. After a minute without calls
+/// the probability no longer changes.
 const MOST_UPDATES: u64 = 4096;
 
 /// The parameters as the packet path needs them.
 #[derive(Clone, Debug)]
-pub(crate) struct Law {
+pub(crate) struct ControlLaw {
     target: u64,
-    /// In parts of MAX_PROB a tick.
+    /// In units of 1/MAX_PROB per tick.
     alpha: u64,
     beta: u64,
     ecn: bool,
@@ -169,28 +171,28 @@ pub(crate) struct Law {
 /// One queue's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
-    /// Of 2^56.
+    /// In units of 2^-56.
     prob: u64,
-    /// Expected drops since the last one, of 2^56.
+    /// The expected drops since the last one, in units of 2^-56.
     accumulated: u64,
     /// `prob / mtu`, computed with `prob`, so that no packet needs a division.
     prob_per_byte: u64,
-    /// Ticks.
+    /// In ticks.
     delay: u64,
     delay_before: u64,
-    /// Left of the time in which nothing is dropped, ticks.
+    /// The rest of the time in which nothing is dropped, in ticks.
     burst: u64,
-    /// Ticks of the last departure, or of the beginning of a measurement.
+    /// The time of the last departure, or of the beginning of a measurement, in ticks.
     stamp: Option<u64>,
-    /// Bytes sent in this measurement.
+    /// The bytes sent in this measurement.
     measured: Option<u64>,
-    /// Bytes a tick with `RATE_PLACES`.
+    /// In bytes per tick, with `RATE_PLACES` fraction digits.
     rate: u64,
-    /// Updates made.
+    /// The number of updates made.
     updates: u64,
 }
 
-/// How often the probability should have been updated by now.
+/// Counts the updates that are due.
 #[derive(Clone, Debug)]
 pub(crate) struct Updates {
     periodic: Periodic,
@@ -205,17 +207,17 @@ impl Updates {
         }
     }
 
-    /// Goes on with another period.
+    /// Changes the period.
     pub(crate) fn set_period(&mut self, period: Duration) {
         self.periodic = Periodic::every(period);
     }
 
-    /// How many were due when that was asked last.
+    /// The number that was due at the last call of `due`.
     pub(crate) fn so_far(&self) -> u64 {
         self.due
     }
 
-    /// How many are due by now.
+    /// The number that is due now.
     #[inline]
     pub(crate) fn due(&mut self, now: Time) -> u64 {
         if now >= self.periodic.next() {
@@ -241,7 +243,7 @@ impl State {
         }
     }
 
-    /// Congestion is over: a new one will be forgiven as the first was.
+    /// Resets the state after congestion: nothing is dropped at the beginning of the next one.
     fn restart(&mut self) {
         self.burst = BURST;
         self.stamp = None;
@@ -250,17 +252,17 @@ impl State {
         self.rate = 0;
     }
 
-    /// A packet was dropped, whoever dropped it.
+    /// Notes a drop, by PIE or for another reason.
     pub(crate) fn dropped(&mut self) {
         self.accumulated = 0;
     }
 
-    /// The probability of a drop.
+    /// The drop probability.
     pub(crate) fn probability(&self) -> Probability {
         Probability::from_parts(self.prob >> 24)
     }
 
-    /// Shows the variables under Linux's names.
+    /// Visits the variables under Linux's names.
     pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         visit("prob", Variable::Integer(self.probability().parts() as i64));
         visit("delay", Variable::Nanos(self.delay << TICK_SHIFT));
@@ -270,16 +272,16 @@ impl State {
     }
 }
 
-impl Law {
-    /// The law with these parameters, which were checked.
-    pub(crate) fn new(params: &Params) -> Law {
+impl ControlLaw {
+    /// The control law with these parameters, which were checked.
+    pub(crate) fn new(params: &Params) -> ControlLaw {
         let scaled = |weight: u32| (u64::from(weight) * (MAX_PROB / TICKS_PER_SECOND)) >> 4;
-        Law {
+        ControlLaw {
             target: ticks_of(params.target),
             alpha: scaled(params.alpha),
             beta: scaled(params.beta),
             ecn: params.ecn,
-            // Linux's comparison is with a whole tenth of MAX_PROB, or hundredths of it.
+            // Linux compares with a tenth of MAX_PROB, or with hundredths of it.
             ecn_most: ((u128::from(params.ecn_prob.parts()) * u128::from(MAX_PROB)) >> 32) as u64,
             bytemode: params.bytemode,
             estimates: params.dq_rate_estimator,
@@ -287,7 +289,8 @@ impl Law {
         }
     }
 
-    /// Whether an arriving packet may be queued; marks it if that is the price. `backlog` is without it.
+    /// Whether an arriving packet may be queued; marks it if it would be dropped otherwise. `backlog` does
+    /// not include it.
     #[inline]
     pub(crate) fn admits(
         &self,
@@ -339,7 +342,7 @@ impl Law {
         self.ecn && state.prob <= self.ecn_most && pool.mark_congestion(id)
     }
 
-    /// A packet has left the queue, and `backlog` behind it.
+    /// Updates the state after a packet left the queue with `backlog` bytes behind it.
     #[inline]
     pub(crate) fn departed(&self, state: &mut State, id: PacketId, backlog: u64, now: Time, pool: &Pool) {
         let now = ticks(now);
@@ -354,7 +357,7 @@ impl Law {
         state.burst = state.burst.saturating_sub(since_last);
     }
 
-    /// Counts bytes that leave while enough are queued. A division for 16 KiB.
+    /// Counts the bytes that leave while enough are queued. It divides once per 16 KiB.
     fn measure(&self, state: &mut State, length: u32, backlog: u64, now: u64) {
         if backlog >= MEASURED && state.measured.is_none() {
             state.stamp = Some(now);
@@ -384,7 +387,7 @@ impl Law {
         state.burst = state.burst.saturating_sub(took);
     }
 
-    /// Makes up for the updates until there were `due`. To be called before anything changes the queue.
+    /// Makes the updates that are due, so that `due` have been made. It is called before the queue changes.
     #[inline]
     pub(crate) fn catch_up(&self, state: &mut State, due: u64, backlog: u64) {
         if state.updates != due {
@@ -406,7 +409,7 @@ impl Law {
         self.take_over(state);
     }
 
-    /// Goes on with a state that another law has left.
+    /// Continues with the state of another control law.
     pub(crate) fn take_over(&self, state: &mut State) {
         state.prob_per_byte = state.prob / u64::from(self.mtu);
     }
@@ -423,7 +426,7 @@ impl Law {
         } else {
             (state.delay, state.delay_before)
         };
-        // A backlog too small to have a delay says nothing.
+        // If the backlog is too small to have a delay, the probability does not decay.
         let mut may_decay = delay != 0 || backlog == 0;
         let shift = finer(state.prob);
         let step = |weight: u64, from: u64, to: u64| {
@@ -456,8 +459,8 @@ impl Law {
     }
 }
 
-/// By how many binary places steps are finer at a probability: 1 below a tenth, 2 more for each further tenth
-/// down to a millionth.
+/// The number of bits by which steps are smaller at a probability: 1 below a tenth, and 2 more for each
+/// further tenth down to a millionth.
 fn finer(prob: u64) -> u32 {
     const BELOW: [u64; 6] = [
         MAX_PROB / 10,
@@ -488,15 +491,15 @@ mod tests {
     use crate::packet::Packet;
     use proptest::prelude::*;
 
-    fn law() -> Law {
-        Law::new(&Params::default())
+    fn law() -> ControlLaw {
+        ControlLaw::new(&Params::default())
     }
 
     fn of_one(prob: u64) -> f64 {
         prob as f64 / MAX_PROB as f64
     }
 
-    /// RFC 8033, section 4.2, in real numbers.
+    /// RFC 8033, section 4.2, with floating-point numbers.
     fn rfc(p: f64, delay: f64, before: f64, has_backlog: bool) -> f64 {
         let scale = match p {
             ..0.000001 => 2048.0,
@@ -515,7 +518,7 @@ mod tests {
             delta += 0.02;
         }
         let p = (p + delta).clamp(0.0, 1.0);
-        // The RFC takes 98 %, Linux 63/64.
+        // The RFC has a factor of 98 %, Linux 63/64.
         if delay == 0.0 && before == 0.0 && !has_backlog {
             p * 63.0 / 64.0
         } else {
@@ -524,10 +527,10 @@ mod tests {
     }
 
     proptest! {
-        /// From any probability and delays, one step as the RFC has it, as exactly as 64 ns and scaled
+        /// From any probability and delays, one step equals that of the RFC, as exactly as 64 ns and scaled
         /// weights allow.
         #[test]
-        fn a_step_is_that_of_the_rfc(
+        fn a_step_equals_that_of_the_rfc(
             exponent in 0.0f64..8.0, delays in [0u64..400_000, 0u64..400_000], backlog in 0u64..2,
         ) {
             let p = 10f64.powf(-exponent);
@@ -541,15 +544,18 @@ mod tests {
             let expected = rfc(p, delays[0] as f64 / 1e6, delays[1] as f64 / 1e6, backlog > 0);
             law.catch_up(&mut state, 1, backlog);
             let ours = of_one(state.prob);
-            // Two ticks of 64 ns, and a part in 2^20 of the weights.
+            // Two ticks of 64 ns, and 2^-20 of the weights.
             let step = (expected - p).abs();
             prop_assert!((ours - expected).abs() <= 2e-7 + step * 1e-5, "{ours} for {expected} from {p}");
         }
 
-        /// However calls fall between updates, the probability is the same as with a timer.
+        /// The probability is the same as with a timer, wherever the calls fall between updates.
         #[test]
-        fn updates_made_up_for_are_those_of_a_timer(
-            prob in 0..MAX_PROB, delay in 0u64..10_000_000, backlog in 0u64..100_000, splits in prop::collection::vec(1u64..50, 1..20),
+        fn late_updates_equal_those_of_a_timer(
+            prob in 0..MAX_PROB,
+            delay in 0u64..10_000_000,
+            backlog in 0u64..100_000,
+            splits in prop::collection::vec(1u64..50, 1..20),
         ) {
             let law = law();
             let mut timer = State { prob, delay, delay_before: delay / 2, ..State::new(0) };
@@ -566,10 +572,10 @@ mod tests {
         }
     }
 
-    /// Gaps between drops at a probability of 5 %: no less than 0.85 and no more than 8.5 expected drops, and
-    /// geometric between.
+    /// Gaps between drops at a probability of 5 %: at least 0.85 and at most 8.5 expected drops, and
+    /// geometrically distributed between.
     #[test]
-    fn drops_are_neither_in_clusters_nor_far_apart() {
+    fn drops_are_neither_clustered_nor_far_apart() {
         let law = law();
         let mut pool = Pool::with_capacity(1);
         let id = pool.insert(Packet::of_length(1000)).unwrap();
@@ -590,12 +596,12 @@ mod tests {
         }
         assert!(gaps.iter().all(|gap| (17..=171).contains(gap)));
         let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
-        // 16 packets that can't be dropped, then one in 20.
+        // 16 packets that cannot be dropped, then one of 20 on average.
         assert!((mean / 36.0 - 1.0).abs() < 0.03, "{mean}");
     }
 
     #[test]
-    fn nothing_is_dropped_where_the_rfc_spares() {
+    fn nothing_is_dropped_where_the_rfc_forbids_it() {
         let law = law();
         let congested = State {
             prob: MAX_PROB / 10,
@@ -619,7 +625,7 @@ mod tests {
             delay: law.target / 2 - 1,
             ..congested
         };
-        assert!(!law.is_congested(&quick, 3028), "a delay that is falling");
+        assert!(!law.is_congested(&quick, 3028), "a falling delay");
         let certain = State {
             prob: MAX_PROB / 5,
             ..quick
@@ -628,12 +634,12 @@ mod tests {
     }
 
     #[test]
-    fn short_packets_are_dropped_less_by_length() {
+    fn in_byte_mode_short_packets_are_dropped_less() {
         let params = Params {
             bytemode: true,
             ..Params::default()
         };
-        let law = Law::new(&params);
+        let law = ControlLaw::new(&params);
         let mut random = Random::new(1);
         let mut drops = |length| {
             let mut pool = Pool::with_capacity(1);
@@ -655,14 +661,14 @@ mod tests {
     }
 
     #[test]
-    fn a_law_of_longer_packets_takes_a_state_over() {
+    fn a_control_law_for_longer_packets_takes_over_a_state() {
         let of_mtu = |mtu| {
             let params = Params {
                 bytemode: true,
                 mtu,
                 ..Params::default()
             };
-            Law::new(&params)
+            ControlLaw::new(&params)
         };
         let mut pool = Pool::with_capacity(1);
         let id = pool.insert(Packet::of_length(1395)).unwrap();

@@ -1,4 +1,4 @@
-//! Pacing to the nanosecond, and what holds whatever comes.
+//! Pacing to the nanosecond, and properties for any sequence of packets.
 
 use super::*;
 use crate::discipline::Discipline;
@@ -7,7 +7,7 @@ use crate::testing::{Driver, in_class};
 use core::ops::RangeInclusive;
 use proptest::prelude::*;
 
-/// A packet names flow `n` as class `1:n`. 8 Mbit/s: a byte takes a microsecond.
+/// A packet names flow `n` as class `1:n`. At 8 Mbit/s a byte takes a microsecond.
 fn paced() -> Config {
     Config {
         flows: 8,
@@ -33,20 +33,25 @@ fn departing(micros: u64) -> Packet {
     }
 }
 
-/// What leaves when the driver always asks in time, with the microsecond.
+/// The packets that leave, with the microsecond, if the driver always asks in time.
 fn departures(driver: &mut Driver<Fq>) -> Vec<(u64, u64)> {
     let mut now = Time::ZERO;
     let mut seen = Vec::new();
     while driver.root.backlog().packets > 0 {
         match driver.next(now) {
             Some(cookie) => seen.push((cookie, now.nanos() / 1000)),
-            None => now = driver.root.watchdog().expect("what holds back says until when"),
+            None => {
+                now = driver
+                    .root
+                    .watchdog()
+                    .expect("a throttled discipline has a watchdog")
+            }
         }
     }
     seen
 }
 
-fn refused(change: impl FnOnce(&mut Config)) -> &'static str {
+fn rejected(change: impl FnOnce(&mut Config)) -> &'static str {
     let mut config = Config::default();
     change(&mut config);
     let error = Fq::node(config, 0).unwrap_err();
@@ -54,16 +59,16 @@ fn refused(change: impl FnOnce(&mut Config)) -> &'static str {
 }
 
 #[test]
-fn what_can_not_work_is_refused() {
-    assert_eq!(refused(|config| config.flows = 0), "flows");
-    assert_eq!(refused(|config| config.quantum = 255), "quantum");
-    assert_eq!(refused(|config| config.limit = 0), "limit");
-    assert_eq!(refused(|config| config.flow_limit = 0), "flow_limit");
+fn values_out_of_range_are_rejected_by_name() {
+    assert_eq!(rejected(|config| config.flows = 0), "flows");
+    assert_eq!(rejected(|config| config.quantum = 255), "quantum");
+    assert_eq!(rejected(|config| config.limit = 0), "limit");
+    assert_eq!(rejected(|config| config.flow_limit = 0), "flow_limit");
     assert_eq!(
-        refused(|config| config.initial_quantum = u32::MAX),
+        rejected(|config| config.initial_quantum = u32::MAX),
         "initial_quantum"
     );
-    assert_eq!(refused(|config| config.horizon = Duration::MAX), "horizon");
+    assert_eq!(rejected(|config| config.horizon = Duration::MAX), "horizon");
 }
 
 #[test]
@@ -72,12 +77,12 @@ fn a_flow_is_one_cache_line() {
 }
 
 #[test]
-fn after_its_initial_quantum_a_flow_is_held_to_its_rate() {
+fn after_its_initial_quantum_a_flow_sends_at_its_rate() {
     let mut driver = fq(paced());
     for _ in 0..6 {
         driver.offer(in_class(1, 1000), Time::ZERO);
     }
-    // Two at once; with the second the credit is gone and each costs a millisecond.
+    // Two leave at once. The second uses up the credit, and then each packet takes a millisecond.
     let expected = [(0, 0), (1, 0), (2, 1000), (3, 2000), (4, 3000), (5, 4000)];
     assert_eq!(departures(&mut driver), expected);
 }
@@ -92,7 +97,7 @@ fn above_the_low_rate_a_small_packet_is_paced_as_a_quantum() {
         driver.offer(in_class(1, 100), Time::ZERO);
     }
     let seen = departures(&mut driver);
-    // Ten make a quantum; the pause after the tenth is one quantum long.
+    // Ten packets are a quantum; the pause after the tenth lasts one quantum.
     let at = |micros| seen.iter().filter(|seen| seen.1 == micros).count();
     assert_eq!([at(0), at(1000), at(2000)], [10, 10, 5]);
 }
@@ -120,14 +125,14 @@ fn a_late_timer_shortens_the_next_pause_by_half_at_most() {
     assert_eq!(
         driver.root.watchdog(),
         Some(Time::from_micros(2000)),
-        "300 late, 300 less"
+        "300 us late, so 300 us less"
     );
     assert_eq!(driver.drain(Time::from_micros(9000)), [3]);
     assert_eq!(driver.root.watchdog(), Some(Time::from_micros(9500)));
 }
 
 #[test]
-fn flows_are_paced_each_for_itself_and_take_turns() {
+fn flows_are_paced_separately_and_take_turns() {
     let mut driver = fq(Config {
         initial_quantum: 0,
         ..paced()
@@ -139,7 +144,7 @@ fn flows_are_paced_each_for_itself_and_take_turns() {
 }
 
 #[test]
-fn a_packet_waits_for_its_departure_time_and_others_do_not_wait_for_it() {
+fn a_packet_waits_for_its_departure_time_and_other_flows_send() {
     let mut driver = fq(Config {
         maxrate: None,
         ..paced()
@@ -150,12 +155,12 @@ fn a_packet_waits_for_its_departure_time_and_others_do_not_wait_for_it() {
     assert_eq!(
         departures(&mut driver),
         [(1, 0), (0, 700), (2, 700)],
-        "a flow keeps its order"
+        "a flow keeps the order of its packets"
     );
 }
 
 #[test]
-fn beyond_the_horizon_is_a_drop_or_the_horizon() {
+fn a_packet_beyond_the_horizon_is_dropped_or_leaves_at_the_horizon() {
     let near = Config {
         maxrate: None,
         horizon: Duration::from_micros(500),
@@ -174,7 +179,7 @@ fn beyond_the_horizon_is_a_drop_or_the_horizon() {
 }
 
 #[test]
-fn control_traffic_passes_all() {
+fn control_traffic_passes_all_flows() {
     let mut driver = fq(paced());
     driver.offer(in_class(1, 1000), Time::ZERO);
     let control = Packet {
@@ -186,7 +191,7 @@ fn control_traffic_passes_all() {
 }
 
 #[test]
-fn credit_returns_to_who_was_away() {
+fn a_flow_that_was_away_gets_credit() {
     let mut driver = fq(paced());
     for _ in 0..2 {
         driver.offer(in_class(1, 1000), Time::ZERO);
@@ -198,14 +203,14 @@ fn credit_returns_to_who_was_away() {
             driver.offer(in_class(1, 1000), at);
         }
         assert_eq!(driver.drain(at).len(), sent, "after {millis} ms");
-        let later = driver.root.watchdog().expect("one is held");
+        let later = driver.root.watchdog().expect("a packet is held back");
         assert_eq!(driver.drain(later).len(), 1);
         assert_eq!(driver.next(later), None);
     }
 }
 
 #[test]
-fn a_packet_later_than_the_threshold_is_marked() {
+fn a_packet_that_is_late_by_more_than_the_threshold_is_marked() {
     let mut driver = fq(Config {
         maxrate: None,
         ce_threshold: Some(Duration::from_micros(100)),
@@ -232,7 +237,7 @@ fn a_packet_later_than_the_threshold_is_marked() {
 }
 
 #[test]
-fn lower_limits_drop_the_newest_of_the_longest() {
+fn lowered_limits_drop_the_newest_packets_of_the_longest_flow() {
     let mut driver = fq(paced());
     for flow in [1, 1, 1, 1, 2] {
         driver.offer(in_class(flow, 1000), Time::ZERO);
@@ -248,7 +253,7 @@ fn lower_limits_drop_the_newest_of_the_longest() {
     assert_eq!(driver.drain(Time::ZERO), [0, 4]);
 }
 
-/// Asks for packets in time from one microsecond to another.
+/// Asks for packets in time, from one microsecond to another.
 fn serve(driver: &mut Driver<Fq>, micros: RangeInclusive<u64>, mut seen: impl FnMut(Time, u64)) {
     let mut at = Time::from_micros(*micros.start());
     loop {
@@ -262,14 +267,14 @@ fn serve(driver: &mut Driver<Fq>, micros: RangeInclusive<u64>, mut seen: impl Fn
     }
 }
 
-/// Times and lengths of what each flow sent.
+/// Records the time and length of what each flow sent.
 fn record(sent: &mut [Vec<(u64, u64)>], flows: &[(u16, u32)], at: Time, cookie: u64) {
     let (flow, length) = flows[cookie as usize];
     sent[usize::from(flow)].push((at.nanos(), length.into()));
 }
 
 proptest! {
-    /// Polled in time, no flow exceeds its rate by more than what it may have at the start, whatever comes when.
+    /// If the driver asks in time, no flow exceeds its rate by more than its initial credit.
     #[test]
     fn each_flow_keeps_to_its_rate(
         arrivals in prop::collection::vec((0u64..3000, 1u16..9, 64u32..1515), 1..200),
@@ -294,8 +299,10 @@ proptest! {
                 let mut bytes = 0;
                 for &(end, length) in &sent[first..] {
                     bytes += length;
-                    // While away less than three seconds a flow gets at most a quantum for each 40 ms away, far below its rate.
-                    prop_assert!(bytes * 1000 <= burst * 1000 + (end - start), "{} bytes in {} ns", bytes, end - start);
+                    // A flow that is away less than three seconds gets at most a quantum per 40 ms away, far
+                    // below its rate.
+                    let span = end - start;
+                    prop_assert!(bytes * 1000 <= burst * 1000 + span, "{bytes} bytes in {span} ns");
                 }
             }
         }

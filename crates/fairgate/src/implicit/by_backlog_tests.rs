@@ -1,4 +1,4 @@
-//! sqf and lqf against a naive scan, and what their sources say of them.
+//! Compares sqf and lqf with a simple scan, and tests what their sources say about them.
 
 use alloc::collections::VecDeque;
 
@@ -27,7 +27,7 @@ fn offer<O: Order>(driver: &mut Driver<ByBacklog<O>>, flow: u64, length: u32) ->
     driver.offer(of_flow(flow, length), Time::ZERO)
 }
 
-/// The definition, and nothing clever: a queue for each flow, all of them looked at for every choice.
+/// The definition: a queue for each flow, and a scan of all queues for each choice.
 struct Naive {
     config: Config,
     longest_first: bool,
@@ -38,7 +38,7 @@ struct Naive {
 
 #[derive(Clone, Default)]
 struct NaiveFlow {
-    /// Cookie and length.
+    /// Cookies and lengths of the packets.
     packets: VecDeque<(u64, u32)>,
     changed: u64,
 }
@@ -60,7 +60,8 @@ impl Naive {
         }
     }
 
-    /// Among flows with packets the one that came first to the least bytes, or to the most.
+    /// Returns the flow to serve: of the flows with the least bytes, or with the most, the one that reached
+    /// them first.
     fn served(&self) -> Option<usize> {
         let active = (0..self.flows.len()).filter(|&flow| !self.flows[flow].packets.is_empty());
         active.min_by_key(|&flow| {
@@ -72,7 +73,8 @@ impl Naive {
         })
     }
 
-    /// Whether no flow has more bytes, and if that is the flow to serve, none came to as many sooner.
+    /// Whether no flow has more bytes. If the longest flow is also the one to serve, no flow reached as many
+    /// bytes sooner.
     fn may_be_victim(&self, flow: usize) -> bool {
         if self.longest_first {
             return self.served() == Some(flow);
@@ -87,7 +89,8 @@ impl Naive {
         &mut self.flows[flow].packets
     }
 
-    /// The cookies of the packets dropped for it, and why. Which of equally long flows pays is taken from `returned`.
+    /// Returns the cookies of the dropped packets and the reasons. `returned` says which of several longest
+    /// flows lost a packet.
     fn enqueue(
         &mut self,
         flow: usize,
@@ -101,7 +104,7 @@ impl Naive {
             return vec![(cookie, DropReason::QueueLimit)];
         }
         let active = self.flows.iter().filter(|flow| !flow.packets.is_empty()).count() as u32;
-        if self.flows[flow].packets.is_empty() && active == self.config.places() {
+        if self.flows[flow].packets.is_empty() && active == self.config.positions() {
             return vec![(cookie, DropReason::NoFreeFlow)];
         }
         self.change(flow).push_back((cookie, length));
@@ -146,14 +149,14 @@ enum Step {
     Next,
 }
 
-/// Lengths from a handful, so that flows are often equal.
+/// Few different lengths, so that flows are often equal.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let length = prop_oneof![Just(0u32), Just(100), Just(200), Just(1500), 0u32..3000];
     let step = prop_oneof![
         4 => (0u8..12, length).prop_map(|(flow, length)| Step::Offer(flow, length)),
         3 => Just(Step::Next),
     ];
-    // 256 cases of as many steps for each of sqf and lqf: two million.
+    // 256 cases with this many steps, for sqf and for lqf: two million steps.
     prop::collection::vec(step, 3500..4500)
 }
 
@@ -190,9 +193,9 @@ fn follows_the_scan<O: Order>(config: Config, steps: &[Step]) -> Result<(), Test
 }
 
 proptest! {
-    /// Every choice of a flow to serve and of one to drop from; scales with `PROPTEST_CASES`.
+    /// Checks every choice of a flow to serve and of a flow to drop from. Scales with `PROPTEST_CASES`.
     #[test]
-    fn choices_are_those_of_a_naive_scan(config in configs(), steps in steps()) {
+    fn choices_are_the_same_as_by_a_scan(config in configs(), steps in steps()) {
         follows_the_scan::<Shortest>(config.clone(), &steps)?;
         follows_the_scan::<Longest>(config, &steps)?;
     }
@@ -204,7 +207,7 @@ fn hot_state_of_a_flow_is_half_a_cache_line() {
 }
 
 #[test]
-fn the_shortest_in_bytes_is_served_and_not_in_packets() {
+fn the_shortest_flow_in_bytes_is_served() {
     let mut driver = driver::<Shortest>(Config::default());
     for (flow, length) in [(1, 1500), (2, 400), (2, 400), (2, 400)] {
         offer(&mut driver, flow, length);
@@ -213,19 +216,19 @@ fn the_shortest_in_bytes_is_served_and_not_in_packets() {
 }
 
 #[test]
-fn equals_are_served_in_the_order_in_which_they_became_so() {
+fn equal_flows_are_served_in_the_order_in_which_they_became_equal() {
     let mut driver = driver::<Shortest>(Config::default());
     for flow in [1, 2, 3] {
         offer(&mut driver, flow, 1000);
     }
     offer(&mut driver, 1, 1000);
-    // 2 and 3 have 1000 bytes, 2 since earlier. Then 1 comes down to 1000.
+    // 2 and 3 have 1000 bytes, 2 for longer. Then 1 shrinks to 1000 bytes.
     assert_eq!(driver.drain(Time::ZERO), [1, 2, 0, 3]);
 }
 
-/// The paper's Figure 2: the packet of the longest queue goes, whoever comes.
+/// The paper's Figure 2: a packet of the longest queue is dropped, whichever packet arrives.
 #[test]
-fn over_the_limit_the_flow_with_most_bytes_pays() {
+fn above_the_limit_the_flow_with_the_most_bytes_loses_a_packet() {
     for (drop_from, victim) in [(DropFrom::Head, 0), (DropFrom::Tail, 1)] {
         let mut driver = driver::<Shortest>(Config {
             limit: 4,
@@ -243,7 +246,7 @@ fn over_the_limit_the_flow_with_most_bytes_pays() {
 }
 
 #[test]
-fn a_limit_in_bytes_takes_as_many_as_need_be_and_refuses_what_can_never_fit() {
+fn a_limit_in_bytes_drops_several_packets_and_rejects_one_that_can_never_fit() {
     let mut driver = driver::<Shortest>(Config {
         limit_bytes: Some(1000),
         ..Config::default()
@@ -257,15 +260,16 @@ fn a_limit_in_bytes_takes_as_many_as_need_be_and_refuses_what_can_never_fit() {
     assert_eq!(driver.returned, [(8 - 2, DropReason::QueueLimit)]);
 }
 
-/// Section IV-A: a stream below `limit / (flows + 1)` packets is served at once, whatever share of the line it takes.
+/// Section IV-A: a stream with less than `limit / (flows + 1)` packets is served at once, whatever its share
+/// of the link.
 #[test]
-fn a_stream_below_its_share_of_the_buffer_waits_for_nobody_and_loses_nothing() {
+fn a_stream_below_its_share_of_the_buffer_is_served_at_once_and_loses_nothing() {
     const STREAM: u64 = 100;
     let mut driver = driver::<Shortest>(Config::default());
     let mut streamed = 0;
     let mut bulk = 0;
     for round in 0..200 {
-        // Nine connections keep the buffer full: 200 / 10 packets is where the stream loses its priority.
+        // Nine connections keep the buffer full. At 200 / 10 packets the stream loses its priority.
         for _ in 0..40 {
             let packet = Packet {
                 flow: FlowHash::from_raw(bulk % 9),
@@ -301,7 +305,7 @@ fn a_stream_below_its_share_of_the_buffer_waits_for_nobody_and_loses_nothing() {
 }
 
 #[test]
-fn flows_are_what_the_key_says() {
+fn the_key_defines_the_flows() {
     use crate::flow::FlowKey;
     let mut driver = driver::<Shortest>(Config {
         key: FlowBy::Source,
@@ -310,7 +314,7 @@ fn flows_are_what_the_key_says() {
     let mut offer = |host: u8, port: u16, length: u32| {
         let key = FlowKey::of([10, 0, 0, host].into(), [192, 0, 2, 1].into(), 6, port, 80);
         let cookie = u64::from(port);
-        // Every connection of its own by the driver's hash.
+        // The driver's hash makes each connection a flow.
         let packet = Packet {
             cookie,
             ..of_flow(cookie, length)
@@ -324,7 +328,7 @@ fn flows_are_what_the_key_says() {
     assert_eq!(driver.drain(Time::ZERO), [3, 1, 2]);
 }
 
-/// Numbered and hashed flows may meet in a queue, and nothing worse.
+/// Numbered and hashed flows may share a queue. Nothing else goes wrong.
 #[test]
 fn numbered_flows_need_no_hash_and_may_share_with_hashed_ones() {
     let mut driver = driver::<Shortest>(Config {
@@ -348,7 +352,7 @@ fn numbered_flows_need_no_hash_and_may_share_with_hashed_ones() {
     assert_eq!(
         offer(&mut driver, 9, 100),
         Verdict::Dropped,
-        "both places are taken"
+        "both positions are taken"
     );
     let mut lengths = Vec::new();
     while let Some(id) = driver.root.dequeue(Time::ZERO, &mut driver.pool) {
@@ -359,7 +363,7 @@ fn numbered_flows_need_no_hash_and_may_share_with_hashed_ones() {
         assert_eq!(
             offer(&mut driver, flow, 100),
             Verdict::Queued,
-            "all places are free again"
+            "all positions are free again"
         );
     }
 }
@@ -399,21 +403,21 @@ fn a_change_keeps_packets_in_the_order_of_their_flows() {
 
 #[test]
 fn ranges_are_checked() {
-    let refused = |config: Config| Sqf::node(config, 0).unwrap_err().parameter();
+    let rejected = |config: Config| Sqf::node(config, 0).unwrap_err().parameter();
     let default = Config::default;
     let limit = |limit| Config { limit, ..default() };
-    assert_eq!(refused(limit(0)), Some("limit"));
-    assert_eq!(refused(limit((1 << 25) + 1)), Some("limit"));
+    assert_eq!(rejected(limit(0)), Some("limit"));
+    assert_eq!(rejected(limit((1 << 25) + 1)), Some("limit"));
     let flows = |flows| Config {
         flows: Some(flows),
         ..default()
     };
-    assert_eq!(refused(flows(0)), Some("flows"));
-    assert_eq!(refused(flows(MOST_FLOWS + 1)), Some("flows"));
+    assert_eq!(rejected(flows(0)), Some("flows"));
+    assert_eq!(rejected(flows(MOST_FLOWS + 1)), Some("flows"));
     let bytes = |bytes| Config {
         limit_bytes: Some(bytes),
         ..default()
     };
-    assert_eq!(refused(bytes(0)), Some("limit_bytes"));
-    assert_eq!(refused(bytes(u64::MAX)), Some("limit_bytes"));
+    assert_eq!(rejected(bytes(0)), Some("limit_bytes"));
+    assert_eq!(rejected(bytes(u64::MAX)), Some("limit_bytes"));
 }

@@ -1,16 +1,16 @@
-//! CoDel's control law: when a packet is dropped or marked, for every discipline that runs CoDel over its
-//! queues.
+//! CoDel's control law: which packets are dropped or marked. All disciplines that run CoDel use it.
 //!
-//! The idea: a queue is bad if even its luckiest packet waited longer than `target` for a whole `interval`.
-//! Then one packet is dropped, and the next one `interval / sqrt(count)` later, `count` being the number of
-//! drops so far, until a packet waits less than `target` or at most one MTU is left behind it.
+//! The idea: a queue is bad if for a whole `interval` even the shortest sojourn time was above `target`. Then
+//! one packet is dropped. The next one is dropped `interval / sqrt(count)` later, where `count` is the number
+//! of drops so far. This ends when a packet's sojourn time is below `target`, or when at most one MTU is
+//! queued behind it.
 //!
-//! In the arithmetic of Linux, so that decisions fall on the same packet: time in ticks of 1024 ns that wrap
-//! after 73 minutes; `1 / sqrt(count)` as a 16-bit fraction that one Newton step carries from drop to drop.
+//! The arithmetic is Linux's, so that decisions fall on the same packets. Time is in ticks of 1024 ns that
+//! wrap after 73 minutes. `1 / sqrt(count)` is a 16-bit fraction, updated by one Newton step per drop.
 //!
-//! Deviation: Linux keeps "never" as time 0. A flow whose count was raised by an overflow before its first
-//! drop is then compared with the clock's origin, and on a machine that has been up for 37 to 73 minutes it
-//! loses all it has. Here "never" is a flag, and no decision depends on where time begins.
+//! Deviation: Linux stores "never" as time 0. If an overflow raises a flow's count before its first drop,
+//! Linux compares with the clock's origin. On a machine that has been up for 37 to 73 minutes such a flow
+//! loses all packets. Here "never" is a flag, and no decision depends on the origin of time.
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
@@ -24,15 +24,16 @@ use crate::time::Time;
 /// CoDel's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Acceptable standing delay.
+    /// The acceptable standing delay.
     pub target: Duration,
-    /// How long the delay may stay above the target; about the longest round-trip time expected.
+    /// How long the delay may stay above the target: about the longest expected round-trip time.
     pub interval: Duration,
     /// Whether to mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// Marks every ECN-capable packet that waited longer than this, whatever the control law says (DCTCP).
+    /// Marks every ECN-capable packet with a longer sojourn time than this, independently of the control law
+    /// (DCTCP).
     pub ce_threshold: Option<Duration>,
-    /// With at most this many bytes left behind a packet it is never dropped: one packet of the largest size.
+    /// A packet is never dropped if at most this many bytes are queued behind it: the longest packet.
     pub mtu: u32,
 }
 
@@ -49,12 +50,12 @@ impl Default for Params {
     }
 }
 
-/// The times that the control law can tell apart: from a tick of 1024 ns to below 2^37 ns. Ticks are compared
+/// The times that the control law can handle: from one tick of 1024 ns to below 2^37 ns. Ticks are compared
 /// by the sign of their 32-bit difference, and 16 intervals must stay below half of their range.
 const LAW_TIMES: RangeInclusive<u64> = 1 << TICK_SHIFT..=137_000_000_000;
 const _: () = assert!(*LAW_TIMES.end() < 1 << 27 << TICK_SHIFT);
 
-/// CoDel's parameters, for every discipline that runs it: `$codel` is the path to them.
+/// CoDel's parameters for a discipline that runs it: `$codel` is the path to them.
 macro_rules! codel_parameters {
     (|$config:ident| $codel:expr; $($first:expr,)*) => {
         &[
@@ -73,7 +74,7 @@ pub(crate) const fn target<S>(field: Lens<S>) -> Parameter<S> {
         "target",
         Unit::Time,
         LAW_TIMES,
-        "Acceptable standing delay.",
+        "The acceptable standing delay.",
         field,
     )
 }
@@ -83,7 +84,7 @@ pub(crate) const fn interval<S>(field: Lens<S>) -> Parameter<S> {
         "interval",
         Unit::Time,
         LAW_TIMES,
-        "How long the delay may stay above the target: about the longest round-trip time expected.",
+        "How long the delay may stay above the target: about the longest expected round-trip time.",
         field,
     )
 }
@@ -98,7 +99,7 @@ pub(crate) const fn ce_threshold<S>(field: Lens<S>) -> Parameter<S> {
         "ce_threshold",
         Unit::Time,
         0..=*LAW_TIMES.end(),
-        "Marks every ECN-capable packet that waited longer than this, for DCTCP.",
+        "Marks every ECN-capable packet with a longer sojourn time than this, for DCTCP.",
         field,
     )
 }
@@ -108,28 +109,27 @@ pub(crate) const fn mtu<S>(field: Lens<S>) -> Parameter<S> {
         "mtu",
         Unit::Bytes,
         0..=u32::MAX as u64,
-        "Nothing is dropped while at most this much is queued behind it: the longest packet.",
+        "No packet is dropped if at most this much is queued behind it: the longest packet.",
         field,
     )
 }
 
 pub(crate) use codel_parameters;
 
-/// One queue's state: 24 bytes.
+/// The state of one queue: 24 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Drops or marks since the dropping state was entered, the remembered ones included.
+    /// Drops or marks since the dropping state was entered, including the remembered ones.
     count: u32,
-    /// `count` when the dropping state was entered last.
+    /// `count` when the dropping state was last entered.
     last_count: u32,
-    /// When the delay will have been above the target for an interval, in ticks; means something if `above`.
+    /// When the delay will have been above the target for an interval, in ticks. Valid if `above`.
     first_above: u32,
-    /// When the next drop is due, in ticks; means something if `scheduled`. Kept when the dropping state is
-    /// left.
+    /// When the next drop is due, in ticks. Valid if `scheduled`. It is kept when the dropping state is left.
     drop_next: u32,
     /// `65536 / sqrt(count)`.
     rec_inv_sqrt: u16,
-    /// Whether the last packet had waited longer than the target.
+    /// Whether the sojourn time of the last packet was above the target.
     above: bool,
     /// Whether packets are being dropped on a schedule.
     dropping: bool,
@@ -137,18 +137,18 @@ pub struct State {
     scheduled: bool,
 }
 
-/// Where CoDel takes its packets from.
+/// The queue from which CoDel takes its packets.
 pub(crate) trait Source {
     /// Takes the oldest packet.
     fn take(&mut self, pool: &Pool) -> Option<PacketId>;
 
-    /// Bytes left, to compare with the MTU.
+    /// The bytes left, for the comparison with the MTU.
     fn backlog(&self) -> u64;
 }
 
 /// The parameters as the packet path needs them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Law {
+pub(crate) struct ControlLaw {
     target: u32,
     interval: u32,
     ce_threshold: Option<u32>,
@@ -158,15 +158,15 @@ pub(crate) struct Law {
 
 /// A tick is 2^10 ns.
 const TICK_SHIFT: u32 = 10;
-/// 65535/65536, the 16-bit fraction that stands for 1.
+/// 65535/65536, the 16-bit fraction that represents 1.
 const ONE: u16 = u16::MAX;
-/// On coming back to the dropping state within this many intervals, the count goes on where it was.
+/// If the dropping state is entered again within this many intervals, the count continues.
 const REMEMBERED_INTERVALS: u32 = 16;
 
-impl Law {
-    /// The law with these parameters, which were checked.
-    pub(crate) fn new(params: &Params) -> Law {
-        Law {
+impl ControlLaw {
+    /// The control law with these parameters, which were checked.
+    pub(crate) fn new(params: &Params) -> ControlLaw {
+        ControlLaw {
             target: duration_ticks(params.target),
             interval: duration_ticks(params.interval),
             ce_threshold: params.ce_threshold.map(duration_ticks),
@@ -175,7 +175,7 @@ impl Law {
         }
     }
 
-    /// The next packet that survives. Dropped ones go back through the pool.
+    /// Returns the next packet that is not dropped. Dropped packets go back through the pool.
     #[inline]
     pub(crate) fn dequeue(
         &self,
@@ -203,7 +203,7 @@ impl Law {
         Some(chosen)
     }
 
-    /// The delay has been above the target for an interval: drops or marks what is due.
+    /// Drops or marks what is due, after the delay has been above the target for an interval.
     #[cold]
     fn control(
         &self,
@@ -223,7 +223,7 @@ impl Law {
             state.enter_dropping(now, self.interval);
             return packet;
         }
-        // With a large backlog several drops may be due at once.
+        // With a large backlog several drops may be due at the same time.
         while let Some(id) = packet
             && state.dropping
             && !is_before(now, state.drop_next)
@@ -245,7 +245,7 @@ impl Law {
         packet
     }
 
-    /// Whether the delay has been above the target for longer than an interval; takes note of it.
+    /// Whether the delay has been above the target for longer than an interval. Updates the state.
     #[inline]
     fn too_long_above(
         &self,
@@ -275,13 +275,13 @@ impl Law {
 }
 
 impl State {
-    /// Drops made over CoDel's head, on an overflow, count too: the next episode starts at a higher rate. As
-    /// in Linux the inverse square root does not follow before the next Newton step.
+    /// Counts drops that an overflow made instead of CoDel, so that the next dropping state starts at a
+    /// higher rate. As in Linux the inverse square root is not updated before the next Newton step.
     pub(crate) fn add_drops(&mut self, drops: u32) {
         self.count = self.count.wrapping_add(drops);
     }
 
-    /// Shows the variables under Linux's names. Times are in ticks of 1024 ns, modulo 2^32.
+    /// Visits the variables under Linux's names. Times are in ticks of 1024 ns, modulo 2^32.
     pub(crate) fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
         let time = |set: bool, ticks: u32| {
             if set {
@@ -298,8 +298,7 @@ impl State {
         visit("rec_inv_sqrt", Variable::Integer(self.rec_inv_sqrt.into()));
     }
 
-    /// If the delay was too long not long ago either, the rate of drops that controlled it then is where to
-    /// begin.
+    /// Enters the dropping state. If the last one ended recently, the drop rate starts where it was then.
     fn enter_dropping(&mut self, now: u32, interval: u32) {
         self.dropping = true;
         let last_episode = self.count.wrapping_sub(self.last_count);
@@ -316,21 +315,21 @@ impl State {
         self.schedule(now, interval);
     }
 
-    /// The next drop comes `interval / sqrt(count)` after `from`.
+    /// Sets the next drop to `interval / sqrt(count)` after `from`.
     fn schedule(&mut self, from: u32, interval: u32) {
         let gap = (u64::from(interval) * u64::from(self.rec_inv_sqrt)) >> 16;
         self.drop_next = from.wrapping_add(gap as u32);
         self.scheduled = true;
     }
 
-    /// One step of Newton's method for `x = 1 / sqrt(count)`: `x (3 - count x^2) / 2`, `x` with 32 fractional
-    /// bits. One is enough because the count has grown by one since the last step; only the very first is far
-    /// off, by 29 %.
+    /// One step of Newton's method for `x = 1 / sqrt(count)`: `x (3 - count x^2) / 2`, where `x` has 32
+    /// fractional bits. One step is enough because the count grew by only one since the last step. The error
+    /// of the very first step is 29 %.
     fn newton_step(&mut self) {
         let x = u64::from(self.rec_inv_sqrt) << 16;
         let x_squared = (x * x) >> 32;
         let three_less = (3u64 << 32).wrapping_sub(u64::from(self.count).wrapping_mul(x_squared));
-        // Two bits less, so that the product fits into 64.
+        // Two bits less, so that the product fits into 64 bits.
         let halved = (three_less >> 2).wrapping_mul(x) >> (32 - 2 + 1);
         self.rec_inv_sqrt = (halved >> 16) as u16;
     }
@@ -345,7 +344,7 @@ fn ticks(time: Time) -> u32 {
     (time.nanos() >> TICK_SHIFT) as u32
 }
 
-/// How long a packet has waited, in ticks.
+/// The sojourn time of a packet, in ticks.
 #[inline]
 fn sojourn(id: PacketId, now: u32, pool: &Pool) -> u32 {
     now.wrapping_sub(ticks(pool[id].enqueued_at))
@@ -366,13 +365,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queues_state_is_24_bytes() {
+    fn the_state_of_a_queue_is_24_bytes() {
         assert!(size_of::<State>() <= 24);
     }
 
-    /// The fixed-point fraction against exact arithmetic, over the counts that a long episode runs through.
+    /// Compares the fixed-point fraction with exact arithmetic, over the counts of a long dropping state.
     #[test]
-    fn newtons_steps_keep_up_with_the_square_root() {
+    fn newton_steps_follow_the_square_root() {
         let mut state = State {
             count: 1,
             rec_inv_sqrt: ONE,
@@ -386,7 +385,7 @@ mod tests {
             let slack = if count == 2 { 0.3 } else { 0.03 + 1.0 / exact };
             assert!(
                 (relative - 1.0).abs() < slack,
-                "count {count}: {relative} of the exact value"
+                "count {count}: {relative} times the exact value"
             );
         }
     }
