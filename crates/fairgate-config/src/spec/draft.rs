@@ -19,7 +19,7 @@ pub struct Draft {
     pub header: Range<usize>,
     /// The name of the discipline.
     pub discipline: Option<Spanned<String>>,
-    /// All keys but those that have a field of their own here.
+    /// All keys without a field of their own here.
     pub settings: Vec<Written>,
     /// What a shaper holds.
     pub inner: Option<Box<Draft>>,

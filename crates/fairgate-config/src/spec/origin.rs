@@ -12,7 +12,7 @@ use crate::error::Problem;
 use crate::registry::{Entry, ParameterInfo};
 
 /// A key, and the location of its value.
-type Place = (&'static str, Range<usize>);
+type Location = (&'static str, Range<usize>);
 
 /// The locations of one discipline's settings and filters. Equal trees may have different origins.
 #[derive(Clone)]
@@ -21,17 +21,17 @@ pub(crate) struct Origin {
     /// The location of the discipline's name.
     discipline: Range<usize>,
     /// The settings.
-    settings: Vec<Place>,
+    settings: Vec<Location>,
     /// The filters, in their order.
     filters: Vec<FilterOrigin>,
     /// The number of each class, and the settings beside it.
-    classes: Vec<(u16, Vec<Place>)>,
+    classes: Vec<(u16, Vec<Location>)>,
 }
 
 #[derive(Clone)]
 struct FilterOrigin {
     header: Range<usize>,
-    conditions: Vec<Place>,
+    conditions: Vec<Location>,
 }
 
 impl Origin {
@@ -43,18 +43,20 @@ impl Origin {
     ) -> Origin {
         let parameters = entry.parameters();
         let of_classes = entry.class_parameters();
-        let place = |known: Option<&'static str>, (_, given): &Written| Some((known?, given.span()));
+        let location = |known: Option<&'static str>, (_, given): &Written| Some((known?, given.span()));
         let named = |parameters: &[ParameterInfo], written: &Written| {
             let name = written.0.get_ref();
             let info = parameters.iter().find(|info| info.name == name);
-            place(info.map(|info| info.name), written)
+            location(info.map(|info| info.name), written)
         };
         let filter = |filter: &FilterDraft| FilterOrigin {
             header: filter.header.clone(),
             conditions: filters::condition_locations(filter),
         };
         let class = |class: &Draft| {
-            let each = class.setting("each").and_then(|each| place(Some("each"), each));
+            let each = class
+                .setting("each")
+                .and_then(|each| location(Some("each"), each));
             let written = class.settings.iter();
             let settings = written
                 .filter_map(|written| named(&of_classes, written))
@@ -94,7 +96,7 @@ impl Origin {
     /// Returns the location of a parameter's value, or of the discipline if the value is the default.
     pub(crate) fn parameter(&self, name: &str) -> Range<usize> {
         let given = self.settings.iter().find(|(other, _)| *other == name);
-        given.map_or(self.discipline.clone(), |(_, place)| place.clone())
+        given.map_or(self.discipline.clone(), |(_, location)| location.clone())
     }
 
     /// Returns the location of a condition of a filter (counted from 0), or of the filter if it has no such
@@ -104,14 +106,14 @@ impl Origin {
             return self.discipline.clone();
         };
         let given = filter.conditions.iter().find(|(other, _)| *other == name);
-        given.map_or(filter.header.clone(), |(_, place)| place.clone())
+        given.map_or(filter.header.clone(), |(_, location)| location.clone())
     }
 
     /// Returns the location of a class's parameter, or of its key `each`.
     pub(crate) fn class_parameter(&self, class: u16, name: &str) -> Range<usize> {
         let of_class = self.classes.iter().find(|(minor, _)| *minor == class);
         let given = of_class.and_then(|(_, settings)| settings.iter().find(|(other, _)| *other == name));
-        given.map_or(self.discipline.clone(), |(_, place)| place.clone())
+        given.map_or(self.discipline.clone(), |(_, location)| location.clone())
     }
 
     /// Returns a problem at a location in this text.
