@@ -164,13 +164,11 @@ impl Pool {
     /// slot is in use here, an id from another pool can't be detected.)
     #[inline]
     pub fn release(&mut self, id: PacketId) -> Slot {
-        let released = self[id];
-        assert!(
-            released.flags.has(Flags::LIVE),
-            "slot {} holds no packet to release",
-            id.0
-        );
         let slot = &mut self.slots[id.index()].0;
+        if !slot.flags.has(Flags::LIVE) {
+            released_twice(id);
+        }
+        let released = *slot;
         slot.next = self.free_head;
         slot.flags.clear();
         self.free_head = id.0;
@@ -302,6 +300,13 @@ impl Pool {
             (id, packet.reason())
         })
     }
+}
+
+/// A function of its own, so that the check takes two instructions.
+#[cold]
+#[inline(never)]
+fn released_twice(id: PacketId) -> ! {
+    panic!("slot {} holds no packet to release", id.0)
 }
 
 impl Index<PacketId> for Pool {

@@ -21,14 +21,12 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Slot {
-    /// The earliest departure time in nanoseconds. 0 means at once. A scheduler that keeps packets in its own
-    /// queues may store its own time stamp here. It sets the field to 0 when the packet leaves. After a
-    /// discipline has given the packet back, the pool stores the reason here.
-    pub stamp: u64,
-    /// The keyed hash of the packet's flow.
-    pub flow: FlowHash,
-    /// The number that the driver chose.
-    pub cookie: u64,
+    /// The next packet in the queue that holds this packet, or the next free slot.
+    pub(crate) next: u32,
+    /// The previous packet in the queue that holds this packet.
+    pub(crate) previous: u32,
+    /// The length of the next packet. A queue can read it without the next packet's cache line.
+    pub(crate) next_length: u32,
     /// The length on the link, in bytes. Schedulers and shapers count it.
     pub length: u32,
     /// The memory that the packet occupies in the driver, in bytes.
@@ -44,14 +42,16 @@ pub struct Slot {
     /// The ECN bits. [`Pool::mark_congestion`](crate::Pool::mark_congestion) changes them.
     pub ecn: Ecn,
     pub(crate) flags: Flags,
-    /// The length of the next packet. A queue can read it without the next packet's cache line.
-    pub(crate) next_length: u32,
     /// The time of the last enqueue. Each node of the tree writes it.
     pub enqueued_at: Time,
-    /// The next packet in the queue that holds this packet, or the next free slot.
-    pub(crate) next: u32,
-    /// The previous packet in the queue that holds this packet.
-    pub(crate) previous: u32,
+    /// The earliest departure time in nanoseconds. 0 means at once. A scheduler that keeps packets in its own
+    /// queues may store its own time stamp here. It sets the field to 0 when the packet leaves. After a
+    /// discipline has given the packet back, the pool stores the reason here.
+    pub stamp: u64,
+    /// The keyed hash of the packet's flow.
+    pub flow: FlowHash,
+    /// The number that the driver chose.
+    pub cookie: u64,
 }
 
 /// A slot in the pool: it starts a cache line.
