@@ -11,22 +11,14 @@ use crate::classify::{Hosts, Templates};
 use crate::discipline::{Class, Discipline};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
+use crate::scheduler::parked::Parked;
 use crate::sharing::ClassTree;
-use crate::structures::IndexedHeap;
 use crate::time::Time;
-
-/// Later than any watchdog time. Keys of the heap wrap, so that their upper half would be the past.
-const NEVER: u64 = i64::MAX as u64;
 
 /// Disciplines by the place of their leaf.
 pub(super) struct Leaves {
     inner: Vec<Box<dyn Discipline>>,
-    is_parked: Vec<bool>,
-    parked: IndexedHeap,
-    /// A time in `parked` may be wrong: its leaf was touched from outside, or does not say when it can send.
-    is_unsure: bool,
-    /// Empty between calls, with room for all.
-    woken: Vec<u32>,
+    parked: Parked,
     hosts: Hosts,
 }
 
@@ -36,14 +28,9 @@ impl Leaves {
     }
 
     fn of_hosts(inner: Vec<Box<dyn Discipline>>, hosts: Hosts) -> Leaves {
-        let mut parked = IndexedHeap::new();
-        inner.iter().for_each(|_| parked.add_flow());
         Leaves {
-            is_parked: vec![false; inner.len()],
-            woken: Vec::with_capacity(inner.len()),
+            parked: Parked::new(inner.len()),
             inner,
-            parked,
-            is_unsure: false,
             hosts,
         }
     }
@@ -92,7 +79,7 @@ impl Leaves {
 
     /// The same, to be changed from outside.
     pub(super) fn touch(&mut self, leaf: usize) -> &mut Box<dyn Discipline> {
-        self.is_unsure = true;
+        self.parked.doubt();
         &mut self.inner[leaf]
     }
 
@@ -104,64 +91,38 @@ impl Leaves {
     /// Sets a leaf aside that isn't, until its watchdog time.
     #[cold]
     pub(super) fn park(&mut self, leaf: usize) {
-        debug_assert!(!self.is_parked[leaf]);
-        let watchdog = self.inner[leaf].watchdog();
-        self.is_unsure |= watchdog.is_none();
-        self.is_parked[leaf] = true;
-        self.parked
-            .push(watchdog.map_or(0, Time::nanos).min(NEVER), leaf as u32);
+        self.parked.park(leaf, self.inner[leaf].watchdog());
     }
 
     /// Whether a leaf was parked, which it is no longer.
     #[inline]
     pub(super) fn unpark(&mut self, leaf: usize) -> bool {
-        let was_parked = self.is_parked[leaf];
-        if was_parked {
-            self.is_parked[leaf] = false;
-            self.parked.remove(leaf as u32);
-        }
-        was_parked
+        self.parked.unpark(leaf)
     }
 
     /// The same for a leaf of which it isn't known when it can send.
     pub(super) fn park_unsure(&mut self, leaf: usize) {
         self.park(leaf);
-        self.is_unsure = true;
+        self.parked.doubt();
     }
 
     /// Looks for leaves that may have something to send again.
     #[inline]
     pub(super) fn wake_up(&mut self, now: Time) {
-        let first = self.parked.first();
-        if first.is_some_and(|first| first.key <= now.nanos() || self.is_unsure) {
-            self.wake_those_due(now);
+        if self.parked.is_due(now) {
+            self.parked.wake_up(now);
         }
-    }
-
-    #[cold]
-    fn wake_those_due(&mut self, now: Time) {
-        while let Some(first) = self.parked.first()
-            && (first.key <= now.nanos() || self.is_unsure)
-        {
-            self.unpark(first.flow as usize);
-            self.woken.push(first.flow);
-        }
-        self.is_unsure = false;
     }
 
     /// A leaf that was found by [`wake_up`](Leaves::wake_up). It is parked no longer.
     #[inline]
     pub(super) fn next_woken(&mut self) -> Option<usize> {
-        self.woken.pop().map(|leaf| leaf as usize)
+        self.parked.next_woken()
     }
 
     /// When the first of those parked can be asked again.
     pub(super) fn watchdog(&self) -> Option<Time> {
-        let watchdog = |leaf: u32| self.inner[leaf as usize].watchdog();
-        match self.is_unsure {
-            true => self.parked.flows().filter_map(watchdog).min(),
-            false => watchdog(self.parked.first()?.flow),
-        }
+        self.parked.watchdog(|leaf| self.inner[leaf].watchdog())
     }
 
     pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
@@ -169,7 +130,6 @@ impl Leaves {
             discipline.drain(pool, into);
         }
         self.parked.clear();
-        self.is_parked.fill(false);
     }
 
     pub(super) fn visit(&self, tree: &ClassTree, visit: &mut dyn FnMut(Class<'_>)) {
