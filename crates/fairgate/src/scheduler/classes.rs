@@ -51,17 +51,9 @@ impl<T, U> Config<T, U> {
     /// Checks everything except shares and settings, and numbers the classes.
     fn check(&self, discipline: &'static str) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
-        if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
-            return Err(ConfigError::conflict(
-                "class",
-                format!("{:x}", pair[1].minor),
-                format!("above {:x}, the class before it", pair[0].minor),
-                "sort the classes by their numbers",
-            ));
-        }
         map.check(&self.classifier, discipline)?;
         self.templates
-            .check(&self.classifier, |minor| map.place(minor).is_some())?;
+            .check(&self.classifier, |minor| map.index(minor).is_some())?;
         Ok(map)
     }
 
@@ -155,14 +147,7 @@ impl<S: Scheduler> Classes<S> {
         inner: Vec<Box<dyn Discipline>>,
     ) -> Result<Node<Classes<S>>, ConfigError> {
         let map = config.check(S::NAME)?;
-        if inner.len() != config.classes.len() {
-            return Err(ConfigError::conflict(
-                "classes",
-                config.classes.len(),
-                format!("{}, the number of inner disciplines", inner.len()),
-                "give one discipline for each class",
-            ));
-        }
+        map.check_disciplines(inner.len())?;
         let (scheduler, states) = scheduler_of(&config)?;
         let classes = inner.into_iter().zip(states).map(|(inner, state)| InnerClass {
             inner,
@@ -173,7 +158,7 @@ impl<S: Scheduler> Classes<S> {
             scheduler,
             classes: classes.collect(),
             parked: Parked::new(config.classes.len()),
-            hosts: Hosts::new(&config.templates, |minor| map.checked_place(minor)),
+            hosts: Hosts::new(&config.templates, |minor| map.checked_index(minor)),
             map,
             config,
         };
@@ -256,7 +241,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         let minor = self.config.classifier.classify(id, pool);
-        let Some(index) = minor.and_then(|minor| self.map.place(minor)) else {
+        let Some(index) = minor.and_then(|minor| self.map.index(minor)) else {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
@@ -360,7 +345,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         }
         self.hosts = self
             .hosts
-            .changed(&config.templates, |minor| self.map.checked_place(minor));
+            .changed(&config.templates, |minor| self.map.checked_index(minor));
         self.config = config;
         Ok(())
     }
@@ -377,12 +362,12 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
         // Any change to the class may change when it can send.
         self.parked.doubt();
-        let index = self.map.place(minor)?;
+        let index = self.map.index(minor)?;
         Some(&mut self.classes[index].inner)
     }
 
     fn class_replaced(&mut self, minor: u16, now: Time, pool: &mut Pool) {
-        let index = self.map.checked_place(minor);
+        let index = self.map.checked_index(minor);
         self.hosts.replaced(index);
         if self.classes[index].first_length.is_none() {
             self.look_at(index, now, pool);
