@@ -104,7 +104,7 @@ impl Config {
         tree.check_any()?;
         for (class, index) in self.classes.iter().zip(tree.classes()) {
             let above = match tree.parent(index) {
-                None => (self.bandwidth, "`bandwidth`"),
+                None => (self.bandwidth, "the bandwidth of the link"),
                 Some(parent) => (self.classes[parent.index()].rate, "the rate of its parent"),
             };
             class.check(above)?;

@@ -10,8 +10,8 @@
 //! the lowest level that has a class which can send. So no class borrows while a class with packets is within
 //! its rate (the formal rule of link sharing, section 3). ALTQ approximates this by heuristics (top-level
 //! link sharing), which fail for a backlog without arrivals: a borrower of high priority keeps the cut-off at
-//! the level of its lender, and a class of a lower level waits for ever. Here the rows give the level
-//! exactly, at no cost.
+//! the level of its lender, and a class of lower priority waits forever, although it is within its
+//! rate. Here the rows give the level exactly, at no cost.
 //!
 //! At the cut-off level the highest priority is served first. Within it there is a weighted round robin with
 //! deficits, so that packets of any length share in proportion to the weights. A class that may not borrow is

@@ -281,7 +281,7 @@ fn invalid_parameters_are_rejected_by_name() {
     assert!(
         refused(&|config| config.bandwidth = kbit(7000))
             .1
-            .contains("at most 7Mbit, `bandwidth`")
+            .contains("at most 7Mbit, the bandwidth of the link")
     );
     assert_eq!(refused(&|config| config.classes[0].priority = 8).0, "priority");
     assert_eq!(

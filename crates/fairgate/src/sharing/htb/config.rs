@@ -185,7 +185,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         summary: "Hierarchical token bucket: classes in a tree, each with a guaranteed rate, that borrow \
             from above up to a ceil",
         when: "To share an access line between users or kinds of traffic, each with a guaranteed rate and a \
-            share of what is left.",
+            share of the rest.",
         children: Children::TreeOrNone,
     },
     PARAMETERS,
