@@ -465,7 +465,7 @@ fn the_command_line() {
     one(
         "hfsc rate=1mbit { 1 rt=1500b:1ms:1mbit / fifo }",
         "1mbit",
-        "`rate` is 1Mbit, but must be enough for the real-time curves of all classes, which want \
+        "`rate` is 1Mbit, but must be enough for the real-time curves of all classes, which need \
          12000000bit/s",
     );
     let nested = "prio { 1 / ".repeat(90);
@@ -545,7 +545,7 @@ fn trees_of_classes() {
         "",
         "7",
         "`parent` of class 10 is 7, but must be the number of another class",
-        "name a class that there is",
+        "name an existing class",
     );
     in_classes(
         &[

@@ -12,16 +12,21 @@ const NONE: u16 = u16::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct ClassMap {
     /// The index by minor number.
-    places: Vec<u16>,
+    indices: Vec<u16>,
+    classes: usize,
 }
 
 impl ClassMap {
-    /// Creates a map in the order of `minors`. A minor number must be from 1 to 0xffff and occur once.
+    /// Creates a map that gives the classes indices in the order of `minors`. A minor number must be from 1
+    /// to 0xffff.
+    ///
+    /// # Errors
+    /// Fails if a number is 0, occurs twice, or is below the number before it.
     pub fn new(minors: impl IntoIterator<Item = u16>) -> Result<ClassMap, ConfigError> {
-        let mut places: Vec<u16> = Vec::new();
-        for (place, minor) in minors.into_iter().enumerate() {
-            let index = usize::from(minor);
-            if minor == 0 || places.get(index).is_some_and(|&taken| taken != NONE) {
+        let mut map = ClassMap::default();
+        let mut last = 0;
+        for minor in minors {
+            if minor == 0 || map.index(minor).is_some() {
                 return Err(ConfigError::conflict(
                     "class",
                     format!("{minor:x}"),
@@ -29,22 +34,45 @@ impl ClassMap {
                     "give every class a different number",
                 ));
             }
-            places.resize(places.len().max(index + 1), NONE);
-            places[index] = place as u16;
+            if minor < last {
+                return Err(ConfigError::conflict(
+                    "class",
+                    format!("{minor:x}"),
+                    format!("above {last:x}, the class before it"),
+                    "sort the classes by their numbers",
+                ));
+            }
+            last = minor;
+            map.indices.resize(usize::from(minor) + 1, NONE);
+            map.indices[usize::from(minor)] = map.classes as u16;
+            map.classes += 1;
         }
-        Ok(ClassMap { places })
+        Ok(map)
     }
 
     /// Returns the index of class `minor`.
     #[inline]
-    pub fn place(&self, minor: u16) -> Option<usize> {
-        let place = *self.places.get(usize::from(minor))?;
-        (place != NONE).then_some(usize::from(place))
+    pub fn index(&self, minor: u16) -> Option<usize> {
+        let index = *self.indices.get(usize::from(minor))?;
+        (index != NONE).then_some(usize::from(index))
     }
 
     /// Returns the index of a class that is known to exist.
-    pub(crate) fn checked_place(&self, minor: u16) -> usize {
-        self.place(minor).expect("the class was checked to exist")
+    pub(crate) fn checked_index(&self, minor: u16) -> usize {
+        self.index(minor).expect("the class was checked to exist")
+    }
+
+    /// Checks that there is one inner discipline for each class. `disciplines` is their number.
+    pub(crate) fn check_disciplines(&self, disciplines: usize) -> Result<(), ConfigError> {
+        if disciplines == self.classes {
+            return Ok(());
+        }
+        Err(ConfigError::conflict(
+            "classes",
+            self.classes,
+            format!("{disciplines}, the number of inner disciplines"),
+            "give one discipline for each class, in a tree for each leaf",
+        ))
     }
 
     /// Checks that the filters and the default of `classifier` name existing classes.
@@ -52,7 +80,7 @@ impl ClassMap {
         let named = classifier.filters.iter().map(|filter| filter.class);
         match named
             .chain(classifier.default)
-            .find(|&minor| self.place(minor).is_none())
+            .find(|&minor| self.index(minor).is_none())
         {
             None => Ok(()),
             Some(missing) => Err(ConfigError::NoSuchClass {
@@ -68,19 +96,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indices_follow_the_given_order() {
-        let map = ClassMap::new([7, 1, 0xffff]).unwrap();
-        assert_eq!(map.place(7), Some(0));
-        assert_eq!(map.place(1), Some(1));
-        assert_eq!(map.place(0xffff), Some(2));
-        assert_eq!(map.place(2), None);
-        assert_eq!(ClassMap::default().place(1), None);
+    fn indices_follow_the_order_of_the_numbers() {
+        let map = ClassMap::new([1, 7, 0xffff]).unwrap();
+        assert_eq!(map.index(1), Some(0));
+        assert_eq!(map.index(7), Some(1));
+        assert_eq!(map.index(0xffff), Some(2));
+        assert_eq!(map.index(2), None);
+        assert_eq!(ClassMap::default().index(1), None);
     }
 
     #[test]
-    fn zero_and_duplicates_are_rejected() {
-        assert!(ClassMap::new([0]).is_err());
-        assert!(ClassMap::new([3, 3]).is_err());
+    fn zero_duplicates_and_unsorted_numbers_are_rejected() {
+        let refused = |minors: &[u16]| ClassMap::new(minors.iter().copied()).unwrap_err().to_string();
+        assert_eq!(refused(&[0]), refused(&[0, 3]));
+        assert!(refused(&[3, 3]).contains("`class` is 3, but must be a number from 1 to ffff"));
+        assert!(refused(&[3, 5, 3]).contains("that no other class"));
+        assert_eq!(
+            refused(&[1, 0x1f, 0x1e]),
+            "`class` is 1e, but must be above 1f, the class before it; sort the classes by their numbers"
+        );
+    }
+
+    #[test]
+    fn each_class_needs_one_discipline() {
+        let map = ClassMap::new([1, 7]).unwrap();
+        assert!(map.check_disciplines(2).is_ok());
+        assert_eq!(
+            map.check_disciplines(3).unwrap_err().to_string(),
+            "`classes` is 2, but must be 3, the number of inner disciplines; \
+             give one discipline for each class, in a tree for each leaf"
+        );
     }
 
     #[test]

@@ -89,21 +89,13 @@ impl Config {
     /// Checks all parameters and numbers the classes.
     fn check(&self) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
-        if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
-            return Err(ConfigError::conflict(
-                "class",
-                format!("{:x}", pair[1].minor),
-                format!("above {:x}, the class before it", pair[0].minor),
-                "give the classes in the order of their numbers",
-            ));
-        }
         let mut config = self.clone();
         for (index, class) in self.classes.iter().enumerate() {
             check_class_ranges(CLASS_PARAMETERS, &mut config, index, class.minor)?;
         }
         map.check(&self.classifier, DrrClasses::NAME)?;
         self.templates
-            .check(&self.classifier, |minor| map.place(minor).is_some())?;
+            .check(&self.classifier, |minor| map.index(minor).is_some())?;
         Ok(map)
     }
 }
@@ -120,18 +112,11 @@ impl DrrClasses {
     /// Creates a round robin over `inner`, one discipline for each of `config.classes`, in the same order.
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<DrrClasses>, ConfigError> {
         let map = config.check()?;
-        if inner.len() != config.classes.len() {
-            return Err(ConfigError::conflict(
-                "classes",
-                config.classes.len(),
-                format!("{}, the number of inner disciplines", inner.len()),
-                "give one discipline for each class",
-            ));
-        }
+        map.check_disciplines(inner.len())?;
         let quanta = config.classes.iter().map(|class| class.quantum);
         Ok(Node::new(DrrClasses {
             round_robin: ClassRoundRobin::new(inner.into_iter().zip(quanta)),
-            hosts: Hosts::new(&config.templates, |minor| map.checked_place(minor)),
+            hosts: Hosts::new(&config.templates, |minor| map.checked_index(minor)),
             map,
             config,
         }))
@@ -145,7 +130,7 @@ impl Algorithm for DrrClasses {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         let minor = self.config.classifier.classify(id, pool);
-        let Some(index) = minor.and_then(|minor| self.map.place(minor)) else {
+        let Some(index) = minor.and_then(|minor| self.map.index(minor)) else {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
@@ -190,7 +175,7 @@ impl Algorithm for DrrClasses {
         }
         self.hosts = self
             .hosts
-            .changed(&config.templates, |minor| self.map.checked_place(minor));
+            .changed(&config.templates, |minor| self.map.checked_index(minor));
         self.config = config;
         Ok(())
     }
@@ -206,12 +191,12 @@ impl Algorithm for DrrClasses {
     }
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
-        let index = self.map.place(minor)?;
+        let index = self.map.index(minor)?;
         Some(&mut self.round_robin.classes[index].inner)
     }
 
     fn class_replaced(&mut self, minor: u16, _now: Time, _pool: &mut Pool) {
-        let index = self.map.checked_place(minor);
+        let index = self.map.checked_index(minor);
         self.hosts.replaced(index);
         self.round_robin.activate(index);
     }

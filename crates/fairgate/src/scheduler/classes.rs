@@ -7,9 +7,8 @@
 //! true length and selects again.
 //!
 //! A class whose packets are held back (by a shaper inside) is *parked*: it is idle for the scheduler until
-//! its watchdog time. It gets no credit for the time in which it was parked. Parked classes are in a heap by
-//! that time, so waking one costs O(log n). If several wake up together, the one with the lowest number is
-//! first.
+//! its watchdog time ([`Parked`]). It gets no credit for the time in which it was parked. If several classes
+//! wake up together, the one with the lowest number is first.
 //!
 //! An unclassified packet is dropped ([`DropReason::NoClass`]), as in Linux.
 
@@ -22,8 +21,8 @@ use crate::error::ConfigError;
 use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Children, Description, Parameter, Placing};
+use crate::scheduler::parked::Parked;
 use crate::scheduler::{Head, Holds, MAX_PACKET, Scheduler};
-use crate::structures::IndexedHeap;
 use crate::time::Time;
 
 /// The parameters of a class.
@@ -52,17 +51,9 @@ impl<T, U> Config<T, U> {
     /// Checks everything except shares and settings, and numbers the classes.
     fn check(&self, discipline: &'static str) -> Result<ClassMap, ConfigError> {
         let map = ClassMap::new(self.classes.iter().map(|class| class.minor))?;
-        if let Some(pair) = self.classes.windows(2).find(|pair| pair[0].minor > pair[1].minor) {
-            return Err(ConfigError::conflict(
-                "class",
-                format!("{:x}", pair[1].minor),
-                format!("above {:x}, the class before it", pair[0].minor),
-                "sort the classes by their numbers",
-            ));
-        }
         map.check(&self.classifier, discipline)?;
         self.templates
-            .check(&self.classifier, |minor| map.place(minor).is_some())?;
+            .check(&self.classifier, |minor| map.index(minor).is_some())?;
         Ok(map)
     }
 
@@ -71,29 +62,16 @@ impl<T, U> Config<T, U> {
     }
 }
 
-/// Whether a class takes part in scheduling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Activity {
-    /// It has no packets, as far as is known.
-    Idle,
-    /// The scheduler knows it, with a first packet of this length.
-    Active { length: u32 },
-    /// It has packets, but its discipline holds them back.
-    Parked,
-}
-
-/// Later than any watchdog time. Keys of the heap wrap, so the upper half of their range would be in the
-/// past.
-const NEVER: u64 = i64::MAX as u64;
-
 /// A class.
-struct ActiveClass<T> {
+struct InnerClass<T> {
     inner: Box<dyn Discipline>,
-    activity: Activity,
+    /// The length of the first packet as the scheduler knows it. `None` if the class is idle for the
+    /// scheduler: it has no packets, or it is parked.
+    first_length: Option<u32>,
     state: T,
 }
 
-impl<T> Holds for ActiveClass<T> {
+impl<T> Holds for InnerClass<T> {
     type State = T;
 
     #[inline]
@@ -151,14 +129,8 @@ pub const fn describe<S: Scheduler<Share: Default, Settings: Default>>(
 /// The discipline. Create it with [`Classes::node`].
 pub struct Classes<S: Scheduler> {
     scheduler: S,
-    classes: Vec<ActiveClass<S::Flow>>,
-    /// The parked classes, by the time at which each can send.
-    parked: IndexedHeap,
-    /// Whether a time in `parked` may be wrong, because its class was changed from outside, or does not
-    /// report when it can send.
-    is_unsure: bool,
-    /// The classes that wake up now. It is empty between calls, and has room for all classes.
-    due: Vec<u32>,
+    classes: Vec<InnerClass<S::Flow>>,
+    parked: Parked,
     hosts: Hosts,
     map: ClassMap,
     config: ConfigOf<S>,
@@ -175,35 +147,26 @@ impl<S: Scheduler> Classes<S> {
         inner: Vec<Box<dyn Discipline>>,
     ) -> Result<Node<Classes<S>>, ConfigError> {
         let map = config.check(S::NAME)?;
-        if inner.len() != config.classes.len() {
-            return Err(ConfigError::conflict(
-                "classes",
-                config.classes.len(),
-                format!("{}, the number of inner disciplines", inner.len()),
-                "give one discipline for each class",
-            ));
-        }
+        map.check_disciplines(inner.len())?;
         let (scheduler, states) = scheduler_of(&config)?;
-        let classes = inner.into_iter().zip(states).map(|(inner, state)| ActiveClass {
+        let classes = inner.into_iter().zip(states).map(|(inner, state)| InnerClass {
             inner,
-            activity: Activity::Idle,
+            first_length: None,
             state,
         });
         let mut classes = Classes {
             scheduler,
             classes: classes.collect(),
-            parked: IndexedHeap::new(),
-            is_unsure: true,
-            due: Vec::with_capacity(config.classes.len()),
-            hosts: Hosts::new(&config.templates, |minor| map.checked_place(minor)),
+            parked: Parked::new(config.classes.len()),
+            hosts: Hosts::new(&config.templates, |minor| map.checked_index(minor)),
             map,
             config,
         };
-        for place in 0..classes.classes.len() {
-            classes.parked.add_flow();
-            // An inner discipline may already contain packets.
-            if classes.classes[place].inner.backlog().packets > 0 {
-                classes.park(place);
+        // An inner discipline may already contain packets. Its watchdog time was never read before.
+        classes.parked.doubt();
+        for index in 0..classes.classes.len() {
+            if classes.classes[index].inner.backlog().packets > 0 {
+                classes.park(index);
             }
         }
         Ok(Node::new(classes))
@@ -216,85 +179,46 @@ impl<S: Scheduler> Classes<S> {
 
     /// Checks a class that is not active: whether it has a packet, and whether the packet can be sent.
     #[inline]
-    fn look_at(&mut self, place: usize, now: Time, pool: &mut Pool) {
-        let class = &mut self.classes[place];
-        debug_assert!(!matches!(class.activity, Activity::Active { .. }));
+    fn look_at(&mut self, index: usize, now: Time, pool: &mut Pool) {
+        let class = &mut self.classes[index];
+        debug_assert!(class.first_length.is_none());
         if let Some(first) = class.inner.peek(now, pool) {
-            self.unpark(place);
             let length = pool[first].length;
-            self.classes[place].activity = Activity::Active { length };
+            class.first_length = Some(length);
+            self.parked.unpark(index);
             let head = Head { length, stamp: 0 };
             self.scheduler
-                .activate(&mut self.classes, place as u32, head, now);
+                .activate(&mut self.classes, index as u32, head, now);
         } else if class.inner.backlog().packets > 0 {
-            self.park(place);
+            self.park(index);
         } else {
-            self.unpark(place);
+            self.parked.unpark(index);
         }
     }
 
     /// Parks a class until its watchdog time, or updates that time.
-    fn park(&mut self, place: usize) {
-        let class = &mut self.classes[place];
-        let watchdog = class.inner.watchdog();
-        self.is_unsure |= watchdog.is_none();
-        let wake = watchdog.map_or(0, Time::nanos).min(NEVER);
-        if class.activity == Activity::Parked {
-            self.parked.rekey(place as u32, wake);
-        } else {
-            class.activity = Activity::Parked;
-            self.parked.push(wake, place as u32);
-        }
-    }
-
-    /// Removes a class that is not active from the parked classes.
-    #[inline]
-    fn unpark(&mut self, place: usize) {
-        if self.classes[place].activity == Activity::Parked {
-            self.classes[place].activity = Activity::Idle;
-            self.parked.remove(place as u32);
-        }
-    }
-
-    /// Returns whether a parked class may have a packet to send.
-    #[inline]
-    fn is_due(&self, now: Time) -> bool {
-        self.parked
-            .first()
-            .is_some_and(|first| first.key <= now.nanos() || self.is_unsure)
+    fn park(&mut self, index: usize) {
+        self.parked.park(index, self.classes[index].inner.watchdog());
     }
 
     /// Checks the parked classes whose time has come, in the order of their numbers. If times may be wrong,
     /// checks all.
     #[cold]
     fn wake_up(&mut self, now: Time, pool: &mut Pool) {
-        let mut due = core::mem::take(&mut self.due);
-        if core::mem::take(&mut self.is_unsure) {
-            due.extend(self.parked.flows());
-        } else {
-            while let Some(first) = self.parked.first()
-                && first.key <= now.nanos()
-            {
-                self.unpark(first.flow as usize);
-                due.push(first.flow);
-            }
+        self.parked.wake_up_by_index(now);
+        while let Some(index) = self.parked.next_woken() {
+            self.look_at(index, now, pool);
         }
-        due.sort_unstable();
-        for place in due.drain(..) {
-            self.look_at(place as usize, now, pool);
-        }
-        self.due = due;
     }
 
     /// Handles a selected class that has no packet to send.
     #[cold]
-    fn deactivate(&mut self, place: usize, now: Time) {
+    fn deactivate(&mut self, index: usize, now: Time) {
         self.scheduler
-            .update(&mut self.classes, place as u32, 0, None, now);
-        if self.classes[place].inner.backlog().packets > 0 {
-            self.park(place);
-        } else {
-            self.classes[place].activity = Activity::Idle;
+            .update(&mut self.classes, index as u32, 0, None, now);
+        self.classes[index].first_length = None;
+        if self.classes[index].inner.backlog().packets > 0 {
+            self.park(index);
         }
     }
 }
@@ -317,7 +241,7 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     #[inline]
     fn enqueue(&mut self, id: PacketId, now: Time, pool: &mut Pool) -> Verdict {
         let minor = self.config.classifier.classify(id, pool);
-        let Some(place) = minor.and_then(|minor| self.map.place(minor)) else {
+        let Some(index) = minor.and_then(|minor| self.map.index(minor)) else {
             pool.give_back(id, DropReason::NoClass);
             return Verdict::Unclassified;
         };
@@ -326,36 +250,36 @@ impl<S: Scheduler> Algorithm for Classes<S> {
             return Verdict::Dropped;
         }
         let classes = &self.classes;
-        let place = self
+        let index = self
             .hosts
-            .place(place, id, pool, &|place| classes[place].inner.as_ref());
-        let class = &mut self.classes[place];
+            .place(index, id, pool, &|index| classes[index].inner.as_ref());
+        let class = &mut self.classes[index];
         let verdict = class.inner.enqueue(id, now, pool);
-        if !matches!(class.activity, Activity::Active { .. }) {
-            self.look_at(place, now, pool);
+        if class.first_length.is_none() {
+            self.look_at(index, now, pool);
         }
         verdict
     }
 
     #[inline]
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
-        if self.is_due(now) {
+        if self.parked.is_due(now) {
             self.wake_up(now, pool);
         }
         // Each pass sends a packet, deactivates a class, or corrects a length for the next pass.
         loop {
-            let place = self.scheduler.select(&mut self.classes, now)? as usize;
-            let Some(first) = self.classes[place].inner.peek(now, pool) else {
-                self.deactivate(place, now);
+            let index = self.scheduler.select(&mut self.classes, now)? as usize;
+            let Some(first) = self.classes[index].inner.peek(now, pool) else {
+                self.deactivate(index, now);
                 continue;
             };
-            let class = &mut self.classes[place];
+            let class = &mut self.classes[index];
             let length = pool[first].length;
-            if class.activity != (Activity::Active { length }) {
-                class.activity = Activity::Active { length };
+            if class.first_length != Some(length) {
+                class.first_length = Some(length);
                 let next = Some(Head { length, stamp: 0 });
                 self.scheduler
-                    .update(&mut self.classes, place as u32, 0, next, now);
+                    .update(&mut self.classes, index as u32, 0, next, now);
                 continue;
             }
             let sent = class.inner.dequeue(now, pool);
@@ -368,13 +292,12 @@ impl<S: Scheduler> Algorithm for Classes<S> {
                 length: pool[next].length,
                 stamp: 0,
             });
-            match next {
-                Some(head) => class.activity = Activity::Active { length: head.length },
-                None if class.inner.backlog().packets > 0 => self.park(place),
-                None => class.activity = Activity::Idle,
+            class.first_length = next.map(|head| head.length);
+            if next.is_none() && class.inner.backlog().packets > 0 {
+                self.park(index);
             }
             self.scheduler
-                .update(&mut self.classes, place as u32, length, next, now);
+                .update(&mut self.classes, index as u32, length, next, now);
             return sent;
         }
     }
@@ -382,18 +305,14 @@ impl<S: Scheduler> Algorithm for Classes<S> {
     fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         for class in &mut self.classes {
             class.inner.drain(pool, into);
-            class.activity = Activity::Idle;
+            class.first_length = None;
         }
         self.scheduler.clear(&mut self.classes);
         self.parked.clear();
     }
 
     fn watchdog(&self) -> Option<Time> {
-        let watchdog = |place: u32| self.classes[place as usize].inner.watchdog();
-        if self.is_unsure {
-            return self.parked.flows().filter_map(watchdog).min();
-        }
-        watchdog(self.parked.first()?.flow)
+        self.parked.watchdog(|index| self.classes[index].inner.watchdog())
     }
 
     fn config(&self) -> ConfigOf<S> {
@@ -426,15 +345,15 @@ impl<S: Scheduler> Algorithm for Classes<S> {
         }
         self.hosts = self
             .hosts
-            .changed(&config.templates, |minor| self.map.checked_place(minor));
+            .changed(&config.templates, |minor| self.map.checked_index(minor));
         self.config = config;
         Ok(())
     }
 
     fn visit_classes(&self, visit: &mut dyn FnMut(Class<'_>)) {
-        for (place, (minor, class)) in self.config.minors().zip(&self.classes).enumerate() {
+        for (index, (minor, class)) in self.config.minors().zip(&self.classes).enumerate() {
             visit(Class {
-                holder: self.hosts.holder(place),
+                holder: self.hosts.holder(index),
                 ..Class::new(minor, class.inner.as_ref())
             });
         }
@@ -442,29 +361,23 @@ impl<S: Scheduler> Algorithm for Classes<S> {
 
     fn class_mut(&mut self, minor: u16) -> Option<&mut Box<dyn Discipline>> {
         // Any change to the class may change when it can send.
-        self.is_unsure = true;
-        let place = self.map.place(minor)?;
-        Some(&mut self.classes[place].inner)
+        self.parked.doubt();
+        let index = self.map.index(minor)?;
+        Some(&mut self.classes[index].inner)
     }
 
     fn class_replaced(&mut self, minor: u16, now: Time, pool: &mut Pool) {
-        let place = self.map.checked_place(minor);
-        self.hosts.replaced(place);
-        if !matches!(self.classes[place].activity, Activity::Active { .. }) {
-            self.look_at(place, now, pool);
+        let index = self.map.checked_index(minor);
+        self.hosts.replaced(index);
+        if self.classes[index].first_length.is_none() {
+            self.look_at(index, now, pool);
         }
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
-        let active = self
-            .classes
-            .iter()
-            .filter(|class| matches!(class.activity, Activity::Active { .. }));
+        let active = self.classes.iter().filter(|class| class.first_length.is_some());
         visit("active_classes", Variable::Integer(active.count() as i64));
-        visit(
-            "parked_classes",
-            Variable::Integer(self.parked.flows().count() as i64),
-        );
+        visit("parked_classes", Variable::Integer(self.parked.len() as i64));
         self.scheduler.visit_variables(visit);
     }
 }

@@ -18,9 +18,9 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::registry::{About, Description, Parameter, Placing, Unit, check_ranges};
 use crate::scheduler::{Entitlement, Head, Holds, MAX_PACKET, Scheduler};
+use crate::structures::ByLength;
 use crate::time::Time;
 
-use crate::structures::ByLength;
 /// The number of packets whose cache lines a second-level cache of 1 MiB holds. If more are queued, the next
 /// one has to be prefetched.
 const CACHED_PACKETS: u32 = 1 << 14;
@@ -122,7 +122,7 @@ pub type ConfigOf<S> = Config<<S as Scheduler>::Share, <S as Scheduler>::Setting
 /// The settings of a flat scheduler as users write them.
 #[derive(Clone, Debug)]
 pub struct Settings<T, U> {
-    /// The parameters, but for the shares of single flows.
+    /// The parameters, except for the shares of single flows.
     pub config: Config<T, U>,
     /// Weights or quanta of the first flows.
     pub amounts: Vec<u32>,
@@ -174,7 +174,7 @@ pub const fn limit<T, U>() -> Parameter<Settings<T, U>> {
         "limit",
         Unit::Count("packets"),
         1..=1 << 25,
-        "Most packets queued in all; beyond, the longest flow pays.",
+        "The maximum number of packets queued. Above it, the longest flow loses a packet.",
         |flat, _| &mut flat.config.limit,
     )
 }

@@ -18,6 +18,7 @@
 
 pub mod classes;
 pub mod flows;
+pub(crate) mod parked;
 #[cfg(test)]
 mod tests;
 

@@ -512,7 +512,8 @@ proptest! {
     }
 
     /// Checks every call of the classful form, over fifos and a shaper. Classes are flushed, shortened and
-    /// replaced from outside while they are selected, peeked at or parked. At the end all packets are dequeued.
+    /// replaced from outside while they are selected, peeked at or parked. At the end all packets are
+    /// dequeued.
     #[test]
     fn classes_keep_the_contract_with_the_scheduler(operations in operations()) {
         let inner = vec![fifo(5), shaper(), fifo(50)];

@@ -1,28 +1,29 @@
-//! Numbers by the time at which something is due for them, in constant time whatever their count: a radix heap (Ahuja,
-//! Mehlhorn, Orlin and Tarjan 1990) that any number can leave.
+//! Numbers ordered by the time of their event, in constant time for any count: a radix heap (Ahuja, Mehlhorn,
+//! Orlin and Tarjan 1990) from which any number can be removed.
 //!
-//! Times never go back, so an event is filed by the highest digit (of 6 bits) in which its time differs from the *floor*,
-//! a time that everything queued is at or after: nearby events finely, distant ones coarsely. A bitmap a digit tells
-//! which of its 64 slots are taken. Only when the first slot is due is the floor raised to its earliest time and its
-//! events are filed anew, each at a lower digit than before: at most 11 times in all, mostly 3 or 4 for milliseconds.
+//! Times never go back. The *floor* is a time that no queued event is before. An event is filed by the
+//! highest digit (of 6 bits) in which its time differs from the floor: nearby events finely, distant ones
+//! coarsely. A bitmap for each digit shows which of its 64 slots have events. When the first slot is due, the
+//! floor is raised to the earliest time in it, and its events are filed again, each at a lower digit than
+//! before. An event is filed at most 11 times; for delays of milliseconds mostly 3 or 4 times.
 //!
-//! Order is exact: by time, and among equal times by arrival. The earliest time is exact too; each slot remembers its
-//! own, found again by a look at its events after that one has left.
+//! The order is exact: by time, and for equal times by insertion. The earliest time is exact too. Each slot
+//! stores its own. After that event has left, the slot is searched.
 
 use alloc::boxed::Box;
 
-/// Bits of a digit, and the slots of one.
+/// The bits of a digit, and the number of its slots.
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
-/// Digits of a time.
+/// The number of digits of a time.
 const DIGITS: usize = u64::BITS.div_ceil(BITS) as usize;
 
 /// No event.
 const NONE: u32 = u32::MAX;
-/// A slot's earliest time when it has to be looked for. No event is at this time.
+/// The earliest time of a slot that has to be searched for it. No event has this time.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Events filed under the same digit.
+/// The events with the same value of a digit.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     earliest: u64,
@@ -36,33 +37,33 @@ const EMPTY: Slot = Slot {
     tail: NONE,
 };
 
-/// Where a number's event is.
+/// The event of a number.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Event {
     time: u64,
     next: u32,
     previous: u32,
-    /// The slot, or [`NONE`].
+    /// The slot, or [`NONE`] if no event is queued.
     slot: u32,
 }
 
-/// The queue. Room for all numbers is made at construction.
+/// The queue. Memory for all numbers is allocated at construction.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// No event is earlier.
+    /// A time that no event is before.
     floor: u64,
-    /// Bit d is set if a slot of digit d is taken.
+    /// Bit d is set if a slot of digit d has events.
     digits: u16,
-    /// Which slots of each digit are taken.
-    taken: [u64; DIGITS],
+    /// For each digit, which of its slots have events.
+    used: [u64; DIGITS],
     slots: Box<[Slot]>,
-    places: Box<[Place]>,
+    events: Box<[Event]>,
 }
 
 impl EventQueue {
-    /// An empty queue for numbers below `size`.
+    /// Creates an empty queue for numbers below `size`.
     pub(crate) fn new(size: usize) -> EventQueue {
-        let outside = Place {
+        let none = Event {
             time: 0,
             next: NONE,
             previous: NONE,
@@ -71,19 +72,20 @@ impl EventQueue {
         EventQueue {
             floor: 0,
             digits: 0,
-            taken: [0; DIGITS],
+            used: [0; DIGITS],
             slots: vec![EMPTY; DIGITS * SLOTS].into_boxed_slice(),
-            places: vec![outside; size].into_boxed_slice(),
+            events: vec![none; size].into_boxed_slice(),
         }
     }
 
-    /// Whether an event is queued for a number.
+    /// Returns whether an event is queued for a number.
     #[inline]
     pub(crate) fn contains(&self, number: u32) -> bool {
-        self.places[number as usize].slot != NONE
+        self.events[number as usize].slot != NONE
     }
 
-    /// Queues an event for a number that has none. `time` is not before any time asked for so far, `now` not after it.
+    /// Queues an event for a number that has none. `time` must not be before `now`, nor before the `now` of
+    /// any earlier call.
     #[inline]
     pub(crate) fn insert(&mut self, number: u32, time: u64, now: u64) {
         debug_assert!(!self.contains(number), "each number has one event");
@@ -94,34 +96,35 @@ impl EventQueue {
         self.file(number, time);
     }
 
-    /// Takes a number's event out.
+    /// Removes the event of a number.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
-        let Place {
+        let Event {
             time,
             next,
             previous,
             slot,
-        } = self.places[number as usize];
+        } = self.events[number as usize];
         debug_assert!(slot != NONE, "the number has an event");
-        self.places[number as usize].slot = NONE;
+        self.events[number as usize].slot = NONE;
         match previous {
             NONE => self.slots[slot as usize].head = next,
-            previous => self.places[previous as usize].next = next,
+            previous => self.events[previous as usize].next = next,
         }
         match next {
             NONE => self.slots[slot as usize].tail = previous,
-            next => self.places[next as usize].previous = previous,
+            next => self.events[next as usize].previous = previous,
         }
-        let place = &mut self.slots[slot as usize];
-        if place.head == NONE {
+        let left = &mut self.slots[slot as usize];
+        if left.head == NONE {
             self.vacate(slot);
-        } else if place.earliest == time {
-            place.earliest = UNKNOWN;
+        } else if left.earliest == time {
+            left.earliest = UNKNOWN;
         }
     }
 
-    /// Takes the first number out whose event is due; or tells when the first will be, if there is one.
+    /// Removes and returns the first number whose event is due. If none is due, returns the time of the first
+    /// event, or `None` if the queue is empty.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: u64) -> Result<u32, Option<u64>> {
         loop {
@@ -131,7 +134,7 @@ impl EventQueue {
                 return Err(Some(earliest));
             }
             let Slot { head, tail, .. } = self.slots[slot as usize];
-            // All that are in a slot of the lowest digit have the same time.
+            // All events in a slot of the lowest digit have the same time.
             if head == tail || (slot as usize) < SLOTS {
                 self.take_first(slot);
                 return Ok(head);
@@ -140,87 +143,88 @@ impl EventQueue {
         }
     }
 
-    /// When the first is due, if there is one.
+    /// Returns the time of the first event.
     pub(crate) fn next(&mut self) -> Option<u64> {
         let slot = self.first_slot()?;
         Some(self.earliest(slot))
     }
 
-    /// Takes out the first of a slot whose events have the same time.
+    /// Removes the first event of a slot whose events have the same time.
     #[inline]
     fn take_first(&mut self, slot: u32) {
-        let place = &mut self.slots[slot as usize];
-        let first = &mut self.places[place.head as usize];
+        let of_slot = &mut self.slots[slot as usize];
+        let first = &mut self.events[of_slot.head as usize];
         first.slot = NONE;
-        place.head = first.next;
+        of_slot.head = first.next;
         match first.next {
             NONE => self.vacate(slot),
-            next => self.places[next as usize].previous = NONE,
+            next => self.events[next as usize].previous = NONE,
         }
     }
 
-    /// The first slot that is taken.
+    /// Returns the first slot that has events.
     #[inline]
     fn first_slot(&self) -> Option<u32> {
         let digit = self.digits.trailing_zeros();
-        let taken = self.taken.get(digit as usize)?;
-        Some(digit << BITS | taken.trailing_zeros())
+        let used = self.used.get(digit as usize)?;
+        Some(digit << BITS | used.trailing_zeros())
     }
 
-    /// The earliest time in a slot that is taken.
+    /// Returns the earliest time in a slot that has events.
     #[inline]
     fn earliest(&mut self, slot: u32) -> u64 {
         match self.slots[slot as usize].earliest {
-            UNKNOWN => self.look_for_earliest(slot),
+            UNKNOWN => self.search_earliest(slot),
             earliest => earliest,
         }
     }
 
     #[cold]
-    fn look_for_earliest(&mut self, slot: u32) -> u64 {
+    fn search_earliest(&mut self, slot: u32) -> u64 {
         let (mut earliest, mut number) = (UNKNOWN, self.slots[slot as usize].head);
         while number != NONE {
-            let place = &self.places[number as usize];
-            earliest = earliest.min(place.time);
-            number = place.next;
+            let event = &self.events[number as usize];
+            earliest = earliest.min(event.time);
+            number = event.next;
         }
         self.slots[slot as usize].earliest = earliest;
         earliest
     }
 
-    /// Raises the floor to the earliest of a slot's events, and files them under lower digits, in their order.
+    /// Raises the floor to the earliest time in a slot, and files its events under lower digits, in their
+    /// order.
     fn refile(&mut self, slot: u32, earliest: u64) {
         self.floor = earliest;
         let mut number = self.slots[slot as usize].head;
         self.vacate(slot);
         while number != NONE {
-            let Place { time, next, .. } = self.places[number as usize];
+            let Event { time, next, .. } = self.events[number as usize];
             self.file(number, time);
             number = next;
         }
     }
 
-    /// Puts an event at the end of its slot.
+    /// Appends an event to its slot.
     #[inline]
     fn file(&mut self, number: u32, time: u64) {
         let differs = (time ^ self.floor) | 1;
         let digit = differs.ilog2() / BITS;
         let within = (time >> (digit * BITS)) as u32 % SLOTS as u32;
         self.digits |= 1 << digit;
-        self.taken[digit as usize] |= 1 << within;
+        self.used[digit as usize] |= 1 << within;
         let slot = digit << BITS | within;
-        let place = &mut self.slots[slot as usize];
-        let previous = place.tail;
-        place.tail = number;
+        let of_slot = &mut self.slots[slot as usize];
+        let previous = of_slot.tail;
+        of_slot.tail = number;
         if previous == NONE {
-            (place.head, place.earliest) = (number, time);
+            (of_slot.head, of_slot.earliest) = (number, time);
         } else {
-            if place.earliest != UNKNOWN {
-                place.earliest = place.earliest.min(time);
+            if of_slot.earliest != UNKNOWN {
+                of_slot.earliest = of_slot.earliest.min(time);
             }
-            self.places[previous as usize].next = number;
+            self.events[previous as usize].next = number;
         }
-        self.places[number as usize] = Place {
+        self.events[number as usize] = Event {
             time,
             next: NONE,
             previous,
@@ -228,11 +232,12 @@ impl EventQueue {
         };
     }
 
+    /// Removes all events of a slot.
     fn vacate(&mut self, slot: u32) {
         self.slots[slot as usize] = EMPTY;
         let digit = (slot >> BITS) as usize;
-        self.taken[digit] &= !(1 << (slot % SLOTS as u32));
-        if self.taken[digit] == 0 {
+        self.used[digit] &= !(1 << (slot % SLOTS as u32));
+        if self.used[digit] == 0 {
             self.digits &= !(1 << digit);
         }
     }
@@ -245,9 +250,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against an ordered map, over pauses and waits of every magnitude.
+        /// Compares with an ordered map, over pauses and delays of every magnitude.
         #[test]
-        fn what_is_due_comes_in_order(
+        fn due_events_are_in_order(
             operations in prop::collection::vec((0u8..6, any::<u64>(), 0u32..40, 0u32..30), 0..400),
         ) {
             let mut queue = EventQueue::new(30);
@@ -271,7 +276,7 @@ mod tests {
                     5 => now += nanos,
                     _ => {}
                 }
-                // What is due is taken out before the clock goes on.
+                // All due events are removed before the clock advances.
                 let next = loop {
                     match queue.pop_due(now) {
                         Ok(due) => {

@@ -1,8 +1,8 @@
-//! The disciplines in the leaves of a tree of classes, which of them are given to hosts, and which hold their packets back.
+//! The disciplines in the leaves of a tree of classes, the hosts that leaves are assigned to, and the parked
+//! leaves.
 //!
-//! A leaf that was asked and sent nothing though it holds packets (a shaper inside) is *parked* until its watchdog time,
-//! in a heap by that time: its tree takes it for idle and asks it no more. A packet that comes to it wakes it up, for it
-//! may be one that can be sent at once.
+//! A leaf whose discipline holds packets but returned none (a shaper inside) is parked until its watchdog
+//! time. The tree regards it as idle. A new packet unparks it, because that packet may be sent at once.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,172 +11,147 @@ use crate::classify::{Hosts, Templates};
 use crate::discipline::{Class, Discipline};
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::queues::fifo::{self, Fifo};
-use crate::sharing::ClassTree;
-use crate::structures::IndexedHeap;
+use crate::scheduler::parked::Parked;
+use crate::sharing::index::LeafIndex;
+use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
-/// Later than any watchdog time. Keys of the heap wrap, so that their upper half would be the past.
-const NEVER: u64 = i64::MAX as u64;
-
-/// Disciplines by the place of their leaf.
+/// The disciplines, by [`LeafIndex`].
 pub(super) struct Leaves {
     inner: Vec<Box<dyn Discipline>>,
-    is_parked: Vec<bool>,
-    parked: IndexedHeap,
-    /// A time in `parked` may be wrong: its leaf was touched from outside, or does not say when it can send.
-    is_unsure: bool,
-    /// Empty between calls, with room for all.
-    woken: Vec<u32>,
+    parked: Parked,
     hosts: Hosts,
 }
 
 impl Leaves {
+    /// Creates the leaves of `tree` with one discipline for each.
     pub(super) fn new(inner: Vec<Box<dyn Discipline>>, tree: &ClassTree, templates: &Templates) -> Leaves {
-        Leaves::of_hosts(inner, Hosts::new(templates, |minor| tree.checked_leaf(minor)))
+        let hosts = Hosts::new(templates, |minor| tree.checked_leaf(minor).index());
+        Leaves::with_hosts(inner, hosts)
     }
 
-    fn of_hosts(inner: Vec<Box<dyn Discipline>>, hosts: Hosts) -> Leaves {
-        let mut parked = IndexedHeap::new();
-        inner.iter().for_each(|_| parked.add_flow());
+    fn with_hosts(inner: Vec<Box<dyn Discipline>>, hosts: Hosts) -> Leaves {
         Leaves {
-            is_parked: vec![false; inner.len()],
-            woken: Vec::with_capacity(inner.len()),
+            parked: Parked::new(inner.len()),
             inner,
-            parked,
-            is_unsure: false,
             hosts,
         }
     }
 
-    /// The leaves of `new` with the disciplines that those of `old` had; one that is new gets a fifo. What was in a leaf
-    /// that is no more goes to `homeless`.
+    /// Returns the leaves of the tree `new`. A leaf that existed in `old` keeps its discipline, a new leaf
+    /// gets a fifo. The packets of removed leaves are moved to `unclassified`.
     pub(super) fn moved(
         &mut self,
         old: &ClassTree,
         new: &ClassTree,
         templates: &Templates,
-        homeless: &mut PacketQueue,
+        unclassified: &mut PacketQueue,
         pool: &mut Pool,
     ) -> Leaves {
         let mut inner: Vec<Option<Box<dyn Discipline>>> = new.leaves().iter().map(|_| None).collect();
-        for (mut discipline, &place) in core::mem::take(&mut self.inner).into_iter().zip(old.leaves()) {
-            match new.leaf(old.minor(place as usize)) {
-                Some(leaf) => inner[leaf] = Some(discipline),
-                None => discipline.drain(pool, homeless),
+        for (mut discipline, &class) in core::mem::take(&mut self.inner).into_iter().zip(old.leaves()) {
+            match new.leaf(old.minor(class)) {
+                Some(leaf) => inner[leaf.index()] = Some(discipline),
+                None => discipline.drain(pool, unclassified),
             }
         }
         let or_fifo = |discipline: Option<Box<dyn Discipline>>| {
-            discipline
-                .unwrap_or_else(|| Box::new(Fifo::node(fifo::Config::default()).expect("defaults are right")))
+            discipline.unwrap_or_else(|| {
+                Box::new(Fifo::node(fifo::Config::default()).expect("the defaults are valid"))
+            })
         };
-        let hosts = self.hosts.changed(templates, |minor| new.checked_leaf(minor));
-        Leaves::of_hosts(inner.into_iter().map(or_fifo).collect(), hosts)
+        let hosts = self
+            .hosts
+            .changed(templates, |minor| new.checked_leaf(minor).index());
+        Leaves::with_hosts(inner.into_iter().map(or_fifo).collect(), hosts)
     }
 
-    /// The leaf that a packet goes to which was sent to `leaf`: another one if that is given to hosts.
+    /// Returns the leaf for a packet that was classified to `leaf`. If that leaf was made from a template,
+    /// returns the leaf of the packet's host.
     #[inline]
-    pub(super) fn of_host(&mut self, leaf: usize, id: PacketId, pool: &Pool) -> usize {
+    pub(super) fn of_host(&mut self, leaf: LeafIndex, id: PacketId, pool: &Pool) -> LeafIndex {
         let inner = &self.inner;
-        self.hosts.place(leaf, id, pool, &|leaf| inner[leaf].as_ref())
+        let leaf = self
+            .hosts
+            .place(leaf.index(), id, pool, &|leaf| inner[leaf].as_ref());
+        LeafIndex::new(leaf)
     }
 
-    /// The discipline of a leaf is another one.
-    pub(super) fn replaced(&mut self, leaf: usize) {
-        self.hosts.replaced(leaf);
+    /// Records that a leaf has a new discipline.
+    pub(super) fn replaced(&mut self, leaf: LeafIndex) {
+        self.hosts.replaced(leaf.index());
     }
 
+    /// Returns a leaf's discipline.
     #[inline]
-    pub(super) fn get_mut(&mut self, leaf: usize) -> &mut Box<dyn Discipline> {
-        &mut self.inner[leaf]
+    pub(super) fn get_mut(&mut self, leaf: LeafIndex) -> &mut Box<dyn Discipline> {
+        &mut self.inner[leaf.index()]
     }
 
-    /// The same, to be changed from outside.
-    pub(super) fn touch(&mut self, leaf: usize) -> &mut Box<dyn Discipline> {
-        self.is_unsure = true;
-        &mut self.inner[leaf]
+    /// Returns a leaf's discipline for changes from outside. They may change when the leaf can send.
+    pub(super) fn touch(&mut self, leaf: LeafIndex) -> &mut Box<dyn Discipline> {
+        self.parked.doubt();
+        &mut self.inner[leaf.index()]
     }
 
+    /// Returns whether a leaf has no packets.
     #[inline]
-    pub(super) fn is_empty(&self, leaf: usize) -> bool {
-        self.inner[leaf].backlog().packets == 0
+    pub(super) fn is_empty(&self, leaf: LeafIndex) -> bool {
+        self.inner[leaf.index()].backlog().packets == 0
     }
 
-    /// Sets a leaf aside that isn't, until its watchdog time.
+    /// Parks a leaf until its watchdog time.
     #[cold]
-    pub(super) fn park(&mut self, leaf: usize) {
-        debug_assert!(!self.is_parked[leaf]);
-        let watchdog = self.inner[leaf].watchdog();
-        self.is_unsure |= watchdog.is_none();
-        self.is_parked[leaf] = true;
-        self.parked
-            .push(watchdog.map_or(0, Time::nanos).min(NEVER), leaf as u32);
+    pub(super) fn park(&mut self, leaf: LeafIndex) {
+        let index = leaf.index();
+        self.parked.park(index, self.inner[index].watchdog());
     }
 
-    /// Whether a leaf was parked, which it is no longer.
-    #[inline]
-    pub(super) fn unpark(&mut self, leaf: usize) -> bool {
-        let was_parked = self.is_parked[leaf];
-        if was_parked {
-            self.is_parked[leaf] = false;
-            self.parked.remove(leaf as u32);
-        }
-        was_parked
-    }
-
-    /// The same for a leaf of which it isn't known when it can send.
-    pub(super) fn park_unsure(&mut self, leaf: usize) {
+    /// Parks a leaf whose watchdog time may be wrong.
+    pub(super) fn park_in_doubt(&mut self, leaf: LeafIndex) {
         self.park(leaf);
-        self.is_unsure = true;
+        self.parked.doubt();
     }
 
-    /// Looks for leaves that may have something to send again.
+    /// Makes a leaf not parked. Returns whether it was.
+    #[inline]
+    pub(super) fn unpark(&mut self, leaf: LeafIndex) -> bool {
+        self.parked.unpark(leaf.index())
+    }
+
+    /// Unparks the leaves that may have a packet to send. [`next_woken`](Leaves::next_woken) hands them out.
     #[inline]
     pub(super) fn wake_up(&mut self, now: Time) {
-        let first = self.parked.first();
-        if first.is_some_and(|first| first.key <= now.nanos() || self.is_unsure) {
-            self.wake_those_due(now);
+        if self.parked.is_due(now) {
+            self.parked.wake_up(now);
         }
     }
 
-    #[cold]
-    fn wake_those_due(&mut self, now: Time) {
-        while let Some(first) = self.parked.first()
-            && (first.key <= now.nanos() || self.is_unsure)
-        {
-            self.unpark(first.flow as usize);
-            self.woken.push(first.flow);
-        }
-        self.is_unsure = false;
-    }
-
-    /// A leaf that was found by [`wake_up`](Leaves::wake_up). It is parked no longer.
+    /// Returns the next leaf that woke up. It is no longer parked.
     #[inline]
-    pub(super) fn next_woken(&mut self) -> Option<usize> {
-        self.woken.pop().map(|leaf| leaf as usize)
+    pub(super) fn next_woken(&mut self) -> Option<LeafIndex> {
+        self.parked.next_woken().map(LeafIndex::new)
     }
 
-    /// When the first of those parked can be asked again.
+    /// Returns the time at which the first parked leaf can be asked again.
     pub(super) fn watchdog(&self) -> Option<Time> {
-        let watchdog = |leaf: u32| self.inner[leaf as usize].watchdog();
-        match self.is_unsure {
-            true => self.parked.flows().filter_map(watchdog).min(),
-            false => watchdog(self.parked.first()?.flow),
-        }
+        self.parked.watchdog(|leaf| self.inner[leaf].watchdog())
     }
 
+    /// Moves all packets to `into`.
     pub(super) fn drain(&mut self, pool: &mut Pool, into: &mut PacketQueue) {
         for discipline in &mut self.inner {
             discipline.drain(pool, into);
         }
         self.parked.clear();
-        self.is_parked.fill(false);
     }
 
+    /// Shows each leaf's discipline and the host that it is assigned to.
     pub(super) fn visit(&self, tree: &ClassTree, visit: &mut dyn FnMut(Class<'_>)) {
-        for (leaf, (discipline, &place)) in self.inner.iter().zip(tree.leaves()).enumerate() {
+        for (leaf, (discipline, &class)) in self.inner.iter().zip(tree.leaves()).enumerate() {
             visit(Class {
                 holder: self.hosts.holder(leaf),
-                ..Class::new(tree.minor(place as usize), discipline.as_ref())
+                ..Class::new(tree.minor(class), discipline.as_ref())
             });
         }
     }

@@ -1,29 +1,33 @@
-//! Link sharing: classes in a tree, of which the leaves hold disciplines and the inner ones share out what they get.
+//! Link sharing: classes in a tree. The leaves hold disciplines, the inner classes distribute capacity.
 //!
-//! What all have in common: the shape of the tree and its rules, and the leaves: which one a packet goes to, and which of
-//! them hold their packets back.
+//! All disciplines here have in common: the shape of the tree and its rules (`tree`), the leaves and which of
+//! them are parked (`leaves`), and the statistics of classes (`statistics`).
 
-mod books;
 mod borrowing;
 pub mod cbq;
 mod event_queue;
 pub mod hfsc;
 pub mod htb;
+mod index;
 mod leaves;
 mod ordered_set;
-mod rounds;
+mod round_robins;
+mod statistics;
 mod tree;
 
 use crate::discipline::Algorithm;
 use crate::pool::{PacketQueue, Pool};
+use crate::registry::{Lens, PARENT, Parameter, Unit};
 use crate::time::Time;
 
-use leaves::Leaves;
-use tree::ClassTree;
-
-/// Places packets whose class is no more. They have waited since they came to the old one.
-fn place_again<A: Algorithm>(discipline: &mut A, homeless: &mut PacketQueue, now: Time, pool: &mut Pool) {
-    while let Some(id) = homeless.pop_front(pool) {
+/// Enqueues the packets of removed classes again. Their sojourn time continues from the first enqueue.
+fn enqueue_again<A: Algorithm>(
+    discipline: &mut A,
+    unclassified: &mut PacketQueue,
+    now: Time,
+    pool: &mut Pool,
+) {
+    while let Some(id) = unclassified.pop_front(pool) {
         let enqueued_at = pool[id].enqueued_at;
         discipline.enqueue(id, now, pool);
         pool[id].enqueued_at = enqueued_at;
@@ -31,12 +35,12 @@ fn place_again<A: Algorithm>(discipline: &mut A, homeless: &mut PacketQueue, now
 }
 
 /// The parameter of a class that names the class above it.
-const fn parent<S>(field: crate::registry::Lens<S>) -> crate::registry::Parameter<S> {
-    crate::registry::Parameter::new(
-        crate::registry::PARENT,
-        crate::registry::Unit::Count("class"),
+const fn parent<S>(field: Lens<S>) -> Parameter<S> {
+    Parameter::new(
+        PARENT,
+        Unit::Count("class"),
         1..=0xffff,
-        "The class above this one; none is a class at the top.",
+        "The class above this one. A class without one is at the top.",
         field,
     )
 }

@@ -1,29 +1,34 @@
-//! A set of numbers that finds the next of them in order: bitmaps over bitmaps.
+//! A set of numbers that finds the next member in order: bitmaps over bitmaps.
 //!
-//! A bit for each number, and above every 64 words a word that tells which of them aren't empty. Going in and out
-//! touches the upper words only when a word becomes occupied or empty; three levels are enough for 262,144 numbers, and a
-//! single word for 64, which is at hand without a look elsewhere.
+//! There is a bit for each number. Above every 64 words there is a word that shows which of them are not
+//! empty. An insertion or removal changes the upper words only if a word becomes occupied or empty. Three
+//! levels are enough for 262,144 numbers. For at most 64 numbers a single word is enough, which is stored in
+//! the set itself.
 
 use alloc::boxed::Box;
 
-/// Bits of a word.
+/// The bits of a word.
 const WORD: u32 = 64;
 
-/// The set. Room for all numbers is made at construction.
+/// The set. Memory for all numbers is allocated at construction.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedSet {
-    /// Which words of the level below are occupied; or, of at most 64 numbers, the numbers themselves.
+    /// Which words of the level below are occupied. For at most 64 numbers, the numbers themselves.
     top: u64,
-    /// A bit for each number, and behind them, of more than 4096, which of the words before are occupied.
+    /// A bit for each number. For more than 4096 numbers, then a bit for each word before, set if it is
+    /// occupied.
     words: Box<[u64]>,
-    /// How many words hold numbers.
+    /// The number of words that hold numbers.
     lowest: u32,
 }
 
 impl OrderedSet {
-    /// An empty set of numbers below `size`, at most 2^18.
+    /// Creates an empty set for numbers below `size`, which is at most 2^18.
     pub(crate) fn new(size: usize) -> OrderedSet {
-        assert!(size <= 1 << 18, "two levels of words and the top");
+        assert!(
+            size <= 1 << 18,
+            "two levels of words and the top hold at most 2^18 numbers"
+        );
         let over = |width: u32| match width > WORD {
             true => width.div_ceil(WORD),
             false => 0,
@@ -36,25 +41,25 @@ impl OrderedSet {
         }
     }
 
-    /// Whether nothing is in.
+    /// Returns whether the set is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.top == 0
     }
 
-    /// Takes all numbers out.
+    /// Removes all numbers.
     pub(crate) fn clear(&mut self) {
         self.top = 0;
         self.words.fill(0);
     }
 
-    /// Whether there is a level between the words that hold numbers and the top.
+    /// Returns whether there is a level between the words that hold numbers and the top.
     #[inline]
     fn has_middle(&self) -> bool {
         self.words.len() > self.lowest as usize
     }
 
-    /// Puts a number in.
+    /// Inserts a number.
     #[inline]
     pub(crate) fn insert(&mut self, number: u32) {
         match self.lowest {
@@ -63,7 +68,8 @@ impl OrderedSet {
         }
     }
 
-    // Out of line, like its kin: of a word there should be no more than two or three instructions.
+    // This and the functions like it are not inlined, so that a set of one word takes two or three
+    // instructions.
     #[inline(never)]
     fn insert_below(&mut self, number: u32) {
         let word = number / WORD;
@@ -77,7 +83,7 @@ impl OrderedSet {
         }
     }
 
-    /// Takes a number out.
+    /// Removes a number.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
         match self.lowest {
@@ -99,7 +105,7 @@ impl OrderedSet {
         }
     }
 
-    /// The least number that is in and at least `number`.
+    /// Returns the smallest member that is at least `number`.
     #[inline]
     pub(crate) fn next(&self, number: u32) -> Option<u32> {
         match self.lowest {
@@ -109,8 +115,8 @@ impl OrderedSet {
     }
 
     #[inline]
-    fn next_at_top(&self, place: u32) -> Option<u32> {
-        let rest = self.top & u64::MAX.checked_shl(place)?;
+    fn next_at_top(&self, number: u32) -> Option<u32> {
+        let rest = self.top & u64::MAX.checked_shl(number)?;
         (rest != 0).then(|| rest.trailing_zeros())
     }
 
@@ -131,7 +137,7 @@ impl OrderedSet {
         Some(word * WORD + self.words[word as usize].trailing_zeros())
     }
 
-    /// The least word that is occupied and at least `word`.
+    /// Returns the first occupied word that is at least `word`.
     fn next_in_middle(&self, word: u32) -> Option<u32> {
         let middle = &self.words[self.lowest as usize..];
         let rest = middle.get((word / WORD) as usize)? & (u64::MAX << (word % WORD));
@@ -143,7 +149,7 @@ impl OrderedSet {
     }
 }
 
-/// Sets the bit of a number in its word. Whether the word was occupied.
+/// Sets the bit of a number in its word. Returns whether the word was occupied before.
 #[inline]
 fn occupy(word: &mut u64, number: u32) -> bool {
     let before = *word;
@@ -151,7 +157,7 @@ fn occupy(word: &mut u64, number: u32) -> bool {
     before != 0
 }
 
-/// Clears the bit of a number in its word. Whether the word is still occupied.
+/// Clears the bit of a number in its word. Returns whether the word is still occupied.
 #[inline]
 fn vacate(word: &mut u64, number: u32) -> bool {
     *word &= !(1 << (number % WORD));
@@ -165,16 +171,16 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a set of the standard library, over one to three levels.
+        /// Compares with a set of the standard library, over one to three levels.
         #[test]
-        fn the_next_is_found(
+        fn the_next_member_is_found(
             size in prop_oneof![1usize..70, 1usize..5000, 250_000usize..262_145],
             operations in prop::collection::vec((0u8..3, any::<u32>()), 0..300),
         ) {
             let mut set = OrderedSet::new(size);
             let mut model = BTreeSet::new();
             for (operation, number) in operations {
-                // Neighbours meet more often near the beginning.
+                // Small numbers are frequent, so that operations often use the same or adjacent numbers.
                 let number = (number >> (number % 32)) % size as u32;
                 match operation {
                     0 => {

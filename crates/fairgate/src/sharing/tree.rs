@@ -5,67 +5,63 @@ use alloc::vec::Vec;
 use crate::classify::{ClassMap, Classifier, Templates};
 use crate::error::ConfigError;
 use crate::pool::{PacketId, Pool};
+use crate::sharing::index::{ClassIndex, LeafIndex};
 
-/// The parent of a class at the top.
-pub(super) const NO_PARENT: u32 = u32::MAX;
-
-/// Classes by their *place*: their order by number. A class that another one names as its parent is an inner class, the
-/// others are leaves, which have places of their own among the leaves.
+/// Classes in the order of their numbers. A class that another one names as its parent is an inner class. The
+/// others are leaves.
 pub(super) struct ClassTree {
     minors: Vec<u16>,
-    parents: Vec<u32>,
-    /// The children of all classes, those of one class together and in their order.
-    children: Vec<u32>,
-    /// Where those of each class begin, and behind the last where they end.
+    parents: Vec<Option<ClassIndex>>,
+    /// The children of all classes: those of one class together, in the order of their numbers.
+    children: Vec<ClassIndex>,
+    /// The index in `children` of each class's first child, then the length of `children`.
     first_child: Vec<u32>,
-    /// How many classes are above each.
+    /// The number of classes above each class.
     depths: Vec<u8>,
-    /// How many levels are below each.
+    /// The number of levels below each class.
     heights: Vec<u8>,
-    /// The classes that are leaves.
-    leaves: Vec<u32>,
-    places: ClassMap,
-    leaf_places: ClassMap,
+    leaves: Vec<ClassIndex>,
+    class_map: ClassMap,
+    leaf_map: ClassMap,
 }
 
 impl ClassTree {
-    /// The tree of classes with these numbers and parents, given by rising number, of at most `levels` levels.
+    /// Creates a tree of at most `levels` levels from the number and the parent of each class.
+    ///
+    /// # Errors
+    /// Fails if the numbers do not ascend, if a parent does not exist, if classes are their own ancestors, or
+    /// if there are more levels.
     pub(super) fn new(
         classes: impl Iterator<Item = (u16, Option<u16>)>,
         levels: u8,
     ) -> Result<ClassTree, ConfigError> {
-        let (minors, named): (Vec<u16>, Vec<Option<u16>>) = classes.unzip();
-        let places = ClassMap::new(minors.iter().copied())?;
-        if let Some(pair) = minors.windows(2).find(|pair| pair[0] > pair[1]) {
-            return Err(ConfigError::conflict(
-                "class",
-                format!("{:x}", pair[1]),
-                format!("above {:x}, the class before it", pair[0]),
-                "give the classes in the order of their numbers",
-            ));
-        }
-        let mut parents = Vec::with_capacity(minors.len());
-        for (&minor, parent) in minors.iter().zip(named) {
-            parents.push(match parent {
-                None => NO_PARENT,
-                Some(parent) => places.place(parent).ok_or_else(|| {
-                    ConfigError::class_conflict(
-                        minor,
-                        "parent",
-                        parent,
-                        "the number of another class",
-                        "name a class that there is, or leave it out for a class at the top",
-                    )
-                })? as u32,
-            });
-        }
+        let (minors, parents): (Vec<u16>, Vec<Option<u16>>) = classes.unzip();
+        let class_map = ClassMap::new(minors.iter().copied())?;
+        let parent_of = |(&minor, parent): (&u16, Option<u16>)| {
+            let Some(parent) = parent else { return Ok(None) };
+            match class_map.index(parent) {
+                Some(index) => Ok(Some(ClassIndex::new(index))),
+                None => Err(ConfigError::class_conflict(
+                    minor,
+                    "parent",
+                    parent,
+                    "the number of another class",
+                    "name an existing class, or leave it out to put the class at the top",
+                )),
+            }
+        };
+        let parents: Vec<Option<ClassIndex>> = minors
+            .iter()
+            .zip(parents)
+            .map(parent_of)
+            .collect::<Result<_, _>>()?;
         let depths = depths(&minors, &parents, levels)?;
         let (children, first_child) = children(&parents);
-        let is_leaf = |place: usize| first_child[place] == first_child[place + 1];
-        let leaves: Vec<u32> = (0..minors.len() as u32)
-            .filter(|&place| is_leaf(place as usize))
+        let leaves: Vec<ClassIndex> = (0..minors.len())
+            .filter(|&index| first_child[index] == first_child[index + 1])
+            .map(ClassIndex::new)
             .collect();
-        let leaf_places = ClassMap::new(leaves.iter().map(|&place| minors[place as usize]))?;
+        let leaf_map = ClassMap::new(leaves.iter().map(|leaf| minors[leaf.index()]))?;
         Ok(ClassTree {
             minors,
             children,
@@ -74,12 +70,12 @@ impl ClassTree {
             parents,
             depths,
             leaves,
-            places,
-            leaf_places,
+            class_map,
+            leaf_map,
         })
     }
 
-    /// Checks that there is a class: most disciplines have nowhere else to queue a packet.
+    /// Checks that there is a class. Most disciplines cannot queue a packet without one.
     pub(super) fn check_any(&self) -> Result<(), ConfigError> {
         match self.minors.is_empty() {
             false => Ok(()),
@@ -87,97 +83,108 @@ impl ClassTree {
         }
     }
 
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub(super) fn len(&self) -> usize {
         self.minors.len()
     }
 
-    /// The number of the class at `place`.
-    pub(super) fn minor(&self, place: usize) -> u16 {
-        self.minors[place]
+    /// Returns the indices of all classes.
+    pub(super) fn classes(&self) -> impl Iterator<Item = ClassIndex> + Clone + use<> {
+        (0..self.minors.len()).map(ClassIndex::new)
     }
 
-    /// The place of class `minor`.
-    pub(super) fn place(&self, minor: u16) -> Option<usize> {
-        self.places.place(minor)
+    /// Returns the number of a class.
+    pub(super) fn minor(&self, class: ClassIndex) -> u16 {
+        self.minors[class.index()]
     }
 
-    /// The first place whose number is at least `minor`; behind the last if there is none.
-    pub(super) fn place_from(&self, minor: u16) -> usize {
+    /// Returns the index of class `minor`.
+    pub(super) fn index(&self, minor: u16) -> Option<ClassIndex> {
+        self.class_map.index(minor).map(ClassIndex::new)
+    }
+
+    /// Returns the number of classes whose numbers are below `minor`.
+    pub(super) fn count_below(&self, minor: u16) -> usize {
         self.minors.partition_point(|&other| other < minor)
     }
 
-    /// The place of the parent, or [`NO_PARENT`].
-    pub(super) fn parent(&self, place: usize) -> u32 {
-        self.parents[place]
+    /// Returns the parent of a class, or `None` for a class at the top.
+    pub(super) fn parent(&self, class: ClassIndex) -> Option<ClassIndex> {
+        self.parents[class.index()]
     }
 
-    /// How many classes are above the one at `place`.
-    pub(super) fn depth(&self, place: usize) -> u8 {
-        self.depths[place]
+    /// Returns a class, then the classes above it, from the bottom up.
+    pub(super) fn path(&self, class: ClassIndex) -> impl Iterator<Item = ClassIndex> {
+        core::iter::successors(Some(class), |&class| self.parent(class))
     }
 
-    /// How many levels are below the class at `place`.
-    pub(super) fn height(&self, place: usize) -> u8 {
-        self.heights[place]
+    /// Returns the number of classes above a class.
+    pub(super) fn depth(&self, class: ClassIndex) -> u8 {
+        self.depths[class.index()]
     }
 
-    /// Whether no class is below the one at `place`.
+    /// Returns the number of levels below a class.
+    pub(super) fn height(&self, class: ClassIndex) -> u8 {
+        self.heights[class.index()]
+    }
+
+    /// Returns whether a class has no children.
     #[inline]
-    pub(super) fn is_leaf(&self, place: usize) -> bool {
-        self.first_child[place] == self.first_child[place + 1]
+    pub(super) fn is_leaf(&self, class: ClassIndex) -> bool {
+        self.children(class).is_empty()
     }
 
-    /// The places of the children of the class at `place`, in their order.
+    /// Returns the children of a class in the order of their numbers.
     #[inline]
-    pub(super) fn children(&self, place: usize) -> &[u32] {
-        &self.children[self.first_child[place] as usize..self.first_child[place + 1] as usize]
+    pub(super) fn children(&self, class: ClassIndex) -> &[ClassIndex] {
+        let index = class.index();
+        &self.children[self.first_child[index] as usize..self.first_child[index + 1] as usize]
     }
 
-    /// The leaves' places among all classes.
-    pub(super) fn leaves(&self) -> &[u32] {
+    /// Returns the class of each leaf.
+    pub(super) fn leaves(&self) -> &[ClassIndex] {
         &self.leaves
     }
 
-    /// The place of leaf `minor` among the leaves.
+    /// Returns the index of leaf `minor` among the leaves.
     #[inline]
-    pub(super) fn leaf(&self, minor: u16) -> Option<usize> {
-        self.leaf_places.place(minor)
+    pub(super) fn leaf(&self, minor: u16) -> Option<LeafIndex> {
+        self.leaf_map.index(minor).map(LeafIndex::new)
     }
 
-    /// The same of a leaf that is known to be there.
-    pub(super) fn checked_leaf(&self, minor: u16) -> usize {
-        self.leaf(minor).expect("the class was checked to be a leaf")
+    /// Returns the index of a leaf that is known to exist.
+    pub(super) fn checked_leaf(&self, minor: u16) -> LeafIndex {
+        LeafIndex::new(self.leaf_map.checked_index(minor))
     }
 
-    /// The leaf for a packet: the one that it names, else by filter or default. A packet that names an inner class, or a
-    /// class that there is not, names none.
+    /// Returns the leaf for a packet: the leaf that it names, else the one of the filters or the default. A
+    /// packet that names an inner class, or a class that does not exist, names no leaf.
     #[inline]
-    pub(super) fn leaf_of(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<usize> {
+    pub(super) fn leaf_of(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<LeafIndex> {
         self.named(classifier, id, pool)
             .or_else(|| self.unnamed(classifier, id, pool))
     }
 
-    /// The leaf that a packet names.
+    /// Returns the leaf that a packet names.
     #[inline]
-    pub(super) fn named(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<usize> {
+    pub(super) fn named(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<LeafIndex> {
         self.leaf(classifier.explicit(pool[id].class)?)
     }
 
-    /// The leaf for a packet whatever it names, by filter or default.
+    /// Returns the leaf that the filters or the default choose for a packet, whatever it names.
     #[inline]
-    pub(super) fn unnamed(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<usize> {
+    pub(super) fn unnamed(&self, classifier: &Classifier, id: PacketId, pool: &Pool) -> Option<LeafIndex> {
         self.leaf(classifier.unnamed(id, pool)?)
     }
 
-    /// Checks that the filters and the default of `classifier` name leaves, and that the templates are made of leaves.
+    /// Checks that filters, default and templates of a discipline name leaves.
     pub(super) fn check(
         &self,
         classifier: &Classifier,
         templates: &Templates,
         discipline: &'static str,
     ) -> Result<(), ConfigError> {
-        self.places.check(classifier, discipline)?;
+        self.class_map.check(classifier, discipline)?;
         let of_filters = classifier.filters.iter().map(|filter| ("class", filter.class));
         let of_default = classifier.default.map(|class| ("default", class));
         match of_filters
@@ -189,97 +196,95 @@ impl ClassTree {
                 parameter,
                 minor,
                 "a leaf, and this class has classes below it",
-                "name one of those",
+                "name one of the classes below it",
             )),
         }
     }
 
-    /// Checks that there is one discipline for each leaf.
-    pub(super) fn check_inner(&self, count: usize) -> Result<(), ConfigError> {
-        if count == self.leaves.len() {
-            return Ok(());
-        }
-        Err(ConfigError::conflict(
-            "classes",
-            self.leaves.len(),
-            format!("{count}, the number of inner disciplines"),
-            "give one discipline for each class that has no classes below it",
-        ))
+    /// Checks that there is one inner discipline for each leaf. `disciplines` is their number.
+    pub(super) fn check_disciplines(&self, disciplines: usize) -> Result<(), ConfigError> {
+        self.leaf_map.check_disciplines(disciplines)
     }
 }
 
-/// How many classes are above each.
-fn depths(minors: &[u16], parents: &[u32], levels: u8) -> Result<Vec<u8>, ConfigError> {
-    const UNKNOWN: u32 = u32::MAX;
-    let mut depths = vec![UNKNOWN; minors.len()];
-    // From which class each was last come by: who comes by a class twice goes round in a circle.
-    let mut seen_from = vec![UNKNOWN; minors.len()];
-    let mut way = Vec::new();
-    for start in 0..minors.len() as u32 {
-        let mut at = start;
+/// Returns the number of classes above each class.
+fn depths(minors: &[u16], parents: &[Option<ClassIndex>], levels: u8) -> Result<Vec<u8>, ConfigError> {
+    let parent_conflict = |class: ClassIndex, rule: &str, remedy: &str| {
+        let parent = parents[class.index()].expect("only a class with a parent can be in a wrong position");
+        ConfigError::class_conflict(
+            minors[class.index()],
+            "parent",
+            minors[parent.index()],
+            rule,
+            remedy,
+        )
+    };
+    let mut depths: Vec<Option<u32>> = vec![None; minors.len()];
+    // The class from which each class was last reached. A class that is reached twice from the same one is in
+    // a circle.
+    let mut reached_from = vec![None; minors.len()];
+    let mut path = Vec::new();
+    for start in 0..minors.len() {
+        let mut next = Some(ClassIndex::new(start));
         let top = loop {
-            match depths.get(at as usize) {
-                None => break 0,
-                Some(&UNKNOWN) => {}
-                Some(depth) => break depth + 1,
+            let Some(class) = next else { break 0 };
+            if let Some(depth) = depths[class.index()] {
+                break depth + 1;
             }
-            if core::mem::replace(&mut seen_from[at as usize], start) == start {
-                return Err(ConfigError::class_conflict(
-                    minors[at as usize],
-                    "parent",
-                    minors[parents[at as usize] as usize],
-                    "no class that is below this one",
-                    "let one of the classes that follow one another in a circle be at the top",
+            if reached_from[class.index()].replace(start) == Some(start) {
+                return Err(parent_conflict(
+                    class,
+                    "a class that is not below this one",
+                    "the classes form a circle: put one of them at the top",
                 ));
             }
-            way.push(at);
-            at = parents[at as usize];
+            path.push(class);
+            next = parents[class.index()];
         };
-        for (depth, at) in (top..).zip(way.drain(..).rev()) {
+        for (depth, class) in (top..).zip(path.drain(..).rev()) {
             if depth >= u32::from(levels) {
-                return Err(ConfigError::class_conflict(
-                    minors[at as usize],
-                    "parent",
-                    minors[parents[at as usize] as usize],
-                    format!("a class with fewer than {} above it", levels - 1),
-                    format!("arrange the classes in at most {levels} levels"),
+                return Err(parent_conflict(
+                    class,
+                    &format!("a class with fewer than {} above it", levels - 1),
+                    &format!("arrange the classes in at most {levels} levels"),
                 ));
             }
-            depths[at as usize] = depth;
+            depths[class.index()] = Some(depth);
         }
     }
-    Ok(depths.into_iter().map(|depth| depth as u8).collect())
+    // Each depth is known now, and below `levels`.
+    Ok(depths.into_iter().flatten().map(|depth| depth as u8).collect())
 }
 
-/// How many levels are below each.
-fn heights(parents: &[u32], depths: &[u8]) -> Vec<u8> {
+/// Returns the number of levels below each class.
+fn heights(parents: &[Option<ClassIndex>], depths: &[u8]) -> Vec<u8> {
     let mut heights = vec![0; parents.len()];
-    for place in 0..parents.len() {
-        let mut above = parents[place];
-        while above != NO_PARENT {
-            let height = depths[place] - depths[above as usize];
-            heights[above as usize] = height.max(heights[above as usize]);
-            above = parents[above as usize];
+    for index in 0..parents.len() {
+        let mut above = parents[index];
+        while let Some(class) = above {
+            let height = depths[index] - depths[class.index()];
+            heights[class.index()] = height.max(heights[class.index()]);
+            above = parents[class.index()];
         }
     }
     heights
 }
 
-/// The children of all classes, and where those of each begin.
-fn children(parents: &[u32]) -> (Vec<u32>, Vec<u32>) {
+/// Returns the children of all classes, and the position of each class's first child.
+fn children(parents: &[Option<ClassIndex>]) -> (Vec<ClassIndex>, Vec<u32>) {
     let mut first_child = vec![0; parents.len() + 1];
-    for &parent in parents.iter().filter(|&&parent| parent != NO_PARENT) {
-        first_child[parent as usize + 1] += 1;
+    for parent in parents.iter().flatten() {
+        first_child[parent.index() + 1] += 1;
     }
-    for place in 0..parents.len() {
-        first_child[place + 1] += first_child[place];
+    for index in 0..parents.len() {
+        first_child[index + 1] += first_child[index];
     }
-    let mut children = vec![0; first_child[parents.len()] as usize];
+    let mut children = vec![ClassIndex::NONE; first_child[parents.len()] as usize];
     let mut next = first_child.clone();
-    for (place, &parent) in parents.iter().enumerate() {
-        if parent != NO_PARENT {
-            children[next[parent as usize] as usize] = place as u32;
-            next[parent as usize] += 1;
+    for (index, parent) in parents.iter().enumerate() {
+        if let Some(parent) = parent {
+            children[next[parent.index()] as usize] = ClassIndex::new(index);
+            next[parent.index()] += 1;
         }
     }
     (children, first_child)
@@ -294,11 +299,11 @@ mod tests {
         ClassTree::new(classes.iter().copied(), 4)
     }
 
-    /// The class and the parameter at fault.
-    fn fault(classes: &[(u16, Option<u16>)]) -> (u16, &'static str) {
+    /// Returns the class and the parameter that are rejected.
+    fn rejected(classes: &[(u16, Option<u16>)]) -> (u16, &'static str) {
         match tree(classes).err().expect("the tree is wrong") {
             ConfigError::Conflict(refusal) => {
-                let class = refusal.path.class.expect("it is about a class");
+                let class = refusal.path.class.expect("the error names a class");
                 (class, refusal.path.parameter)
             }
             other => panic!("{other}"),
@@ -308,35 +313,37 @@ mod tests {
     #[test]
     fn children_and_leaves_are_in_the_order_of_their_numbers() {
         let tree = tree(&[(1, None), (5, Some(9)), (6, Some(1)), (7, Some(9)), (9, Some(1))]).unwrap();
-        assert_eq!(tree.children(0), [2, 4]);
-        assert_eq!(tree.children(4), [1, 3]);
-        assert_eq!(tree.leaves(), [1, 2, 3]);
-        assert_eq!(tree.leaf(7), Some(2));
+        let class = ClassIndex::new;
+        assert_eq!(tree.children(class(0)), [2, 4].map(class));
+        assert_eq!(tree.children(class(4)), [1, 3].map(class));
+        assert_eq!(tree.leaves(), [1, 2, 3].map(class));
+        assert!(tree.path(class(1)).eq([1, 4, 0].map(class)));
+        assert_eq!(tree.leaf(7), Some(LeafIndex::new(2)));
         assert_eq!(tree.leaf(9), None);
-        assert_eq!((tree.depth(0), tree.depth(4), tree.depth(1)), (0, 1, 2));
-        assert_eq!((tree.height(0), tree.height(4), tree.height(1)), (2, 1, 0));
-        assert_eq!(
-            (tree.place_from(6), tree.place_from(8), tree.place_from(10)),
-            (2, 4, 5)
-        );
+        assert_eq!([0, 4, 1].map(|index| tree.depth(class(index))), [0, 1, 2]);
+        assert_eq!([0, 4, 1].map(|index| tree.height(class(index))), [2, 1, 0]);
+        assert_eq!([6, 8, 10].map(|minor| tree.count_below(minor)), [2, 4, 5]);
     }
 
     #[test]
-    fn circles_missing_parents_and_heights_are_refused_at_their_class() {
-        assert_eq!(fault(&[(1, Some(1))]), (1, "parent"));
-        assert_eq!(fault(&[(1, Some(2)), (2, Some(3)), (3, Some(2))]), (2, "parent"));
+    fn circles_missing_parents_and_too_many_levels_are_rejected_with_their_class() {
+        assert_eq!(rejected(&[(1, Some(1))]), (1, "parent"));
+        assert_eq!(
+            rejected(&[(1, Some(2)), (2, Some(3)), (3, Some(2))]),
+            (2, "parent")
+        );
         let long: Vec<_> = (1..=9).map(|minor| (minor, Some(minor % 9 + 1))).collect();
-        assert_eq!(fault(&long), (1, "parent"));
-        assert_eq!(fault(&[(1, None), (2, Some(7))]), (2, "parent"));
+        assert_eq!(rejected(&long), (1, "parent"));
+        assert_eq!(rejected(&[(1, None), (2, Some(7))]), (2, "parent"));
         let chain = [(1, None), (2, Some(1)), (3, Some(2)), (4, Some(3)), (5, Some(4))];
         assert!(tree(&chain[..4]).is_ok());
-        assert_eq!(fault(&chain), (5, "parent"));
+        assert_eq!(rejected(&chain), (5, "parent"));
         let none = tree(&[]).unwrap().check_any();
         assert_eq!(none.err().and_then(|error| error.parameter()), Some("classes"));
     }
 
     #[test]
-    fn packets_are_placed_in_leaves_only() {
+    fn packets_are_classified_to_leaves_only() {
         let tree = tree(&[(1, None), (2, Some(1))]).unwrap();
         let to = |class| Classifier {
             default: Some(class),

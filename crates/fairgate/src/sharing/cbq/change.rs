@@ -1,18 +1,20 @@
 //! A change of parameters and classes while packets are queued.
 
 use crate::pool::{PacketQueue, Pool};
-use crate::sharing::{ClassTree, place_again};
+use crate::sharing::enqueue_again;
+use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
 use super::{Cbq, Config};
 
 impl Cbq {
-    /// Makes the tree anew and takes over what the old one knew: averages, suspensions, deficits, turns, packets.
+    /// Creates the new tree and takes over the state of the old one: averages, suspensions, deficits, turns,
+    /// packets.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
-        let mut homeless = PacketQueue::new();
+        let mut unclassified = PacketQueue::new();
         let inner = self
             .classes
-            .move_leaves(&tree, &config.templates, &mut homeless, pool);
+            .move_leaves(&tree, &config.templates, &mut unclassified, pool);
         let new = Cbq::new(config, tree, inner);
         let old = core::mem::replace(self, new);
         self.completion = old.completion;
@@ -23,6 +25,6 @@ impl Cbq {
                     (estimator.next, estimator.last) = (before.next, before.last);
                 }
             });
-        place_again(self, &mut homeless, now, pool);
+        enqueue_again(self, &mut unclassified, now, pool);
     }
 }

@@ -1,4 +1,4 @@
-//! Parameters, and the estimators that follow from them.
+//! The parameters, and the estimators derived from them.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -13,33 +13,34 @@ use crate::registry::{
     About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
 use crate::sharing::borrowing::{ClassParts, LEVELS, PRIORITIES};
-use crate::sharing::tree::NO_PARENT;
-use crate::sharing::{ClassTree, parent};
+use crate::sharing::index::ClassIndex;
+use crate::sharing::parent;
+use crate::sharing::tree::ClassTree;
 
-/// Parameters of a class.
+/// The parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassConfig {
-    /// The class's number.
+    /// The number of the class.
     pub minor: u16,
-    /// The class above it, from which it may borrow.
+    /// The class above this one, from which it may borrow. `None` for a class at the top.
     pub parent: Option<u16>,
-    /// Its part of the line, in bytes on the wire.
+    /// The rate of the class, in bytes on the wire.
     pub rate: Rate,
-    /// The priority of a leaf, 0 to 7: 7 is the highest.
+    /// The priority of a leaf, 0 to 7. 7 is the highest.
     pub priority: u8,
-    /// Whether it may use what its parent doesn't. One that may not is suspended when it is over its rate.
+    /// Whether the class may use what its parent does not. If not, it is suspended when it is over its rate.
     pub borrow: bool,
-    /// Its part of a round beside leaves of the same priority; `None` is its rate.
+    /// The share of a leaf among the leaves of the same priority. `None` means its rate.
     pub weight: Option<Rate>,
-    /// Packets that it may send at once after an idle time; `None` is 16, or 4 if a packet takes longer than 10 ms at its
-    /// rate.
+    /// The packets that the class may send at once after an idle time. `None` means 16, or 4 if a packet
+    /// takes longer than 10 ms at its rate.
     pub maxburst: Option<u16>,
-    /// Packets that it may send at once after it was suspended; `None` is 2.
+    /// The packets that the class may send at once after it was suspended. `None` means 2.
     pub minburst: Option<u16>,
 }
 
 impl ClassConfig {
-    /// A class of `rate` that borrows, with ALTQ's priority and bursts.
+    /// Creates a class of `rate` that borrows, with ALTQ's priority and bursts.
     pub const fn of_rate(minor: u16, parent: Option<u16>, rate: Rate) -> ClassConfig {
         ClassConfig {
             minor,
@@ -54,25 +55,25 @@ impl ClassConfig {
     }
 }
 
-/// Parameters.
+/// The parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Places packets in leaves.
+    /// Chooses the leaf of a packet.
     pub classifier: Classifier,
-    /// The classes, by rising number.
+    /// The classes, by ascending number.
     pub classes: Vec<ClassConfig>,
-    /// Which of them are given to hosts.
+    /// The leaves that are assigned to hosts.
     pub templates: Templates,
-    /// The rate of the line: how long packets take on it tells how idle a class was.
+    /// The rate of the link. The estimators compute from it how long a packet takes.
     pub bandwidth: Rate,
-    /// The length of an average packet, bytes: what bursts are counted in.
+    /// The length of an average packet, bytes. Bursts are counted in such packets.
     pub packet: u32,
     /// The length of the longest packet, bytes.
     pub max_packet: u32,
 }
 
 impl Config {
-    /// Over a line of `bandwidth`, with packets of Ethernet's.
+    /// Creates parameters for a link of `bandwidth` with the packet lengths of Ethernet, without classes.
     pub fn of_bandwidth(bandwidth: Rate) -> Config {
         Config {
             classifier: Classifier::default(),
@@ -101,10 +102,10 @@ impl Config {
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS as u8)?;
         tree.check_any()?;
-        for (place, class) in self.classes.iter().enumerate() {
-            let above = match tree.parent(place) {
-                NO_PARENT => (self.bandwidth, "the bandwidth of the line"),
-                parent => (self.classes[parent as usize].rate, "the rate of its parent"),
+        for (class, index) in self.classes.iter().zip(tree.classes()) {
+            let above = match tree.parent(index) {
+                None => (self.bandwidth, "the bandwidth of the link"),
+                Some(parent) => (self.classes[parent.index()].rate, "the rate of its parent"),
             };
             class.check(above)?;
         }
@@ -112,40 +113,42 @@ impl Config {
         Ok(tree)
     }
 
-    /// All classes, idle for long.
+    /// Returns all classes as they are after a long idle time.
     pub(super) fn parts(&self, tree: &ClassTree) -> Vec<ClassParts<Estimator>> {
         let least = self.least_weights(tree);
-        let class = |(place, settings): (usize, &ClassConfig)| ClassParts {
-            meter: self.estimator(settings, tree.parent(place) != NO_PARENT),
-            level: tree.height(place),
+        let class = |(index, settings): (ClassIndex, &ClassConfig)| ClassParts {
+            meter: self.estimator(settings, tree.parent(index).is_some()),
+            level: tree.height(index),
             priority: PRIORITIES as u8 - 1 - settings.priority,
             quantum: self.quantum(settings, least[usize::from(settings.priority)]),
         };
-        self.classes.iter().enumerate().map(class).collect()
+        tree.classes().zip(&self.classes).map(class).collect()
     }
 
-    /// Of each priority the lowest weight of its leaves.
+    /// Returns the lowest weight of the leaves of each priority.
     fn least_weights(&self, tree: &ClassTree) -> [u128; PRIORITIES] {
         let mut least = [u128::MAX; PRIORITIES];
         for &leaf in tree.leaves() {
-            let class = &self.classes[leaf as usize];
+            let class = &self.classes[leaf.index()];
             let of_priority = &mut least[usize::from(class.priority)];
             *of_priority = class.weight().min(*of_priority);
         }
         least
     }
 
-    /// A leaf's part of a round, in which the leaf of its priority's lowest weight, `least`, sends one packet.
+    /// Returns the bytes that a leaf sends in a round. The leaf with the lowest weight of its priority,
+    /// `least`, sends one packet.
     fn quantum(&self, class: &ClassConfig, least: u128) -> i32 {
         let quantum = u128::from(self.max_packet) * class.weight() / least;
         quantum.min(1 << 30) as i32
     }
 
-    /// ALTQ's rules: how far idle time may add up, so that the average reaches 0 after `maxburst` packets in a row; how far
-    /// debt may; and how long a class is suspended, so that it may then send `minburst` packets.
+    /// Returns the estimator of a class by ALTQ's rules. The highest average is chosen so that it reaches 0
+    /// after `maxburst` packets in a row, the suspension so that the class may then send `minburst` packets.
+    /// The lowest average is the time of the longest packet.
     fn estimator(&self, class: &ClassConfig, has_parent: bool) -> Estimator {
         let nanos = |rate: Rate, bytes: u32| rate.transmission_nanos(bytes.into()) as f64;
-        let on_line = nanos(self.bandwidth, self.packet);
+        let on_link = nanos(self.bandwidth, self.packet);
         let at_rate = nanos(class.rate, self.packet);
         let usual = if at_rate > 10_000_000.0 { 4 } else { 16 };
         let maxburst = class.maxburst.unwrap_or(usual);
@@ -153,8 +156,8 @@ impl Config {
         let forgets = 1.0 - 1.0 / f64::from(1 << GAIN);
         let kept = |packets: u16| power(forgets, packets);
         let (of_most, of_least) = (kept(maxburst), kept(minburst - 1));
-        let most = (at_rate - on_line) * (1.0 - of_most) / of_most;
-        let most = most.max(on_line * (1.0 - forgets));
+        let most = (at_rate - on_link) * (1.0 - of_most) / of_most;
+        let most = most.max(on_link * (1.0 - forgets));
         let off = at_rate * (1.0 + (1.0 - of_least) / of_least / (1.0 - forgets));
         let scaled = |nanos: f64| (nanos * f64::from(1 << GAIN)).min(1e18) as i64;
         Estimator {
@@ -178,7 +181,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "bandwidth",
         Unit::Rate,
         1..=u64::MAX,
-        "The rate of the line, by which idle time is measured.",
+        "The rate of the link, by which idle time is measured.",
         |cbq, _| &mut cbq.bandwidth,
     ),
     Parameter::new(
@@ -204,42 +207,42 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         "rate",
         Unit::Rate,
         1..=u64::MAX,
-        "The class's part of the line; at most its parent's.",
+        "The rate of the class, at most the rate of its parent.",
         |cbq, class| &mut cbq.classes[class].rate,
     ),
     Parameter::new(
         "priority",
         Unit::Count("priority"),
         0..=7,
-        "Who goes first, 7 before 0; of a class that has none below it.",
+        "Who is served first, 7 before 0. Used for leaves only.",
         |cbq, class| &mut cbq.classes[class].priority,
     ),
     Parameter::word(
         "borrow",
         Unit::Flag,
-        "Whether it may use what its parent does not, as classes do by default; else it is suspended when \
-            it is over its rate.",
+        "Whether the class may use what its parent does not, as classes do by default. If not, it is \
+            suspended when it is over its rate.",
         |cbq, class| &mut cbq.classes[class].borrow,
     ),
     Parameter::new(
         "weight",
         Unit::Rate,
         1..=u64::MAX,
-        "Its part of a round beside classes of the same priority; none is its rate.",
+        "The share of a leaf among the leaves of the same priority. By default its rate.",
         |cbq, class| &mut cbq.classes[class].weight,
     ),
     Parameter::new(
         "maxburst",
         Unit::Count("packets"),
         1..=1000,
-        "Packets that it may send in a row after an idle time; none is 16, or 4 of a slow class.",
+        "Packets that the class may send in a row after an idle time. By default 16, or 4 for a slow class.",
         |cbq, class| &mut cbq.classes[class].maxburst,
     ),
     Parameter::new(
         "minburst",
         Unit::Count("packets"),
         1..=1000,
-        "Packets that it may send in a row after it was suspended; none is 2.",
+        "Packets that the class may send in a row after it was suspended. By default 2.",
         |cbq, class| &mut cbq.classes[class].minburst,
     ),
 ];
@@ -251,14 +254,14 @@ pub static DESCRIPTION: Description<Config> = Description::new(
         family: Family::Sharing,
         summary: "Class-based queueing as in ALTQ: an estimator of idle time, borrowing from above, \
             priorities",
-        when: "To do what ALTQ did, and to compare; htb keeps rates more exactly, hfsc delays.",
+        when: "To replace ALTQ, and to compare with it. htb keeps rates more exactly, hfsc keeps delays.",
         children: Children::Tree,
     },
     PARAMETERS,
     |minors| Config {
         classes: minors
             .iter()
-            // Required, and so always overwritten; the bandwidth likewise.
+            // The rates and the bandwidth are required, so they are always overwritten.
             .map(|&minor| ClassConfig::of_rate(minor, None, Rate::mbit(1)))
             .collect(),
         ..Config::of_bandwidth(Rate::mbit(1))
@@ -272,7 +275,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 ))
 .with_memory(|_| 93_000);
 
-/// By squaring, because `f64::powi` is in the standard library only.
+/// Returns `base` to the power of `exponent`, by squaring: `f64::powi` is in the standard library only.
 fn power(mut base: f64, mut exponent: u16) -> f64 {
     let mut product = 1.0;
     while exponent > 0 {
@@ -298,7 +301,12 @@ impl ClassConfig {
         };
         if self.rate > most {
             let rule = format!("at most {most}, {whose}");
-            return refused("rate", self.rate.to_string(), &rule, "lower it, or raise that");
+            return refused(
+                "rate",
+                self.rate.to_string(),
+                &rule,
+                "lower the rate, or raise the limit",
+            );
         }
         let bursts = [("maxburst", self.maxburst), ("minburst", self.minburst)];
         match bursts {

@@ -1,28 +1,32 @@
-//! Class-based queueing (Floyd and Van Jacobson, ToN 1995), as ALTQ has it.
+//! Class-based queueing (Floyd and Van Jacobson, ToN 1995), as in ALTQ.
 //!
-//! An *estimator* tells for each class whether it is over its rate: the average of how much longer than due the line was idle
-//! between its packets, `avgidle`, over about 32 packets (an exponentially weighted moving average). What the line is busy with
-//! a packet is computed from the packet's length when it is sent. A class whose average falls to 0 is *overlimit* until the
-//! time at which a packet would bring it back to 0.
+//! An *estimator* for each class decides whether the class is over its rate. It averages by how much the idle
+//! time of the link between two packets of the class exceeds the time that its rate requires: `avgidle`, an
+//! exponentially weighted moving average over about 32 packets. How long the link is busy with a packet is
+//! computed from the packet's length when it is sent. A class whose average falls to 0 is *overlimit* until
+//! the time at which a packet would bring the average back to 0.
 //!
-//! A class that is overlimit may be lent to by the nearest class above that isn't, but only as far up as a *cut-off* level
-//! lets it: the lowest level at which somebody waits. So nobody borrows while a class with packets is within its rate (the
-//! formal rule of link sharing, section 3). ALTQ comes near it by heuristics (top-level link sharing), which a backlog without
-//! arrivals defeats: a borrower of high priority keeps the cut-off at its lender's level, and one below waits for ever. Here the
-//! rows tell the level exactly, at no cost.
+//! A class that is overlimit may borrow from the nearest class above it that is not, up to a *cut-off* level:
+//! the lowest level that has a class which can send. So no class borrows while a class with packets is within
+//! its rate (the formal rule of link sharing, section 3). ALTQ approximates this by heuristics (top-level
+//! link sharing), which fail for a backlog without arrivals: a borrower of high priority keeps the cut-off at
+//! the level of its lender, and a class of lower priority waits forever, although it is within its
+//! rate. Here the rows give the level exactly, at no cost.
 //!
-//! At the cut-off the highest priority goes first, then a weighted round robin (deficits, so that packets of any length share as
-//! their rates do). A class that may not borrow is *suspended* when it is overlimit: until a time by which it may send
-//! `minburst` packets in a row. What it gets is its rate less up to `packet / (32 length)`, for the average forgets.
+//! At the cut-off level the highest priority is served first. Within it there is a weighted round robin with
+//! deficits, so that packets of any length share in proportion to the weights. A class that may not borrow is
+//! *suspended* when it is overlimit, for as long that it may then send `minburst` packets in a row. It gets
+//! its rate less up to `packet / (32 length)` of it, because the average forgets.
 //!
-//! How classes hang together, and what turns they take, is told in `sharing/borrowing.rs`: a packet costs the same whatever the
-//! number of classes. ALTQ goes through all classes of a priority in turn.
+//! `sharing/borrowing.rs` describes how classes are linked, and the order of their turns. The cost of a
+//! packet does not depend on the number of classes. ALTQ goes through all classes of a priority in turn.
 //!
-//! Deviations from ALTQ: a class that may borrow is not suspended when nobody can lend, but looked at again as soon as one can;
-//! the cut-off is exact, as told above; times are ns
-//! and not microseconds, and need no timer ticks; a packet that no class is for is dropped.
+//! Deviations from ALTQ: a class that may borrow is not suspended if no class can lend, but is served as soon
+//! as one can. The cut-off is exact, as described above. Times are in ns instead of microseconds, and do not
+//! depend on timer ticks. An unclassified packet is dropped.
 //!
-//! Non-goals: a bound on delay; exact rates over a few packets (that is what htb is for): the estimator's memory is 32 packets.
+//! Non-goals: a bound on delay; exact rates over a few packets (use `htb`): the estimator averages over 32
+//! packets.
 
 mod change;
 mod config;
@@ -36,33 +40,35 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
 use crate::sharing::borrowing::{Borrowing, Meter, Mode, NEVER, Sent};
-use crate::sharing::{ClassTree, Leaves};
+use crate::sharing::leaves::Leaves;
+use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
 pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
-/// The average remembers 2^5 packets.
+/// The binary logarithm of the number of packets that the average covers.
 const GAIN: u32 = 5;
 
-/// A class idle for longer begins anew, ns.
+/// A class that was idle for longer starts again with the highest average, ns.
 const LONG_IDLE: u64 = 2_000_000_000;
 
-/// The line may be behind by so many of the longest packets: more is a driver that sends faster than the line.
-const MOST_BEHIND: u64 = 16;
+/// The computed end of transmission is at most this many of the longest packets ahead of the clock. If it
+/// would be more, the driver sends faster than the link.
+const MAX_AHEAD: u64 = 16;
 
-/// What a class has used lately.
+/// Estimates whether a class is over its rate.
 struct Estimator {
-    /// The average idle time, ns times 2^5: above 0 the class is within its rate.
+    /// The average idle time, ns times 2^5. Above 0 the class is within its rate.
     average: i64,
-    /// What it is at most and at least.
+    /// The limits of the average.
     most: i64,
     least: i64,
-    /// When an overlimit class is within its rate again.
+    /// The time at which an overlimit class is within its rate again, ns.
     next: u64,
-    /// When the line was done with its last packet.
+    /// The time at which the transmission of its last packet ended, ns.
     last: u64,
     rate: RateMeter,
-    /// How long it is suspended, ns; `None` of one that borrows.
+    /// How long the class is suspended, ns. `None` for a class that borrows.
     suspension: Option<i64>,
 }
 
@@ -83,9 +89,9 @@ impl Meter for Estimator {
             return;
         }
         self.average = self.average.max(self.least);
-        // What the average lacks, and the packet that it is to wait for anyway; or, in its place, the suspension.
-        let lacks = (-self.average >> GAIN) * ((1 << GAIN) - 1);
-        let wait = lacks + cost.max(self.suspension.unwrap_or(0));
+        // The time that the average needs to reach 0, and the time of the packet or the suspension.
+        let missing = (-self.average >> GAIN) * ((1 << GAIN) - 1);
+        let wait = missing + cost.max(self.suspension.unwrap_or(0));
         self.next = sent.now.saturating_add(wait as u64).min(NEVER - 1);
     }
 
@@ -98,7 +104,7 @@ impl Meter for Estimator {
         }
     }
 
-    /// The average idle time, ns, and when an overlimit class is within its rate again.
+    /// Returns the average idle time, and the time at which an overlimit class is within its rate again, ns.
     fn variables(&self) -> [(&'static str, Variable); 2] {
         [
             ("avgidle", Variable::Integer(self.average >> GAIN)),
@@ -107,43 +113,44 @@ impl Meter for Estimator {
     }
 }
 
-/// The discipline. Make one with [`Cbq::node`].
+/// The discipline. Create it with [`Cbq::node`].
 pub struct Cbq {
     classes: Borrowing<Estimator>,
-    line: RateMeter,
-    /// When the line will be done with what was sent.
+    link: RateMeter,
+    /// The time at which the transmission of all sent packets ends, ns.
     completion: u64,
-    /// The level that was served last: nobody above it lends.
+    /// The level that was served last. No class above it lends.
     cutoff: u8,
-    /// The highest level that there is.
+    /// The highest level of the tree.
     top: u8,
-    /// When the next class may be within its rate; `None` unless nothing could be sent at the last dequeue.
+    /// The time at which the next class may be within its rate. `None` unless the last dequeue returned none.
     due: Option<Time>,
     config: Config,
 }
 
 impl Cbq {
-    /// Classes over `inner`, one discipline for each leaf of `config.classes`, in the same order.
+    /// Creates the discipline over `inner`, which has one discipline for each leaf of `config.classes`, in
+    /// the same order.
     ///
     /// # Errors
-    /// If a parameter is out of its range, or if the classes make no tree.
+    /// Fails if a parameter is out of its range, or if the classes do not form a tree.
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<Cbq>, ConfigError> {
         let tree = config.check()?;
-        tree.check_inner(inner.len())?;
+        tree.check_disciplines(inner.len())?;
         let leaves = Leaves::new(inner, &tree, &config.templates);
         let mut cbq = Cbq::new(config, tree, leaves);
-        // An inner discipline may come with packets in it.
+        // An inner discipline may already contain packets.
         cbq.classes.activate_all();
         Ok(Node::new(cbq))
     }
 
-    /// With classes that were idle for long.
+    /// Creates classes that have been idle for a long time.
     fn new(config: Config, tree: ClassTree, inner: Leaves) -> Cbq {
-        let top = (0..tree.len()).map(|place| tree.height(place)).max();
-        let top = top.expect("a tree has classes");
+        let top = tree.classes().map(|class| tree.height(class)).max();
+        let top = top.expect("the tree was checked to have classes");
         Cbq {
             classes: Borrowing::new(config.parts(&tree), tree, inner),
-            line: config.bandwidth.meter(),
+            link: config.bandwidth.meter(),
             completion: 0,
             cutoff: top,
             top,
@@ -152,14 +159,14 @@ impl Cbq {
         }
     }
 
-    /// When the line will be done with a packet that is sent now.
+    /// Computes the end of transmission of a packet that is sent now.
     #[inline]
     fn sent(&mut self, length: u32) -> Sent {
         let now = self.classes.now();
-        let time = self.line.nanos(length.into());
-        let most = MOST_BEHIND * self.line.nanos(self.config.max_packet.into());
-        let behind = self.completion.saturating_sub(now).saturating_add(time);
-        self.completion = now.saturating_add(behind.min(most.max(time)));
+        let time = self.link.nanos(length.into());
+        let most = MAX_AHEAD * self.link.nanos(self.config.max_packet.into());
+        let ahead = self.completion.saturating_sub(now).saturating_add(time);
+        self.completion = now.saturating_add(ahead.min(most.max(time)));
         Sent {
             now,
             length,
@@ -191,14 +198,14 @@ impl Algorithm for Cbq {
         for level in self.classes.levels() {
             self.classes.do_events(level);
         }
-        // A level whose leaves all hold their packets back is empty after it was served.
-        while let Some(level) = self.classes.lowest_waiting() {
+        // If no leaf of a level has a packet to send now, the level is empty after it was served.
+        while let Some(level) = self.classes.lowest_level() {
             self.cutoff = level;
             let Some(served) = self.classes.serve(level, now, pool) else {
                 continue;
             };
             let sent = self.sent(served.length);
-            self.classes.charge(served.place, level, sent);
+            self.classes.charge(served.class, level, sent);
             return Some(served.id);
         }
         self.due = self.classes.next_event();
@@ -219,8 +226,8 @@ impl Algorithm for Cbq {
         self.config.clone()
     }
 
-    /// Classes may be added, removed and put elsewhere. A new leaf holds a fifo, to be replaced. The packets of a class that
-    /// is no more are placed again; those that find no place are given back.
+    /// Classes may be added, removed and moved. A new leaf holds a fifo, which can be replaced. The packets
+    /// of a removed class are classified again. Unclassified packets are dropped.
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let tree = config.check()?;
         self.change(config, tree, now, pool);

@@ -1,4 +1,4 @@
-//! What the estimator holds classes to, and who borrows.
+//! The rates that the estimator enforces, and which classes borrow.
 
 use super::*;
 use crate::classify::Classifier;
@@ -7,8 +7,9 @@ use crate::testing::{Driver, fifo, in_class};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The line: 1 byte a microsecond.
-const LINE: u64 = 8_000;
+/// The rate of the link, kbit/s: 1 byte per microsecond.
+const LINK: u64 = 8_000;
+/// The transmission time of a byte, ns.
 const BYTE: u64 = 1000;
 
 fn kbit(kbit: u64) -> Rate {
@@ -28,7 +29,7 @@ fn config(classes: Vec<ClassConfig>) -> Config {
         classes,
         packet: 1000,
         max_packet: 1500,
-        ..Config::of_bandwidth(kbit(LINE))
+        ..Config::of_bandwidth(kbit(LINK))
     }
 }
 
@@ -37,7 +38,8 @@ fn driver(config: Config) -> Driver<Cbq> {
     Driver::new(Cbq::node(config, (0..leaves).map(|_| fifo(4000)).collect()).unwrap())
 }
 
-/// Sends over the line while these leaves are backlogged with packets of these lengths: what each sent, and when.
+/// Sends over the link while these leaves are backlogged with packets of these lengths. Returns the times and
+/// lengths of the packets of each leaf.
 fn run(cbq: &mut Driver<Cbq>, leaves: &[(u16, u32)], until: u64) -> Vec<Vec<(u64, u32)>> {
     let mut sent = vec![Vec::new(); leaves.len()];
     let mut source_of: Vec<usize> = Vec::new();
@@ -65,7 +67,7 @@ fn bytes(sent: &[(u64, u32)]) -> f64 {
     sent.iter().map(|&(_, length)| f64::from(length)).sum()
 }
 
-/// Bytes at `rate` kbit/s in `nanos`.
+/// Returns the bytes at `rate` kbit/s in `nanos`.
 fn at(rate: u64, nanos: u64) -> f64 {
     rate as f64 * nanos as f64 / 8e6
 }
@@ -73,21 +75,22 @@ fn at(rate: u64, nanos: u64) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Every class with a backlog gets its rate, whatever its siblings do, over every interval but for its bursts; one that
-    /// may not borrow gets no more.
+    /// Every class with a backlog gets its rate over every interval, except for bursts, whatever its siblings
+    /// do. A class that may not borrow gets no more.
     #[test]
-    fn rates_are_kept_and_not_exceeded_without_loans(
+    fn rates_are_kept_and_not_exceeded_without_borrowing(
         drawn in vec((5u64..40, any::<bool>(), 700u32..1500), 2..6),
     ) {
         let total: u64 = drawn.iter().map(|class| class.0).sum();
-        // A tenth is left, so that the order of packets does not matter.
-        let rate_of = |share: u64| LINE * 9 * share / total / 10;
+        // A tenth of the link is left over, so that the order of packets does not matter.
+        let rate_of = |share: u64| LINK * 9 * share / total / 10;
         let mut classes: Vec<ClassConfig> = (1..).zip(&drawn).map(|(minor, &(share, borrow, _))| ClassConfig {
             borrow,
             ..class(minor, Some(20), rate_of(share))
         }).collect();
-        classes.push(class(20, None, LINE));
-        let leaves: Vec<(u16, u32)> = (1..).zip(&drawn).map(|(minor, &(.., length))| (minor, length)).collect();
+        classes.push(class(20, None, LINK));
+        let leaf = |(minor, &(.., length)): (u16, &(u64, bool, u32))| (minor, length);
+        let leaves: Vec<(u16, u32)> = (1..).zip(&drawn).map(leaf).collect();
         let second = 1_000_000_000;
         let sent = run(&mut driver(config(classes)), &leaves, 4 * second);
         for (sent, &(share, borrow, length)) in sent.iter().zip(&drawn) {
@@ -108,15 +111,15 @@ proptest! {
 }
 
 #[test]
-fn what_is_left_goes_to_the_nearest_who_may_borrow() {
-    // An agency of 3/4 with two classes, one of them idle; another of 1/4.
+fn spare_capacity_goes_to_the_nearest_class_that_may_borrow() {
+    // An agency with 3/4 of the link and two classes, one of them idle; another agency with 1/4.
     let classes = vec![
         class(1, Some(10), 2000),
         class(2, Some(10), 4000),
         class(3, Some(11), 2000),
         class(10, Some(12), 6000),
         class(11, Some(12), 2000),
-        class(12, None, LINE),
+        class(12, None, LINK),
     ];
     let sent = run(
         &mut driver(config(classes)),
@@ -131,33 +134,33 @@ fn what_is_left_goes_to_the_nearest_who_may_borrow() {
 }
 
 #[test]
-fn the_highest_priority_goes_first() {
+fn the_highest_priority_is_served_first() {
     let leaf = |minor, priority| ClassConfig {
         priority,
         ..class(minor, Some(9), 1000)
     };
-    let classes = vec![leaf(1, 3), leaf(2, 7), class(9, None, LINE)];
+    let classes = vec![leaf(1, 3), leaf(2, 7), class(9, None, LINK)];
     let mut cbq = driver(config(classes));
     for minor in [1, 1, 2, 2] {
         cbq.offer(in_class(minor, 1000), Time::ZERO);
     }
     assert_eq!(cbq.drain(Time::ZERO), [2, 3, 0, 1]);
-    let classes = vec![leaf(1, 3), leaf(2, 7), class(9, None, LINE)];
+    let classes = vec![leaf(1, 3), leaf(2, 7), class(9, None, LINK)];
     let sent = run(
         &mut driver(config(classes)),
         &[(1, 1000), (2, 1000)],
         2_000_000_000,
     );
-    // Each its eighth; what is left is the second's.
+    // Each gets its eighth. The second gets the rest.
     assert!((bytes(&sent[0]) - 2.5e5).abs() < 5e4, "{}", bytes(&sent[0]));
 }
 
 #[test]
-fn rates_are_weights_among_equals() {
+fn classes_of_equal_priority_share_in_proportion_to_their_rates() {
     let classes = vec![
         class(1, Some(9), 1000),
         class(2, Some(9), 3000),
-        class(9, None, LINE),
+        class(9, None, LINK),
     ];
     let sent = run(
         &mut driver(config(classes)),
@@ -173,7 +176,7 @@ fn rates_are_weights_among_equals() {
 }
 
 #[test]
-fn weights_share_what_is_over_whatever_the_rates() {
+fn weights_share_spare_capacity_whatever_the_rates() {
     let heavy = ClassConfig {
         weight: Some(kbit(5000)),
         ..class(1, Some(9), 100)
@@ -183,7 +186,7 @@ fn weights_share_what_is_over_whatever_the_rates() {
         ..class(2, Some(9), 100)
     };
     let sent = run(
-        &mut driver(config(vec![heavy, light, class(9, None, LINE)])),
+        &mut driver(config(vec![heavy, light, class(9, None, LINK)])),
         &[(1, 1000), (2, 1000)],
         4_000_000_000,
     );
@@ -191,10 +194,10 @@ fn weights_share_what_is_over_whatever_the_rates() {
     assert!((ratio - 5.0).abs() < 0.5, "{ratio}");
 }
 
-/// After a pause about `maxburst` packets pass at the speed of the line; then the class is suspended, and resumes at the time
-/// told.
+/// After a pause about `maxburst` packets pass at the rate of the link. Then the class is suspended, and
+/// resumes at its watchdog time.
 #[test]
-fn a_burst_passes_and_the_suspended_class_resumes_when_told() {
+fn a_burst_passes_and_the_suspended_class_resumes_at_its_watchdog() {
     let alone = ClassConfig {
         borrow: false,
         maxburst: Some(8),
@@ -210,13 +213,13 @@ fn a_burst_passes_and_the_suspended_class_resumes_when_told() {
 }
 
 #[test]
-fn nobody_borrows_while_another_is_within_its_rate() {
+fn no_class_borrows_while_another_is_within_its_rate() {
     let cutoff = |cbq: &Driver<Cbq>| cbq.root.algorithm().cutoff;
     let classes = vec![
         class(1, Some(5), 80),
         class(2, Some(6), 80),
         class(5, Some(6), 800),
-        class(6, None, LINE),
+        class(6, None, LINK),
     ];
     let mut cbq = driver(config(classes));
     for _ in 0..40 {
@@ -225,20 +228,24 @@ fn nobody_borrows_while_another_is_within_its_rate() {
     for _ in 0..20 {
         assert!(cbq.next(Time::ZERO).is_some());
     }
-    assert!(cutoff(&cbq) > 0, "it borrows");
+    assert!(cutoff(&cbq) > 0, "the class borrows");
     cbq.offer(in_class(2, 1000), Time::ZERO);
-    assert_eq!(cbq.next(Time::ZERO), Some(40), "who needs no loan goes first");
+    assert_eq!(
+        cbq.next(Time::ZERO),
+        Some(40),
+        "a class that need not borrow is first"
+    );
     assert_eq!(cutoff(&cbq), 0);
 }
 
 #[test]
-fn a_change_brings_no_new_bursts_and_loses_nothing() {
+fn a_change_allows_no_new_bursts_and_loses_no_packets() {
     let with = |rate, minors: &[u16]| {
         let leaf = |&minor: &u16| ClassConfig {
             borrow: false,
             ..class(minor, Some(9), rate)
         };
-        let mut config = config(minors.iter().map(leaf).chain([class(9, None, LINE)]).collect());
+        let mut config = config(minors.iter().map(leaf).chain([class(9, None, LINK)]).collect());
         config.classifier.default = Some(minors[0]);
         config
     };
@@ -250,7 +257,7 @@ fn a_change_brings_no_new_bursts_and_loses_nothing() {
         sent += cbq.drain(now).len();
         cbq.reconfigure(with(400 + step % 2 * 100, &[1, 2]), now);
     }
-    // 10 to 12 packets by its rate, and one burst.
+    // 10 to 12 packets at its rate, and one burst.
     assert!(sent <= 12 + 20, "{sent}");
     cbq.offer(in_class(2, 1000), Time::from_millis(200));
     let before = cbq.root.backlog();
@@ -259,21 +266,22 @@ fn a_change_brings_no_new_bursts_and_loses_nothing() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused_by_name() {
+fn invalid_parameters_are_rejected_by_name() {
     let refused = |change: &dyn Fn(&mut Config)| {
-        let mut config = config(vec![class(1, Some(9), 1000), class(9, None, LINE)]);
+        let mut config = config(vec![class(1, Some(9), 1000), class(9, None, LINK)]);
         change(&mut config);
-        let error = config.check().err().expect("it is wrong");
+        let error = config.check().err().expect("a parameter is invalid");
         (error.parameter().unwrap_or("none").to_owned(), error.to_string())
     };
     assert_eq!(
         refused(&|config| config.classes[0].rate = kbit(9000)).1,
-        "`rate` of class 1 is 9Mbit, but must be at most 8Mbit, the rate of its parent; lower it, or raise that"
+        "`rate` of class 1 is 9Mbit, but must be at most 8Mbit, the rate of its parent; lower the rate, or \
+         raise the limit"
     );
     assert!(
         refused(&|config| config.bandwidth = kbit(7000))
             .1
-            .contains("at most 7Mbit, the bandwidth of the line")
+            .contains("at most 7Mbit, the bandwidth of the link")
     );
     assert_eq!(refused(&|config| config.classes[0].priority = 8).0, "priority");
     assert_eq!(

@@ -3,56 +3,63 @@
 use alloc::vec::Vec;
 
 use crate::pool::{PacketQueue, Pool};
-use crate::sharing::{ClassTree, place_again};
+use crate::sharing::enqueue_again;
+use crate::sharing::index::{ClassIndex, LeafIndex};
+use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
-use super::{Config, Course, Hfsc, TICK};
+use super::curve::Course;
+use super::{Config, Hfsc, TICK};
 
 impl Hfsc {
-    /// Makes the tree anew and takes over what the old one knew: what each class got, its virtual time, the course of
-    /// curves that did not change, packets. A curve that did change begins where the class is now.
+    /// Creates the new tree and takes over the state of the old one: the bytes and the virtual time of each
+    /// class, the courses of curves that did not change, and packets. A curve that changed starts at the
+    /// present state of the class.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
-        let mut homeless = PacketQueue::new();
+        let mut unclassified = PacketQueue::new();
         let inner = self
             .inner
-            .moved(&self.tree, &tree, &config.templates, &mut homeless, pool);
+            .moved(&self.tree, &tree, &config.templates, &mut unclassified, pool);
         let new = Hfsc::new(config, tree, inner);
         let old = core::mem::replace(self, new);
         self.now = old.now.max(now.nanos() >> TICK);
         (self.turns, self.by_deadline, self.by_sharing) = (old.turns, old.by_deadline, old.by_sharing);
-        let goes_on: Vec<bool> = (0..self.tree.len())
-            .map(|place| self.carry_over(place, &old))
+        let goes_on: Vec<bool> = self
+            .tree
+            .classes()
+            .map(|class| self.carry_over(class, &old))
             .collect();
-        self.books.take_over(
+        self.statistics.take_over(
             &self.tree,
-            &old.books,
+            &old.statistics,
             &old.tree,
-            &old.tallies(),
-            old.leaf_counts(),
+            &old.counters(),
+            old.leaf_counters(),
         );
-        let (root, old_root) = (self.root() as usize, old.root() as usize);
+        let (root, old_root) = (self.root().index(), old.root().index());
         self.siblings[root].least = old.siblings[old_root].least;
         self.siblings[root].offset = old.siblings[old_root].offset;
-        for leaf in 0..self.leaves.len() {
+        for leaf in self.leaf_indices() {
             if self.carry_over_real_time(leaf, &old) {
                 self.resume(leaf, &goes_on, now, pool);
             } else {
                 self.activate(leaf, now, pool);
             }
         }
-        place_again(self, &mut homeless, now, pool);
+        enqueue_again(self, &mut unclassified, now, pool);
     }
 
-    /// What a class got and where it stands. Whether it was active below the same parent.
-    fn carry_over(&mut self, place: usize, old: &Hfsc) -> bool {
-        let Some(before) = old.tree.place(self.tree.minor(place)) else {
+    /// Takes over the state of a class. Returns whether it was active below the same parent.
+    fn carry_over(&mut self, index: ClassIndex, old: &Hfsc) -> bool {
+        let Some(before) = old.tree.index(self.tree.minor(index)) else {
             return false;
         };
-        let (was, is) = (&old.config.classes[before], &self.config.classes[place]);
-        self.siblings[place].least = old.siblings[before].least;
-        self.siblings[place].offset = old.siblings[before].offset;
+        let (before, index) = (before.index(), index.index());
+        let (was, is) = (&old.config.classes[before], &self.config.classes[index]);
+        self.siblings[index].least = old.siblings[before].least;
+        self.siblings[index].offset = old.siblings[before].offset;
         let before = &old.classes[before];
-        let class = &mut self.classes[place];
+        let class = &mut self.classes[index];
         class.total = before.total;
         class.period = before.period;
         if let Some(limit) = class.limit {
@@ -68,7 +75,7 @@ impl Hfsc {
                 .map_or(Course::default(), |curve| curve.from(x, class.total))
         };
         if was.parent != is.parent {
-            // Virtual time is the parent's.
+            // The virtual time was that of the old parent.
             class.shared = from(0);
             class.parent_period = u64::MAX;
             return false;
@@ -82,18 +89,18 @@ impl Hfsc {
         before.active > 0
     }
 
-    /// The same of a leaf's real time. Whether the leaf was active.
-    fn carry_over_real_time(&mut self, leaf: usize, old: &Hfsc) -> bool {
-        let place = self.leaves[leaf].place as usize;
-        let Some(before) = old.tree.leaf(self.tree.minor(place)) else {
+    /// Takes over the real-time state of a leaf. Returns whether the leaf was active.
+    fn carry_over_real_time(&mut self, leaf: LeafIndex, old: &Hfsc) -> bool {
+        let class = self.leaves[leaf.index()].class;
+        let Some(before) = old.tree.leaf(self.tree.minor(class)) else {
             return false;
         };
-        let before = &old.leaves[before];
-        let was = &old.config.classes[before.place as usize];
-        let real_time = &mut self.leaves[leaf].real_time;
+        let before = &old.leaves[before.index()];
+        let was = &old.config.classes[before.class.index()];
+        let real_time = &mut self.leaves[leaf.index()].real_time;
         real_time.served = before.real_time.served;
         if let Some(curve) = real_time.curve {
-            real_time.course = match was.rt == self.config.classes[place].rt {
+            real_time.course = match was.rt == self.config.classes[class.index()].rt {
                 true => before.real_time.course,
                 false => curve.from(self.now, real_time.served),
             };
@@ -101,12 +108,12 @@ impl Hfsc {
         before.is_active
     }
 
-    /// Makes a leaf active that was active before: its backlog goes on.
-    fn resume(&mut self, leaf: usize, goes_on: &[bool], now: Time, pool: &mut Pool) {
+    /// Activates a leaf that was active before the change. Its backlog period continues.
+    fn resume(&mut self, leaf: LeafIndex, goes_on: &[bool], now: Time, pool: &mut Pool) {
         if self.inner.is_empty(leaf) {
             return;
         }
-        if self.leaves[leaf].real_time.curve.is_some() {
+        if self.leaves[leaf.index()].real_time.curve.is_some() {
             let Some(first) = self.inner.get_mut(leaf).peek(now, pool) else {
                 if !self.inner.is_empty(leaf) {
                     self.inner.park(leaf);
@@ -115,10 +122,10 @@ impl Hfsc {
             };
             self.schedule(leaf, pool[first].length);
         }
-        let place = self.leaves[leaf].place;
-        self.leaves[leaf].is_active = true;
-        if self.classes[place as usize].sharing.is_some() {
-            self.share(place, |place| goes_on[place as usize]);
+        let class = self.leaves[leaf.index()].class;
+        self.leaves[leaf.index()].is_active = true;
+        if self.classes[class.index()].sharing.is_some() {
+            self.share(class, |class| goes_on[class.index()]);
         }
     }
 }

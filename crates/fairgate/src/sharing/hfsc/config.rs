@@ -1,4 +1,4 @@
-//! Parameters, and what curves can be kept together.
+//! The parameters, and the check that all curves can be kept.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -13,32 +13,32 @@ use crate::discipline::Algorithm;
 use crate::error::ConfigError;
 use crate::rate::Rate;
 use crate::registry::{About, Children, Description, Family, Parameter, Placing, Unit, check_ranges};
-use crate::sharing::tree::NO_PARENT;
-use crate::sharing::{ClassTree, parent};
+use crate::sharing::parent;
+use crate::sharing::tree::ClassTree;
 
-/// Levels of a tree.
+/// The maximum number of levels of a tree.
 const LEVELS: u8 = 64;
-/// The steepest slope, bit/s, and the longest first piece: products of the two fit 64 bits in Linux's units.
+/// The steepest slope, bit/s, and the longest first piece. Their product fits 64 bits in Linux's units.
 const STEEPEST: u64 = 100_000_000_000;
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Parameters of a class.
+/// The parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassConfig {
-    /// The class's number.
+    /// The number of the class.
     pub minor: u16,
-    /// The class above it.
+    /// The class above this one. `None` for a class at the top.
     pub parent: Option<u16>,
-    /// What a leaf gets by when, whatever the others do.
+    /// The real-time curve: how many bytes a leaf gets by which time, whatever the other classes do.
     pub rt: Option<ServiceCurve>,
-    /// In proportion to which it shares what is left with its siblings.
+    /// The link-sharing curve: the class shares the rest with its siblings in proportion to it.
     pub ls: Option<ServiceCurve>,
-    /// What it does not exceed by sharing.
+    /// The upper limit: by sharing, the class does not get more.
     pub ul: Option<ServiceCurve>,
 }
 
 impl ClassConfig {
-    /// A class that shares in proportion to `rate`.
+    /// Creates a class that shares in proportion to `rate`.
     pub const fn of_rate(minor: u16, parent: Option<u16>, rate: Rate) -> ClassConfig {
         ClassConfig {
             minor,
@@ -50,16 +50,16 @@ impl ClassConfig {
     }
 }
 
-/// Parameters.
+/// The parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Places packets in leaves.
+    /// Chooses the leaf of a packet.
     pub classifier: Classifier,
-    /// The classes, by rising number.
+    /// The classes, by ascending number.
     pub classes: Vec<ClassConfig>,
-    /// Which of them are given to hosts.
+    /// The leaves that are assigned to hosts.
     pub templates: Templates,
-    /// The rate of the line, if it is known: only to check that it suffices for all real-time curves together.
+    /// The rate of the link, if it is known. It is used only to check that all real-time curves can be kept.
     pub rate: Option<Rate>,
 }
 
@@ -68,7 +68,7 @@ pub const PARAMETERS: &[Parameter<Config>] = &[Parameter::new(
     "rate",
     Unit::Rate,
     1..=u64::MAX,
-    "The rate of the line, to check that it suffices for all real-time curves together.",
+    "The rate of the link, used only to check that all real-time curves can be kept.",
     |hfsc, _| &mut hfsc.rate,
 )];
 
@@ -78,19 +78,19 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
     Parameter::word(
         "rt",
         Unit::Curve,
-        "What the class gets by when, whatever the others do; of a class that has none below it.",
+        "Real time: the bytes that a leaf gets by which time, whatever the other classes do.",
         |hfsc, class| &mut hfsc.classes[class].rt,
     ),
     Parameter::word(
         "ls",
         Unit::Curve,
-        "In proportion to which it shares what is left with those beside it; none is not at all.",
+        "Link sharing: the share of the rest among siblings. A class without it does not share.",
         |hfsc, class| &mut hfsc.classes[class].ls,
     ),
     Parameter::word(
         "ul",
         Unit::Curve,
-        "What it does not exceed by sharing.",
+        "Upper limit: by sharing, the class does not get more.",
         |hfsc, class| &mut hfsc.classes[class].ul,
     ),
 ];
@@ -100,17 +100,17 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "hfsc",
         family: Family::Sharing,
-        summary: "Hierarchical fair service curves: guarantees of delay and rate apart, what is left \
+        summary: "Hierarchical fair service curves: independent guarantees of delay and rate, the rest \
             shared in a tree",
-        when: "Where some traffic needs little, but soon (voice at a low rate), and the rest is shared in \
-            a tree of classes.",
+        when: "If some traffic needs a low delay at a low rate, such as voice, and the rest is shared in a \
+            tree of classes.",
         children: Children::Tree,
     },
     PARAMETERS,
     |minors| Config {
         classes: minors
             .iter()
-            // Where nothing is said all share alike.
+            // By default all classes have equal shares.
             .map(|&minor| ClassConfig::of_rate(minor, None, Rate::mbit(1)))
             .collect(),
         ..Config::default()
@@ -130,50 +130,47 @@ impl Config {
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS)?;
         tree.check_any()?;
-        for (place, class) in self.classes.iter().enumerate() {
-            class.check(tree.children(place).is_empty())?;
+        for (class, index) in self.classes.iter().zip(tree.classes()) {
+            class.check(tree.is_leaf(index))?;
         }
         self.check_limits(&tree)?;
         tree.check(&self.classifier, &self.templates, Hfsc::NAME)?;
         Ok(tree)
     }
 
-    /// Checks that neither the line nor an upper limit is below what classes are promised.
+    /// Checks that neither the link nor an upper limit is below the real-time curves.
     fn check_limits(&self, tree: &ClassTree) -> Result<(), ConfigError> {
-        let mut promised = vec![Vec::new(); self.classes.len()];
+        let mut guaranteed = vec![Vec::new(); self.classes.len()];
         for &leaf in tree.leaves() {
-            let Some(curve) = self.classes[leaf as usize].rt else {
+            let Some(curve) = self.classes[leaf.index()].rt else {
                 continue;
             };
-            let mut within = leaf;
-            while within != NO_PARENT {
-                promised[within as usize].push(curve);
-                within = tree.parent(within as usize);
+            for class in tree.path(leaf) {
+                guaranteed[class.index()].push(curve);
             }
         }
-        let rule = |exceeded: u64, of: &str| {
-            format!("enough for the real-time curves {of}, which want {exceeded}bit/s")
-        };
+        let rule =
+            |needed: u64, of: &str| format!("enough for the real-time curves {of}, which need {needed}bit/s");
         if let Some(rate) = self.rate {
             let all: Vec<_> = self.classes.iter().filter_map(|class| class.rt).collect();
-            if let Some(wanted) = exceeds(&all, &ServiceCurve::linear(rate.bits_per_second())) {
+            if let Some(needed) = exceeds(&all, &ServiceCurve::linear(rate.bits_per_second())) {
                 return Err(ConfigError::conflict(
                     "rate",
                     rate,
-                    rule(wanted, "of all classes"),
-                    "lower the curves, or leave `rate` out and live with deadlines that are missed",
+                    rule(needed, "of all classes"),
+                    "lower the curves, or leave `rate` out: then deadlines can be missed",
                 ));
             }
         }
-        for (class, promised) in self.classes.iter().zip(&promised) {
+        for (class, guaranteed) in self.classes.iter().zip(&guaranteed) {
             let Some(limit) = class.ul else { continue };
-            if let Some(wanted) = exceeds(promised, &limit) {
+            if let Some(needed) = exceeds(guaranteed, &limit) {
                 return Err(ConfigError::class_conflict(
                     class.minor,
                     "ul",
                     show(&limit),
-                    rule(wanted, "of the class and of those below it"),
-                    "raise the limit, or lower the curves: real-time service does not keep to limits",
+                    rule(needed, "of the class and of the classes below it"),
+                    "raise the limit, or lower the curves: limits do not apply to real-time service",
                 ));
             }
         }
@@ -191,7 +188,7 @@ impl ClassConfig {
         for (parameter, curve) in [("rt", self.rt), ("ls", self.ls), ("ul", self.ul)] {
             let Some(curve) = curve else { continue };
             if curve.m1.max(curve.m2) > STEEPEST || curve.d > LONGEST {
-                let rule = "at most 100Gbit, its first piece at most a minute";
+                let rule = "at most 100Gbit, with a first piece of at most 60s";
                 return refused(
                     parameter,
                     show(&curve),
@@ -202,12 +199,12 @@ impl ClassConfig {
             let may_end = parameter == "rt" && self.ls.is_some() && curve.m1 >= 8;
             if (curve.m2 < 8 && !may_end) || (curve.m1 < 8 && curve.m1 > 0) || (curve.m2 < 8 && curve.m2 > 0)
             {
-                let rule = "a curve that goes on at 8bit or more, or a real-time one with `ls` beside it";
+                let rule = "a curve with a second slope of at least 8bit (for `rt` with `ls` also 0)";
                 return refused(
                     parameter,
                     show(&curve),
                     rule,
-                    "give it a second slope, or leave it out",
+                    "set slopes of 0 or at least 8bit, or leave the curve out",
                 );
             }
         }
@@ -215,33 +212,33 @@ impl ClassConfig {
             (None, None, _) => refused(
                 "ls",
                 "none".to_owned(),
-                "given where there is no `rt`",
-                "give one of the two",
+                "given if there is no `rt`",
+                "set one of the two",
             ),
             (Some(curve), ..) if !is_leaf => refused(
                 "rt",
                 show(&curve),
-                "left out of a class that has classes below it",
-                "give it to those: the real-time criterion looks at leaves only",
+                "left out for a class that has classes below it",
+                "set it for the classes below: only leaves have real-time service",
             ),
             (_, None, Some(curve)) => refused(
                 "ul",
                 show(&curve),
-                "left out where there is no `ls`",
-                "it limits what is shared: add `ls`",
+                "left out if there is no `ls`",
+                "add `ls`: the limit applies to sharing",
             ),
             (_, None, _) if !is_leaf => refused(
                 "ls",
                 "none".to_owned(),
-                "given in a class that has classes below it",
-                "those share what it gets",
+                "given for a class that has classes below it",
+                "set it: the classes below share what this class gets",
             ),
             _ => Ok(()),
         }
     }
 }
 
-/// A curve as it is written.
+/// Returns a curve in the syntax of configurations.
 pub(super) fn show(curve: &ServiceCurve) -> String {
     match curve.d.is_zero() {
         true => format!("{}bit", curve.m2),
@@ -249,8 +246,8 @@ pub(super) fn show(curve: &ServiceCurve) -> String {
     }
 }
 
-/// Whether `curves` together are above `limit` anywhere: then what they want there, bit/s from the start. Between the ends
-/// of first pieces all is straight, so it is enough to look there and far behind.
+/// If the sum of `curves` exceeds `limit` at a time, returns what they need up to then, bit/s. Between the
+/// ends of first pieces everything is linear, so it is enough to compare there and at a late time.
 fn exceeds(curves: &[ServiceCurve], limit: &ServiceCurve) -> Option<u64> {
     let last = curves.iter().map(|curve| curve.d).max()?.max(limit.d).as_nanos();
     let ends: BTreeSet<u128> = curves
@@ -258,13 +255,13 @@ fn exceeds(curves: &[ServiceCurve], limit: &ServiceCurve) -> Option<u64> {
         .chain([limit])
         .map(|curve| curve.d.as_nanos())
         .collect();
-    // So far that a difference of 1 bit/s shows, whatever the first pieces are.
-    let far = last.max(1) * u128::from(STEEPEST) * 4;
+    // So late that a difference of 1 bit/s shows, whatever the first pieces are.
+    let late = last.max(1) * u128::from(STEEPEST) * 4;
     ends.into_iter()
         .filter(|&end| end > 0)
-        .chain([far])
+        .chain([late])
         .find_map(|nanos| {
-            let wanted: u128 = curves.iter().map(|curve| curve.at(nanos)).sum();
-            (wanted > limit.at(nanos)).then(|| u64::try_from(wanted / nanos).unwrap_or(u64::MAX))
+            let needed: u128 = curves.iter().map(|curve| curve.at(nanos)).sum();
+            (needed > limit.at(nanos)).then(|| u64::try_from(needed / nanos).unwrap_or(u64::MAX))
         })
 }

@@ -1,20 +1,22 @@
-//! Service curves of two pieces, in Linux's units, so that times come out as there: ticks of 64 ns, bytes; slopes as bytes a
-//! tick in 24 binary places and their inverses, ticks a byte, in 14.
+//! Service curves of two pieces in Linux's units, so that all times are equal to Linux's: ticks of 64 ns,
+//! bytes, slopes in bytes per tick with 24 binary digits after the point, and inverse slopes in ticks per
+//! byte with 14.
 
 use crate::service_curve::ServiceCurve;
 
-/// Binary places of a slope, and of an inverse slope.
+/// The binary digits after the point of a slope, and of an inverse slope.
 const SLOPE: u32 = 24;
 const INVERSE: u32 = 14;
 
-/// Ticks in a second, and the bits of a nanosecond that a tick leaves out.
+/// The ticks of a second.
 const TICKS_PER_SECOND: u64 = 1_000_000_000 >> TICK;
+/// The binary logarithm of the nanoseconds of a tick.
 pub(super) const TICK: u32 = 6;
 
-/// Never, and without end.
+/// An infinite time or length.
 pub(super) const INFINITE: u64 = u64::MAX;
 
-/// A curve ready for use.
+/// A curve in Linux's units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Curve {
     slope1: u64,
@@ -27,7 +29,7 @@ pub(super) struct Curve {
     inverse_of_difference: u64,
 }
 
-/// Where a curve runs: from (x, y), with a first piece that is as long as is left of it.
+/// The course of a curve: it starts at (x, y), with a first piece of `width` and `height`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Course {
     pub(super) x: u64,
@@ -37,6 +39,7 @@ pub(super) struct Course {
 }
 
 impl Curve {
+    /// Converts a curve to Linux's units.
     pub(super) fn new(curve: &ServiceCurve) -> Curve {
         let bytes = |bits: u64| u128::from(bits / 8);
         let ticks = u128::from(TICKS_PER_SECOND);
@@ -61,13 +64,13 @@ impl Curve {
         }
     }
 
-    /// Whether the second piece is as steep as the first, or steeper.
+    /// Returns whether the second piece is as steep as the first, or steeper.
     #[inline]
     pub(super) fn is_convex(&self) -> bool {
         self.slope1 <= self.slope2
     }
 
-    /// The curve itself, from a point on.
+    /// Returns the course of the curve from a point on.
     pub(super) fn from(&self, x: u64, y: u64) -> Course {
         Course {
             x,
@@ -77,7 +80,7 @@ impl Curve {
         }
     }
 
-    /// The time at which the course reaches `y`.
+    /// Returns the time at which the course reaches `y`.
     #[inline]
     pub(super) fn time(&self, course: &Course, y: u64) -> u64 {
         let Some(above) = y.checked_sub(course.y) else {
@@ -93,7 +96,7 @@ impl Curve {
         }
     }
 
-    /// The same for what is eligible: of a convex curve only the second piece.
+    /// Returns the eligible time of byte `y`. A convex curve counts with its second piece only.
     #[inline]
     pub(super) fn eligible_time(&self, course: &Course, y: u64) -> u64 {
         match self.is_convex() {
@@ -105,7 +108,7 @@ impl Curve {
         }
     }
 
-    /// How high the course is at time `x`.
+    /// Returns the height of the course at time `x`.
     #[inline]
     fn height(&self, course: &Course, x: u64) -> u64 {
         let Some(after) = x.checked_sub(course.x) else {
@@ -120,8 +123,8 @@ impl Curve {
         }
     }
 
-    /// Lowers the course to the lesser of itself and the curve from (x, y) on: what a backlog that begins there is due.
-    /// (Of a convex curve that crosses it, Linux takes the new one, and so do we.)
+    /// Lowers the course to the minimum of itself and the curve from (x, y) on, for a backlog that starts
+    /// there. (If a convex curve crosses the course, Linux takes the new curve, and so do we.)
     pub(super) fn lower(&self, course: &mut Course, x: u64, y: u64) {
         let height = self.height(course, x);
         if self.is_convex() {
@@ -137,7 +140,8 @@ impl Curve {
             *course = self.from(x, y);
             return;
         }
-        // They cross: the first piece ends where the old course's second, `height - y` above, is met.
+        // They cross: the first piece ends where it meets the second piece of the old course, `height - y`
+        // above.
         let mut width = self.over_difference((height - y) << SLOPE);
         width += (course.x + course.width).saturating_sub(x);
         *course = Course {
@@ -148,7 +152,7 @@ impl Curve {
         };
     }
 
-    /// `dividend / (slope1 - slope2)`, rounded down.
+    /// Returns `dividend / (slope1 - slope2)`, rounded down.
     #[inline]
     fn over_difference(&self, dividend: u64) -> u64 {
         let divisor = self.slope1 - self.slope2;
@@ -160,14 +164,14 @@ impl Curve {
     }
 }
 
-/// Bytes in `ticks` at a slope.
+/// Returns the bytes in `ticks` at a slope.
 #[inline]
 fn rise(ticks: u64, slope: u64) -> u64 {
     let low = (ticks & ((1 << SLOPE) - 1)).saturating_mul(slope) >> SLOPE;
     (ticks >> SLOPE).saturating_mul(slope).saturating_add(low)
 }
 
-/// Ticks for `bytes` at an inverse slope.
+/// Returns the ticks for `bytes` at an inverse slope.
 #[inline]
 fn run(bytes: u64, inverse: u64) -> u64 {
     if bytes == 0 {
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_by_a_time_is_steep_at_first_or_flat() {
+    fn the_curve_of_a_packet_is_steep_or_flat_at_first() {
         let steep = ServiceCurve::of_packet(1500, Duration::from_millis(10), 400_000);
         assert_eq!(
             (steep.m1, steep.d, steep.m2),
@@ -212,7 +216,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the curve in whole bits and nanoseconds: a tick's rounding, and four digits of the slopes.
+        /// Compares with the curve in bits and nanoseconds. Times are rounded to ticks, slopes to four
+        /// digits.
         #[test]
         fn time_and_height_are_those_of_the_curve(curve in curves(), bytes in 1u64..10_000_000) {
             let ready = Curve::new(&curve);
@@ -226,10 +231,11 @@ mod tests {
             prop_assert!(height.abs_diff(bytes) <= bytes / 1000 + 20, "{height} at the time of {bytes}");
         }
 
-        /// A concave course and the curve from anywhere: below both, and above neither by more than rounding.
+        /// A lowered concave course is the minimum of the old course and the new curve, except for rounding.
         #[test]
-        fn the_lower_of_two_courses(
-            curve in curves(), x in 0u64..3_000_000, share in 0u64..2000, probes in prop::collection::vec(0u64..10_000_000, 10),
+        fn a_lowered_course_is_the_minimum_of_both(
+            curve in curves(), x in 0u64..3_000_000, share in 0u64..2000,
+            probes in prop::collection::vec(0u64..10_000_000, 10),
         ) {
             prop_assume!(curve.m1 > curve.m2);
             let ready = Curve::new(&curve);
@@ -243,7 +249,7 @@ mod tests {
                 let least = ready.height(&old, at).min(ready.height(&fresh, at));
                 let found = ready.height(&lowered, at);
                 let margin = 4 + found / 10_000;
-                prop_assert!(found <= least + margin && found + margin >= least, "{found} at {at}, not {least}");
+                prop_assert!(found.abs_diff(least) <= margin, "{found} at {at}, not {least}");
             }
         }
 

@@ -1,38 +1,41 @@
-//! Numbers by rising key, any of which can get another key or leave: a knockout tournament of two a match, in which each
-//! match remembers who won it.
+//! Numbers by ascending key. Any number can get another key, or be removed. It is a knockout tournament of
+//! two players a match, in which each match stores its players.
 //!
 //! ```text
-//!   match 0        [   2 ]            the first of all
+//!   match 0        [   2 ]            the winner of all
 //!   match 1        [ 0  2 ]
-//!   match 2, 3   [0  1][2  3]         each number plays for itself: there is no index to keep
+//!   match 2, 3   [0  1][2  3]         the position of a number follows from the number: no index is needed
 //! ```
 //!
-//! A key that changes is played through the matches above it as far as a winner changes. The keys of all that it may meet lie
-//! where is known beforehand: none waits for what another comparison fetches, as on the way down a heap. The cost goes by how
-//! many numbers there may be, not by how many are in: where few of many are, [`KeyedHeap`](super::KeyedHeap) is quicker.
+//! A key that changes is played through the matches above it as long as winners change. The positions of all
+//! keys to compare with are known in advance, so no load waits for another comparison, unlike on the way down
+//! a heap. The cost depends on the number of possible members, not on the number of present ones. If few of
+//! many are present, [`KeyedHeap`](super::KeyedHeap) is faster.
 
 use alloc::boxed::Box;
 
-/// The key of a number that is out; no other is as great.
+/// The key of a number that is not in the tournament. All other keys are smaller.
 const OUT: u128 = u128::MAX;
 
-/// The tournament. Room for all numbers is made at construction.
+/// The tournament. Memory for all numbers is allocated at construction.
 #[derive(Debug)]
 pub(crate) struct Knockout {
-    /// As many as a power of two.
+    /// The keys by number. Their count is a power of two.
     keys: Box<[u128]>,
-    /// Who plays. The winners of matches `2n` and `2n + 1` meet in match `n`, the winner of match 1 is noted in match 0.
+    /// The players of each match. The winners of matches `2n` and `2n + 1` play match `n`. The winner of
+    /// match 1 is stored in match 0.
     matches: Box<[[u32; 2]]>,
 }
 
 impl Knockout {
-    /// For numbers below `size`, none of them in.
+    /// Creates an empty tournament for numbers below `size`.
     pub(crate) fn new(size: usize) -> Knockout {
         let width = match size {
             0 => 0,
             _ => size.next_power_of_two(),
         };
-        // The winner of a match, of those beyond the last match the number itself: among equals the first.
+        // The winner of a match, or the number itself beyond the last match. Of equal keys the lower number
+        // wins.
         let winner = |at: usize| ((at << (width.ilog2() - at.ilog2())) - width) as u32;
         let players = |number: usize| match number {
             0 => [0, 0],
@@ -44,7 +47,7 @@ impl Knockout {
         }
     }
 
-    /// The least key, and whose it is.
+    /// Returns the smallest key and its number.
     #[inline]
     pub(crate) fn first(&self) -> Option<(u128, u32)> {
         let &[_, winner] = self.matches.first()?;
@@ -52,25 +55,26 @@ impl Knockout {
         (key != OUT).then_some((key, winner))
     }
 
+    /// Returns whether no number is in the tournament.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.first().is_none()
     }
 
-    /// Whether a number is in.
+    /// Returns whether a number is in the tournament.
     #[inline]
     pub(crate) fn contains(&self, number: u32) -> bool {
         self.keys[number as usize] != OUT
     }
 
-    /// Puts a number in, or gives it another key, below the greatest that there is.
+    /// Inserts a number, or changes its key. The key must be below `u128::MAX`.
     #[inline]
     pub(crate) fn set(&mut self, number: u32, key: u128) {
         debug_assert!(key != OUT);
         self.play(number, key);
     }
 
-    /// Takes a number out, if it is in.
+    /// Removes a number, if it is in the tournament.
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
         if self.contains(number) {
@@ -78,11 +82,13 @@ impl Knockout {
         }
     }
 
+    /// Sets a key, and plays the matches that it affects.
     fn play(&mut self, number: u32, key: u128) {
         self.keys[number as usize] = key;
         let mut at = self.keys.len() + number as usize;
-        // As far as the number itself wins, then from where another one does up to where that one did before. (The one who
-        // comes up mostly loses, for keys mostly grow: a branch that is guessed right costs less here than none.)
+        // The number moves up as long as it wins. From the match that it loses, the winner moves up as long
+        // as it is new there. (Mostly the number loses, because keys mostly grow. So this branch is predicted
+        // well, and costs less than code without a branch.)
         while at > 1 {
             let players = &mut self.matches[at / 2];
             players[at % 2] = number;
@@ -95,7 +101,7 @@ impl Knockout {
         self.matches[0][1] = number;
     }
 
-    /// Enters another winner of match `at`.
+    /// Records a new winner of match `at`.
     #[inline]
     fn pass_on(&mut self, mut at: usize, mut winner: u32) {
         let mut best = self.keys[winner as usize];
@@ -122,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_least_key_is_first(
+        fn the_smallest_key_is_first(
             size in 0usize..40,
             operations in prop::collection::vec((0u8..4, 0u64..50, any::<prop::sample::Index>()), 0..300),
         ) {

@@ -1,52 +1,57 @@
-//! The active children of a class.
+//! The active children of a class, by the time and the order in which they are served.
 
 use alloc::boxed::Box;
 
 use crate::sharing::hfsc::knockout::Knockout;
+use crate::sharing::index::ClassIndex;
 use crate::structures::Bounds;
 
-use super::{HfscClass, in_turn, time_of};
+use super::class::HfscClass;
+use super::{in_turn, time_of};
 
-/// Children by virtual time, those apart that may not be served yet.
+/// The active children of a class. Those that cannot be served yet are separate.
 pub(super) struct Siblings {
-    /// Those that may, by virtual time and turn.
+    /// The children that can be served, by virtual time and turn.
     fit: Knockout,
-    /// Those that may not, by the time from which on they may.
+    /// The children that cannot, by the time from which they can.
     unfit: Knockout,
-    /// No virtual time of an active child is above these.
+    /// Upper bounds of the virtual times of the active children.
     latest: Bounds,
-    /// The place of each child among all classes.
-    places: Box<[u32]>,
-    /// The least virtual time that was served: what is passed over does not fall behind it.
+    /// The class of each child.
+    children: Box<[ClassIndex]>,
+    /// The largest virtual time of a child when it was served. Children that were skipped do not fall behind
+    /// it.
     pub(super) least: u64,
-    /// The latest at which a child became idle.
+    /// The largest virtual time at which a child became idle.
     pub(super) offset: u64,
 }
 
 impl Siblings {
-    /// The `count` children of the class at `parent`, none active.
-    pub(super) fn new(classes: &[HfscClass], parent: u32, count: u32) -> Siblings {
-        let places: Box<[u32]> = match count {
+    /// Creates the set for the `count` children of `parent`. None is active.
+    pub(super) fn new(classes: &[HfscClass], parent: ClassIndex, count: u32) -> Siblings {
+        let children: Box<[ClassIndex]> = match count {
             0 => Box::new([]),
-            _ => (0..classes.len() as u32)
-                .filter(|&place| classes[place as usize].parent == parent)
+            _ => (0..classes.len())
+                .filter(|&class| classes[class].parent == parent)
+                .map(ClassIndex::new)
                 .collect(),
         };
-        let size = places.len();
+        let size = children.len();
         Siblings {
             fit: Knockout::new(size),
             unfit: Knockout::new(size),
             latest: Bounds::new(size as u32),
-            places,
+            children,
             least: 0,
             offset: 0,
         }
     }
 
-    /// The latest virtual time of an active child. Asked for when a child becomes active, not with every packet.
+    /// Returns the largest virtual time of an active child, or `None` if there is none. It is called when a
+    /// child becomes active, not for every packet.
     pub(super) fn latest(&mut self, classes: &[HfscClass]) -> Option<u64> {
         let Siblings {
-            fit, unfit, places, ..
+            fit, unfit, children, ..
         } = self;
         if fit.is_empty() && unfit.is_empty() {
             return None;
@@ -54,13 +59,13 @@ impl Siblings {
         let latest = self
             .latest
             .largest(|sibling| match fit.contains(sibling) || unfit.contains(sibling) {
-                true => classes[places[sibling as usize] as usize].virtual_time,
+                true => classes[children[sibling as usize].index()].virtual_time,
                 false => 0,
             });
         Some(latest.map_or(0, |(_, latest)| latest))
     }
 
-    /// From when on one may be served; 0 if one may already, or if none is active.
+    /// Returns the time from which a child can be served. 0 if one can be served now, or if none is active.
     #[inline]
     pub(super) fn earliest_fit(&self) -> u64 {
         match self.fit.is_empty() {
@@ -69,13 +74,13 @@ impl Siblings {
         }
     }
 
-    /// When the next of those that may not be served will be.
+    /// Returns the time from which the next child that cannot be served yet can be.
     #[inline]
     pub(super) fn next_fit(&self) -> Option<u64> {
         self.unfit.first().map(|(fit, _)| time_of(fit))
     }
 
-    /// Files an active child by its times.
+    /// Files an active child by its virtual time, or by the time from which it can be served.
     #[inline]
     pub(super) fn set(&mut self, class: &HfscClass, now: u64) {
         self.latest.grew(class.sibling, class.virtual_time);
@@ -89,24 +94,24 @@ impl Siblings {
         }
     }
 
-    /// Takes a child out that is idle.
+    /// Removes a child that became idle.
     #[inline]
     pub(super) fn remove(&mut self, sibling: u32) {
         self.fit.remove(sibling);
         self.unfit.remove(sibling);
     }
 
-    /// The place of the child whose turn it is.
+    /// Returns the child to serve next.
     #[inline]
-    pub(super) fn first(&mut self, classes: &[HfscClass], now: u64) -> Option<u32> {
+    pub(super) fn first(&mut self, classes: &[HfscClass], now: u64) -> Option<ClassIndex> {
         while let Some((fit, sibling)) = self.unfit.first()
             && time_of(fit) <= now
         {
             self.unfit.remove(sibling);
-            let class = &classes[self.places[sibling as usize] as usize];
+            let class = &classes[self.children[sibling as usize].index()];
             self.fit.set(sibling, in_turn(class.virtual_time, class.turn));
         }
         let (_, sibling) = self.fit.first()?;
-        Some(self.places[sibling as usize])
+        Some(self.children[sibling as usize])
     }
 }

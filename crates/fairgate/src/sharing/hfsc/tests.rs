@@ -1,4 +1,4 @@
-//! What the curves promise.
+//! The guarantees of the curves.
 
 use core::time::Duration;
 
@@ -37,12 +37,14 @@ fn driver(config: Config) -> Driver<Hfsc> {
     Driver::new(Hfsc::node(config, (0..leaves).map(|_| fifo(4000)).collect()).unwrap())
 }
 
-/// The line: 1 byte a microsecond.
-const LINE: u64 = 8_000_000;
+/// The rate of the link, bit/s: 1 byte per microsecond.
+const LINK: u64 = 8_000_000;
+/// The transmission time of a byte, ns.
 const BYTE: u64 = 1000;
+/// The length of the longest packet, bytes.
 const LONGEST: u32 = 1500;
 
-/// A leaf with a backlog from a time on, of packets of this length.
+/// A leaf that is backlogged from `from` on, with packets of `length`.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     leaf: u16,
@@ -50,9 +52,9 @@ struct Source {
     length: u32,
 }
 
-/// Sends until `until` over the line, or as soon as the classes let it if `line` is 0. When each packet's last bit left, by
-/// source.
-fn run(hfsc: &mut Driver<Hfsc>, sources: &[Source], line: u64, until: u64) -> Vec<Vec<(u64, u32)>> {
+/// Sends until `until` over a link that takes `byte` ns for a byte. Returns the time at which each packet's
+/// last bit left, and its length, by source.
+fn run(hfsc: &mut Driver<Hfsc>, sources: &[Source], byte: u64, until: u64) -> Vec<Vec<(u64, u32)>> {
     let mut sent = vec![Vec::new(); sources.len()];
     let mut source_of = Vec::new();
     let mut offer = |hfsc: &mut Driver<Hfsc>, source: usize, now: u64| {
@@ -83,7 +85,7 @@ fn run(hfsc: &mut Driver<Hfsc>, sources: &[Source], line: u64, until: u64) -> Ve
                 let source = owners[cookie as usize];
                 let length = sources[source].length;
                 owners.resize(offer(hfsc, source, now), source);
-                now += u64::from(length) * line;
+                now += u64::from(length) * byte;
                 sent[source].push((now, length));
             }
             None => {
@@ -92,14 +94,14 @@ fn run(hfsc: &mut Driver<Hfsc>, sources: &[Source], line: u64, until: u64) -> Ve
                     .into_iter()
                     .chain(next_start)
                     .min()
-                    .expect("something is to come");
+                    .expect("a packet or a source is due");
             }
         }
     }
     sent
 }
 
-/// When `curve` has reached `bytes`, ns.
+/// Returns the time at which `curve` reaches `bytes`, ns.
 fn time_of(curve: &ServiceCurve, bytes: u64) -> u64 {
     let (mut low, mut high) = (0u64, 1u64 << 50);
     while low < high {
@@ -115,42 +117,44 @@ fn time_of(curve: &ServiceCurve, bytes: u64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Theorem 2 of the paper: whatever the others do, a packet leaves by its deadline and the time of one packet more, as
-    /// long as all curves together stay below the line.
+    /// Theorem 2 of the paper: whatever the other classes do, a packet leaves at most the transmission time
+    /// of one packet after its deadline, if the sum of all curves does not exceed the link.
     #[test]
-    fn real_time_curves_are_met_to_the_packet(
+    fn real_time_curves_are_kept_to_one_packet(
         drawn in vec((1u64..100, 0u64..40_000, 1u64..100, 0u64..60_000_000, 100u32..LONGEST), 1..6),
         greedy in 40u32..LONGEST,
     ) {
         let steepest: u64 = drawn.iter().map(|&(m1, _, m2, ..)| m1.max(m2)).sum();
-        let mut classes = vec![class(100, None, LINE)];
+        let mut classes = vec![class(100, None, LINK)];
         let mut sources = vec![Source { leaf: 90, from: 0, length: greedy }];
-        let mut leaves = vec![class(90, Some(100), LINE)];
+        let mut leaves = vec![class(90, Some(100), LINK)];
         for (minor, &(m1, micros, m2, from, length)) in (1..).zip(&drawn) {
-            let part = |slope: u64| LINE * slope / steepest / 8 * 8;
+            let part = |slope: u64| LINK * slope / steepest / 8 * 8;
             let curve = ServiceCurve { m1: part(m1), d: Duration::from_micros(micros), m2: part(m2) };
             leaves.push(ClassConfig { rt: Some(curve), ..class(minor, Some(100), 8_000) });
             sources.push(Source { leaf: minor, from, length });
         }
         classes.extend(leaves.clone());
         classes.sort_by_key(|class| class.minor);
-        let config = Config { rate: Some(Rate::from_bits_per_second(LINE).unwrap()), ..config(classes) };
+        let config = Config { rate: Some(Rate::from_bits_per_second(LINK).unwrap()), ..config(classes) };
         let sent = run(&mut driver(config), &sources, BYTE, 300_000_000);
         for (source, sent) in sources.iter().zip(&sent).skip(1) {
             let curve = leaves.iter().find(|class| class.minor == source.leaf).unwrap().rt.unwrap();
             let mut bytes = 0;
             for &(left, length) in sent {
                 bytes += u64::from(length);
-                // A source that begins while a packet is being sent is seen when that has left. Slopes have four digits.
+                // A source that starts during a transmission is seen at its end. Slopes have four digits.
                 let due = time_of(&curve, bytes);
                 let deadline = source.from + due + due / 2_000 + 2 * u64::from(LONGEST) * BYTE + 200;
                 prop_assert!(left <= deadline, "{source:?}: {bytes} bytes left at {left}, due by {deadline}");
             }
-            prop_assert!(time_of(&curve, bytes + 2 * u64::from(source.length)) + source.from + 10_000_000 > 300_000_000 || bytes > 0);
+            let third = source.from + time_of(&curve, bytes + 2 * u64::from(source.length));
+            prop_assert!(third + 10_000_000 > 300_000_000 || bytes > 0);
         }
     }
 
-    /// No interval passes more than the upper limit and two packets, of a leaf or of a class above some.
+    /// In no interval a leaf gets more than its upper limit and two packets. A class above may have saved up
+    /// while its leaves were at their limits, so its excess is up to a packet of each leaf more.
     #[test]
     fn upper_limits_are_not_exceeded(limits in vec((8u64..80, 40u32..LONGEST), 2..5), above in 8u64..80) {
         let kilobytes = |slope: u64| slope * 80_000;
@@ -159,18 +163,20 @@ proptest! {
             ..class(minor, Some(50), 1_000_000)
         }).collect();
         classes.push(ClassConfig { ul: linear(kilobytes(above)), ..class(50, None, 1_000_000) });
-        let sources: Vec<Source> = (1..).zip(&limits).map(|(leaf, &(_, length))| Source { leaf, from: 0, length }).collect();
+        let source = |(leaf, &(_, length)): (u16, &(u64, u32))| Source { leaf, from: 0, length };
+        let sources: Vec<Source> = (1..).zip(&limits).map(source).collect();
         let sent = run(&mut driver(config(classes)), &sources, 0, 200_000_000);
         let mut all: Vec<(u64, u32)> = sent.iter().flatten().copied().collect();
         all.sort_unstable();
-        let checked = sent.iter().zip(&limits).map(|(sent, &(limit, _))| (sent, limit)).chain([(&all, above)]);
-        for (sent, limit) in checked {
+        let leaves = sent.iter().zip(&limits).map(|(sent, &(limit, _))| (sent, limit, 2));
+        for (sent, limit, packets) in leaves.chain([(&all, above, 2 + limits.len() as u64)]) {
             for first in 0..sent.len() {
                 let mut bytes = 0;
                 for &(at, length) in &sent[first..] {
                     bytes += u64::from(length);
-                    let most = (at - sent[first].0) * kilobytes(limit) / 8_000_000_000 + 2 * u64::from(LONGEST) + bytes / 1000;
-                    prop_assert!(bytes <= most, "{bytes} bytes by a limit of {limit}");
+                    let by_limit = (at - sent[first].0) * kilobytes(limit) / 8_000_000_000;
+                    let most = by_limit + packets * u64::from(LONGEST) + bytes / 1000;
+                    prop_assert!(bytes <= most, "{bytes} bytes, at most {most} by a limit of {limit}");
                 }
             }
         }
@@ -182,7 +188,7 @@ fn bytes(sent: &[(u64, u32)]) -> u64 {
 }
 
 #[test]
-fn what_is_left_is_shared_by_the_curves_on_every_level() {
+fn the_rest_is_shared_in_proportion_to_the_curves_on_every_level() {
     let classes = vec![
         class(1, None, 6_000_000),
         class(2, None, 2_000_000),
@@ -204,21 +210,21 @@ fn what_is_left_is_shared_by_the_curves_on_every_level() {
     for (sent, share) in sent.iter().zip([500_000, 1_000_000, 500_000]) {
         assert!(bytes(sent).abs_diff(share) < 6000, "{}", bytes(sent));
     }
-    // One that is idle leaves its part to its sibling, not to its uncle.
+    // The share of an idle class goes to its sibling, not to its parent's sibling.
     let sent = run(&mut driver(config(classes)), &sources[1..], BYTE, 2_000_000_000);
     for (sent, share) in sent.iter().zip([1_500_000, 500_000]) {
         assert!(bytes(sent).abs_diff(share) < 6000, "{}", bytes(sent));
     }
 }
 
-/// Delay and rate apart: a class of a fiftieth of the line whose packets leave within 2 ms.
+/// A class with a fiftieth of the link sends its packets within 2 ms.
 #[test]
-fn a_steep_first_piece_brings_a_packet_out_early() {
+fn a_steep_first_piece_gives_a_low_delay_at_a_low_rate() {
     let voice = ClassConfig {
         rt: Some(ServiceCurve::of_packet(200, Duration::from_millis(2), 160_000)),
         ..class(2, Some(9), 8_000)
     };
-    let mut hfsc = driver(config(vec![class(1, Some(9), LINE), voice, class(9, None, LINE)]));
+    let mut hfsc = driver(config(vec![class(1, Some(9), LINK), voice, class(9, None, LINK)]));
     let mut now = 0;
     let mut waiting = Vec::new();
     for step in 0..4000u64 {
@@ -227,7 +233,7 @@ fn a_steep_first_piece_brings_a_packet_out_early() {
             waiting.push((step + step / 10 + 1, now));
             hfsc.offer(in_class(2, 200), Time::from_nanos(now));
         }
-        let cookie = hfsc.next(Time::from_nanos(now)).expect("the line is busy");
+        let cookie = hfsc.next(Time::from_nanos(now)).expect("the link is busy");
         let is_voice = waiting.first().is_some_and(|&(voice, _)| voice == cookie);
         now += if is_voice { 200 } else { 1500 } * BYTE;
         if is_voice {
@@ -239,7 +245,7 @@ fn a_steep_first_piece_brings_a_packet_out_early() {
 }
 
 #[test]
-fn a_change_keeps_what_did_not_change() {
+fn a_change_keeps_the_state_of_unchanged_curves() {
     let curve = |m2| ServiceCurve {
         m1: 4_000_000,
         d: Duration::from_millis(20),
@@ -250,7 +256,7 @@ fn a_change_keeps_what_did_not_change() {
             rt: Some(curve(m2)),
             ..class(minor, Some(9), 1_000_000)
         };
-        let mut config = config(minors.iter().map(leaf).chain([class(9, None, LINE)]).collect());
+        let mut config = config(minors.iter().map(leaf).chain([class(9, None, LINK)]).collect());
         config.classifier.default = Some(minors[0]);
         config
     };
@@ -267,7 +273,7 @@ fn a_change_keeps_what_did_not_change() {
     assert_eq!(
         hfsc.root.backlog().packets,
         3,
-        "those of class 2 are in the default class"
+        "the packets of class 2 are in the default class"
     );
     let rest = hfsc.drain(Time::from_millis(40));
     let mut all: Vec<u64> = first.into_iter().chain(rest).collect();
@@ -279,15 +285,15 @@ fn a_change_keeps_what_did_not_change() {
 }
 
 #[test]
-fn curves_that_cannot_be_kept_are_refused_by_name() {
+fn curves_that_cannot_be_kept_are_rejected_by_name() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(vec![
             class(1, Some(9), 1_000_000),
             class(2, Some(9), 1_000_000),
-            class(9, None, LINE),
+            class(9, None, LINK),
         ]);
         change(&mut config);
-        let error = config.check().err().expect("it is wrong");
+        let error = config.check().err().expect("a curve cannot be kept");
         (error.parameter().unwrap_or("none").to_owned(), error.to_string())
     };
     let steep = Some(ServiceCurve {
@@ -302,8 +308,8 @@ fn curves_that_cannot_be_kept_are_refused_by_name() {
             config.rate = Some(Rate::mbit(10));
         })
         .1,
-        "`rate` is 10Mbit, but must be enough for the real-time curves of all classes, which want 12000000bit/s; \
-         lower the curves, or leave `rate` out and live with deadlines that are missed"
+        "`rate` is 10Mbit, but must be enough for the real-time curves of all classes, which need \
+         12000000bit/s; lower the curves, or leave `rate` out: then deadlines can be missed"
     );
     let (parameter, message) = refused(&|config| {
         both(config);

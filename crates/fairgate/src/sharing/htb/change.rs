@@ -3,27 +3,28 @@
 use crate::packet::DropReason;
 use crate::pool::{PacketQueue, Pool};
 use crate::rate::Rate;
-use crate::sharing::{ClassTree, place_again};
+use crate::sharing::enqueue_again;
+use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
 use super::{Buckets, ClassConfig, Config, Htb, LONGEST, TICK, tokens};
 
 impl Htb {
-    /// Makes the tree anew and takes over what the old one knew: buckets, deficits, turns, packets.
+    /// Creates the new tree and takes over the state of the old one: buckets, deficits, turns, packets.
     pub(super) fn change(&mut self, config: Config, tree: ClassTree, now: Time, pool: &mut Pool) {
-        let mut homeless = PacketQueue::new();
+        let mut unclassified = PacketQueue::new();
         let inner = self
             .classes
-            .move_leaves(&tree, &config.templates, &mut homeless, pool);
+            .move_leaves(&tree, &config.templates, &mut unclassified, pool);
         let new = Htb::new(config, tree, inner);
         let mut old = core::mem::replace(self, new);
-        self.directly_sent = old.directly_sent;
+        self.direct_packets = old.direct_packets;
         let (was, is) = (&old.config.classes, &self.config.classes);
         self.classes
-            .take_over(&old.classes, now, |buckets, place, before, now| {
+            .take_over(&old.classes, now, |buckets, class, before, now| {
                 buckets.charged_at = now;
-                if let Some((before, was_at)) = before {
-                    buckets.carry_over(&is[place], *before, &was[was_at], now);
+                if let Some((before, old_class)) = before {
+                    buckets.carry_over(&is[class.index()], *before, &was[old_class.index()], now);
                 }
             });
         while let Some(id) = old.direct.pop_front(pool) {
@@ -32,12 +33,12 @@ impl Htb {
                 false => pool.give_back(id, DropReason::Reconfigured),
             }
         }
-        place_again(self, &mut homeless, now, pool);
+        enqueue_again(self, &mut unclassified, now, pool);
     }
 }
 
 impl Buckets {
-    /// As many bytes as there were before, or as fit.
+    /// Fills the buckets with as many bytes as there were before, or as fit.
     fn carry_over(&mut self, is: &ClassConfig, mut before: Buckets, was: &ClassConfig, now: u64) {
         before.idle_until(now);
         let carried = |empty_at: u64, was: (u32, Rate), is: (u32, Rate)| {
@@ -54,7 +55,7 @@ impl Buckets {
     }
 }
 
-/// Tokens in ns at `new` that are as many bytes as `tokens` ns at `old`.
+/// Returns the tokens in ns at the rate `new` that are as many bytes as `tokens` ns at the rate `old`.
 fn in_bytes(tokens: i64, old: Rate, new: Rate) -> i64 {
     let bytes = i128::from(tokens) * i128::from(old.bits_per_second());
     let nanos = bytes / i128::from(new.bits_per_second());

@@ -1,4 +1,4 @@
-//! Parameters, and the classes that follow from them.
+//! The parameters, and the classes derived from them.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -13,33 +13,37 @@ use crate::registry::{
     About, Children, Description, Family, Parameter, Placing, Unit, check_class_ranges, check_ranges,
 };
 use crate::sharing::borrowing::{ClassParts, LEVELS};
-use crate::sharing::tree::NO_PARENT;
-use crate::sharing::{ClassTree, parent};
+use crate::sharing::index::ClassIndex;
+use crate::sharing::parent;
+use crate::sharing::tree::ClassTree;
 
-/// Parameters of a class.
+/// The parameters of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassConfig {
-    /// The class's number.
+    /// The number of the class.
     pub minor: u16,
-    /// The class above it.
+    /// The class above this one. `None` for a class at the top.
     pub parent: Option<u16>,
-    /// What it is sure of, in bytes on the wire.
+    /// The guaranteed rate, in bytes on the wire.
     pub rate: Rate,
-    /// What it never exceeds; `None` is its rate: it does not borrow.
+    /// The rate that the class never exceeds. `None` means its rate: the class does not borrow.
     pub ceil: Option<Rate>,
-    /// Bytes that it may send at once at its own cost after an idle time; `None` is 1 ms at its rate, at least 1600, at most a minute.
+    /// The bytes that the class may send at once after an idle time without borrowing. `None` means 1 ms at
+    /// its rate, but at least 1600 bytes, and at most one minute at its rate.
     pub burst: Option<u32>,
-    /// Bytes that it may send at once in all; `None` is 1 ms at its ceil, at least 1600.
+    /// The bytes that the class may send at once, borrowed ones included. `None` means 1 ms at its ceil, with
+    /// the same limits.
     pub cburst: Option<u32>,
-    /// The priority of a leaf, 0 to 7: who borrows, and whom a row serves first. 0 is the highest. (An inner class keeps it
-    /// for when it has no classes below it any more; likewise the quantum.)
+    /// The priority of a leaf, 0 to 7. 0 is the highest: it is served first and borrows first. (An inner
+    /// class stores it for the time when it is a leaf again, and likewise the quantum.)
     pub prio: u8,
-    /// Bytes that a leaf may send in its turn; `None` is its rate in bytes a second divided by `r2q`, within 1000 to 200,000.
+    /// The bytes that a leaf may send in its turn. `None` means its rate in bytes per second divided by
+    /// `r2q`, but at least 1000 and at most 200,000.
     pub quantum: Option<u32>,
 }
 
 impl ClassConfig {
-    /// A class that is sure of `rate`, the rest as in tc if nothing else is said.
+    /// Creates a class with the guaranteed rate `rate` and tc's defaults.
     pub const fn of_rate(minor: u16, parent: Option<u16>, rate: Rate) -> ClassConfig {
         ClassConfig {
             minor,
@@ -53,47 +57,47 @@ impl ClassConfig {
         }
     }
 
-    /// The ceiling, given or the rate.
+    /// Returns the ceiling, or the rate if none is set.
     pub fn ceil(&self) -> Rate {
         self.ceil.unwrap_or(self.rate)
     }
 
-    /// `burst` and `cburst`, given or derived.
+    /// Returns `burst` and `cburst`, or their defaults.
     pub fn bursts(&self) -> (u32, u32) {
         let of = |rate: Rate, burst: Option<u32>| burst.unwrap_or_else(|| default_burst(rate));
         (of(self.rate, self.burst), of(self.ceil(), self.cburst))
     }
 
-    /// Most tokens for the rate and for the ceil, in ticks.
+    /// Returns the maximum number of tokens for the rate and for the ceil, in ticks.
     pub(super) fn depths(&self) -> (u32, u32) {
         let (burst, cburst) = self.bursts();
         let fits = |ticks: u64| u32::try_from(ticks).expect("checked to be at most a minute");
         (fits(depth(self.rate, burst)), fits(depth(self.ceil(), cburst)))
     }
 
-    /// `quantum`, given or derived.
+    /// Returns `quantum`, or its default.
     pub fn quantum(&self, r2q: u32) -> u32 {
         let by_rate = bytes_per_second(self.rate) / u64::from(r2q);
         self.quantum.unwrap_or(by_rate.clamp(1000, 200_000) as u32)
     }
 }
 
-/// Parameters.
+/// The parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Places packets in leaves.
+    /// Chooses the leaf of a packet.
     pub classifier: Classifier,
-    /// The classes, by rising number.
+    /// The classes, by ascending number.
     pub classes: Vec<ClassConfig>,
-    /// Which of them are given to hosts.
+    /// The leaves that are assigned to hosts.
     pub templates: Templates,
-    /// What a class's rate is divided by for its quantum.
+    /// The divisor that turns the rate of a class into its default quantum.
     pub r2q: u32,
-    /// Most packets in the direct queue, of those that nothing places.
+    /// The maximum number of packets in the direct queue, which holds unclassified packets.
     pub direct_qlen: u32,
 }
 
-/// tc's r2q; a direct queue as long as Linux's on an Ethernet device.
+/// `r2q` as in tc. The direct queue is as long as in Linux on an Ethernet device.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -112,14 +116,14 @@ pub const PARAMETERS: &[Parameter<Config>] = &[
         "r2q",
         Unit::Count("times"),
         1..=u32::MAX as u64,
-        "A class's rate in bytes a second, divided by this, is its quantum where none is given.",
+        "Divides the rate of a class, in bytes per second: the default of its quantum.",
         |htb, _| &mut htb.r2q,
     ),
     Parameter::new(
         "direct_qlen",
         Unit::Count("packets"),
         0..=u32::MAX as u64,
-        "Most packets queued of those that no class is for; they go first, and unshaped.",
+        "The maximum number of unclassified packets queued. They are sent first, and not shaped.",
         |htb, _| &mut htb.direct_qlen,
     ),
 ];
@@ -131,42 +135,44 @@ pub const CLASS_PARAMETERS: &[Parameter<Config>] = &[
         "rate",
         Unit::Rate,
         1..=u64::MAX,
-        "What the class is sure of; at most its parent's.",
+        "The guaranteed rate of the class, at most the rate of its parent.",
         |htb, class| &mut htb.classes[class].rate,
     ),
     Parameter::new(
         "ceil",
         Unit::Rate,
         1..=u64::MAX,
-        "What it never exceeds, with what it borrows; none is its rate.",
+        "The rate that the class never exceeds, borrowing included. By default its rate.",
         |htb, class| &mut htb.classes[class].ceil,
     ),
     Parameter::new(
         "burst",
         Unit::Bytes,
         1..=u32::MAX as u64,
-        "Bytes that it may send at once after an idle time; none is 1 ms at its rate, at least 1600b.",
+        "Bytes that the class may send at once after an idle time. By default 1 ms at its rate, at least \
+            1600b.",
         |htb, class| &mut htb.classes[class].burst,
     ),
     Parameter::new(
         "cburst",
         Unit::Bytes,
         1..=u32::MAX as u64,
-        "Bytes that it may send at once in all; none is 1 ms at its ceil, at least 1600b.",
+        "Bytes that the class may send at once, borrowing included. By default 1 ms at its ceil, at least \
+            1600b.",
         |htb, class| &mut htb.classes[class].cburst,
     ),
     Parameter::new(
         "prio",
         Unit::Count("priority"),
         0..=7,
-        "Who is served and may borrow first, 0 before 7; of a class that has none below it.",
+        "Who is served first and borrows first, 0 before 7. Used for leaves only.",
         |htb, class| &mut htb.classes[class].prio,
     ),
     Parameter::new(
         "quantum",
         Unit::Bytes,
         64..=1 << 30,
-        "Bytes that it may send in its turn; none is its rate by r2q, 1000b to 200000b.",
+        "Bytes that a leaf may send in its turn. By default its rate divided by r2q, 1000b to 200000b.",
         |htb, class| &mut htb.classes[class].quantum,
     ),
 ];
@@ -176,17 +182,17 @@ pub static DESCRIPTION: Description<Config> = Description::new(
     About {
         name: "htb",
         family: Family::Sharing,
-        summary: "Hierarchical token bucket: classes in a tree, each sure of a rate, borrowing from above \
-            up to a ceil",
-        when: "To share an access line between users or kinds of traffic, each with a rate of its own and \
-            what is left.",
+        summary: "Hierarchical token bucket: classes in a tree, each with a guaranteed rate, that borrow \
+            from above up to a ceil",
+        when: "To share an access line between users or kinds of traffic, each with a guaranteed rate and a \
+            share of the rest.",
         children: Children::TreeOrNone,
     },
     PARAMETERS,
     |minors| Config {
         classes: minors
             .iter()
-            // Required, and so always overwritten.
+            // The rate is required, so it is always overwritten.
             .map(|&minor| ClassConfig::of_rate(minor, None, Rate::mbit(1)))
             .collect(),
         ..Config::default()
@@ -205,12 +211,12 @@ impl Config {
         self.check_ranges()?;
         let shape = self.classes.iter().map(|class| (class.minor, class.parent));
         let tree = ClassTree::new(shape, LEVELS as u8)?;
-        for (place, class) in self.classes.iter().enumerate() {
-            let parent = tree.parent(place);
-            let above = (parent != NO_PARENT).then(|| &self.classes[parent as usize]);
-            check_class(class, above)?;
+        for (class, index) in self.classes.iter().zip(tree.classes()) {
+            let parent = tree.parent(index).map(|parent| &self.classes[parent.index()]);
+            check_class(class, parent)?;
         }
-        // As in Linux a default may be named before there is any class: until then all packets go straight through.
+        // As in Linux, a default may be set before there is any class. Until then all packets go to the
+        // direct queue.
         let names_none = self.classifier.filters.is_empty() && self.templates.list.is_empty();
         if !(self.classes.is_empty() && names_none) {
             tree.check(&self.classifier, &self.templates, Htb::NAME)?;
@@ -227,9 +233,9 @@ impl Config {
         Ok(())
     }
 
-    /// All classes, with full buckets.
+    /// Returns all classes, with full buckets.
     pub(super) fn parts(&self, tree: &ClassTree) -> Vec<ClassParts<Buckets>> {
-        let class = |(place, settings): (usize, &ClassConfig)| {
+        let class = |(index, settings): (ClassIndex, &ClassConfig)| {
             let (depth, ceil_depth) = settings.depths();
             ClassParts {
                 meter: Buckets {
@@ -241,15 +247,15 @@ impl Config {
                     depth,
                     ceil_depth,
                 },
-                level: match tree.is_leaf(place) {
+                level: match tree.is_leaf(index) {
                     true => 0,
-                    false => LEVELS as u8 - 1 - tree.depth(place),
+                    false => LEVELS as u8 - 1 - tree.depth(index),
                 },
                 priority: settings.prio,
                 quantum: settings.quantum(self.r2q) as i32,
             }
         };
-        self.classes.iter().enumerate().map(class).collect()
+        tree.classes().zip(&self.classes).map(class).collect()
     }
 }
 
@@ -269,7 +275,7 @@ fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), 
             "ceil",
             class.ceil().to_string(),
             rule,
-            "raise it, or leave it out: the class then does not borrow",
+            "raise it, or leave it out: then the class does not borrow",
         );
     }
     if let Some(parent) = parent.filter(|parent| parent.rate < class.rate) {
@@ -278,7 +284,7 @@ fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), 
             "rate",
             class.rate.to_string(),
             rule,
-            "lower it, or raise the parent's: what a class is sure of comes out of its parent's rate",
+            "lower it, or raise the parent's: the guaranteed rate of a class is part of its parent's",
         );
     }
     for (parameter, rate, burst) in [
@@ -293,7 +299,7 @@ fn check_class(class: &ClassConfig, parent: Option<&ClassConfig>) -> Result<(), 
                 parameter,
                 burst.to_string(),
                 rule,
-                "give room for what may come at once, like 1 ms at the rate",
+                "set it to what may arrive at once, such as 1 ms at the rate",
             );
         }
     }
@@ -304,14 +310,16 @@ fn bytes_per_second(rate: Rate) -> u64 {
     (rate.bits_per_second() / 8).max(1)
 }
 
-/// 1 ms, or tc's default on a machine with fine timers, 1600 bytes; but no more than a minute.
+/// Returns the bytes of 1 ms, but at least 1600, tc's default on a machine with fine timers, and at most
+/// those of a minute.
 fn default_burst(rate: Rate) -> u32 {
     let in_a_second = bytes_per_second(rate);
     let burst = (in_a_second / 1000).max(1600).min(in_a_second.saturating_mul(60));
     burst.min(u32::MAX.into()) as u32
 }
 
-/// What a bucket of `burst` bytes holds, in ticks of 64 ns: as tc computes it, in whole microseconds first.
+/// Returns the depth of a bucket of `burst` bytes in ticks of 64 ns. As in tc, it is first rounded down to
+/// microseconds.
 fn depth(rate: Rate, burst: u32) -> u64 {
     let micros = u64::from(burst) * 1_000_000 / bytes_per_second(rate);
     (micros * 1000) >> TICK

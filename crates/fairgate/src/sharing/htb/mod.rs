@@ -1,23 +1,27 @@
 //! Hierarchical token bucket (Devera 2002), equal to Linux's `sch_htb` operation for operation.
 //!
-//! Each class has a *rate* that it is sure of and a *ceil* that it never exceeds, a bucket of tokens for each. While both
-//! hold tokens it can send (green); while only the ceil's does it may borrow from its parent (yellow); else it can't send
-//! (red). What a leaf sends is charged to its own buckets and to those of every class above it; but a class below the one
-//! that lends is charged in its ceil bucket only.
+//! Each class has a *rate* that it is guaranteed and a *ceil* that it never exceeds, with a token bucket for
+//! each. If both buckets have tokens, the class can send (green). If only the ceil's bucket has, it may
+//! borrow from its parent (yellow). Otherwise it can't send (red). A packet is charged to both buckets of its
+//! leaf and of every class above the leaf. Exception: for a class below the lender, only the ceil's bucket is
+//! charged.
 //!
-//! A dequeue looks for the lowest level, in it for the highest priority, with a class that can send, and goes from there
-//! down to a leaf: so who needs no loan goes first, then who borrows from nearest. How classes hang together, and what turns
-//! they take, is told in `sharing/borrowing.rs`.
+//! A dequeue searches the lowest level, and on it the highest priority, that has a class which can send. From
+//! that class it goes down to a leaf. So leaves that need not borrow are first, then those that borrow from
+//! the nearest ancestor. `sharing/borrowing.rs` describes how classes are linked, and the order of their
+//! turns.
 //!
-//! A packet that nothing places goes to the *direct queue*, which is served first and not shaped: without classes all do.
-//! In a change of parameters tokens are carried over, in bytes. What was queued in a class that is no more is placed again.
+//! An unclassified packet goes to the *direct queue*, which is served first and not shaped. Without classes,
+//! all packets do. A change of parameters keeps the tokens, in bytes. The packets of removed classes are
+//! classified again.
 //!
-//! Deviations from Linux: no filters at inner classes, so that a packet that names one goes by the filters of the whole; a
-//! parent's rate is not below a child's; the watchdog is not woken every few seconds where no event is due; a leaf that holds
-//! back packets is left alone until its own watchdog time; a flush leaves colours as they are. As there, a debt of tokens
-//! is at most a minute's: a class is not held to less than a packet a minute.
+//! Deviations from Linux: there are no filters at inner classes, so a packet that names one is classified by
+//! the filters of the discipline. The rate of a parent is not below the rate of a child. The watchdog does
+//! not fire every few seconds if no event is due. A leaf that has no packet to send now is not asked before
+//! its watchdog time. A flush keeps the modes. As in Linux, a debt of tokens is at most one minute's worth,
+//! so a class is not limited to less than a packet per minute.
 //!
-//! Non-goals: bounds on delay (that is what hfsc is for); hysteresis.
+//! Non-goals: bounds on delay (use `hfsc`); hysteresis.
 
 mod change;
 mod config;
@@ -31,34 +35,37 @@ use crate::packet::DropReason;
 use crate::pool::{PacketId, PacketQueue, Pool};
 use crate::rate::RateMeter;
 use crate::sharing::borrowing::{Borrowing, Meter, Mode, Sent};
-use crate::sharing::{ClassTree, Leaves};
+use crate::sharing::index::LeafIndex;
+use crate::sharing::leaves::Leaves;
+use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
 pub use config::{CLASS_PARAMETERS, ClassConfig, Config, DESCRIPTION, PARAMETERS};
 
-/// The longest debt, and the longest time that fills a bucket, ns: Linux's.
+/// The longest debt, and the longest time that fills a bucket, ns, as in Linux.
 const LONGEST: i64 = 60_000_000_000;
 
-/// Linux's tick, to which tc rounds the depths of buckets.
+/// The binary logarithm of Linux's tick, 64 ns, to which tc rounds the depths of buckets.
 const TICK: u32 = 6;
 
-/// The two buckets of a class. Tokens are ns at the bucket's rate, so an empty one fills as the clock goes: all that has to be
-/// known of it is when it is empty. (These times wrap below 0.)
+/// The two buckets of a class. Tokens are ns at the bucket's rate, so a bucket fills as fast as the clock
+/// runs. It is enough to store the time at which a bucket is empty. (These times wrap below 0.)
 #[derive(Clone, Copy)]
 struct Buckets {
-    /// When the bucket holds nothing: before, it is in debt.
+    /// The time at which the bucket is empty. Before that time it is in debt.
     empty_at: u64,
     ceil_empty_at: u64,
     charged_at: u64,
     rate: RateMeter,
     ceil: RateMeter,
-    /// Most tokens, in ticks.
+    /// The maximum number of tokens, in ticks.
     depth: u32,
     ceil_depth: u32,
 }
 
 impl Buckets {
-    /// Time of which more than the longest has passed since the last charge does not count.
+    /// Advances to `now`. If more time than the longest has passed since the last charge, the excess does not
+    /// count.
     #[inline]
     fn idle_until(&mut self, now: u64) {
         if now - self.charged_at > LONGEST as u64 {
@@ -75,13 +82,13 @@ impl Buckets {
     }
 }
 
-/// The tokens at `now` of a bucket that is empty at `empty_at`, whatever its depth.
+/// Returns the tokens at `now` of a bucket that is empty at `empty_at`, not limited to its depth.
 #[inline]
 fn tokens(empty_at: u64, now: u64) -> i64 {
     now.wrapping_sub(empty_at) as i64
 }
 
-/// When a bucket is empty that `sent` was taken from.
+/// Returns the time at which a bucket is empty after `sent` was charged to it.
 #[inline]
 fn paid(empty_at: u64, depth: u32, meter: RateMeter, sent: Sent) -> u64 {
     let filled = tokens(empty_at, sent.now).min(i64::from(depth) << TICK);
@@ -112,7 +119,7 @@ impl Meter for Buckets {
         (Mode::MayBorrow, tokens.unsigned_abs())
     }
 
-    /// Tokens as of the last charge, ns.
+    /// Returns the tokens at the last charge, ns.
     fn variables(&self) -> [(&'static str, Variable); 2] {
         let left = |empty_at: u64| Variable::Integer(tokens(empty_at, self.charged_at));
         [
@@ -122,45 +129,46 @@ impl Meter for Buckets {
     }
 }
 
-/// The discipline. Make one with [`Htb::node`].
+/// The discipline. Create it with [`Htb::node`].
 pub struct Htb {
     classes: Borrowing<Buckets>,
-    /// When the next class may change its mode; `None` unless nothing could be sent at the last dequeue.
+    /// The time at which the next class may change its mode. `None` unless the last dequeue returned none.
     due: Option<Time>,
     direct: PacketQueue,
-    directly_sent: u64,
+    direct_packets: u64,
     config: Config,
 }
 
 impl Htb {
-    /// Classes over `inner`, one discipline for each leaf of `config.classes`, in the same order.
+    /// Creates the discipline over `inner`, which has one discipline for each leaf of `config.classes`, in
+    /// the same order.
     ///
     /// # Errors
-    /// If a parameter is out of its range, or if the classes make no tree.
+    /// Fails if a parameter is out of its range, or if the classes do not form a tree.
     pub fn node(config: Config, inner: Vec<Box<dyn Discipline>>) -> Result<Node<Htb>, ConfigError> {
         let tree = config.check()?;
-        tree.check_inner(inner.len())?;
+        tree.check_disciplines(inner.len())?;
         let leaves = Leaves::new(inner, &tree, &config.templates);
         let mut htb = Htb::new(config, tree, leaves);
-        // An inner discipline may come with packets in it.
+        // An inner discipline may already contain packets.
         htb.classes.activate_all();
         Ok(Node::new(htb))
     }
 
-    /// With full buckets, and no leaf active.
+    /// Creates classes with full buckets. No leaf is active.
     fn new(config: Config, tree: ClassTree, inner: Leaves) -> Htb {
         Htb {
             classes: Borrowing::new(config.parts(&tree), tree, inner),
             due: None,
             direct: PacketQueue::new(),
-            directly_sent: 0,
+            direct_packets: 0,
             config,
         }
     }
 
-    /// The leaf for a packet; none for one that names htb itself, whatever the filters say.
+    /// Returns the leaf for a packet. A packet that names htb itself has none, whatever the filters say.
     #[inline]
-    fn leaf_of(&self, id: PacketId, pool: &Pool) -> Option<usize> {
+    fn leaf_of(&self, id: PacketId, pool: &Pool) -> Option<LeafIndex> {
         let (tree, classifier) = (&self.classes.tree, &self.config.classifier);
         match tree.named(classifier, id, pool) {
             None if !classifier.is_itself(pool[id].class) => tree.unnamed(classifier, id, pool),
@@ -195,7 +203,7 @@ impl Algorithm for Htb {
     fn dequeue(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
         self.due = None;
         if let Some(id) = self.direct.pop_front(pool) {
-            self.directly_sent += 1;
+            self.direct_packets += 1;
             return Some(id);
         }
         if self.classes.occupied() == 0 {
@@ -205,7 +213,7 @@ impl Algorithm for Htb {
         let now_or_later = self.classes.now();
         for level in self.classes.levels() {
             self.classes.do_events(level);
-            while self.classes.waits_at(level) {
+            while self.classes.can_send_at(level) {
                 let Some(served) = self.classes.serve(level, now, pool) else {
                     continue;
                 };
@@ -214,7 +222,7 @@ impl Algorithm for Htb {
                     length: served.length,
                     completion: now_or_later,
                 };
-                self.classes.charge(served.place, level, sent);
+                self.classes.charge(served.class, level, sent);
                 return Some(served.id);
             }
         }
@@ -236,8 +244,9 @@ impl Algorithm for Htb {
         self.config.clone()
     }
 
-    /// Classes may be added, removed and put elsewhere. A new leaf holds a fifo, to be replaced. The packets of a class that
-    /// is no more are placed again; those that find no place are given back.
+    /// Classes may be added, removed and moved. A new leaf holds a fifo, which can be replaced. The packets
+    /// of a removed class are classified again. Unclassified packets go to the direct queue, or are dropped
+    /// if it is full.
     fn reconfigure(&mut self, config: Config, now: Time, pool: &mut Pool) -> Result<(), ConfigError> {
         let tree = config.check()?;
         self.change(config, tree, now, pool);
@@ -261,10 +270,12 @@ impl Algorithm for Htb {
     }
 
     fn visit_variables(&self, visit: &mut dyn FnMut(&'static str, Variable)) {
-        visit("direct_packets", Variable::Integer(self.directly_sent as i64));
+        visit("direct_packets", Variable::Integer(self.direct_packets as i64));
         self.classes.visit_variables(visit);
     }
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

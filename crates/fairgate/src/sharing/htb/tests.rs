@@ -1,13 +1,11 @@
-//! Against a model that is written as the algorithm is told, with ordered sets; and what it guarantees.
+//! Comparison with a model in the plainest form, and the guarantees of rate and ceil.
 
-use alloc::collections::{BTreeSet, VecDeque};
-
+use super::model::Model;
 use super::*;
 use crate::classify::{Classifier, Filter};
 use crate::discipline::Discipline;
 use crate::rate::Rate;
-use crate::sharing::borrowing::{LEVELS, PRIORITIES, SharedClass};
-use crate::sharing::tree::NO_PARENT;
+use crate::sharing::borrowing::{LEVELS, SharedClass};
 use crate::testing::{Driver, fifo, in_class};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,10 +46,11 @@ fn a_class_is_one_cache_line() {
 }
 
 proptest! {
-    /// Against tokens that are counted, over pauses and debts of minutes.
+    /// Compares with counted tokens, over pauses and debts of minutes.
     #[test]
-    fn buckets_are_as_tokens_are_counted(
-        rate in 8u64..200_000, above in 0u64..200_000, depth in 0u32..=((LONGEST >> TICK) as u32), ceil_depth in 0u32..1 << 20,
+    fn buckets_hold_the_counted_tokens(
+        rate in 8u64..200_000, above in 0u64..200_000,
+        depth in 0u32..=((LONGEST >> TICK) as u32), ceil_depth in 0u32..1 << 20,
         sent in vec((0u64..100_000_000, 0u32..12, 1u32..9000, any::<bool>()), 1..50),
     ) {
         let bits = |bits: u64| Rate::from_bits_per_second(bits).unwrap().meter();
@@ -83,279 +82,7 @@ proptest! {
     }
 }
 
-/// Round robins by pointers that hold on to a class, or remember where it was.
-#[derive(Default)]
-struct ModelRound {
-    members: BTreeSet<usize>,
-    pointer: Option<usize>,
-    remembered: Option<usize>,
-}
-
-impl ModelRound {
-    fn next(&mut self) {
-        self.pointer = self
-            .pointer
-            .and_then(|at| self.members.range(at + 1..).next().copied());
-    }
-}
-
-struct ModelClass {
-    parent: Option<usize>,
-    level: usize,
-    mode: Mode,
-    tokens: i64,
-    ceil_tokens: i64,
-    charged_at: u64,
-    event: Option<(u64, u64, usize)>,
-    active: BTreeSet<u8>,
-    feeds: Vec<ModelRound>,
-    queue: VecDeque<u32>,
-    deficits: [i64; LEVELS],
-}
-
-/// The algorithm in its plainest form, over fifos without limits.
-struct Model {
-    config: Config,
-    classes: Vec<ModelClass>,
-    rows: Vec<Vec<ModelRound>>,
-    events: Vec<BTreeSet<(u64, u64, usize)>>,
-    /// When each level's events were to be looked at, as far as was known.
-    looked_for: Vec<u64>,
-    inserted: u64,
-    now: u64,
-}
-
-fn rounds() -> Vec<ModelRound> {
-    (0..PRIORITIES).map(|_| ModelRound::default()).collect()
-}
-
-impl Model {
-    fn new(config: &Config) -> Model {
-        let tree = config.check().unwrap();
-        let class = |(place, settings): (usize, &ClassConfig)| ModelClass {
-            parent: Some(tree.parent(place) as usize).filter(|&parent| parent != NO_PARENT as usize),
-            level: match tree.children(place) {
-                [] => 0,
-                _ => LEVELS - 1 - usize::from(tree.depth(place)),
-            },
-            mode: Mode::CanSend,
-            tokens: i64::from(settings.depths().0) * 64,
-            ceil_tokens: i64::from(settings.depths().1) * 64,
-            charged_at: 0,
-            event: None,
-            active: BTreeSet::new(),
-            feeds: rounds(),
-            queue: VecDeque::new(),
-            deficits: [0; LEVELS],
-        };
-        Model {
-            classes: config.classes.iter().enumerate().map(class).collect(),
-            config: config.clone(),
-            rows: (0..LEVELS).map(|_| rounds()).collect(),
-            events: vec![BTreeSet::new(); LEVELS],
-            looked_for: vec![u64::MAX; LEVELS],
-            inserted: 0,
-            now: 0,
-        }
-    }
-
-    fn enqueue(&mut self, place: usize, length: u32) {
-        self.classes[place].queue.push_back(length);
-        if self.classes[place].active.is_empty() {
-            let prio = self.config.classes[place].prio;
-            self.classes[place].active.insert(prio);
-            self.connect(place, prio);
-        }
-    }
-
-    fn connect(&mut self, place: usize, prio: u8) {
-        let class = &self.classes[place];
-        match (class.mode, class.parent) {
-            (Mode::CanSend, _) => {
-                self.rows[class.level][usize::from(prio)].members.insert(place);
-            }
-            (Mode::MayBorrow, Some(parent)) => {
-                let feed = &mut self.classes[parent].feeds[usize::from(prio)].members;
-                let was_empty = feed.is_empty();
-                feed.insert(place);
-                if was_empty {
-                    self.classes[parent].active.insert(prio);
-                    self.connect(parent, prio);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn disconnect(&mut self, place: usize, prio: u8) {
-        let class = &self.classes[place];
-        match (class.mode, class.parent) {
-            (Mode::CanSend, _) => {
-                let row = &mut self.rows[class.level][usize::from(prio)];
-                if row.pointer == Some(place) {
-                    row.next();
-                }
-                row.members.remove(&place);
-            }
-            (Mode::MayBorrow, Some(parent)) => {
-                let feed = &mut self.classes[parent].feeds[usize::from(prio)];
-                if feed.pointer == Some(place) {
-                    (feed.pointer, feed.remembered) = (None, Some(place));
-                }
-                feed.members.remove(&place);
-                if feed.members.is_empty() {
-                    self.classes[parent].active.remove(&prio);
-                    self.disconnect(parent, prio);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn mode_of(&self, place: usize, elapsed: i64) -> (Mode, u64) {
-        let class = &self.classes[place];
-        match (class.ceil_tokens + elapsed, class.tokens + elapsed) {
-            (ceil, _) if ceil < 0 => (Mode::CantSend, -ceil as u64),
-            (_, tokens) if tokens < 0 => (Mode::MayBorrow, -tokens as u64),
-            _ => (Mode::CanSend, 0),
-        }
-    }
-
-    fn set_mode(&mut self, place: usize, mode: Mode) {
-        let prios = self.classes[place].active.clone();
-        prios.iter().for_each(|&prio| self.disconnect(place, prio));
-        self.classes[place].mode = mode;
-        prios.iter().for_each(|&prio| self.connect(place, prio));
-    }
-
-    fn wait(&mut self, place: usize, nanos: u64) {
-        let level = self.classes[place].level;
-        let event = (self.now + nanos, self.inserted, place);
-        self.inserted += 1;
-        self.events[level].insert(event);
-        self.looked_for[level] = self.looked_for[level].min(event.0);
-        self.classes[place].event = Some(event);
-    }
-
-    fn elapsed(&self, place: usize) -> i64 {
-        (self.now - self.classes[place].charged_at).min(60_000_000_000) as i64
-    }
-
-    fn do_events(&mut self, level: usize) {
-        if self.now < self.looked_for[level] {
-            return;
-        }
-        while let Some(&(time, _, place)) = self.events[level].first()
-            && time <= self.now
-        {
-            self.events[level].pop_first();
-            self.classes[place].event = None;
-            let (mode, wait) = self.mode_of(place, self.elapsed(place));
-            if mode != self.classes[place].mode {
-                self.set_mode(place, mode);
-            }
-            if mode != Mode::CanSend {
-                self.wait(place, wait);
-            }
-        }
-        self.looked_for[level] = self.events[level].first().map_or(u64::MAX, |event| event.0);
-    }
-
-    fn charge(&mut self, leaf: usize, level: usize, length: u32) {
-        let mut next = Some(leaf);
-        while let Some(place) = next {
-            let (elapsed, settings) = (self.elapsed(place), &self.config.classes[place]);
-            let (depth, ceil_depth) = settings.depths();
-            let paid = |tokens: i64, depth: u32, rate: Rate| {
-                let filled = (tokens + elapsed).min(i64::from(depth) * 64);
-                (filled - rate.meter().nanos(length.into()) as i64).max(1 - 60_000_000_000)
-            };
-            let class = &mut self.classes[place];
-            class.tokens = match class.level < level {
-                true => class.tokens + elapsed,
-                false => paid(class.tokens, depth, settings.rate),
-            };
-            class.ceil_tokens = paid(class.ceil_tokens, ceil_depth, settings.ceil());
-            class.charged_at = self.now;
-            next = class.parent;
-            let (own_level, before) = (class.level, class.mode);
-            let (mode, wait) = self.mode_of(place, 0);
-            if mode != before {
-                self.set_mode(place, mode);
-                if let Some(event) = self.classes[place].event.take() {
-                    self.events[own_level].remove(&event);
-                }
-                if mode != Mode::CanSend {
-                    self.wait(place, wait);
-                }
-            }
-        }
-    }
-
-    fn look_up(&mut self, level: usize, prio: usize) -> usize {
-        let mut way: Vec<usize> = Vec::new();
-        loop {
-            let round = match way.last() {
-                None => &mut self.rows[level][prio],
-                Some(&above) => &mut self.classes[above].feeds[prio],
-            };
-            if let (None, Some(remembered)) = (round.pointer, round.remembered.take()) {
-                round.pointer = round.members.range(remembered..).next().copied();
-            }
-            let turn = round.pointer;
-            match turn {
-                None => {
-                    round.pointer = round.members.first().copied();
-                    if way.pop().is_some() {
-                        match way.last() {
-                            None => self.rows[level][prio].next(),
-                            Some(&above) => self.classes[above].feeds[prio].next(),
-                        }
-                    }
-                }
-                Some(place) if self.classes[place].level == 0 => return place,
-                Some(place) => way.push(place),
-            }
-        }
-    }
-
-    /// The class and length of the packet sent, or when to ask again.
-    fn dequeue(&mut self, now: u64) -> Result<(usize, u32), u64> {
-        if self.classes.iter().all(|class| class.queue.is_empty()) {
-            return Err(u64::MAX);
-        }
-        self.now = now;
-        for level in 0..LEVELS {
-            self.do_events(level);
-            let Some(prio) = (0..PRIORITIES).find(|&prio| !self.rows[level][prio].members.is_empty()) else {
-                continue;
-            };
-            let place = self.look_up(level, prio);
-            let length = self.classes[place]
-                .queue
-                .pop_front()
-                .expect("an active class has packets");
-            let class = &mut self.classes[place];
-            class.deficits[level] -= i64::from(length);
-            if class.deficits[level] < 0 {
-                class.deficits[level] += i64::from(self.config.classes[place].quantum.unwrap());
-                match (level, class.parent) {
-                    (0, _) => self.rows[0][prio].next(),
-                    (_, parent) => self.classes[parent.expect("it borrows")].feeds[prio].next(),
-                }
-            }
-            if self.classes[place].queue.is_empty() {
-                self.disconnect(place, prio as u8);
-                self.classes[place].active.clear();
-            }
-            self.charge(place, level, length);
-            return Ok((place, length));
-        }
-        Err(self.looked_for.iter().copied().min().unwrap_or(u64::MAX))
-    }
-}
-
-/// A tree of up to 12 classes, children slower than their parents; ceils and all else at random.
+/// Trees of up to 11 classes. Children are slower than their parents; everything else is random.
 fn trees() -> impl Strategy<Value = Config> {
     let class = (
         0usize..12,
@@ -369,8 +96,8 @@ fn trees() -> impl Strategy<Value = Config> {
     vec(class, 2..12).prop_map(|drawn| {
         let mut classes: Vec<ClassConfig> = Vec::new();
         let mut depths = Vec::new();
-        for (place, (parent, percent, above, prio, burst, cburst, quantum)) in drawn.into_iter().enumerate() {
-            let parent = Some(parent).filter(|&parent| parent < place && depths[parent] < LEVELS - 1);
+        for (index, (parent, percent, above, prio, burst, cburst, quantum)) in drawn.into_iter().enumerate() {
+            let parent = Some(parent).filter(|&parent| parent < index && depths[parent] < LEVELS - 1);
             depths.push(parent.map_or(0, |parent: usize| depths[parent] + 1));
             let most = parent.map_or(20_000, |parent| classes[parent].rate.bits_per_second() / 1000);
             let rate = (most * percent / 100).max(8);
@@ -379,16 +106,16 @@ fn trees() -> impl Strategy<Value = Config> {
                 burst: Some(burst),
                 cburst: Some(cburst),
                 quantum: Some(quantum),
-                ..class_with(place, parent, rate, rate + rate * above / 2)
+                ..class_with(index, parent, rate, rate + rate * above / 2)
             });
         }
         config(classes)
     })
 }
 
-fn class_with(place: usize, parent: Option<usize>, rate: u64, ceil: u64) -> ClassConfig {
+fn class_with(index: usize, parent: Option<usize>, rate: u64, ceil: u64) -> ClassConfig {
     class(
-        place as u16 + 1,
+        index as u16 + 1,
         parent.map(|parent| parent as u16 + 1),
         rate,
         ceil,
@@ -396,9 +123,9 @@ fn class_with(place: usize, parent: Option<usize>, rate: u64, ceil: u64) -> Clas
 }
 
 proptest! {
-    /// Packet by packet and watchdog by watchdog.
+    /// Compares each packet and each watchdog time with the model.
     #[test]
-    fn it_is_the_model(
+    fn htb_is_equal_to_the_model(
         config in trees(),
         steps in vec((0u8..8, any::<prop::sample::Index>(), 40u32..1515, 0u64..3_000_000), 1..500),
     ) {
@@ -409,11 +136,11 @@ proptest! {
         for (step, leaf, length, pause) in steps {
             match step {
                 0..=3 => {
-                    let place = *leaf.get(&leaves) as usize;
-                    let packet = in_class(config.classes[place].minor, length);
+                    let index = leaf.get(&leaves).index();
+                    let packet = in_class(config.classes[index].minor, length);
                     htb.offer(packet, Time::from_nanos(now));
-                    model.enqueue(place, length);
-                    offered.push((place, length));
+                    model.enqueue(index, length);
+                    offered.push((index, length));
                 }
                 4 => now += pause,
                 _ => loop {
@@ -434,14 +161,15 @@ proptest! {
     }
 }
 
-/// The length of the packet with this cookie.
+/// Returns the length of the packet with a cookie.
 fn length_of(cookie: u64) -> u32 {
     [1500, 64, 700, 1200][cookie as usize % 4]
 }
 
 const LONGEST_PACKET: f64 = 1500.0;
 
-/// Keeps leaves backlogged on a line that is never busy, and records when each sent how many bytes.
+/// Keeps leaves backlogged on a link that is never busy. Returns the times and lengths of each leaf's
+/// packets.
 fn backlogged(config: &Config, leaves: &[u16], until: Time) -> Vec<Vec<(u64, u32)>> {
     let mut htb = driver(config.clone());
     let mut sent: Vec<Vec<(u64, u32)>> = vec![Vec::new(); leaves.len()];
@@ -470,21 +198,22 @@ fn bytes_in(rate: Rate, nanos: u64) -> f64 {
     rate.bits_per_second() as f64 / 8e9 * nanos as f64
 }
 
-/// Over every interval: no more than `rate` and `above`, and no less than `least` less `below`.
+/// Checks every interval: at most the bytes at `rate` plus `above`, at least the bytes at `least` minus
+/// `below`.
 fn check_rates(sent: &[(u64, u32)], (rate, above): (Rate, f64), (least, below): (Rate, f64)) {
     for (first, &(from, _)) in sent.iter().enumerate() {
         let mut bytes = 0.0;
-        for (place, &(to, length)) in sent.iter().enumerate().skip(first) {
+        for (index, &(to, length)) in sent.iter().enumerate().skip(first) {
             bytes += f64::from(length);
-            // The cost of each packet is rounded down to whole ns.
-            let most = bytes_in(rate, to - from + (place + 1 - first) as u64) * 1.000_001 + above;
+            // The cost of each packet is rounded down to ns.
+            let most = bytes_in(rate, to - from + (index + 1 - first) as u64) * 1.000_001 + above;
             assert!(
                 bytes <= most,
                 "{bytes} bytes in {} ns, more than {most}",
                 to - from
             );
-            // Up to the next departure nothing more comes.
-            let end = sent.get(place + 1).map_or(to, |next| next.0);
+            // No packet leaves before the next departure.
+            let end = sent.get(index + 1).map_or(to, |next| next.0);
             let due = bytes_in(least, end - from) * 0.999_999 - below;
             assert!(
                 bytes >= due,
@@ -498,9 +227,9 @@ fn check_rates(sent: &[(u64, u32)], (rate, above): (Rate, f64), (least, below): 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever the siblings do: a class with a backlog gets its rate over every interval, but for a packet or two, and no
-    /// class gets more than its ceil, but for its burst and the packet that went over it. (A class above others is given no
-    /// less than what these are sure of, so their bursts count too.)
+    /// Whatever the siblings do, a class with a backlog gets its rate over every interval, except for two
+    /// packets. No class gets more than its ceil, except for its burst and the packet that exceeded it. (An
+    /// inner class gets at least the guaranteed rates of the classes below, so their bursts count too.)
     #[test]
     fn rates_are_kept_and_ceils_not_exceeded(
         shares in vec((1u64..40, 0u64..3, 0u8..3), 2..7),
@@ -512,16 +241,19 @@ proptest! {
         let group_of = |leaf: usize| leaf % groups;
         let mut classes = vec![class(1, None, 8_000, 8_000)];
         for group in 0..groups {
-            let rate = (0..shares.len()).filter(|&leaf| group_of(leaf) == group).map(|leaf| rate_of(shares[leaf].0)).sum();
+            let leaves = (0..shares.len()).filter(|&leaf| group_of(leaf) == group);
+            let rate = leaves.map(|leaf| rate_of(shares[leaf].0)).sum();
             classes.push(class(2 + group as u16, Some(1), rate, (rate * 3 / 2).min(8_000)));
         }
         for (leaf, &(share, above, prio)) in shares.iter().enumerate() {
             let rate = rate_of(share);
             let minor = 10 + leaf as u16;
-            classes.push(ClassConfig { prio, ..class(minor, Some(2 + group_of(leaf) as u16), rate, rate * (1 + above)) });
+            let parent = Some(2 + group_of(leaf) as u16);
+            classes.push(ClassConfig { prio, ..class(minor, parent, rate, rate * (1 + above)) });
         }
         let config = config(classes.clone());
-        let leaves: Vec<u16> = (0..shares.len()).filter(|leaf| busy >> leaf & 1 == 1).map(|leaf| 10 + leaf as u16).collect();
+        let busy = (0..shares.len()).filter(|leaf| busy >> leaf & 1 == 1);
+        let leaves: Vec<u16> = busy.map(|leaf| 10 + leaf as u16).collect();
         prop_assume!(!leaves.is_empty());
         let sent = backlogged(&config, &leaves, Time::from_millis(400));
         let settings = |minor: u16| classes.iter().find(|class| class.minor == minor).unwrap();
@@ -536,26 +268,27 @@ proptest! {
                 .flat_map(|(sent, _)| sent.clone()).collect();
             together.sort_unstable();
             let bursts = (leaves.len() + 1) as f64 * (3000.0 + LONGEST_PACKET);
-            check_rates(&together, (settings(minor).ceil(), bursts), (Rate::from_bits_per_second(1).unwrap(), f64::MAX));
+            let no_minimum = (Rate::from_bits_per_second(1).unwrap(), f64::MAX);
+            check_rates(&together, (settings(minor).ceil(), bursts), no_minimum);
         }
     }
 }
 
-/// Bytes that each leaf sent.
+/// Returns the bytes that each leaf sent.
 fn sums(sent: &[Vec<(u64, u32)>]) -> Vec<f64> {
     let sum = |sent: &Vec<(u64, u32)>| sent.iter().map(|&(_, length)| f64::from(length)).sum();
     sent.iter().map(sum).collect()
 }
 
 #[test]
-fn what_is_left_is_shared_by_quantum_and_the_higher_priority_first() {
+fn the_rest_is_shared_by_quantum_and_the_higher_priority_is_first() {
     let leaf = |minor, prio, quantum| ClassConfig {
         prio,
         quantum: Some(quantum),
         ..class(minor, Some(1), 800, 8_000)
     };
     let root = class(1, None, 8_000, 8_000);
-    // 1 byte a microsecond in all; 0.1 for each leaf, 0.8 left.
+    // 1 byte per microsecond in total: 0.1 for each leaf, 0.8 left.
     let equals = config(vec![root.clone(), leaf(2, 0, 1500), leaf(3, 0, 4500)]);
     let sent = sums(&backlogged(&equals, &[2, 3], Time::from_secs(4)));
     assert!(
@@ -571,7 +304,7 @@ fn what_is_left_is_shared_by_quantum_and_the_higher_priority_first() {
 }
 
 #[test]
-fn what_no_class_is_for_goes_first_and_unshaped() {
+fn unclassified_packets_are_sent_first_and_not_shaped() {
     let mut slow = config(vec![class(1, None, 100, 100), class(2, Some(1), 80, 100)]);
     slow.direct_qlen = 2;
     let mut htb = driver(slow);
@@ -585,12 +318,12 @@ fn what_no_class_is_for_goes_first_and_unshaped() {
     );
     assert_eq!(htb.drain(Time::ZERO), [3, 4, 0, 1, 2]);
     htb.offer(in_class(2, 1500), Time::ZERO);
-    assert_eq!(htb.next(Time::ZERO), None, "two bursts and a packet are gone");
+    assert_eq!(htb.next(Time::ZERO), None, "two bursts and a packet are used up");
 }
 
-/// As `tc qdisc add dev eth0 root handle 1: htb default 12` leaves it, until classes are added.
+/// The state after `tc qdisc add dev eth0 root handle 1: htb default 12`, before classes are added.
 #[test]
-fn without_classes_all_goes_straight_through() {
+fn without_classes_packets_are_sent_directly() {
     let mut none = config(Vec::new());
     none.classifier.default = Some(12);
     let mut htb = driver(none.clone());
@@ -604,23 +337,27 @@ fn without_classes_all_goes_straight_through() {
     htb.reconfigure(some.clone(), Time::ZERO);
     htb.offer(in_class(12, 1500), Time::ZERO);
     htb.reconfigure(none.clone(), Time::ZERO);
-    assert_eq!(htb.drain(Time::ZERO), [1, 2], "also what was in a class");
+    assert_eq!(
+        htb.drain(Time::ZERO),
+        [1, 2],
+        "also the packet of the removed class"
+    );
 
     let nowhere = Filter {
         class: 12,
         ..Filter::default()
     };
     none.classifier.filters = vec![nowhere].into();
-    assert!(none.check().is_err(), "a filter that leads nowhere");
+    assert!(none.check().is_err(), "the class of the filter does not exist");
     some.classifier.default = Some(13);
     assert!(
         some.check().is_err(),
-        "beside classes a default must be one of them"
+        "if there are classes, the default must be one of them"
     );
 }
 
 #[test]
-fn a_leaf_that_holds_packets_back_is_left_alone_until_it_has_one() {
+fn a_throttled_leaf_is_not_asked_before_its_watchdog() {
     use crate::queues::tbf::{self, Tbf};
     use crate::queues::token_bucket::Profile;
     let mut htb = driver(config(vec![
@@ -644,7 +381,7 @@ fn a_leaf_that_holds_packets_back_is_left_alone_until_it_has_one() {
 }
 
 #[test]
-fn classes_come_and_go_while_packets_are_queued() {
+fn classes_are_added_and_removed_while_packets_are_queued() {
     let leaf = |minor| class(minor, Some(1), 800, 8_000);
     let with = |minors: &[u16]| {
         let mut config = config(
@@ -665,12 +402,12 @@ fn classes_come_and_go_while_packets_are_queued() {
     assert_eq!(
         htb.root.backlog().packets,
         4,
-        "those of class 2 are in the default class"
+        "the packets of class 2 are in the default class"
     );
     htb.reconfigure(with(&[3, 4, 5]), Time::ZERO);
     assert_eq!(htb.drain(Time::ZERO), [2, 3, 0, 1]);
 
-    // A leaf that classes are put below: what it held is placed again.
+    // Classes are put below a leaf. The packets of the leaf are classified again.
     htb.offer(in_class(4, 100), Time::ZERO);
     let mut deeper = with(&[3, 4, 5]);
     deeper.classes[3].parent = Some(4);
@@ -679,12 +416,12 @@ fn classes_come_and_go_while_packets_are_queued() {
     let gone = htb
         .root
         .reconfigure(&with(&[2, 4]), Time::ZERO, &mut Pool::with_capacity(1));
-    assert!(gone.is_err(), "the default would be a class that is not there");
+    assert!(gone.is_err(), "the default would not exist");
 }
 
-/// The turn that was the last class's goes on from the first one.
+/// If the last class is removed in its turn, the turn passes to the first class.
 #[test]
-fn the_class_whose_turn_it_is_may_go_and_others_after_it() {
+fn the_class_whose_turn_it_is_can_be_removed() {
     let with = |leaves: &[u16]| {
         let leaf = |&minor: &u16| class(minor, Some(1), 8_000, 8_000);
         config(
@@ -707,9 +444,9 @@ fn the_class_whose_turn_it_is_may_go_and_others_after_it() {
     );
 }
 
-/// Else whoever changes parameters often enough lifts the limit.
+/// Otherwise frequent changes would remove the limit.
 #[test]
-fn a_change_brings_no_new_tokens() {
+fn a_change_adds_no_tokens() {
     let of = |ceil| config(vec![class(1, None, 800, ceil), class(2, Some(1), 800, ceil)]);
     let mut htb = driver(of(800));
     let mut sent = 0;
@@ -721,23 +458,23 @@ fn a_change_brings_no_new_tokens() {
         sent += htb.drain(now).len();
         htb.reconfigure(of(800 + step % 3 * 800), now);
     }
-    // 100 bytes a millisecond, at most thrice that, bursts of 3000 and the packet over them.
+    // At most 3 times 100 bytes per millisecond, a burst of 3000 and the packet that exceeds it.
     assert!(sent * 1500 <= 100 * 300 + 4500, "{sent}");
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused_by_name() {
+fn invalid_parameters_are_rejected_by_name() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(vec![class(1, None, 8_000, 8_000), class(2, Some(1), 800, 8_000)]);
         change(&mut config);
-        let error = config.check().err().expect("it is wrong");
+        let error = config.check().err().expect("a parameter is invalid");
         (error.parameter().unwrap_or("none").to_owned(), error.to_string())
     };
     assert_eq!(refused(&|config| config.classes[1].rate = kbit(9_000)).0, "ceil");
     assert_eq!(
         refused(&|config| (config.classes[1].rate, config.classes[1].ceil) = (kbit(9_000), None)).1,
-        "`rate` of class 2 is 9Mbit, but must be at most 8Mbit, the rate of its parent; lower it, or raise the parent's: \
-         what a class is sure of comes out of its parent's rate"
+        "`rate` of class 2 is 9Mbit, but must be at most 8Mbit, the rate of its parent; lower it, or raise \
+         the parent's: the guaranteed rate of a class is part of its parent's"
     );
     assert_eq!(refused(&|config| config.classes[1].prio = 8).0, "prio");
     assert_eq!(

@@ -1,126 +1,124 @@
-//! What the classes of a tree have sent: of leaves counted packet by packet, of classes above them added up when somebody reads.
+//! What the classes of a tree have sent. Leaves are counted packet by packet. The counters of the classes
+//! above are added up when they are read.
 
 use alloc::vec::Vec;
 
 use crate::discipline::Variable;
-use crate::sharing::ClassTree;
 use crate::sharing::borrowing::LEVELS;
-use crate::sharing::tree::NO_PARENT;
+use crate::sharing::index::ClassIndex;
+use crate::sharing::tree::ClassTree;
 use crate::stats::Count;
 
-/// What a class did: packets that left it or a leaf below it, and at whose cost.
+/// What a class and the leaves below it have sent, and which class was charged for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct Counters {
     pub(super) sent: Count,
-    /// Packets at its own cost, those of leaves below included.
+    /// Packets that the class was charged for as the lender, or that it sent at its own rate.
     pub(super) lent: u64,
-    /// Packets at the cost of a class above.
+    /// Packets that a class above lent.
     pub(super) borrowed: u64,
 }
 
-/// What a leaf sent since its classes were last changed.
+/// What a leaf has sent since the last change of classes.
 #[derive(Clone, Copy)]
-pub(super) struct LeafCount {
-    /// Its place among all classes.
-    pub(super) place: u32,
+pub(super) struct LeafCounters {
+    pub(super) class: ClassIndex,
     pub(super) bytes: u64,
-    /// Packets by the level of the class at whose cost they were.
-    pub(super) from: [u64; LEVELS],
+    /// Packets by the level of the class that lent them.
+    pub(super) packets_from: [u64; LEVELS],
 }
 
-/// The books of all classes.
+/// The statistics of all classes.
 ///
-/// Invariant: a change of classes leaves what every class has sent as it was. So what is below a class may be taken away, and its
-/// numbers never go back.
+/// Invariant: a change of classes does not change what a class that is kept has sent. So the classes below it
+/// may be removed, and its counters never decrease.
 #[derive(Debug)]
-pub(super) struct Books {
-    /// Up to the last change of classes.
-    before: Vec<Tally>,
-    all_before: Tally,
-    /// How often each class came to a stop.
+pub(super) struct ClassStatistics {
+    /// The counters at the last change of classes.
+    before: Vec<Counters>,
+    total_before: Counters,
+    /// How often each class has been stopped.
     overlimits: Vec<u64>,
 }
 
-impl Books {
-    /// Of classes that have sent nothing.
-    pub(super) fn new(classes: usize) -> Books {
-        Books {
-            before: vec![Tally::default(); classes],
-            all_before: Tally::default(),
+impl ClassStatistics {
+    /// Creates the statistics of classes that have sent nothing.
+    pub(super) fn new(classes: usize) -> ClassStatistics {
+        ClassStatistics {
+            before: vec![Counters::default(); classes],
+            total_before: Counters::default(),
             overlimits: vec![0; classes],
         }
     }
 
-    /// The class at `place` may not send any more.
+    /// Counts that a class may no longer send.
     #[cold]
-    pub(super) fn stopped(&mut self, place: u32) {
-        self.overlimits[place as usize] += 1;
+    pub(super) fn count_overlimit(&mut self, class: ClassIndex) {
+        self.overlimits[class.index()] += 1;
     }
 
-    /// How often the class at `place` was stopped.
-    pub(super) fn overlimits(&self, place: usize) -> u64 {
-        self.overlimits[place]
+    /// Returns how often a class was stopped.
+    pub(super) fn overlimits(&self, class: ClassIndex) -> u64 {
+        self.overlimits[class.index()]
     }
 
-    /// What each class has done in all; `level` is that of the class at a place.
-    pub(super) fn tallies(
+    /// Returns the counters of each class. `level` returns the level of a class.
+    pub(super) fn counters(
         &self,
         tree: &ClassTree,
-        level: impl Fn(usize) -> u8,
-        leaves: impl Iterator<Item = LeafCount>,
-    ) -> Vec<Tally> {
-        let mut tallies = self.before.clone();
+        level: impl Fn(ClassIndex) -> u8,
+        leaves: impl Iterator<Item = LeafCounters>,
+    ) -> Vec<Counters> {
+        let mut counters = self.before.clone();
         for leaf in leaves {
-            let mut place = leaf.place;
-            while place != NO_PARENT {
-                let tally = &mut tallies[place as usize];
-                let own = usize::from(level(place as usize));
-                tally.sent.bytes += leaf.bytes;
-                tally.sent.packets += leaf.from.iter().sum::<u64>();
-                tally.lent += leaf.from[own];
-                tally.borrowed += leaf.from[own + 1..].iter().sum::<u64>();
-                place = tree.parent(place as usize);
+            for class in tree.path(leaf.class) {
+                let own = usize::from(level(class));
+                let counters = &mut counters[class.index()];
+                counters.sent.bytes += leaf.bytes;
+                counters.sent.packets += leaf.packets_from.iter().sum::<u64>();
+                counters.lent += leaf.packets_from[own];
+                counters.borrowed += leaf.packets_from[own + 1..].iter().sum::<u64>();
             }
         }
-        tallies
+        counters
     }
 
-    /// What all leaves have done, those that are no more included.
-    pub(super) fn all(&self, leaves: impl Iterator<Item = LeafCount>) -> Tally {
-        leaves.fold(self.all_before, |all, leaf| {
-            let packets: u64 = leaf.from.iter().sum();
-            Tally {
+    /// Returns the sum over all leaves, removed ones included.
+    pub(super) fn total(&self, leaves: impl Iterator<Item = LeafCounters>) -> Counters {
+        leaves.fold(self.total_before, |total, leaf| {
+            let packets: u64 = leaf.packets_from.iter().sum();
+            Counters {
                 sent: Count {
-                    packets: all.sent.packets + packets,
-                    bytes: all.sent.bytes + leaf.bytes,
+                    packets: total.sent.packets + packets,
+                    bytes: total.sent.bytes + leaf.bytes,
                 },
-                lent: all.lent + leaf.from[0],
-                borrowed: all.borrowed + packets - leaf.from[0],
+                lent: total.lent + leaf.packets_from[0],
+                borrowed: total.borrowed + packets - leaf.packets_from[0],
             }
         })
     }
 
-    /// Takes over what `old` knew of the classes of another tree, of which `tallies` and `leaves` are.
+    /// Takes over the statistics of another tree. `counters` and `leaves` are that tree's.
     pub(super) fn take_over(
         &mut self,
         tree: &ClassTree,
-        old: &Books,
+        old: &ClassStatistics,
         old_tree: &ClassTree,
-        tallies: &[Tally],
-        leaves: impl Iterator<Item = LeafCount>,
+        counters: &[Counters],
+        leaves: impl Iterator<Item = LeafCounters>,
     ) {
-        self.all_before = old.all(leaves);
-        for (was_at, tally) in tallies.iter().enumerate() {
-            if let Some(place) = tree.place(old_tree.minor(was_at)) {
-                self.before[place] = *tally;
-                self.overlimits[place] = old.overlimits[was_at];
+        self.total_before = old.total(leaves);
+        for (before, counters) in old_tree.classes().zip(counters) {
+            if let Some(class) = tree.index(old_tree.minor(before)) {
+                self.before[class.index()] = *counters;
+                self.overlimits[class.index()] = old.overlimits(before);
             }
         }
     }
 }
 
-impl Tally {
-    /// Shows at whose cost packets were sent.
+impl Counters {
+    /// Returns the variables that say who lent the packets.
     pub(super) fn variables(&self) -> [(&'static str, Variable); 2] {
         [
             ("lent_packets", Variable::Integer(self.lent as i64)),
@@ -144,16 +142,16 @@ mod tests {
 
     use super::*;
 
-    /// Each class with the one above it, by rising number.
+    /// Each class with its parent, by ascending number.
     type Shape = Vec<(u16, Option<u16>)>;
 
-    /// Trees of some of the classes 1 to 9, any of which may hang below one with a lower number.
+    /// Trees of some of the classes 1 to 9. The parent of a class has a lower number.
     fn shapes() -> impl Strategy<Value = Shape> {
         vec((any::<bool>(), 0u16..9), 9).prop_map(|drawn| {
             let mut shape: Shape = vec![(1, None)];
             for (minor, (is_there, parent)) in (2..).zip(drawn) {
                 let parent = Some(parent).filter(|parent| shape.iter().any(|(minor, _)| minor == parent));
-                if is_there && way(&shape, parent.unwrap_or(0)).len() < LEVELS {
+                if is_there && path(&shape, parent.unwrap_or(0)).len() < LEVELS {
                     shape.push((minor, parent));
                 }
             }
@@ -161,15 +159,15 @@ mod tests {
         })
     }
 
-    /// A class and those above it.
-    fn way(shape: &Shape, minor: u16) -> Vec<u16> {
+    /// Returns a class and the classes above it.
+    fn path(shape: &Shape, minor: u16) -> Vec<u16> {
         let parent = |minor: &u16| shape.iter().find(|class| class.0 == *minor)?.1;
         let classes = core::iter::successors(Some(minor), parent);
         classes.filter(|&minor| minor > 0).collect()
     }
 
     fn rate(shape: &Shape, minor: u16) -> Rate {
-        Rate::from_bits_per_second(8_000_000 >> way(shape, minor).len()).unwrap()
+        Rate::from_bits_per_second(8_000_000 >> path(shape, minor).len()).unwrap()
     }
 
     fn by_name() -> Classifier {
@@ -220,14 +218,14 @@ mod tests {
         leaves.map(|_| fifo(1000)).collect()
     }
 
-    /// What is told of each class.
-    fn told<A: Algorithm>(root: &Node<A>) -> BTreeMap<u16, (Count, BTreeMap<&'static str, Variable>)> {
-        let mut told = BTreeMap::new();
+    /// Returns the statistics and variables of each class.
+    fn shown<A: Algorithm>(root: &Node<A>) -> BTreeMap<u16, (Count, BTreeMap<&'static str, Variable>)> {
+        let mut shown = BTreeMap::new();
         root.visit_class_states(&mut |class| {
             let variables = class.variables.iter().copied().collect();
-            told.insert(class.minor, (class.sent, variables));
+            shown.insert(class.minor, (class.sent, variables));
         });
-        told
+        shown
     }
 
     fn sent_by_leaves<A: Algorithm>(root: &Node<A>) -> BTreeMap<u16, u64> {
@@ -257,34 +255,32 @@ mod tests {
                 }
                 4..=8 => {
                     now += u64::from(number) * 500;
-                    let (before, leaves) = (told(&driver.root), sent_by_leaves(&driver.root));
+                    let (before, leaves) = (shown(&driver.root), sent_by_leaves(&driver.root));
                     let Some(cookie) = driver.next(now) else { continue };
                     let sent = sent_by_leaves(&driver.root);
                     let Some(leaf) = sent.keys().find(|minor| sent[minor] > leaves[minor]) else {
                         continue;
                     };
-                    let way = way(&shape, *leaf);
-                    way.iter()
-                        .for_each(|above| model.get_mut(above).unwrap().add(lengths[cookie as usize]));
+                    let path = path(&shape, *leaf);
+                    for above in &path {
+                        model.get_mut(above).unwrap().add(lengths[cookie as usize]);
+                    }
                     all += 1;
-                    let after = told(&driver.root);
+                    let after = shown(&driver.root);
                     if A::NAME == "hfsc" {
-                        // The discipline's own account, which curves go by.
-                        for above in &way {
-                            let work = |told: &BTreeMap<u16, (Count, BTreeMap<&str, Variable>)>| {
-                                told[above].1["work"]
-                            };
-                            assert_ne!(work(&before), work(&after));
+                        // The discipline's own counter, which service curves use.
+                        for above in &path {
+                            assert_ne!(before[above].1["work"], after[above].1["work"]);
                         }
                         continue;
                     }
-                    // One class pays, those below it borrow.
-                    let rose = |name: &str| -> Vec<u16> {
-                        let rose = |minor: &u16| after[minor].1[name] != before[minor].1[name];
-                        way.iter().copied().filter(rose).collect()
+                    // One class lends, the classes below it borrow.
+                    let increased = |name: &str| -> Vec<u16> {
+                        let has_increased = |minor: &u16| after[minor].1[name] != before[minor].1[name];
+                        path.iter().copied().filter(has_increased).collect()
                     };
-                    let (lent, borrowed) = (rose("lent_packets"), rose("borrowed_packets"));
-                    assert_eq!([&borrowed[..], &lent[..]].concat(), way[..=borrowed.len()]);
+                    let (lent, borrowed) = (increased("lent_packets"), increased("borrowed_packets"));
+                    assert_eq!([&borrowed[..], &lent[..]].concat(), path[..=borrowed.len()]);
                     assert_eq!(lent.len(), 1);
                 }
                 9 => {
@@ -301,25 +297,25 @@ mod tests {
                     }
                 }
             }
-            let sent: BTreeMap<u16, Count> = told(&driver.root)
+            let sent: BTreeMap<u16, Count> = shown(&driver.root)
                 .into_iter()
                 .map(|(minor, (sent, _))| (minor, sent))
                 .collect();
             assert_eq!(sent, model);
-            let mut of_all = 0;
+            let mut total = 0;
             driver.root.visit_variables(&mut |name, value| {
                 if let (true, Variable::Integer(packets)) = (name.starts_with("sent_"), value) {
-                    of_all += packets;
+                    total += packets;
                 }
             });
-            assert_eq!(of_all, all);
+            assert_eq!(total, all);
         }
     }
 
     proptest! {
-        /// Whatever becomes of the classes: moved, put below or above others, taken away, given other disciplines.
+        /// Classes are moved, put below or above others, removed, and given other disciplines.
         #[test]
-        fn what_classes_sent_is_what_their_leaves_did(
+        fn a_class_has_sent_what_the_leaves_below_it_have_sent(
             shapes in vec(shapes(), 1..6),
             steps in vec((0u8..11, any::<prop::sample::Index>(), 40u32..1500), 1..200),
         ) {

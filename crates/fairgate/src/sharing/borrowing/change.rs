@@ -1,0 +1,99 @@
+//! A change of classes while packets are queued.
+
+use crate::classify::Templates;
+use crate::pool::{PacketQueue, Pool};
+use crate::sharing::index::ClassIndex;
+use crate::sharing::leaves::Leaves;
+use crate::sharing::tree::ClassTree;
+use crate::time::Time;
+
+use super::{Borrowing, Meter, Mode};
+
+impl<M: Meter> Borrowing<M> {
+    /// Returns the leaves of the tree that replaces this one. The packets of removed leaves are moved to
+    /// `unclassified`.
+    pub(in crate::sharing) fn move_leaves(
+        &mut self,
+        tree: &ClassTree,
+        templates: &Templates,
+        unclassified: &mut PacketQueue,
+        pool: &mut Pool,
+    ) -> Leaves {
+        self.inner.moved(&self.tree, tree, templates, unclassified, pool)
+    }
+
+    /// Takes over the state of another tree, by the numbers of the classes: meters, deficits, turns and
+    /// statistics. `carry` adapts a meter. It gets the new meter and its class, the old ones if the class
+    /// existed, and the time.
+    pub(in crate::sharing) fn take_over(
+        &mut self,
+        old: &Borrowing<M>,
+        now: Time,
+        carry: impl Fn(&mut M, ClassIndex, Option<(&M, ClassIndex)>, u64),
+    ) {
+        self.now = old.now.max(now.nanos());
+        for index in self.tree.classes() {
+            let before = old.tree.index(self.tree.minor(index));
+            let before = before.map(|before| (&old.classes[before.index()].meter, before));
+            let class = &mut self.classes[index.index()];
+            carry(&mut class.meter, index, before, self.now);
+            let (mode, wait) = class.meter.mode(self.now);
+            class.mode = mode;
+            if mode != Mode::CanSend {
+                self.add_event(index, wait);
+            }
+        }
+        for leaf in &mut self.leaves {
+            let minor = self.tree.minor(leaf.class);
+            if let Some(before) = old.tree.leaf(minor).map(|before| &old.leaves[before.index()]) {
+                for (served, before) in leaf.served_from.iter_mut().zip(&before.served_from) {
+                    served.deficit = before.deficit;
+                }
+            }
+        }
+        self.statistics.take_over(
+            &self.tree,
+            &old.statistics,
+            &old.tree,
+            &old.counters(),
+            old.leaf_counters(),
+        );
+        self.follow_turns(old);
+        self.activate_all();
+    }
+
+    /// Lets the round robins continue where those of `old` were.
+    fn follow_turns(&mut self, old: &Borrowing<M>) {
+        let Borrowing {
+            round_robins,
+            tree,
+            classes,
+            ..
+        } = self;
+        let inner_classes = old.tree.classes().filter(|&class| !old.tree.is_leaf(class));
+        let kept = inner_classes.filter_map(|before| {
+            let class = tree.index(old.tree.minor(before))?;
+            (!tree.is_leaf(class)).then_some((before, class))
+        });
+        let in_row = |level: u8, position: u32| {
+            let mut row = old
+                .tree
+                .classes()
+                .filter(|class| old.classes[class.index()].level == level);
+            let before = row
+                .nth(position as usize)
+                .expect("a position in a row is that of a class");
+            let end = tree.count_below(old.tree.minor(before));
+            let earlier = classes[..end].iter().filter(|class| class.level == level);
+            earlier.count() as u32
+        };
+        let in_feed = |parent: ClassIndex, sibling: u32| {
+            let minor = old.tree.minor(old.tree.children(parent)[sibling as usize]);
+            let parent = tree.index(old.tree.minor(parent));
+            let children =
+                tree.children(parent.expect("only classes that are kept have positions to follow"));
+            children.partition_point(|&other| tree.minor(other) < minor) as u32
+        };
+        round_robins.follow(&old.round_robins, kept, in_row, in_feed);
+    }
+}
