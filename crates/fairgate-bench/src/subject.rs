@@ -42,6 +42,7 @@ impl Subject for Baseline {
 }
 
 /// A discipline as drivers call it, with statistics. It finds the flow of each packet itself.
+#[derive(Debug)]
 pub struct WithStatistics(pub Box<dyn Discipline>);
 
 impl Subject for WithStatistics {

@@ -55,6 +55,13 @@ pub struct Capture {
     size: Option<u64>,
 }
 
+/// Prints the name of the type only.
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").finish_non_exhaustive()
+    }
+}
+
 impl Capture {
     /// Opens a file or a pipe. Compression and format are recognised by the first bytes, not by the name.
     ///

@@ -24,6 +24,13 @@ pub struct Recipe {
     classes: RangeInclusive<usize>,
 }
 
+/// Prints the name of the type only.
+impl std::fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recipe").finish_non_exhaustive()
+    }
+}
+
 /// A discipline to build with the first of its configurations. The others are for changes in place.
 #[derive(Clone)]
 pub(crate) struct Subject {

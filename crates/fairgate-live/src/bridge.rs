@@ -124,6 +124,13 @@ pub struct Bridge {
     attachments: [Attachment; 2],
 }
 
+/// Prints the name of the type only.
+impl std::fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bridge").finish_non_exhaustive()
+    }
+}
+
 impl Bridge {
     /// Opens both ends and builds the trees. From now on frames are received. [`Bridge::run`] forwards them.
     ///

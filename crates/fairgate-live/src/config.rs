@@ -67,7 +67,7 @@ pub enum Isolate {
 }
 
 /// A checked `[run]` section.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// The name of the run, used for the status socket.
     pub name: String,

@@ -7,6 +7,7 @@ use crate::comparison::{Comparison, Measured};
 use crate::units;
 
 /// A column of numbers.
+#[derive(Debug)]
 pub struct Column {
     /// The heading.
     pub heading: &'static str,

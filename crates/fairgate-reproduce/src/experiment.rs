@@ -11,6 +11,7 @@ use crate::published::{self, Published};
 use crate::reproduction::Reproduction;
 
 /// An experiment of a paper.
+#[derive(Debug)]
 pub struct Experiment {
     /// The name of the experiment.
     pub id: &'static str,
@@ -41,7 +42,15 @@ pub struct Conditions<'a> {
     pub count: Option<Count<'a>>,
 }
 
+/// Prints the name of the type only.
+impl std::fmt::Debug for Conditions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conditions").finish_non_exhaustive()
+    }
+}
+
 /// The arguments of an experiment's function.
+#[derive(Debug)]
 pub struct Run<'a> {
     /// The experiment's file.
     pub document: &'a Document,

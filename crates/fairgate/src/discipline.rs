@@ -30,6 +30,7 @@ pub enum Verdict {
 }
 
 /// A child of a classful discipline.
+#[derive(Debug)]
 pub struct Class<'a> {
     /// The class's number within its parent.
     pub minor: u16,
@@ -221,7 +222,7 @@ pub trait Discipline: Send {
 }
 
 /// Prints the name.
-impl fmt::Debug for dyn Discipline {
+impl fmt::Debug for dyn Discipline + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

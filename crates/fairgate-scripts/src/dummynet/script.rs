@@ -27,6 +27,13 @@ pub struct Script {
     rules: Vec<Rule>,
 }
 
+/// Prints the name of the type only.
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Script").finish_non_exhaustive()
+    }
+}
+
 /// A tree that a script describes.
 #[derive(Debug)]
 pub struct Tree {

@@ -58,6 +58,13 @@ pub struct Simulation {
     measured: Measured,
 }
 
+/// Prints the name of the type only.
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Simulation").finish_non_exhaustive()
+    }
+}
+
 /// The state of a flow during the run.
 struct RunningFlow {
     name: String,

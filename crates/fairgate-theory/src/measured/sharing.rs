@@ -17,6 +17,7 @@ const LENGTH: u32 = 1250;
 const VIDEO: u32 = 0;
 
 /// The link during a run.
+#[derive(Debug)]
 pub struct Shared<'a> {
     sharing: Sharing,
     /// The mean number of video packets that arrive during one transmission.

@@ -163,6 +163,7 @@ impl VirtualTime {
 }
 
 /// The discipline. [`Admission::node`] creates it.
+#[derive(Debug)]
 pub struct Admission {
     inner: Box<dyn Discipline>,
     in_progress: InProgress,

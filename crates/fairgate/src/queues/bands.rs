@@ -79,6 +79,7 @@ pub(crate) fn visit<'a>(bands: impl Iterator<Item = &'a dyn Discipline>, visit: 
 /// A bitmap records which bands may hold packets. An enqueue sets the band's bit. The bit is cleared when a
 /// dequeue finds the band empty. So a band may lose packets without notice (CoDel inside, a flush). A
 /// throttled band (a shaper inside) is skipped.
+#[derive(Debug)]
 pub(crate) struct StrictBands {
     pub(crate) bands: Vec<Box<dyn Discipline>>,
     /// Bit b is set if band b may hold packets.

@@ -149,6 +149,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 );
 
 /// The discipline. Make one with [`Policer::node`].
+#[derive(Debug)]
 pub struct Policer {
     inner: Box<dyn Discipline>,
     buckets: Buckets,

@@ -70,6 +70,7 @@ pub static DESCRIPTION: Description<Config> = Description::new(
 .with_placing(Placing::Classifier(|prio| &mut prio.classifier, |_| 64));
 
 /// The discipline. Make one with [`Prio::node`].
+#[derive(Debug)]
 pub struct Prio {
     strict: StrictBands,
     config: Config,

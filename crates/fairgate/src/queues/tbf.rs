@@ -197,6 +197,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 );
 
 /// The discipline. Make one with [`Tbf::node`].
+#[derive(Debug)]
 pub struct Tbf {
     inner: Box<dyn Discipline>,
     buckets: Buckets,

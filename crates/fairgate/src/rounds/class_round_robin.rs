@@ -17,6 +17,7 @@ use crate::structures::{ActiveList, Linked, ListLink};
 use crate::time::Time;
 
 /// The state that each packet needs: 32 bytes.
+#[derive(Debug)]
 pub(super) struct RoundClass {
     pub(super) inner: Box<dyn Discipline>,
     pub(super) quantum: u32,
@@ -44,6 +45,7 @@ impl Linked for RoundClass {
 }
 
 /// The classes and the active list.
+#[derive(Debug)]
 pub(super) struct ClassRoundRobin {
     pub(super) classes: Vec<RoundClass>,
     active: ActiveList,

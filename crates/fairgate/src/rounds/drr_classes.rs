@@ -101,6 +101,7 @@ impl Config {
 }
 
 /// The discipline. Make one with [`DrrClasses::node`].
+#[derive(Debug)]
 pub struct DrrClasses {
     round_robin: ClassRoundRobin,
     hosts: Hosts,

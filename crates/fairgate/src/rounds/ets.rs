@@ -193,6 +193,7 @@ pub static DESCRIPTION: Description<Settings, Config> = Description::of_settings
 .with_placing(Placing::Classifier(|ets| &mut ets.classifier, |_| 64));
 
 /// The discipline. Make one with [`Ets::node`].
+#[derive(Debug)]
 pub struct Ets {
     strict: StrictBands,
     sharing: ClassRoundRobin,

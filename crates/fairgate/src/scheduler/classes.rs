@@ -63,6 +63,7 @@ impl<T, U> Config<T, U> {
 }
 
 /// A class.
+#[derive(Debug)]
 struct InnerClass<T> {
     inner: Box<dyn Discipline>,
     /// The length of the first packet as the scheduler knows it. `None` if the class is idle for the
@@ -127,6 +128,7 @@ pub const fn describe<S: Scheduler<Share: Default, Settings: Default>>(
 }
 
 /// The discipline. Create it with [`Classes::node`].
+#[derive(Debug)]
 pub struct Classes<S: Scheduler> {
     scheduler: S,
     classes: Vec<InnerClass<S::Flow>>,

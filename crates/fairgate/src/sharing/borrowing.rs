@@ -83,6 +83,7 @@ pub(super) trait Meter: Send + 'static {
 }
 
 /// A class: everything that is accessed when a packet is charged.
+#[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct SharedClass<M> {
     pub(super) meter: M,
@@ -103,6 +104,7 @@ pub(super) struct SharedClass<M> {
 }
 
 /// What is accessed when a leaf is served.
+#[derive(Debug)]
 struct Leaf {
     class: ClassIndex,
     quantum: i32,
@@ -112,7 +114,7 @@ struct Leaf {
 }
 
 /// What a leaf sent from one of the levels.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Debug)]
 struct ServedFrom {
     packets: u64,
     /// The bytes that the leaf may still send in its turn.
@@ -137,6 +139,7 @@ pub(super) struct Served {
 }
 
 /// The classes of a tree.
+#[derive(Debug)]
 pub(super) struct Borrowing<M> {
     classes: Vec<SharedClass<M>>,
     leaves: Vec<Leaf>,

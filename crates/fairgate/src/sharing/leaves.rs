@@ -17,6 +17,7 @@ use crate::sharing::tree::ClassTree;
 use crate::time::Time;
 
 /// The disciplines, by [`LeafIndex`].
+#[derive(Debug)]
 pub(super) struct Leaves {
     inner: Vec<Box<dyn Discipline>>,
     parked: Parked,

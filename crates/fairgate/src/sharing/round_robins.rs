@@ -17,6 +17,7 @@ const END: u32 = u32::MAX;
 
 /// A round robin in the order of numbers. In a row the number is a class's position among the classes of its
 /// level, in a feed its position among its siblings.
+#[derive(Debug)]
 struct RoundRobin {
     members: OrderedSet,
     /// The member whose turn it is. If it left, its number is kept, and the turn is that of the next member.
@@ -50,7 +51,7 @@ impl RoundRobin {
 }
 
 /// What is below a member of a round robin.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Below {
     /// The member is a leaf.
     Leaf(LeafIndex),
@@ -66,6 +67,7 @@ pub(super) struct Turn {
 }
 
 /// All rows and feeds of a tree.
+#[derive(Debug)]
 pub(super) struct RoundRobins {
     /// The rows by level and rank, then the feeds by inner class and rank.
     round_robins: Vec<RoundRobin>,

@@ -9,6 +9,7 @@ use crate::sharing::index::{ClassIndex, LeafIndex};
 
 /// Classes in the order of their numbers. A class that another one names as its parent is an inner class. The
 /// others are leaves.
+#[derive(Debug)]
 pub(super) struct ClassTree {
     minors: Vec<u16>,
     parents: Vec<Option<ClassIndex>>,

@@ -49,6 +49,13 @@ pub struct Script {
     pub(super) filters: Vec<Filter>,
 }
 
+/// Prints the name of the type only.
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Script").finish_non_exhaustive()
+    }
+}
+
 /// A qdisc.
 pub(super) struct Qdisc {
     pub(super) parent: Option<ClassId>,

@@ -74,6 +74,7 @@ impl fmt::Display for Tenant<'_> {
 }
 
 /// All hosts with classes of a discipline. Classes are identified by their index in the discipline's array.
+#[derive(Debug)]
 pub(crate) struct Hosts {
     /// The tables by ascending index.
     tables: Vec<HostTable>,

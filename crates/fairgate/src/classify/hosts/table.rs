@@ -27,6 +27,7 @@ struct Occupant {
     before: Statistics,
 }
 
+#[derive(Debug)]
 pub(super) struct HostTable {
     /// The index of the template's first class among the discipline's classes.
     pub(super) first: usize,

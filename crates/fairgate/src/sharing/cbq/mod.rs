@@ -57,6 +57,7 @@ const LONG_IDLE: u64 = 2_000_000_000;
 const MAX_AHEAD: u64 = 16;
 
 /// Estimates whether a class is over its rate.
+#[derive(Debug)]
 struct Estimator {
     /// The average idle time, ns times 2^5. Above 0 the class is within its rate.
     average: i64,
@@ -114,6 +115,7 @@ impl Meter for Estimator {
 }
 
 /// The discipline. Create it with [`Cbq::node`].
+#[derive(Debug)]
 pub struct Cbq {
     classes: Borrowing<Estimator>,
     link: RateMeter,

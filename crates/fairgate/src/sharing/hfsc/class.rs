@@ -7,6 +7,7 @@ use super::ServiceCurve;
 use super::curve::{Course, Curve};
 
 /// A class and its part in link sharing. Times are in ticks.
+#[derive(Debug)]
 pub(super) struct HfscClass {
     /// The parent. `NONE` for the root.
     pub(super) parent: ClassIndex,
@@ -37,6 +38,7 @@ pub(super) struct HfscClass {
 }
 
 /// A leaf's part in real-time service. Times are in ticks.
+#[derive(Debug)]
 pub(super) struct RealTime {
     pub(super) curve: Option<Curve>,
     pub(super) course: Course,
@@ -48,6 +50,7 @@ pub(super) struct RealTime {
 }
 
 /// A leaf.
+#[derive(Debug)]
 pub(super) struct Leaf {
     pub(super) class: ClassIndex,
     pub(super) is_active: bool,

@@ -66,6 +66,7 @@ use curve::{INFINITE, TICK};
 use siblings::Siblings;
 
 /// The discipline. Create it with [`Hfsc::node`].
+#[derive(Debug)]
 pub struct Hfsc {
     /// After the last class there is the root, the parent of the classes at the top.
     classes: Vec<HfscClass>,

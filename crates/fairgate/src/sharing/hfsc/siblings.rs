@@ -10,6 +10,7 @@ use super::class::HfscClass;
 use super::{in_turn, time_of};
 
 /// The active children of a class. Those that cannot be served yet are separate.
+#[derive(Debug)]
 pub(super) struct Siblings {
     /// The children that can be served, by virtual time and turn.
     fit: Knockout,

@@ -50,7 +50,7 @@ const TICK: u32 = 6;
 
 /// The two buckets of a class. Tokens are ns at the bucket's rate, so a bucket fills as fast as the clock
 /// runs. It is enough to store the time at which a bucket is empty. (These times wrap below 0.)
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Buckets {
     /// The time at which the bucket is empty. Before that time it is in debt.
     empty_at: u64,
@@ -130,6 +130,7 @@ impl Meter for Buckets {
 }
 
 /// The discipline. Create it with [`Htb::node`].
+#[derive(Debug)]
 pub struct Htb {
     classes: Borrowing<Buckets>,
     /// The time at which the next class may change its mode. `None` unless the last dequeue returned none.
