@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             default: Some(2),
             ..Classifier::default()
         },
-        // Where no filter and no default applies, a packet's priority chooses: here always band 1, counted from 0.
+        // Where no filter and no default applies, a packet's priority chooses: here always band 1,
+        // counted from 0.
         priomap: [1; 16],
     };
     let band = || -> Result<Box<dyn Discipline>, fairgate::ConfigError> {
@@ -31,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut link: Link<&str> = Link::new(Box::new(Prio::node(config, vec![band()?, band()?])?), 100);
 
-    // `dissect` finds the headers, also behind VLAN tags and in tunnels. The key keeps strangers from choosing hashes.
+    // `dissect` finds the headers, also behind VLAN tags and in tunnels. The key keeps strangers
+    // from choosing hashes.
     let hasher = FlowHasher::new([0x0123, 0x4567]);
     for (name, port) in [("web", 443), ("DNS", 53)] {
         let frame = udp_frame(port);

@@ -1,6 +1,7 @@
 //! A discipline of one's own, last in first out: `cargo run -p fairgate --example own_discipline`.
 //!
-//! `Node` adds statistics, conservation and peek. `examples/own-discipline` in the repository shows one with parameters
+//! `Node` adds statistics, conservation and peek. `examples/own-discipline` in the repository shows
+//! one with parameters
 //! that the program `fairgate` configures, simulates and runs.
 
 use std::error::Error;
@@ -10,7 +11,7 @@ use fairgate::{
     Verdict,
 };
 
-/// Last in, first out. At the limit the oldest packet is dropped: it has waited longest and will wait longest.
+/// Last in, first out. At the limit the oldest packet is dropped.
 struct Lifo {
     queue: PacketQueue,
     limit: u32,

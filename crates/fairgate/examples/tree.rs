@@ -1,4 +1,5 @@
-//! Two subscribers share a link of 10 Mbit/s, each with fq_codel inside: `cargo run -p fairgate --example tree`.
+//! Two subscribers share a link of 10 Mbit/s, each with fq_codel inside: `cargo run -p fairgate
+//! --example tree`.
 
 use std::error::Error;
 

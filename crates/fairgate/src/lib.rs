@@ -4,10 +4,20 @@
 //! arguments. Packets are descriptors in a [`Pool`]. The same code runs in the simulator, on live traffic and
 //! in other programs.
 //!
-//! The driver inserts a [`Packet`] with a cookie into the pool and enqueues its [`PacketId`] to the root
-//! [`Discipline`]. The root classifies the packet down the tree. Later the driver dequeues the next packet
-//! from the root, sends the bytes that the cookie identifies, and releases the slot. Dropped packets are
-//! returned by [`Pool::take_returned`] with a [`DropReason`], after the call that dropped them.
+//! A program drives a discipline through a [`Link`]: it enqueues a [`Packet`] with a payload, asks for
+//! the next packet, and takes the dropped ones with their [`DropReason`]. A driver with a pool for many
+//! interfaces uses an [`Egress`] for each. Every discipline has its name, a `Config` and a function
+//! `node`:
+//!
+//! ```
+//! use fairgate::{Link, Next, Packet, Qfq, Time, qfq};
+//!
+//! let queue = Qfq::node(qfq::Config::default(), 42)?; // 42: the seed of its hash
+//! let mut link: Link<&str, _> = Link::new(Box::new(queue), 100);
+//! link.enqueue(Packet::of_length(1514), "a frame", Time::ZERO)?;
+//! assert!(matches!(link.dequeue(Time::ZERO), Next::Packet(sent) if sent.payload == "a frame"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! The crate is `no_std` with `alloc`. Only the feature `prefetch` needs the standard library. It is on by
 //! default.

@@ -198,6 +198,8 @@ impl Entitlement for Quantum {
     }
 }
 
+crate::scheduler::node!(Drr, has its Config);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -108,6 +108,8 @@ pub static CLASSFUL: classes::DescriptionOf<FqNagle> = classes::describe::<FqNag
     &[],
 );
 
+crate::scheduler::node!(FqNagle);
+
 #[cfg(test)]
 mod tests {
     use super::*;

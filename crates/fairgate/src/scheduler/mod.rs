@@ -35,6 +35,35 @@ use crate::time::Time;
 /// packets are dropped with [`LargerThanMaximum`](crate::DropReason::LargerThanMaximum).
 pub const MAX_PACKET: u32 = 1 << 17;
 
+/// Gives a scheduler what every discipline has: a `Config`, and `node`, which creates the
+/// discipline over hashed
+/// flows.
+macro_rules! node {
+    ($scheduler:ident) => {
+        /// The parameters of the discipline over hashed flows.
+        pub type Config = crate::scheduler::flows::ConfigOf<$scheduler>;
+
+        crate::scheduler::node!($scheduler, has its Config);
+    };
+    ($scheduler:ident, has its Config) => {
+        impl $scheduler {
+            /// Creates the discipline over hashed flows. `seed` is the seed of its hash. The discipline over
+            /// classes is [`Classes`](crate::scheduler::Classes).
+            ///
+            /// # Errors
+            /// Fails if a parameter is out of range.
+            pub fn node(
+                config: Config,
+                seed: u64,
+            ) -> Result<crate::Node<crate::scheduler::Flows<$scheduler>>, crate::ConfigError> {
+                crate::scheduler::Flows::node(config, seed)
+            }
+        }
+    };
+}
+
+pub(crate) use node;
+
 /// What a flow or class is entitled to, if users write it as one number.
 pub trait Entitlement: Clone {
     /// The weight or the quantum.

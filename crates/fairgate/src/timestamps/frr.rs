@@ -381,6 +381,8 @@ pub static CLASSFUL: classes::DescriptionOf<Frr> = classes::describe::<Frr>(
     &[class_weight(), class_max_packet()],
 );
 
+crate::scheduler::node!(Frr);
+
 #[cfg(test)]
 mod tests {
     use super::*;

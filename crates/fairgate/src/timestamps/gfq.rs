@@ -327,6 +327,8 @@ pub static CLASSFUL: classes::DescriptionOf<Gfq> = classes::describe::<Gfq>(
 )
 .with_memory(|_| 28_000);
 
+crate::scheduler::node!(Gfq);
+
 #[cfg(test)]
 mod tests {
     use super::*;

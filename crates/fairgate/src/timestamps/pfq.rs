@@ -268,6 +268,8 @@ pub static DESCRIPTION: flows::DescriptionOf<Pfq> = flows::describe::<Pfq>(
 )
 .with_memory(|flat| 112 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
 
+crate::scheduler::node!(Pfq);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -486,6 +486,8 @@ pub static CLASSFUL: classes::DescriptionOf<Qfq> = classes::describe::<Qfq>(
 )
 .with_memory(|_| 8_000);
 
+crate::scheduler::node!(Qfq);
+
 #[cfg(test)]
 #[path = "qfq_tests.rs"]
 mod tests;

@@ -457,6 +457,8 @@ pub static CLASSFUL: classes::DescriptionOf<QfqPlus> = classes::describe::<QfqPl
 )
 .with_memory(|_| 8_000);
 
+crate::scheduler::node!(QfqPlus);
+
 #[cfg(test)]
 #[path = "qfq_plus_tests.rs"]
 mod tests;

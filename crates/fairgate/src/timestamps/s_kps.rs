@@ -401,6 +401,8 @@ pub static CLASSFUL: classes::DescriptionOf<SKps> = classes::describe::<SKps>(
     &[class_weight(), class_max_packet()],
 );
 
+crate::scheduler::node!(SKps);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -167,6 +167,8 @@ pub static CLASSFUL: classes::DescriptionOf<Scfq> = classes::describe::<Scfq>(
 )
 .with_memory(|_| 16_000);
 
+crate::scheduler::node!(Scfq);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -397,6 +397,8 @@ pub static CLASSFUL: classes::DescriptionOf<Wf2qPlus> = classes::describe::<Wf2q
     &[class_weight()],
 );
 
+crate::scheduler::node!(Wf2qPlus);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -352,3 +352,5 @@ pub static DESCRIPTION: flows::DescriptionOf<Wfq> = flows::describe::<Wfq>(
     PARAMETERS,
 )
 .with_memory(|flat| 115 * u64::from(flat.config.flows) + 4 * u64::from(flat.config.limit));
+
+crate::scheduler::node!(Wfq);
