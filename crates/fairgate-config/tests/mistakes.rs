@@ -120,7 +120,7 @@ fn values() {
         "discipline = \"fq_codel\"\nflows = 1048577",
         "1048577",
         "`flows` is 1048577, but must be 1 to 1048576",
-        "More queues, fewer flows",
+        "fewer flows share a queue by chance",
     );
     in_queue(
         "discipline = \"fq_codel\"\necn = \"yes\"",
@@ -181,7 +181,7 @@ fn settings_that_contradict_one_another() {
         "limit = 9000\nlatency = \"50ms\"",
         "\"50ms\"",
         "`latency` is 50ms, but must be left out beside `limit`",
-        "not as both",
+        "either as bytes or as time",
     );
     in_tbf(
         "limit = 9000\npeakrate = \"2mbit\"",
@@ -501,13 +501,13 @@ fn settings_of_schedulers() {
         &format!("discipline = \"ets\"\nstrict = 1\n{classes}"),
         "3000",
         "`quantum` of class 1 is 3000, but must be left out in the first 1, the strict bands",
-        "let fewer bands be strict",
+        "make fewer bands strict",
     );
     in_queue(
         &format!("discipline = \"s_kps\"\n{}", class(1, "weight = 0")),
         "0",
         "`weight` is 0, but must be 1 to 65536",
-        "write a plain number, like 3. The class's share is its part",
+        "its share is its part",
     );
     in_queue(
         "discipline = \"pdrr\"\nfair_rate = \"1mbit\"",
@@ -556,8 +556,8 @@ fn trees_of_classes() {
         ],
         "",
         "3",
-        "`parent` of class 2 is 3, but must be no class that is below this one",
-        "in a circle",
+        "`parent` of class 2 is 3, but must be a class that is not below this one",
+        "form a circle",
     );
     in_classes(
         &[

@@ -27,8 +27,11 @@ pub struct Arrival {
 /// By arrival: when its transmission began. `None` if it was dropped.
 pub type Schedule = Vec<Option<Time>>;
 
+/// A discipline's name, and how it is created.
+type Subject = (&'static str, fn() -> Box<dyn Discipline>);
+
 /// Disciplines that notice how they are driven.
-const DISCIPLINES: [(&str, fn() -> Box<dyn Discipline>); 4] = [
+const DISCIPLINES: [Subject; 4] = [
     // Its average decays from the dequeue on that finds nothing.
     ("red", || {
         let config = red::Config {

@@ -1,5 +1,6 @@
 //! Errors in settings.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::string::ToString;
 use core::fmt;
@@ -13,10 +14,10 @@ use thiserror::Error;
 pub enum ConfigError {
     /// A value is outside the parameter's range.
     #[error("{0}")]
-    OutOfRange(Refusal),
+    OutOfRange(Box<Refusal>),
     /// A value is within its range, but breaks another rule, usually because of another setting.
     #[error("{0}")]
-    Conflict(Refusal),
+    Conflict(Box<Refusal>),
     /// Settings of one discipline were given to another.
     #[error("these settings are not for `{discipline}`; replace the discipline instead of reconfiguring it")]
     WrongDiscipline {
@@ -95,8 +96,8 @@ impl Refusal {
         value: impl ToString,
         rule: impl ToString,
         remedy: impl ToString,
-    ) -> Refusal {
-        Refusal {
+    ) -> Box<Refusal> {
+        Box::new(Refusal {
             path: ParameterPath {
                 class,
                 parameter,
@@ -105,7 +106,7 @@ impl Refusal {
             value: value.to_string(),
             rule: rule.to_string(),
             remedy: remedy.to_string(),
-        }
+        })
     }
 }
 

@@ -80,7 +80,7 @@ impl Registry {
         let name = entry.about().name;
         let has_classes = |entry: &dyn Entry| entry.about().children.are_classes();
         let is_same = |other: &&dyn Entry| other.about().name == name;
-        let Some(index) = self.entries.iter().position(|other| is_same(&*other)) else {
+        let Some(index) = self.entries.iter().position(is_same) else {
             self.entries.push(entry);
             return Ok(());
         };

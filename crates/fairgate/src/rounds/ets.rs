@@ -349,10 +349,7 @@ mod tests {
         let mut config = config(1, &[1500, 3000]);
         change(&mut config);
         let bands = (0..3).map(|_| fifo(1)).collect();
-        Ets::node(config, bands)
-            .err()
-            .expect("it is rejected")
-            .parameter()
+        Ets::node(config, bands).expect_err("it is rejected").parameter()
     }
 
     #[test]

@@ -302,7 +302,7 @@ mod tests {
 
     /// Returns the class and the parameter that are rejected.
     fn rejected(classes: &[(u16, Option<u16>)]) -> (u16, &'static str) {
-        match tree(classes).err().expect("the tree is wrong") {
+        match tree(classes).expect_err("the tree is wrong") {
             ConfigError::Conflict(refusal) => {
                 let class = refusal.path.class.expect("the error names a class");
                 (class, refusal.path.parameter)

@@ -440,9 +440,7 @@ fn invalid_parameters_are_rejected_by_name() {
         let mut config = config(3);
         change(&mut config);
         let inner = config.classes.iter().map(|_| fifo(3)).collect();
-        let error: ConfigError = DrrClasses::node(config, inner)
-            .err()
-            .expect("the configuration is invalid");
+        let error: ConfigError = DrrClasses::node(config, inner).expect_err("the configuration is invalid");
         error.parameter()
     };
     let of_template =

@@ -270,7 +270,7 @@ fn invalid_parameters_are_rejected_by_name() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(vec![class(1, Some(9), 1000), class(9, None, LINK)]);
         change(&mut config);
-        let error = config.check().err().expect("a parameter is invalid");
+        let error = config.check().expect_err("a parameter is invalid");
         (error.parameter().unwrap_or("none").to_owned(), error.to_string())
     };
     assert_eq!(

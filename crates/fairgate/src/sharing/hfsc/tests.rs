@@ -293,7 +293,7 @@ fn curves_that_cannot_be_kept_are_rejected_by_name() {
             class(9, None, LINK),
         ]);
         change(&mut config);
-        let error = config.check().err().expect("a curve cannot be kept");
+        let error = config.check().expect_err("a curve cannot be kept");
         (error.parameter().unwrap_or("none").to_owned(), error.to_string())
     };
     let steep = Some(ServiceCurve {

@@ -467,7 +467,7 @@ fn invalid_parameters_are_rejected_by_name() {
     let refused = |change: &dyn Fn(&mut Config)| {
         let mut config = config(vec![class(1, None, 8_000, 8_000), class(2, Some(1), 800, 8_000)]);
         change(&mut config);
-        let error = config.check().err().expect("a parameter is invalid");
+        let error = config.check().expect_err("a parameter is invalid");
         (error.parameter().unwrap_or("none").to_owned(), error.to_string())
     };
     assert_eq!(refused(&|config| config.classes[1].rate = kbit(9_000)).0, "ceil");
