@@ -7,7 +7,7 @@
 //! true length and selects again.
 //!
 //! A class whose packets are held back (by a shaper inside) is *parked*: it is idle for the scheduler until
-//! its watchdog time ([`Parked`]). It gets no credit for the time in which it was parked. If several classes
+//! its watchdog time (`Parked`). It gets no credit for the time in which it was parked. If several classes
 //! wake up together, the one with the lowest number is first.
 //!
 //! An unclassified packet is dropped ([`DropReason::NoClass`]), as in Linux.

@@ -39,7 +39,7 @@ pub struct Config {
     pub auto_priority: Option<AutoPriority>,
     /// The largest backlog of all flows together, packets.
     pub limit: u32,
-    /// The most memory that queued packets occupy ([`Packet::memory`]), bytes.
+    /// The most memory that queued packets occupy ([`Packet::memory`](crate::Packet::memory)), bytes.
     pub memory_limit: u64,
     /// The most packets dropped at once when a limit is reached.
     pub drop_batch: u32,
