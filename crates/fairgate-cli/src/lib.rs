@@ -1,8 +1,8 @@
 //! The program `fairgate`, as a library: [`main_with`] is the whole program with the disciplines of a
 //! [`Registry`].
 //!
-//! Each command is a file in `commands/`, with its arguments and a function `run`. To add a command, add it to
-//! `Command` and to `Command::run`. Results are printed through `output`, errors through `exit::Failure`.
+//! Each command is a file in `commands/`, with its arguments and a function `run`. To add a command, add it
+//! to `Command` and to `Command::run`. Results are printed through `output`, errors through `exit::Failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

@@ -106,7 +106,7 @@ pub struct CountStatus {
 pub struct Losses {
     /// The receive ring was full: this process was too slow.
     pub ring_full: u64,
-    /// All frames of the store were in use. Increase `frames` in [run], or lower the limits of queues.
+    /// All frames of the store were in use. Increase `frames` in `[run]`, or lower the limits of queues.
     pub no_frame: u64,
     /// The kernel delivered only a part of the frame.
     pub truncated: u64,
