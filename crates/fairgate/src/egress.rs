@@ -1,7 +1,7 @@
 //! A root discipline, and the rules for calling it.
 //!
-//! A driver must follow three rules. Drivers have broken each of them in the past. [`Egress`] follows them
-//! for all drivers.
+//! A driver must follow three rules. A driver that forgot the second one gave wrong results for RED.
+//! [`Egress`] follows them for all drivers.
 //!
 //! * A discipline that throttles returns the time to call it again ([`Discipline::watchdog`]).
 //! * After a discipline has sent its last packet, it is called once more when the link is idle, as a network
@@ -46,16 +46,6 @@ impl<P> Next<P> {
         match self {
             Next::Packet(packet) => Some(packet),
             Next::Wait(_) | Next::Idle => None,
-        }
-    }
-
-    /// Applies `change` to the packet.
-    #[inline]
-    pub fn map<Q>(self, change: impl FnOnce(P) -> Q) -> Next<Q> {
-        match self {
-            Next::Packet(packet) => Next::Packet(change(packet)),
-            Next::Wait(until) => Next::Wait(until),
-            Next::Idle => Next::Idle,
         }
     }
 }

@@ -121,7 +121,7 @@ impl Pool {
         assert!(capacity < 1 << 31, "a pool has at most 2^31 slots");
         // The list of free slots ends with the number of slots, so it continues in the new slots.
         for index in self.capacity()..capacity {
-            let mut slot = Slot::from(Packet::of_length(0));
+            let mut slot = Slot::EMPTY;
             slot.next = index + 1;
             self.slots.push(Line(slot));
         }
@@ -142,6 +142,7 @@ impl Pool {
         self.free_head = slot.next;
         self.in_use += 1;
         slot.fill(&packet);
+        slot.flags.set(Flags::LIVE);
         Ok(PacketId(index))
     }
 

@@ -62,6 +62,25 @@ pub(crate) struct Line(pub(crate) Slot);
 const _: () = assert!(size_of::<Line>() == 64);
 
 impl Slot {
+    /// A free slot that is in no queue.
+    pub(crate) const EMPTY: Slot = Slot {
+        next: 0,
+        previous: 0,
+        next_length: 0,
+        length: 0,
+        memory: 0,
+        class: ClassId::NONE,
+        mark: 0,
+        priority: 0,
+        dscp: 0,
+        ecn: Ecn::NotEct,
+        flags: Flags(0),
+        enqueued_at: Time::ZERO,
+        stamp: 0,
+        flow: FlowHash::NONE,
+        cookie: 0,
+    };
+
     /// Whether a discipline marked the packet with congestion experienced. It is false for a packet that was
     /// marked before insertion.
     #[inline]
@@ -81,7 +100,7 @@ impl Slot {
         self.dscp << 2 | self.ecn as u8
     }
 
-    /// Stores a packet in a free slot. What else the slot holds is written before it is read.
+    /// Copies the fields of a packet. The other fields of the slot are written before they are read.
     #[inline]
     pub(crate) fn fill(&mut self, packet: &Packet) {
         self.stamp = packet.stamp;
@@ -94,7 +113,6 @@ impl Slot {
         self.priority = packet.priority;
         self.dscp = packet.dscp;
         self.ecn = packet.ecn;
-        self.flags = Flags(Flags::LIVE);
     }
 
     /// Returns why the packet was given back.
@@ -114,23 +132,9 @@ impl Slot {
 impl From<Packet> for Slot {
     #[inline]
     fn from(packet: Packet) -> Slot {
-        Slot {
-            next: 0,
-            previous: 0,
-            next_length: 0,
-            length: packet.length,
-            memory: packet.memory,
-            enqueued_at: Time::ZERO,
-            stamp: packet.stamp,
-            flow: packet.flow,
-            cookie: packet.cookie,
-            class: packet.class,
-            mark: packet.mark,
-            priority: packet.priority,
-            dscp: packet.dscp,
-            ecn: packet.ecn,
-            flags: Flags(0),
-        }
+        let mut slot = Slot::EMPTY;
+        slot.fill(&packet);
+        slot
     }
 }
 

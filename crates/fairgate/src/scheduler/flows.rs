@@ -163,7 +163,7 @@ pub const fn flows<T, U>() -> Parameter<Settings<T, U>> {
         "flows",
         Unit::Count("flows"),
         1..=MAX_FLOWS as u64,
-        "Queues that flows are hashed into. More queues, fewer flows that share one by chance.",
+        "The number of flow queues; with more, fewer flows share a queue by chance.",
         |flat, _| &mut flat.config.flows,
     )
 }
